@@ -158,7 +158,7 @@ def test_what_is_refused(backend: Backend) -> None:
     refused(TypeError, "^merge: a has dtype int32 and b has int64", lambda: ga.merge(a, wide))
     refused(ValueError, "^merge: b has 2 dimensions", lambda: ga.merge(a, table))
     refused(TypeError, "^merge: b_values is missing", lambda: ga.merge(a, a, a_values=a))
-    refused(TypeError, "^merge: b is built otherwise than a", lambda: ga.merge((a, a), a))
+    refused(TypeError, "^merge: b has another structure than a", lambda: ga.merge((a, a), a))
     refused(
         ValueError, r"^merge: b_values has shape \(4,\)",
         lambda: ga.merge(a, a, a_values=a, b_values=a[1:]),

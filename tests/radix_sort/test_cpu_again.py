@@ -154,7 +154,7 @@ def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.Monk
     """Keys that are sorted in place never hold codes, which nobody would take for floats."""
     keys = _keys(dtype)
     before, encode = keys.copy(), _way_of(keys)[0]
-    monkeypatch.setitem(cpu_again._known, keys.dtype, (encode, _interrupted))
+    monkeypatch.setitem(cpu_again._sorters, keys.dtype, (encode, _interrupted))
     with pytest.raises(KeyboardInterrupt):
         ga.radix_sort(keys, out=keys)
     assert_bits(keys, before)
@@ -301,7 +301,7 @@ def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPat
     long = _keys("int32", cpu_again.MOST_KEYS + 9)
     want, look_up, found = long[stable_order(long)], direct.look_up, []
     for name in ("way_of", "is_known"):
-        monkeypatch.setattr(cpu_again, name, cpu_again._none_yet)
+        monkeypatch.setattr(cpu_again, name, cpu_again._no_match)
     for name in ("sort", "sort_into"):
         monkeypatch.delattr(cpu_again, name)
 

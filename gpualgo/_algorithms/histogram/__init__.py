@@ -54,33 +54,33 @@ def histogram(
 ) -> Any:
     """Count the samples of an array in bins: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
 
-    The last bin holds ``edges[-1]`` too. Samples outside and NaN are not counted. The counts are
-    those of ``numpy.histogram``, of tuples those of ``numpy.histogramdd``. With weights the sum of
-    the samples' weights takes the place of their count.
+    The last bin includes ``edges[-1]``. Samples outside the edges and NaN are not counted. The
+    counts equal those of ``numpy.histogram``, for tuples those of ``numpy.histogramdd``. With
+    weights, the sum of the samples' weights replaces their count.
 
     Parameters
     ----------
     x : array, or tuple of arrays
         The samples: bool, integers or floats. NumPy, CuPy, PyTorch or anything with
         ``__cuda_array_interface__`` or DLPack; any shape, any strides. A tuple or namedtuple of up
-        to eight arrays, which are broadcast together, or a NumPy structured array: samples of as
-        many dimensions, whose bins are ``result[i, j, …]``.
+        to eight arrays, which are broadcast together, or a NumPy structured array, holds samples of
+        that many dimensions, counted in ``result[i, j, …]``.
     bins : int or sequence, or tuple of them
         A number of bins of even width, or the edges: at least two numbers that do not decrease,
-        infinities allowed. Edges on a GPU are copied to the host, which waits for them. For a
-        tuple a number for all dimensions, or a tuple with a number or edges for each.
+        infinities allowed. Edges on a GPU are copied to the host, which synchronises. For tuples a
+        number for all dimensions, or a tuple with a number or edges for each.
     range : tuple of two numbers, or tuple of such pairs, optional
-        The first and the last of even edges, finite; if they are equal, half is taken off and put
-        on. Without it the least and the greatest sample, for which a call on a device array waits.
-        For a tuple a pair or None for each dimension.
+        The first and the last edge of even bins, finite; equal ones are moved by -0.5 and 0.5. The
+        default is the minimum and maximum of the samples, which synchronises for device arrays.
+        For tuples a pair or None for each dimension.
     weights : array or number, optional
-        Of the dtypes of all arrays; it broadcasts to the shape of `x`, and lies on its device.
+        Any dtype of arrays; it broadcasts to the shape of `x`, and is on its device.
     axis : None, int or tuple of ints
-        The axes to count over; None means all. Each place on the others has its own histogram.
+        The axes to count over; None means all. Each index on the other axes has its own histogram.
     dtype : dtype, optional
-        The counters' dtype, any integer one that holds the number of samples; without it that of
-        `out`, else int64. With weights that of the sums, to which weights are converted; without
-        it that of `out`, else float or complex weights' own, else int64 or, if unsigned, uint64.
+        The counters' dtype, any integer dtype that holds the number of samples; by default that of
+        `out`, else int64. With weights the dtype of the sums, to which weights are converted; by
+        default that of `out`, else that of float or complex weights, else int64 (unsigned: uint64).
     out : array, optional
         Where to write the counts: the result's shape and dtype, the device of `x`.
     stream : stream, optional
@@ -89,9 +89,9 @@ def histogram(
     Returns
     -------
     array
-        In the library of `x`: the kept extents of `x` in order, then the number of bins, of a
-        tuple those of each dimension. A device array is returned without waiting for it, but for
-        what `bins` and `range` say.
+        In the library of `x`; its shape is the other extents of `x`, then the number of bins, for
+        tuples of each dimension. Device arrays are returned without synchronising, except for
+        `bins` and `range` as above.
 
     Raises
     ------
@@ -109,13 +109,12 @@ def histogram(
     Notes
     -----
     Even edges are those of ``numpy.histogram_bin_edges``. Integers are compared with edges exactly,
-    never through a float. Reads each element once: n · itemsize bytes, one kernel launch; a range
-    that is not given takes one more pass. On a GPU up to 7680 counters need no temporary storage
-    but 64 KB that a stream keeps, more at most 8 bytes each. Counts do not depend on order, so the
-    same input gives the same result on every device. Nor do sums of weights: they are exact and
-    rounded once, so that they have the same bits on every device; integers wrap. Weights are read
-    once, too, with two launches. Host arrays may be larger than the GPU's memory. See
-    docs/histogram.md.
+    never through a float. Each element is read once: n · itemsize bytes, one kernel launch; without
+    a range there is one more pass. On a GPU up to 7680 counters need no temporary storage but 64 KB
+    that a stream keeps, more counters at most 8 bytes each. Counts do not depend on order, so the
+    same input gives the same result on every device. Sums of weights are exact and rounded once, so
+    they have the same bits on every device, too; integers wrap. Weights are also read once, with
+    two launches. Host arrays may be larger than the GPU's memory. See docs/histogram.md.
 
     Examples
     --------
@@ -135,24 +134,24 @@ def histogram(
         if weights is not None or isinstance(x, tuple) or is_lazy(x):
             return _joint(x, bins, range, weights, axis, dtype, out, stream)
         view = view_of(x, "histogram: x")
-    except Elsewhere as found:
+    except Elsewhere as elsewhere:
         options = {"weights": weights, "axis": axis, "dtype": dtype}
-        return found.call("histogram", out, stream, x, bins, range, **options)
+        return elsewhere.call("histogram", out, stream, x, bins, range, **options)
     if view.dtype.names is not None:
         return _joint(x, bins, range, weights, axis, dtype, out, stream)
     if dtype is None and out is not None:
         target = as_view(out, "histogram: out")
         dtype = target.dtype
-        out = target if target.owner is out else out  # what is known by a protocol is given back
+        out = target if target.owner is out else out  # a foreign `out` is returned itself
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "histogram")
-    rest = arguments.bins_of(bins, range, view, stream), axis, dtype
-    problem = problem_of(Histogram, (view,), None, None, rest, "histogram", 0)
+    params = arguments.bins_of(bins, range, view, stream), axis, dtype
+    problem = problem_of(Histogram, (view,), None, None, params, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)
 
 
-def _joint(*given: Any) -> Any:
-    """Count samples of several dimensions, or add weights up."""
+def _joint(*args: Any) -> Any:
+    """Count samples of several dimensions, or sum weights."""
     from gpualgo._algorithms.histogram import joint
 
-    return joint.histogram(*given)
+    return joint.histogram(*args)

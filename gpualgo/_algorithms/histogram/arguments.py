@@ -1,4 +1,4 @@
-"""What `histogram` is given as bins, range and dtype, checked and made plain."""
+"""Checks and parsing of histogram's bins, range and dtype."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
 
-MAX_BINS = (1 << 31) - 2  # kernels number bins, and places beyond them, in 32 bits
-_MAX_KEY_BYTES = 1 << 20  # longer edges are not remembered
+MAX_BINS = (1 << 31) - 2  # kernels use 32-bit bin numbers, and a few beyond the last bin
+_MAX_KEY_BYTES = 1 << 20  # longer edges are not hashable: their problems are not cached
 
 
 class Edges:
-    """Edges that nobody else changes, told apart by their dtype and bytes."""
+    """A private copy of edges, compared and hashed by dtype and bytes."""
 
     __slots__ = ("_key", "array")
 
@@ -38,12 +38,12 @@ class Edges:
 
     def __hash__(self) -> int:
         if self._key is None:
-            raise TypeError("edges this long are not remembered")
+            raise TypeError("edges this long cannot be hashed")
         return hash(self._key)
 
 
 def check_samples(view: View, name: str = "x") -> None:
-    """Raise TypeError unless x holds real numbers that kernels read."""
+    """Raise TypeError unless x holds real numbers that kernels support."""
     checks.element(view, name, "histogram")
     if dtypes.kind(view.dtype) == "c":
         raise TypeError(
@@ -55,28 +55,28 @@ def check_samples(view: View, name: str = "x") -> None:
 def bins_of(
     bins: Any, range: Any, view: View, stream: Any, computed: Any = None
 ) -> tuple[Any, ...] | Edges:
-    """Return even bins (number, ends with their types, whether those are the data's) or edges.
+    """Return even bins (number, types and values of the ends, is_detected) or edges.
 
     They are hashable, unless edges are long. `computed`: see `detect_range`.
     """
     is_number = type(bins) is int and 0 < bins <= MAX_BINS
-    counts = bins if is_number else parse_bins(bins, stream)
-    if isinstance(counts, int):
-        is_own = range is None
-        ends = detect_range(view, stream, "x", computed) if is_own else parse_range(range)
-        return even_bins(counts, *ends, is_own)
+    parsed = bins if is_number else parse_bins(bins, stream)
+    if isinstance(parsed, int):
+        is_detected = range is None
+        ends = detect_range(view, stream, "x", computed) if is_detected else parse_range(range)
+        return even_bins(parsed, *ends, is_detected)
     if range is not None:
-        raise ValueError("histogram: range= is for a number of bins; leave it out beside edges")
-    return Edges(counts)
+        raise ValueError("histogram: range= is for a number of bins; leave it out with edges")
+    return Edges(parsed)
 
 
 def even_bins(number: int, lo: Any, hi: Any, is_detected: bool = False) -> tuple[Any, ...]:
-    """Return even bins for a key, where 1.0 must not pass for 1: edges are of the ends' types."""
+    """Return even bins as a key with the ends' types, which edges have: 1.0 differs from 1."""
     return number, type(lo), lo, type(hi), hi, is_detected
 
 
 def parse_bins(bins: Any, stream: Any) -> int | Array:
-    """Return a number of bins, or edges in an array of the host that nobody else changes."""
+    """Return a number of bins, or a private host copy of the edges."""
     if isinstance(bins, (bool, np.bool_, str, bytes)) or bins is None:
         raise _bad_bins(bins)
     try:
@@ -135,9 +135,9 @@ def check_edges(edges: Array) -> None:
     """Raise ValueError unless the edges are numbers that do not decrease."""
     if dtypes.kind(edges.dtype) == "f" and np.isnan(edges).any():
         raise ValueError("histogram: bins holds NaN; pass edges that are numbers")
-    falls = np.flatnonzero(edges[:-1] > edges[1:])
-    if falls.size:
-        i = int(falls[0])
+    decreases = np.flatnonzero(edges[:-1] > edges[1:])
+    if decreases.size:
+        i = int(decreases[0])
         raise ValueError(
             f"histogram: bins decreases from {edges[i]} to {edges[i + 1]} at index {i + 1}; "
             "pass edges in ascending order"
@@ -149,7 +149,7 @@ def parse_range(given: Any) -> tuple[Any, Any]:
     if type(given) is tuple and len(given) == 2:
         lo, hi = given
         if type(lo) is float and type(hi) is float and -math.inf < lo < hi < math.inf:
-            return lo, hi  # a warm call's: nothing to look at
+            return lo, hi  # fast path: nothing to check
     try:
         ends = () if isinstance(given, (str, bytes, dict, set)) else tuple(given)
     except TypeError:
@@ -164,16 +164,16 @@ def parse_range(given: Any) -> tuple[Any, Any]:
 
 
 def _end(value: Any) -> Any:
-    """Return one end of the range: finite, a Python number or a NumPy scalar with a kernel."""
+    """Return a finite end of the range: a Python number, or a NumPy scalar that kernels support."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     kind = type(value)
     if isinstance(value, np.generic):
-        known = dtypes.name_of(value.dtype) is not None and value.dtype.kind != "b"
-        known = known and dtypes.kind(value.dtype) != "c"
+        is_supported = dtypes.name_of(value.dtype) is not None and value.dtype.kind != "b"
+        is_supported = is_supported and dtypes.kind(value.dtype) != "c"
     else:
-        known = kind is not bool and isinstance(value, (int, float))
-    if not known:
+        is_supported = kind is not bool and isinstance(value, (int, float))
+    if not is_supported:
         raise TypeError(
             f"histogram: range holds {shown(value)} of type {kind.__name__}; pass two real numbers"
         )
@@ -189,14 +189,14 @@ def _end(value: Any) -> Any:
 
 
 def widen(lo: Any, hi: Any) -> tuple[Any, Any]:
-    """Return the ends of a range, half below and above if they are one number."""
+    """Return the ends of a range, moved by -0.5 and 0.5 if they are equal."""
     return (lo - 0.5, hi + 0.5) if lo == hi else (lo, hi)
 
 
 def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None) -> tuple[Any, Any]:
-    """Return the least and the greatest sample, widened; a device array is waited for.
+    """Return the widened minimum and maximum of the samples; synchronises with a device array.
 
-    `computed`: the lazy array of samples that lie nowhere, whose dtype and place the view has.
+    `computed`: the lazy array of computed samples, whose dtype and device the view has.
     """
     check_samples(view, name)
     if 0 in view.shape:
@@ -224,10 +224,10 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
 
 
 def _ends_of(x: Array) -> tuple[Any, Any]:
-    """Return the least and the greatest element, or what is not finite if there is such."""
+    """Return the minimum and maximum, or a non-finite element if there is one."""
     if dtypes.kind(x.dtype) != "f" or x.dtype.itemsize > 2:
         return x.min(), x.max()
-    # NumPy is slow with 16-bit floats: their bits, in order as integers. NaN lies at both ends.
+    # NumPy is slow with 16-bit floats: compare their bits as integers. NaNs are at both ends.
     bits = x.view(np.int16)
     keys = bits ^ ((bits >> 15) & 0x7FFF)
     ends = np.array([keys.min(), keys.max()], np.int16)
@@ -236,7 +236,7 @@ def _ends_of(x: Array) -> tuple[Any, Any]:
 
 
 def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
-    """Return the least and the greatest element of an array, which is waited for."""
+    """Return the minimum and maximum of an array by a kernel; synchronises with a device array."""
     from gpualgo._algorithms.extremes import minmax
 
     if view.device != CPU:
@@ -244,15 +244,15 @@ def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
 
         reason = "histogram: range= was not given, so the host reads x's"
         driver.refuse_capture(_handle(stream, view), reason)
-    with recording.suspended():  # a plan that is prepared needs the range now
+    with recording.suspended():  # preparing a plan needs the range now
         lo, hi = minmax(x, stream=stream)
-    if not isinstance(lo, np.generic):  # arrays without axes
+    if not isinstance(lo, np.generic):  # 0-d arrays
         lo, hi = (to_host(as_view(end, "histogram: x"), stream)[()] for end in (lo, hi))
     return lo, hi
 
 
 def _refuse_graph(reason: str, cure: str) -> None:
-    """Raise RuntimeError while a graph is recorded: what the host reads is read once."""
+    """Raise RuntimeError while a graph is recorded: the host would read the data only once."""
     if recording.is_in_graph():
         raise RuntimeError(f"histogram: {reason}, which cannot be recorded in a graph; {cure}")
 
@@ -265,7 +265,7 @@ def _handle(stream: Any, view: View) -> int:
 
 
 def to_host(view: View, stream: Any) -> Array:
-    """Return a NumPy copy of a small array; one on a device is waited for on its stream."""
+    """Return a NumPy copy of a small array; synchronises if it is on a device."""
     if view.device == CPU:
         return np.array(view.library.to_numpy(view.owner))
     from gpualgo._driver import device as gpu
@@ -278,20 +278,20 @@ def to_host(view: View, stream: Any) -> Array:
     driver.refuse_capture(handle, "histogram: the host reads edges or a range that lie on the GPU")
     if raw.size:
         with gpu.get(view.device).current():
-            staging.download(low, raw, view.device, handle)  # into pageable memory: it waits
+            staging.download(low, raw, view.device, handle)  # synchronous, to pageable memory
     return np.ndarray(view.shape, view.dtype, raw, address_of(view) - low, view.strides).copy()
 
 
 def counter_dtype(dtype: Any, num_samples: int) -> np.dtype[Any]:
     """Return the counters' dtype, which must hold the number of samples."""
-    found = np.dtype(np.int64) if dtype is None else dtypes.as_dtype(dtype, "histogram")
-    if found.kind not in "iu":
+    counter = np.dtype(np.int64) if dtype is None else dtypes.as_dtype(dtype, "histogram")
+    if counter.kind not in "iu":
         raise TypeError(
-            f"histogram: dtype {found} cannot count; pass an integer dtype such as np.int64"
+            f"histogram: dtype {counter} cannot count; pass an integer dtype such as np.int64"
         )
-    if num_samples > np.iinfo(found).max:
+    if num_samples > np.iinfo(counter).max:
         raise ValueError(
-            f"histogram: dtype {found} cannot hold the count of {num_samples} samples; "
+            f"histogram: dtype {counter} cannot hold the count of {num_samples} samples; "
             "pass a wider dtype="
         )
-    return found
+    return counter

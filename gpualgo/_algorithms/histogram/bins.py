@@ -1,8 +1,8 @@
-"""The bins of a histogram: edges as NumPy makes them, and how a sample's bin is decided.
+"""Bins of a histogram: NumPy's edges, and the rule that assigns samples to bins.
 
 **The rule.** With edges e[0] ≤ … ≤ e[n], real numbers, a sample x counts if e[0] ≤ x ≤ e[n], and
-its bin is the last i < n with e[i] ≤ x. NaN counts nowhere. Comparisons are those of real numbers:
-no sample is ever rounded. A backend need not see reals. For samples of dtype S (bool: uint8) let
+its bin is the last i < n with e[i] ≤ x. NaN is never counted. Comparisons are exact: no sample is
+rounded. A backend may compare within the samples' dtype S (bool: uint8). Let
 
     lower[i] = the least value of S that is ≥ e[i],   upper = the greatest one that is ≤ e[n];
 
@@ -11,15 +11,15 @@ within S, whatever the edges' dtype. `Bins.thresholds` gives both. For integers 
 and floor(e[n]); an edge above the greatest value of S has no lower[i]: `lower` may be shorter
 than n.
 
-**Edges.** Explicit edges are taken as they are beside integers. Beside floats they are first
-converted to the common dtype of x and edges, as NumPy does (which changes integers beyond 2^53).
+**Edges.** With integer samples explicit edges are used unchanged. With float samples they are first
+converted to the common dtype of x and edges, as in NumPy (which changes integers beyond 2^53).
 n even bins of [lo, hi] have NumPy's edges: in W, the dtype of ``numpy.linspace(lo, hi)`` (float64
-for Python numbers and integers; x's own where the range was taken from a float x),
+for Python numbers and integers; x's own if the range was detected from a float x),
 
     step = W(hi − lo) / n,   e[i] = E(W(W(i · step) + lo)) for i < n,   e[n] = E(hi),
 
 each operation rounded (no fused multiply-add), where E is ``numpy.result_type(lo, hi, x)``, float64
-if that is an integer. `Bins` refuses edges that do not strictly increase in E (NumPy: "too many
+if that is an integer. `Bins` rejects edges that do not strictly increase in E (NumPy: "too many
 bins"), so step is never zero, and each e[i] is finite. By class of samples:
 
 - float32, float64 given a range of Python numbers: E is x's dtype and W float64, so lower[i] = e[i]
@@ -55,11 +55,11 @@ Array = np.ndarray[Any, Any]
 
 UNMADE = object()
 _INTEGER = (int, np.integer)
-_KEEP_BINS = 1 << 10  # more edges than these are made anew whenever they are asked for
+_KEEP_BINS = 1 << 10  # more edges are recomputed on each use
 
 
 class Bins:
-    """The bins of samples of one dtype; immutable, made once for equal calls."""
+    """The bins of samples of one dtype; immutable, shared by equal calls."""
 
     __slots__ = (
         "_edges", "edge_dtype", "edges", "finder", "hi", "lo", "num_bins", "sample_dtype",
@@ -71,10 +71,10 @@ class Bins:
     ) -> None:
         self.sample_dtype = np.dtype(np.uint8) if sample_dtype.kind == "b" else sample_dtype
         self.num_bins = num_bins
-        self.edges = edges  # explicit ones, as given
+        self.edges = edges  # explicit ones
         self.lo, self.hi = lo, hi  # of even bins, after widening
         self._edges: Array | None = None
-        self.finder: Any = UNMADE  # by which the CPU finds the bins of samples; None: there is none
+        self.finder: Any = UNMADE  # the CPU's finder of bins; None: no sample can be in a bin
         if edges is not None:
             self.work_dtype = self.edge_dtype = self._common(edges.dtype)
             return
@@ -97,18 +97,18 @@ class Bins:
         return dtypes.from_name(promotion.promote(*names))
 
     def _even_edges(self) -> Array:
-        with np.errstate(all="ignore"):  # what overflows is refused by its result
+        with np.errstate(all="ignore"):  # overflow is rejected by its result
             return np.linspace(self.lo, self.hi, self.num_bins + 1, dtype=self.edge_dtype)
 
     @property
     def num_bytes(self) -> int:
-        """How much memory edges take; those that were given are in a key as well."""
+        """Memory of the edges; explicit ones are stored in a key as well."""
         if self.edges is not None:
             return 2 * self.edges.nbytes
         return 0 if self._edges is None else self._edges.nbytes
 
     def all_edges(self) -> Array:
-        """Return the num_bins + 1 edges: NumPy's for even bins, else those that were given."""
+        """Return the num_bins + 1 edges: NumPy's for even bins, else the explicit ones."""
         if self.edges is not None:
             return self.edges
         return self._even_edges() if self._edges is None else self._edges
@@ -135,7 +135,7 @@ class Bins:
         return np.asarray((self.stop - self.start) / self.num_bins).astype(self.work_dtype)[()]
 
     def thresholds(self) -> tuple[Array, Any]:
-        """Return `lower` and `upper` in the samples' dtype; lower is empty if none can count."""
+        """Return `lower` and `upper` in the samples' dtype; lower is empty if no sample counts."""
         edges = self.all_edges()
         if self.sample_dtype.kind in "iu":
             exact = tuple(int(v) if isinstance(v, _INTEGER) else None for v in (self.lo, self.hi))
@@ -157,7 +157,7 @@ class Bins:
         return self.of_values(patterns)
 
     def of_values(self, x: Array) -> Array:
-        """Return the bin (int32) of each sample, -1 for none: the rule, in NumPy."""
+        """Return the bin (int32) of each sample, -1 for none: the rule in NumPy."""
         lower, upper = self.thresholds()
         if dtypes.kind(x.dtype) == "f" and x.dtype.itemsize == 2:  # NumPy searches these slowly
             x, lower, upper = x.astype("f4"), lower.astype("f4"), np.float32(upper)
@@ -166,7 +166,7 @@ class Bins:
         return bins
 
     def slack(self, dtype: np.dtype[Any]) -> tuple[Any, Any, float]:
-        """Return origin and scale, scalars of a float dtype, and d; d is inf if p is of no use."""
+        """Return origin and scale, scalars of a float dtype, and d; d is inf if p is useless."""
         lower, upper = self.thresholds()
         first, last = (np.float64(edge) for edge in self.all_edges()[[0, -1]])
         with np.errstate(all="ignore"):
@@ -185,11 +185,11 @@ class Bins:
 
 
 def _even_dtype(lo: Any, hi: Any, sample: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of even edges: NumPy's, and where it has none the library's promotion."""
+    """Return the dtype of even edges: NumPy's, or if it has none the library's promotion."""
     like = np.empty(0, sample)
     try:
         joint: np.dtype[Any] = np.result_type(lo, hi, like)
-    except TypeError:  # bfloat16 beside a dtype of NumPy's
+    except TypeError:  # bfloat16 with a NumPy dtype
         name = str(dtypes.name_of(sample))
         for value in (lo, hi):
             if isinstance(value, np.generic):
@@ -201,20 +201,20 @@ def _even_dtype(lo: Any, hi: Any, sample: np.dtype[Any]) -> np.dtype[Any]:
 def _integer_thresholds(
     edges: Array, sample: np.dtype[Any], lo: int | None, hi: int | None
 ) -> tuple[Array, Any]:
-    """Return the least samples of each bin and the greatest of all; lo and hi are exact ends."""
+    """Return the least sample of each bin and the greatest of all; lo and hi are exact ends."""
     least, greatest = int(np.iinfo(sample).min), int(np.iinfo(sample).max)
     if edges.dtype.kind in "biu":
         edges = edges.view(np.uint8) if edges.dtype.kind == "b" else edges
         ups, last = edges[:-1], edges[-1]
-        reached = ups <= greatest
+        is_reached = ups <= greatest
     else:
         wide = edges.astype(np.float64)
         ups, last = np.ceil(wide[:-1]), np.floor(wide[-1])
-        reached = ups < float(greatest + 1)  # a power of two, unlike most maxima
-    ups = ups[reached]
-    below = ups < least
-    lower = np.where(below, ups.dtype.type(0), ups).astype(sample)
-    lower[below] = least
+        is_reached = ups < float(greatest + 1)  # a power of two is exact, the maximum may not be
+    ups = ups[is_reached]
+    is_below = ups < least
+    lower = np.where(is_below, ups.dtype.type(0), ups).astype(sample)
+    lower[is_below] = least
     if lo is not None and lower.size:
         lower[0] = min(max(lo, least), greatest)
     end = hi if hi is not None else greatest if last > greatest else int(max(last, least - 1.0))
@@ -230,7 +230,7 @@ def _next(x: Array, direction: int) -> Array:
 
 
 def _before(x: Array) -> Array:
-    """Return the greatest value below each; the least integer has none, and stays."""
+    """Return the greatest value below each; the least integer is returned unchanged."""
     if x.dtype.kind in "iu":
         return np.where(x > np.iinfo(x.dtype).min, x - x.dtype.type(1), x)
     return _next(x, -1)

@@ -1,4 +1,4 @@
-"""Histogram on the CPU's cores: private tables of counters, merged at the end."""
+"""Histogram on CPU cores: per-thread tables of counters, merged at the end."""
 
 from __future__ import annotations
 
@@ -23,20 +23,19 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_COPIES = 4  # tables of one row that its samples go to in turn: else equal ones wait for each other
-_MANY_SLOTS = 4096  # of which copies would fall out of L1
-_GROUP_BYTES = 1 << 18  # of the tables of rows that are read together: they stay in L2
+_COPIES = 4  # tables per row, used in turn: else updates of equal samples wait for each other
+_MANY_SLOTS = 4096  # with more slots, copies would not fit L1
+_GROUP_BYTES = 1 << 18  # of the tables of rows read together, which stay in L2
 _LINE_BYTES = 64
-_LINE_TABLE_BYTES = 1 << 22  # worth reading the rows that share cache lines together
-_SHARED_BYTES = 1 << 22  # of the tables that each thread has for all rows
+_LINE_TABLE_BYTES = 1 << 22  # most bytes of the tables of rows read together for their cache lines
+_SHARED_BYTES = 1 << 22  # most bytes of the tables that each thread has for all rows
 _TASK_RUNS = 8
 
 
 def histogram(x: Array, out: Array, problem: Histogram) -> None:
     """Write the counts of x to out, of the result's shape and any integer dtype and strides.
 
-    x has at least one element and any strides; the problem has its axes and bins. Every argument
-    has been checked. Reads x once.
+    x has at least one element and any strides. Arguments are already checked. Reads x once.
     """
     if x.dtype.kind == "b":
         x = x.view(np.uint8)
@@ -46,19 +45,20 @@ def histogram(x: Array, out: Array, problem: Histogram) -> None:
         return
     if finder.dtype != x.dtype:
         x = x.astype(finder.dtype)
-    # Rows in memory's order, then samples in memory's order: counts do not depend on it.
+    # Rows, then samples, in memory order: counts do not depend on it.
     kept = sorted(set(range(x.ndim)).difference(problem.axes), key=lambda i: -abs(x.strides[i]))
-    rank = {axis: place for place, axis in enumerate(sorted(kept))}
+    rank = {axis: position for position, axis in enumerate(sorted(kept))}
     out = out.transpose([*(rank[axis] for axis in kept), len(kept)])
     counted = sorted(problem.axes, key=lambda i: -abs(x.strides[i]))
     x = x.transpose(kept + counted)
-    turned = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
-    index: Any = (*[slice(None)] * len(kept), *turned, ...)  # of no axes, too, it gives an array
+    directions = (slice(None, None, -1 if stride < 0 else 1) for stride in x.strides[len(kept) :])
+    # `...` gives an array even if it is 0-d
+    index: Any = (*[slice(None)] * len(kept), *directions, ...)
     _count(x[index], len(kept), out, finder)
 
 
 def routines(x: Array, problem: Histogram) -> list[Routine]:
-    """Return what `histogram` would run."""
+    """Return the routines of `histogram`."""
     if not x.size or not prod(problem.results[0].shape):
         return []
     row = x.size if len(problem.axes) == x.ndim else problem.num_samples
@@ -70,7 +70,7 @@ def routines(x: Array, problem: Histogram) -> list[Routine]:
 
 
 def prepared(x: Array, out: Array, problem: Histogram) -> Prepared | None:
-    """Return what `histogram` does for few samples that lie as x; None where it does more."""
+    """Return a function that counts few samples with x's layout; None if it does not apply."""
     is_few = x.nbytes <= threads.SMALL_BYTES and len(problem.axes) == x.ndim
     finder = finder_for(problem, problem.bins, x.size) if is_few else None
     if finder is None or not x.flags.c_contiguous or out.dtype.itemsize != 8:
@@ -81,19 +81,19 @@ def prepared(x: Array, out: Array, problem: Histogram) -> Prepared | None:
     launch, tables = job.launch(), (finder, job.places)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        assert tables  # held: the launch knows their addresses alone
+        assert tables  # kept alive: the launch holds their addresses only
         launch((address(arrays[0]), address(results[0])))
 
     return run
 
 
 def _count(x: Array, kept: int, out: Array, finder: Finder) -> None:
-    """Count over all but the first `kept` axes; each axis' strides are at least the next one's."""
+    """Count over all but the first `kept` axes; in both parts, strides do not increase."""
     group = _group_rows(x, kept, finder)
-    if group > 1 and (rest := x.shape[kept - 1] % group):
-        whole = (*[slice(None)] * (kept - 1), slice(0, -rest))
-        tail = (*whole[:-1], slice(-rest, None))
-        _count(x[whole], kept, out[whole], finder)
+    if group > 1 and (remainder := x.shape[kept - 1] % group):
+        head = (*[slice(None)] * (kept - 1), slice(0, -remainder))
+        tail = (*head[:-1], slice(-remainder, None))
+        _count(x[head], kept, out[head], finder)
         _count(x[tail], kept, out[tail], finder)
         return
     job = _Job(x, kept, group, finder, out.shape[-1])
@@ -109,26 +109,26 @@ def _count(x: Array, kept: int, out: Array, finder: Finder) -> None:
 
 
 def _group_rows(x: Array, kept: int, finder: Finder) -> int:
-    """Return how many neighbouring rows are read together, as their samples are interleaved."""
+    """Return how many neighbouring rows are read together, because their samples interleave."""
     if kept in (0, x.ndim) or abs(x.strides[kept - 1]) >= abs(x.strides[-1]):
         return 1
     row_bytes = 4 * finder.slots
     line = min(_LINE_BYTES // x.itemsize, _LINE_TABLE_BYTES // row_bytes)
     most = min(hk.MOST, max(1, line, _GROUP_BYTES // row_bytes))
     neighbours: int = x.shape[kept - 1]
-    return -(-neighbours // -(-neighbours // most))  # groups of one size, or nearly
+    return -(-neighbours // -(-neighbours // most))  # groups of nearly equal size
 
 
 @lru_cache(64)
-def _places(group: int, copies: int, slots: int) -> Array:
-    """Return, for each sample of a run, where the table begins that it is counted in."""
+def _table_offsets(group: int, copies: int, slots: int) -> Array:
+    """Return for each sample of a run the offset of the table that counts it."""
     order = np.arange(hk.MOST)
     row, copy = order % group, order // group % copies
     return ((row * copies + copy) * slots).astype(np.int32)
 
 
 class _Job:
-    """One run over an array: its layout, its tables, and the tasks it is cut into."""
+    """One pass over an array: its layout, tables and tasks."""
 
     def __init__(self, x: Array, kept: int, group: int, finder: Finder, num_bins: int) -> None:
         self.x, self.finder, self.num_bins, self.group = x, finder, num_bins, group
@@ -144,11 +144,11 @@ class _Job:
         is_long = self.length >= _COPIES * finder.slots
         self.copies = _COPIES if finder.slots <= _MANY_SLOTS and is_long and group < 4 else 1
         self.tables = (rows, self.copies, finder.slots)
-        # All cores work on each row, in tables of their own, where rows are too few for them.
+        # Few rows: all cores work on each row, in private tables.
         few = self.groups < 4 * threads.num_threads()
         fits = prod(self.tables) * self.counter.itemsize <= _SHARED_BYTES
         self.is_shared = rows == 1 or (few and fits and self.length >= finder.slots)
-        self.places = _places(group, self.copies, finder.slots)
+        self.places = _table_offsets(group, self.copies, finder.slots)
 
     def _arguments(self, split: int, target: int) -> Array:
         """Return the counting kernel's table of arguments."""
@@ -168,58 +168,58 @@ class _Job:
         )
 
     def _kernel(self) -> Any:
-        def write() -> Any:
+        def generate() -> Any:
             from gpualgo._algorithms.histogram.cpu_kernels import counting_kernel
             from gpualgo._cpu.elements import storage
 
             return counting_kernel(storage(self.counter))
 
-        return get_kernel(("histogram", self.counter), write)
+        return get_kernel(("histogram", self.counter), generate)
 
     def launch(self) -> Launch:
         """Return the launch that counts one row in one thread, into 64-bit counters."""
         arguments = self._arguments(self.length, 1)
         size = self.copies * self.finder.slots * self.counter.itemsize
-        places = hk.X, hk.TARGET
-        return Launch(self._kernel(), arguments, places, hk.HEAD_BYTES + size, 1, 0)
+        slots = hk.X, hk.TARGET
+        return Launch(self._kernel(), arguments, slots, hk.HEAD_BYTES + size, 1, 0)
 
     def run_rows(self, result: Array) -> None:
-        """Count each row in one thread, into its place in an array of 64-bit counters."""
+        """Count each row in one thread, into an array of 64-bit counters."""
         arguments = self._arguments(self.length * self.group, address(result))
-        at, kernel = address(arguments), self._kernel()
+        args_address, kernel = address(arguments), self._kernel()
         size = self.group * self.copies * self.finder.slots * self.counter.itemsize
 
         def body(first: int, last: int) -> None:
             memory = scratch(hk.HEAD_BYTES + size)
-            kernel(at, address(memory), first, last)
+            kernel(args_address, address(memory), first, last)
 
         threads.run(body, self.groups, self.x.nbytes + result.nbytes)
 
     def run_shared(self) -> Array:
-        """Return the counts of all rows, counted by each thread in tables of its own."""
+        """Return the counts of all rows, counted by each thread in private tables."""
         split = _TASK_RUNS * hk.MOST // self.group * self.group
         arguments = self._arguments(split, 0)
-        at, kernel = address(arguments), self._kernel()
+        args_address, kernel = address(arguments), self._kernel()
         size = prod(self.tables) * self.counter.itemsize
-        free: list[Array] = []  # tables of threads that are between two ranges of tasks
+        free: list[Array] = []  # tables that no thread uses at present
 
         def body(first: int, last: int) -> None:
             try:
                 memory = free.pop()
             except IndexError:
                 memory = np.zeros(hk.HEAD_BYTES + size, np.uint8)
-            kernel(at, address(memory), first, last)
+            kernel(args_address, address(memory), first, last)
             free.append(memory)
 
         num_tasks = self.groups * -(-self.length * self.group // split)
-        if self.x.size < 2 * prod(self.tables):  # second tables would cost more than they gain
+        if self.x.size < 2 * prod(self.tables):  # more tables would cost more than they gain
             body(0, num_tasks)
         else:
             threads.run(body, num_tasks, self.x.nbytes)
         return self._merged(free)
 
     def _merged(self, memories: list[Array]) -> Array:
-        """Return the sums of all threads' tables and their copies, by rows and bins."""
+        """Return the sums of all threads' tables and their copies, by row and bin."""
         tables = [m[hk.HEAD_BYTES :].view(self.counter).reshape(self.tables) for m in memories]
         total, *others = [t[:, copy] for t in tables for copy in range(self.copies)]
         for other in others:

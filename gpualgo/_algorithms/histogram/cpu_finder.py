@@ -1,4 +1,4 @@
-"""Which stage finds the slots of samples, and the table that it reads."""
+"""Selection of the stage that finds the slots of samples, and its lookup table."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_FEW_PATTERNS = 1 << 14  # of fewer 16-bit samples, a table of all patterns would take longer
+_FEW_PATTERNS = 1 << 14  # for fewer 16-bit samples, a table of all patterns takes longer
 _MAX_CELLS = 1 << 20
-_EXACT = 1 << 53  # below it float64 holds every integer
+_EXACT = 1 << 53  # float64 represents all integers below it
 
 
 @dataclass
 class Finder:
-    """How slots are found: a stage, its table, and the bins of slots where they are not bins."""
+    """How slots are found: a stage, its table, and the bins of slots if slots are not bins."""
 
-    dtype: np.dtype[Any]  # what samples are converted to before
+    dtype: np.dtype[Any]  # samples are converted to it first
     slots: int
     stage: int
     table: Array | None = None
     bin_of_slot: Array | None = None
-    keep: tuple[Array, ...] = ()  # what the table points to
+    keep: tuple[Array, ...] = ()  # arrays that the table points to
 
     @property
     def num_bytes(self) -> int:
-        """How much memory its arrays take."""
+        """Memory of its arrays."""
         arrays = (self.table, self.bin_of_slot, *self.keep)
         return sum(array.nbytes for array in arrays if array is not None)
 
 
 def finder_for(problem: Problem, bins: Bins, num_samples: int) -> Finder | None:
-    """Return the finder of bins of a problem, which keeps it; None if no sample can be in a bin."""
+    """Return the cached finder of a problem's bins; None if no sample can be in a bin."""
     if bins.finder is UNMADE:
         is_few = bins.sample_dtype.itemsize == 2 and num_samples < _FEW_PATTERNS
-        bins.finder = made = _finder(bins, is_few)
-        problem.hold(0 if made is None else made.num_bytes)
-    found: Finder | None = bins.finder
-    return found
+        bins.finder = finder = _finder(bins, is_few)
+        problem.hold(0 if finder is None else finder.num_bytes)
+    result: Finder | None = bins.finder
+    return result
 
 
 def exact_finder_for(problem: Problem, bins: Bins, num_samples: int) -> Finder | None:
-    """Return the finder of these bins whose slots are the bins, and one more for other samples."""
-    found = finder_for(problem, bins, num_samples)
-    if found is None or found.bin_of_slot is None:
-        return found
+    """Return a finder whose slots are the bins, and one more slot for other samples."""
+    finder = finder_for(problem, bins, num_samples)
+    if finder is None or finder.bin_of_slot is None:
+        return finder
     stage = _stage("by_pattern", np.dtype(np.uint8))
-    slot_of_value = np.where(found.bin_of_slot < 0, np.int32(bins.num_bins), found.bin_of_slot)
-    return Finder(found.dtype, bins.num_bins + 1, stage, slot_of_value)
+    slot_of_value = np.where(finder.bin_of_slot < 0, np.int32(bins.num_bins), finder.bin_of_slot)
+    return Finder(finder.dtype, bins.num_bins + 1, stage, slot_of_value)
 
 
 def _finder(bins: Bins, is_few: bool) -> Finder | None:
@@ -91,13 +91,13 @@ def _finder(bins: Bins, is_few: bool) -> Finder | None:
 def _stage(name: str, dtype: np.dtype[Any], *options: bool) -> int:
     """Return the address of a stage for samples of dtype."""
 
-    def write() -> Any:
+    def generate() -> Any:
         from gpualgo._algorithms.histogram import cpu_stages
         from gpualgo._cpu.elements import storage
 
         return getattr(cpu_stages, name)(storage(dtype), *options)
 
-    return get_entry(("histogram", name, dtype, options), write)
+    return get_entry(("histogram", name, dtype, options), generate)
 
 
 def _is_exact_in_float64(dtype: np.dtype[Any], bins: Bins) -> bool:
@@ -107,7 +107,7 @@ def _is_exact_in_float64(dtype: np.dtype[Any], bins: Bins) -> bool:
 
 
 def _search(dtype: np.dtype[Any], slots: int, lower: Array, upper: Any) -> Finder:
-    """Return the finder that goes to a sample's cell, and searches from the cell's first bin."""
+    """Return the finder that looks up a sample's cell and searches from its first bin."""
     values = lower.astype(np.float64) + 0.0
     num_cells = min(_MAX_CELLS, 1 << (4 * lower.size - 1).bit_length())
     by_value, by_bits = _cells_by_value(values, num_cells), _cells_by_bits(values, num_cells)
@@ -130,7 +130,7 @@ def _search(dtype: np.dtype[Any], slots: int, lower: Array, upper: Any) -> Finde
 
 
 def _cells_by_value(values: Array, num_cells: int) -> tuple[float, float, Array]:
-    """Return origin, scale and the cell of each threshold, in the kernel's own steps."""
+    """Return origin, scale and the cell of each threshold, computed as the kernel does."""
     finite = values[np.isfinite(values)]
     with np.errstate(all="ignore"):
         origin = float(finite[0]) if finite.size else 0.0
@@ -141,7 +141,7 @@ def _cells_by_value(values: Array, num_cells: int) -> tuple[float, float, Array]
 
 
 def _cells_by_bits(values: Array, num_cells: int) -> tuple[int, int, Array]:
-    """Return the first cell, the shift and the cell of each threshold, in the kernel's steps."""
+    """Return the first cell, the shift and the cell of each threshold, as the kernel does."""
     bits = values.view(np.int64)
     ordered = bits ^ ((bits >> 63) & np.int64(0x7FFF_FFFF_FFFF_FFFF))
     span = int(ordered[-1]) - int(ordered[0])

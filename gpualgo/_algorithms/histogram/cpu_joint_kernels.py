@@ -1,6 +1,6 @@
-"""The kernels of joint and weighted histograms: samples become slots, slots get their sums.
+"""Kernels of joint and weighted histograms: map samples to slots, add to the slots' sums.
 
-A slot is a bin of all dimensions, with one more for samples that are not counted.
+A slot is a bin of all dimensions; one more slot is for samples that are not counted.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _slots = pointer_to(types.int32)
 
 
 def joint_kernel() -> Callable[..., None]:
-    """Write the kernel that adds up tasks: a row, and a split of its samples.
+    """Return the kernel that processes tasks: a row, and a split of its samples.
 
-    Scratch memory has slots, what leaves and what is computed need, and at TABLES the tables: of
-    all rows, or with a TARGET of one, which is written there in the end and cleared.
+    Scratch memory holds slots, buffers of fields and computed samples, and at TABLES the sums: of
+    all rows, or with a TARGET of one row, which is written there at the end and cleared.
     """
     combine = numba.njit(**_OPTIONS)(_combine)
 
@@ -64,12 +64,12 @@ def joint_kernel() -> Callable[..., None]:
         tables = scratch + load(p, TABLES)
         dims, rows, split, plane = load(p, DIMS), load(p, ROWS), load(p, SPLIT), load(p, PLANE)
         outer, inner, reads = load(p, OUTER), load(p, INNER), load(p, READS)
-        places, computed = scratch + load(p, PLACES), scratch + load(p, COMPUTED)
+        addresses, computed = scratch + load(p, PLACES), scratch + load(p, COMPUTED)
         stages = table + 8 * TAIL
         outer_at = stages + 8 * STAGE_SIZE * dims
         inner_at = outer_at + 8 * outer
-        leaves = inner_at + 8 * inner
-        found = scratch + SLOT_BYTES
+        fields = inner_at + 8 * inner
+        dim_slots = scratch + SLOT_BYTES
         for task in range(first, last):
             part = task // rows
             row = task - part * rows
@@ -79,24 +79,24 @@ def joint_kernel() -> Callable[..., None]:
             end = min(load(p, LENGTH), (part + 1) * split)
             for begin in range(part * split, end, MOST):
                 count = min(MOST, end - begin)
-                weights = before = 0
+                weights = num_bins = 0
                 for k in range(reads):
-                    leaf = leaves + 8 * k * (LEAF + outer + inner)
-                    strides = leaf + 8 * LEAF
-                    at = load(_words(leaf), START) + offset(row, outer, outer_at, strides)
+                    field = fields + 8 * k * (LEAF + outer + inner)
+                    strides = field + 8 * LEAF
+                    base = load(_words(field), START) + offset(row, outer, outer_at, strides)
                     strides += 8 * outer
-                    weights = fetched(leaf, scratch, at, begin, count, inner, inner_at, strides)
-                    store(_words(places), k, weights)
+                    weights = fetched(field, scratch, base, begin, count, inner, inner_at, strides)
+                    store(_words(addresses), k, weights)
                 if load(p, COMPUTE):
-                    call(load(p, COMPUTE), (places, computed, count))
+                    call(load(p, COMPUTE), (addresses, computed, count))
                 for k in range(dims):
                     q = _words(stages + 8 * STAGE_SIZE * k)
-                    at, target = load(_words(places), k), scratch if k == 0 else found
-                    call(load(q, STAGE), (load(q, STAGE_TABLE), at, target, count))
+                    base, target = load(_words(addresses), k), scratch if k == 0 else dim_slots
+                    call(load(q, STAGE), (load(q, STAGE_TABLE), base, target, count))
                     if k == 0:
-                        before = load(q, BINS)
+                        num_bins = load(q, BINS)
                     else:
-                        before = combine(scratch, found, before, load(q, BINS), count)
+                        num_bins = combine(scratch, dim_slots, num_bins, load(q, BINS), count)
                 call(load(p, ADD), (tables, sums, plane, scratch, weights, count))
             if load(p, TARGET):
                 target = load(p, TARGET) + row * load(p, ROW_BYTES)
@@ -108,19 +108,19 @@ def joint_kernel() -> Callable[..., None]:
     return kernel
 
 
-def _combine(slots: int, found: int, before: int, bins: int, count: int) -> int:
-    """Make slots of one dimension more; the greatest one says that a sample is not counted."""
-    last, width = types.int32(before), types.int32(bins)
+def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -> int:
+    """Combine slots with those of one more dimension; the greatest slot means not counted."""
+    last, width = types.int32(num_bins), types.int32(bins)
     total = types.int32(last * width)
     for i in range(count):
-        slot, step = load(_slots(slots), i), load(_slots(found), i)
-        is_inside = (slot != last) & (step != width)
-        store(_slots(slots), i, types.int32(slot * width + step) if is_inside else total)
-    return before * bins
+        slot, index = load(_slots(slots), i), load(_slots(dim_slots), i)
+        is_inside = (slot != last) & (index != width)
+        store(_slots(slots), i, types.int32(slot * width + index) if is_inside else total)
+    return num_bins * bins
 
 
 def finishing_kernel() -> Callable[..., None]:
-    """Write the kernel that finishes slots [first, last)."""
+    """Return the kernel that finishes slots [first, last)."""
 
     def kernel(table: int, unused: int, first: int, last: int) -> None:
         p = _words(table)

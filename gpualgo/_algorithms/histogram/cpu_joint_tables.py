@@ -1,4 +1,4 @@
-"""A thread's sums of a joint or weighted histogram on the CPU, and how two threads' become one."""
+"""A thread's sums of a joint or weighted histogram on the CPU, and their merge."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gpualgo._algorithms.histogram import cpu_joint_parameters as jk
 
 Array = np.ndarray[Any, Any]
 
-MANY = 1 << 28  # samples after which digits are carried on; their words have room for 2^29
+MANY = 1 << 28  # samples after which carries are propagated; words have room for 2^29
 _MAP_NORESERVE = 0x4000  # Linux's; mmap has no name for it
 
 
 class Tables:
-    """A thread's memory, and what is in it: sums as [part][digit][slot of all rows]."""
+    """A thread's memory, and the sums in it as [part][digit][slot of all rows]."""
 
     def __init__(self, memory: Array, at: int, parts: int, planes: int, span: int) -> None:
         self.memory, self.num_samples = memory, 0
@@ -43,12 +43,12 @@ class Tables:
         self._reach(low, high)
 
     def carry(self) -> None:
-        """Leave less than 32 bits in each word."""
+        """Propagate carries, leaving less than 32 bits in each word."""
         self.num_samples = 0
         if not self.is_float:
             return
         low, high = int(self.head[jk.LOW]), int(self.head[jk.HIGH])
-        last = self.sums.shape[1] - 2  # the digit behind which there is none
+        last = self.sums.shape[1] - 2  # the highest digit
         for digit in range(low, min(high + self.span, last)):
             word = self.sums[:, digit]
             self.sums[:, digit + 1] += word >> 32
@@ -62,7 +62,7 @@ class Tables:
 
 
 def unreserved(num_bytes: int) -> Array:
-    """Return bytes of zero that take memory where they are touched, and are counted only there."""
+    """Return zeroed bytes whose memory is allocated and accounted for when touched."""
     if sys.platform != "linux":
         return np.zeros(num_bytes, np.uint8)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE

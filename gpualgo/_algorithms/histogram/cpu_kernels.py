@@ -1,7 +1,7 @@
-"""The counting kernel of a histogram: samples become slots, slots are counted in tables.
+"""Counting kernel of a histogram: maps samples to slots and counts the slots in tables.
 
-Slots are numbers of counters in a row's table; a stage of histogram_stages.py finds them, called by
-its address, so that this kernel is compiled once for all dtypes and bins.
+A slot is the index of a counter in a row's table. A stage of cpu_stages.py finds slots; it is
+called by address, so that this kernel is compiled once for all dtypes and bins.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _slots = pointer_to(types.int32)
 
 
 def counting_kernel(element: Any) -> Callable[..., None]:
-    """Write the kernel that counts tasks of samples in tables of counters of type `element`.
+    """Return the kernel that counts tasks of samples in tables of counters of type `element`.
 
     A task is a group of rows, interleaved sample by sample, and a split of their samples. With a
-    TARGET a task is a whole group, whose tables start at zero and are written there in the end.
-    Without, the tasks of a thread share tables of all rows, which the caller adds up.
+    TARGET, a task is a whole group, whose tables start at zero and are written to the target at the
+    end. Without it, a thread's tasks share tables of all rows, which the caller adds up.
     """
     size = element.bitwidth // 8
     clear, tally, flush = (
@@ -77,8 +77,8 @@ def counting_kernel(element: Any) -> Callable[..., None]:
                 count = min(load(p, STEP), end - begin)
                 if pack:
                     samples = scratch + BUFFER
-                    at = (inner_at, inner_at + 8 * inner)
-                    call(pack, (samples, start, begin, count, inner, *at, 1))
+                    dims = (inner_at, inner_at + 8 * inner)
+                    call(pack, (samples, start, begin, count, inner, *dims, 1))
                 else:
                     samples = start + begin * load(p, X_SIZE)
                 call(load(p, STAGE), (load(p, STAGE_TABLE), samples, scratch, count))
@@ -101,10 +101,10 @@ def _clear(as_counters: Any, element: Any) -> Callable[..., None]:
 def _tally(as_counters: Any, element: Any) -> Callable[..., None]:
     one = element(1)
 
-    def tally(slots: int, places: int, tables: int, count: int) -> None:
-        """Count each slot in the table that its place in the run says: its row's, and a copy."""
+    def tally(slots: int, offsets: int, tables: int, count: int) -> None:
+        """Count each slot in the table at the sample's offset: its row's, one of several copies."""
         for i in range(count):
-            j = types.intp(load(_slots(slots), i)) + load(_slots(places), i)
+            j = types.intp(load(_slots(slots), i)) + load(_slots(offsets), i)
             store(as_counters(tables), j, load(as_counters(tables), j) + one)
 
     return tally

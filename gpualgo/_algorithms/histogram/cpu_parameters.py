@@ -1,11 +1,11 @@
-"""What the counting kernel of a histogram and its stages take: sizes, places in their tables."""
+"""Argument table slots and sizes of the counting kernel of a histogram and its stages."""
 
 from __future__ import annotations
 
-MOST = 2048  # samples that go through a stage at once: buffers stay in L1
+MOST = 2048  # samples per call of a stage; buffers stay in L1
 
-# Places in the table of arguments; after TAIL come, of the dimensions that tell groups of rows
-# apart, lengths and strides, then the same of the dimensions within a group.
+# The table of arguments. After TAIL follow lengths and strides of the dimensions between groups of
+# rows, then those of the dimensions within a group.
 (X, X_SIZE, LENGTH, GROUPS, SPLIT, STEP, STAGE, STAGE_TABLE, PACK) = range(9)
 (TABLES, GROUP_ROWS, COPIES, SLOTS, TARGET, BINS, BIN_OF_SLOT, OUTER, INNER, TAIL) = range(9, 19)
 
@@ -13,7 +13,7 @@ MOST = 2048  # samples that go through a stage at once: buffers stay in L1
 BUFFER = 4 * MOST
 HEAD_BYTES = BUFFER + 8 * MOST
 
-# Places in the tables of the stages for even bins and for a search, 8 bytes each.
+# Table entries of the stages for even bins and for a search, 8 bytes each.
 (ORIGIN, SCALE, LAST, OUTSIDE) = range(4)
 (START, WIDTH, LO, HI) = range(4, 8)
 (CELLS, VALUES, NUM_VALUES, LEVELS, UPPER) = range(4, 9)

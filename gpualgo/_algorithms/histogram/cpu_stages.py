@@ -1,7 +1,7 @@
-"""The stages of a histogram: how the slots of a run of samples are found.
+"""Stages of a histogram: functions f(table, samples, slots, count) that find samples' slots.
 
-Slots are bins, with one more for samples that are not counted; or, for 8-bit samples, the samples
-themselves, whose counts go to bins in the end. A stage is f(table, samples, slots, count).
+A slot is a bin; one more slot is for samples that are not counted. The slots of 8-bit samples are
+the samples themselves, whose counts are mapped to bins at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _slots = pointer_to(types.int32)
 
 
 def by_value(element: Any) -> Callable[..., None]:
-    """Write the stage whose slots are the samples' own bit patterns."""
+    """Return the stage whose slots are the samples' own bit patterns."""
     as_x = pointer_to(element)
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
@@ -48,7 +48,7 @@ def by_value(element: Any) -> Callable[..., None]:
 
 
 def by_pattern(element: Any) -> Callable[..., None]:
-    """Write the stage that looks the slot of each bit pattern up in a table."""
+    """Return the stage that looks up the slot of each bit pattern in a table."""
     as_x = pointer_to(element)
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
@@ -60,9 +60,9 @@ def by_pattern(element: Any) -> Callable[..., None]:
 
 
 def even(element: Any, narrow_sum: bool, narrow_edge: bool) -> Callable[..., None]:
-    """Write the stage for even bins: the approximate found, corrected by its two edges.
+    """Return the stage for even bins: an approximate bin, corrected by its two edges.
 
-    Both edges are computed, as _bins.py says, for every sample: without a branch LLVM vectorises
+    Both edges are computed for every sample, as bins.py describes: without a branch LLVM vectorises
     the loop, and samples on edges take no longer than others. `narrow_sum` rounds the edges'
     product and sum to float32, `narrow_edge` the edges themselves.
     """
@@ -76,19 +76,19 @@ def even(element: Any, narrow_sum: bool, narrow_edge: bool) -> Callable[..., Non
         outside = types.int32(load(p, OUTSIDE))
         for i in range(count):
             x = f8(load(as_x(samples), i))
-            found = min(max(np.floor((x - origin) * scale), 0.0), last)
-            below, above = found * width, (found + 1.0) * width
+            index = min(max(np.floor((x - origin) * scale), 0.0), last)
+            below, above = index * width, (index + 1.0) * width
             if narrow_sum:
                 below, above = f8(f4(below)), f8(f4(above))
             below, above = below + start, above + start
             if narrow_sum or narrow_edge:
                 below, above = f8(f4(below)), f8(f4(above))
             if x < below:
-                found -= 1.0
-            elif (x >= above) & (found < last):
-                found += 1.0
+                index -= 1.0
+            elif (x >= above) & (index < last):
+                index += 1.0
             is_inside = (x >= lo) & (x <= hi)
-            store(_slots(slots), i, types.int32(found) if is_inside else outside)
+            store(_slots(slots), i, types.int32(index) if is_inside else outside)
 
     return find
 
@@ -104,11 +104,11 @@ _bits = intrinsic(_bits_of)
 
 
 def search(element: Any, by_bits: bool) -> Callable[..., None]:
-    """Write the stage that searches the thresholds of any bins, without a branch on samples.
+    """Return the stage that searches the thresholds of any bins without branches on samples.
 
-    A sample's cell, of equal width in its value or (by_bits) in the bits of its float64, tells the
+    A sample's cell, of equal width in its value or (by_bits) in the bits of its float64, gives the
     greatest bin that may start before the cell; LEVELS halving steps find the bin from there.
-    VALUES are the thresholds, and behind them greatest values, so that no step leaves the table.
+    VALUES are the thresholds, padded with maximum values so that no step leaves the table.
     """
     as_x = pointer_to(element)
 
@@ -123,24 +123,24 @@ def search(element: Any, by_bits: bool) -> Callable[..., None]:
                 cell = ((bits ^ ((bits >> 63) & 0x7FFF_FFFF_FFFF_FFFF)) >> shift) - first
                 store(_slots(slots), i, types.int32(min(max(cell, 0), last_cell)))
             else:
-                place = (x - origin) * scale
-                place = place if place > 0.0 else 0.0  # NaN too
-                store(_slots(slots), i, types.int32(place if place < last else last))
+                position = (x - origin) * scale
+                position = position if position > 0.0 else 0.0  # NaN too
+                store(_slots(slots), i, types.int32(position if position < last else last))
         cells, values = _slots(load(q, CELLS)), as_x(load(q, VALUES))
         for i in range(count):
             store(_slots(slots), i, load(cells, types.intp(load(_slots(slots), i))))
         for level in range(load(q, LEVELS) - 1, -1, -1):
             step = types.int32(1 << level)
-            for i in range(count):  # the inner loop, so that no sample waits for its last step
-                found = load(_slots(slots), i)
-                is_above = load(as_x(samples), i) >= load(values, types.intp(found + step))
-                store(_slots(slots), i, found + step if is_above else found)
+            for i in range(count):  # inner loop over samples: its steps are independent
+                slot = load(_slots(slots), i)
+                is_above = load(as_x(samples), i) >= load(values, types.intp(slot + step))
+                store(_slots(slots), i, slot + step if is_above else slot)
         greatest = types.int32(load(q, NUM_VALUES) - 1)
         lower, upper = load(values, 0), load(as_x(table + 8 * UPPER), 0)
         outside = types.int32(load(p, OUTSIDE))
         for i in range(count):
             x = load(as_x(samples), i)
-            found = min(load(_slots(slots), i), greatest)
-            store(_slots(slots), i, found if (x >= lower) & (x <= upper) else outside)
+            slot = min(load(_slots(slots), i), greatest)
+            store(_slots(slots), i, slot if (x >= lower) & (x <= upper) else outside)
 
     return find

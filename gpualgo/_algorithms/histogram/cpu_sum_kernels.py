@@ -1,8 +1,8 @@
-"""Sums of the slots of a histogram: what adds to them, and what makes results of them.
+"""Functions that add to the sums of a histogram's slots, and that convert sums to results.
 
-A table has a plane of 64-bit words for each digit of 32 bits of a sum (see sums.py), so that
-carries can wait until the end, and one that tells of what is not finite. Digits that no weight
-reaches are never touched.
+A table has a plane of 64-bit words for each 32-bit digit of a sum (see sums.py), so that carries
+can wait until the end, and one plane that marks non-finite sums. Digits that no weight reaches are
+never touched.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DIGIT = 0xFFFF_FFFF
 
 
 def add_ones() -> Callable[..., None]:
-    """Write what counts samples."""
+    """Return the function that counts samples."""
 
     def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
@@ -47,7 +47,7 @@ def add_ones() -> Callable[..., None]:
 
 
 def add_integers() -> Callable[..., None]:
-    """Write what adds up integers of 64 bits; their sum wraps."""
+    """Return the function that adds 64-bit integers; their sum wraps."""
 
     def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
@@ -58,7 +58,7 @@ def add_integers() -> Callable[..., None]:
 
 
 def finish_integers() -> Callable[..., None]:
-    """Write what moves sums of integers to the target."""
+    """Return the function that moves sums of integers to the target."""
 
     def finish(tables: int, sums: int, plane: int, first: int, last: int, target: int) -> None:
         for i in range(last - first):
@@ -72,7 +72,7 @@ def finish_integers() -> Callable[..., None]:
 
 
 def add_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
-    """Write what adds up floats, each an integer at a place: exactly."""
+    """Return the function that adds floats exactly, each as an integer with an exponent."""
     as_bits = pointer_to(bits_of)
     mantissa, special, planes = form.mantissa, form.special, form.digits + 1
     hidden, is_wide = 1 << mantissa, span_of(mantissa) > 2
@@ -85,31 +85,31 @@ def add_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
             for i in range(count):
                 bits = types.int64(load(as_bits(weights), i * parts + part))
                 slot = types.intp(load(_slots(slots), i))
-                place, m = (bits >> mantissa) & special, bits & (hidden - 1)
-                if place == special:
+                exponent, m = (bits >> mantissa) & special, bits & (hidden - 1)
+                if exponent == special:
                     kind = IS_NAN if m else (IS_NEGATIVE if bits < 0 else IS_POSITIVE)
-                    at = _words(base + (planes - 1) * plane)
-                    store(at, slot, load(at, slot) | kind)
+                    address = _words(base + (planes - 1) * plane)
+                    store(address, slot, load(address, slot) | kind)
                     store(h, SPECIALS, 1)
                     continue
-                if place:
+                if exponent:
                     m += hidden
-                    place -= 1
+                    exponent -= 1
                 elif not m:
                     continue
                 m = -m if bits < 0 else m
-                digit, shift = place >> 5, place & 31
+                digit, shift = exponent >> 5, exponent & 31
                 low, high = min(low, digit), max(high, digit)
-                at = base + digit * plane
+                address = base + digit * plane
                 if is_wide:
                     lower, upper = (m & _DIGIT) << shift, (m >> 32) << shift
-                    _add(at, slot, lower & _DIGIT)
-                    _add(at + plane, slot, (lower >> 32) + (upper & _DIGIT))
-                    _add(at + 2 * plane, slot, upper >> 32)
+                    _add(address, slot, lower & _DIGIT)
+                    _add(address + plane, slot, (lower >> 32) + (upper & _DIGIT))
+                    _add(address + 2 * plane, slot, upper >> 32)
                 else:
-                    whole = m << shift
-                    _add(at, slot, whole & _DIGIT)
-                    _add(at + plane, slot, whole >> 32)
+                    shifted = m << shift
+                    _add(address, slot, shifted & _DIGIT)
+                    _add(address + plane, slot, shifted >> 32)
         store(h, LOW, low)
         store(h, HIGH, high)
 
@@ -124,7 +124,7 @@ _add = numba.njit(**_OPTIONS)(_add_word)
 
 
 def finish_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
-    """Write what rounds sums to the target and clears them."""
+    """Return the function that rounds sums to the target and clears them."""
     as_bits = pointer_to(bits_of)
     planes, span = form.digits + 1, span_of(form.mantissa)
     rounded = numba.njit(**_OPTIONS)(_rounding(form))
@@ -152,7 +152,7 @@ def finish_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]
 
 
 def _rounding(form: Format) -> Callable[..., Any]:
-    """Write what returns the float nearest to a sum, as its bits, and clears the sum."""
+    """Return f(at, plane, low, end): the bits of the float nearest to a sum, which is cleared."""
     mantissa, special = form.mantissa, form.special
     sign = mantissa + form.exponent
 
@@ -161,7 +161,7 @@ def _rounding(form: Format) -> Callable[..., Any]:
         for digit in range(low, end):
             carry = (carry + load(_words(at + digit * plane), 0)) >> 32
         factor = -1 if carry < 0 else 1
-        # The greatest digit but zero, the two below it, and whether there is more below those.
+        # The highest nonzero digit, the two below it, and whether lower ones are nonzero.
         top, first, second, third, more = -1, 0, 0, 0, False
         carry = one = two = 0
         is_more = False
@@ -184,14 +184,14 @@ def _rounding(form: Format) -> Callable[..., Any]:
             leading -= 1
         bits |= _U(third >> 32)
         more |= third & _DIGIT != 0
-        if leading < mantissa:  # less than the least normal number: a whole one of units
-            found = bits >> _U(63 - leading)
+        if leading < mantissa:  # subnormal: no rounding
+            result = bits >> _U(63 - leading)
         else:
-            found = bits >> _U(63 - mantissa)
-            rest, half = bits << _U(mantissa + 1), _U(1) << _U(63)
-            is_up = (rest > half) | ((rest == half) & (more | (found & _U(1) != _U(0))))
-            found += (_U(leading - mantissa) << _U(mantissa)) + _U(is_up)
-            found = min(found, _U(special) << _U(mantissa))
-        return found | _U(factor < 0) << _U(sign)
+            result = bits >> _U(63 - mantissa)
+            remainder, half = bits << _U(mantissa + 1), _U(1) << _U(63)
+            is_up = (remainder > half) | ((remainder == half) & (more | (result & _U(1) != _U(0))))
+            result += (_U(leading - mantissa) << _U(mantissa)) + _U(is_up)
+            result = min(result, _U(special) << _U(mantissa))
+        return result | _U(factor < 0) << _U(sign)
 
     return rounded

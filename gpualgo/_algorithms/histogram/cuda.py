@@ -1,4 +1,4 @@
-"""Histogram on the GPU: canonical layout, kernel, joint counters."""
+"""Plans of the histogram on a GPU: canonical layout, kernel, joint counters."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.problem import Histogram
 
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
-_TICKETS_BYTES = 4 << 10  # of the kept tickets; what follows holds joint counters
-_MAX_SLOTS = (1 << 31) - 1  # of a block, which numbers them in 32 bits
-_COUNTER_BYTES = 8  # of joint counters that are not the result
-_AT = Places(1, 1)
+_TICKETS_BYTES = 4 << 10  # of the stream's tickets; joint counters follow
+_MAX_SLOTS = (1 << 31) - 1  # of a block, whose slot numbers have 32 bits
+_COUNTER_BYTES = 8  # of joint counters other than the result
+_SLOTS = Places(1, 1)
 
 
 def machine_of(device: int) -> policy.Machine:
-    """Return what the cut depends on."""
+    """Return the device properties that determine the cut."""
     return policy.Machine(
         gpu.get(device).num_sms, gpu.get(device).shared_limit, gpu.get(device).capability
     )
 
 
 class _Joint(NamedTuple):
-    """How blocks join: what the kernel is to do, where its counters and tickets lie."""
+    """How blocks combine counts: the kernel's mode, its counters and tickets."""
 
     result: int  # HistogramResult
-    counters: tuple[int, int]  # a place, and an offset in bytes
-    tickets: int  # a place
+    counters: tuple[int, int]  # an argument slot, and an offset in bytes
+    tickets: int  # an argument slot
     clears: tuple[Clear, ...] = ()
     pieces: tuple[Piece, ...] = ()
 
 
 def plan_of(problem: Histogram, view: View, target: View) -> Plan:
-    """Return the plan of a histogram into a target that may have strides."""
+    """Return the plan of a histogram into a target of any strides."""
     device = view.device
     start, samples, kept = _canonical(problem, view, target.strides)
     machine = machine_of(device)
@@ -60,16 +60,16 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
         )
         if small is not None:
             return _small(problem, view, target, start, bins, small)
-    cut, spec, fixed = _cut(machine, bins, view.dtype, samples, kept)
+    cut, spec, own_params = _cut(machine, bins, view.dtype, samples, kept)
     joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target)
     kernel = build.kernel(spec, device)
     table = table_of(problem, bins.table)
     packed = spec.parameters.pack(
-        common=_common(problem, bins, cut, joint, kept, target.strides), **fixed,
+        common=_common(problem, bins, cut, joint, kept, target.strides), **own_params,
         bins=bins.values(0 if table is None else table.address),
     )  # fmt: skip
     common = {
-        "input": (_AT.source(0), start), "output": _AT.target(0), "counters": joint.counters,
+        "input": (_SLOTS.source(0), start), "output": _SLOTS.target(0), "counters": joint.counters,
         "tickets": joint.tickets,
     }  # fmt: skip
     launch = Launch(
@@ -83,7 +83,7 @@ def _small(
     problem: Histogram, view: View, target: View, start: int, bins: DeviceBins,
     cut: small_policy.SmallCut,
 ) -> Plan:  # fmt: skip
-    """Return the plan of few samples without gaps."""
+    """Return the plan of few dense samples."""
     device = view.device
     spec = small_policy.spec(view.dtype, bins, cut)
     kernel = build.kernel(spec, device)
@@ -98,8 +98,8 @@ def _small(
         pieces = (Piece(cut.joint_bytes, TICKETS, is_zeroed=True),)
     launch = Launch(
         kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
-        takes={"input": (_AT.source(0), start), "output": _AT.target(0),
-               "words": _AT.piece(0) if pieces else NONE},
+        takes={"input": (_SLOTS.source(0), start), "output": _SLOTS.target(0),
+               "words": _SLOTS.piece(0) if pieces else NONE},
         shared_bytes=cut.shared_bytes(bins),
     )  # fmt: skip
     return Plan(device, [launch], pieces, table)
@@ -108,7 +108,7 @@ def _small(
 def _cut(
     machine: policy.Machine, bins: DeviceBins, dtype: np.dtype[Any], samples: Dims, kept: Dims
 ) -> tuple[policy.Cut, build.Spec, dict[str, Any]]:
-    """Return how the work is shared out, the kernel for that, and its own parameters."""
+    """Return how blocks share the work, the kernel for that, and its own parameters."""
     num_places = math.prod(extent for extent, _ in kept)
     num_samples = math.prod(extent for extent, _ in samples)
     channels = _flat_channels(samples, kept, dtype.itemsize)
@@ -132,9 +132,9 @@ def _cut(
 
 
 def _join(problem: Histogram, cut: policy.Cut, num_places: int, target: View) -> _Joint:
-    """Decide how blocks join: in the kept tickets, in the result, or in memory of the call.
+    """Decide how blocks combine counts: in the stream's tickets, the result, or temporary storage.
 
-    Never in a result of other strides, nor in one on the host, which is far for atomics.
+    Never in a strided result, nor in one on the host, where atomics are slow.
     """
     if cut.parts == 1 and cut.table == policy.REPLICATED:
         return _Joint(_WRITE_ROWS, (NONE, 0), NONE)
@@ -144,20 +144,20 @@ def _join(problem: Histogram, cut: policy.Cut, num_places: int, target: View) ->
     fits = fits and cut.num_rows * 4 <= _TICKETS_BYTES
     is_dense = target.strides == problem.strides and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
-        place = _AT.target(0)
-        clears = (Clear(place, num_counters * size),)
-        return _Joint(_ADD_TO_ROWS, (place, 0), NONE, clears=clears)
+        slot = _SLOTS.target(0)
+        clears = (Clear(slot, num_counters * size),)
+        return _Joint(_ADD_TO_ROWS, (slot, 0), NONE, clears=clears)
     tickets = _TICKETS_BYTES if fits else workspace.aligned(cut.num_rows * 4)
     piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
-    place = _AT.piece(0)
-    return _Joint(_JOIN_ROWS, (place, tickets), place, pieces=(piece,))
+    slot = _SLOTS.piece(0)
+    return _Joint(_JOIN_ROWS, (slot, tickets), slot, pieces=(piece,))
 
 
 def _common(
     problem: Histogram, bins: DeviceBins, cut: policy.Cut, joint: _Joint, kept: Dims,
     out_strides: tuple[int, ...],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return HistogramCommon but for the addresses."""
+    """Return HistogramCommon without the addresses."""
     size = problem.dtype.itemsize
     counter_bytes = size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES
     slots = cut.channels * bins.table_bins
@@ -170,16 +170,16 @@ def _common(
 
 
 def table_of(problem: Histogram | JointHistogram, data: bytes) -> Table | None:
-    """Return the table that all plans of a problem read; None: they read none."""
+    """Return the table that all plans of a problem read; None if they read none."""
     if data and problem.table is None:
         problem.table = Table(data, problem.device)
         problem.hold(len(data))
-    found: Table | None = problem.table
-    return found
+    table: Table | None = problem.table
+    return table
 
 
 class Table:
-    """A copy of data on a device that every stream may read, for as long as this lives."""
+    """A copy of data on a device that every stream may read, freed with this object."""
 
     __slots__ = ("__weakref__", "address")
 
@@ -204,7 +204,7 @@ def _upload(data: bytes, device: int) -> int:
 
 
 def _discard(address: int, device: int) -> None:
-    """Free a table, once no kernel reads it."""
+    """Free a table once no kernel reads it."""
     with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         driver.api().cuMemFree(address)
 
@@ -214,7 +214,7 @@ def _canonical(
 ) -> tuple[int, Dims, Dims]:
     """Return the byte offset of the first sample, and the dimensions counted over and kept.
 
-    Samples may be taken in any order: strides are made positive and sorted.
+    The order of samples does not matter: strides are made positive and sorted.
     """
     start = 0
     counted = []
@@ -225,16 +225,16 @@ def _canonical(
             stride = -stride
         counted.append((extent, (stride,)))
     counted.sort(key=lambda dim: -dim[1][0])
-    places = [i for i in range(len(view.shape)) if i not in problem.axes]
+    axes = [i for i in range(len(view.shape)) if i not in problem.axes]
     kept = [
         (view.shape[i], (view.strides[i], out))
-        for i, out in zip(places, out_strides[:-1], strict=True)
+        for i, out in zip(axes, out_strides[:-1], strict=True)
     ]
     return start, merge(counted), merge(kept)
 
 
 def _flat_channels(samples: Dims, kept: Dims, size: int) -> int:
-    """Return how many histograms' samples alternate in rows without gaps; 0 if rows have gaps."""
+    """Return how many histograms interleave their samples in dense rows; 0 if rows have gaps."""
     if len(samples) > 1:
         return 0
     if not samples or samples[0][1][0] == size:
@@ -247,5 +247,5 @@ def _flat_channels(samples: Dims, kept: Dims, size: int) -> int:
 
 
 def _is_side_by_side(samples: Dims, kept: Dims) -> bool:
-    """Return whether neighbouring histograms' samples lie closer than those of one."""
+    """Return whether samples of neighbouring histograms are closer than those of one."""
     return bool(kept and samples) and abs(kept[-1][1][0]) < samples[-1][1][0]

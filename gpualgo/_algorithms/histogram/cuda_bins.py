@@ -1,4 +1,4 @@
-"""Bins as kernels take them (histogram/bins.cuh): the type, its parameters, what it reads."""
+"""Kernel bins (histogram/bins.cuh): their C++ types, parameters and tables."""
 
 from __future__ import annotations
 
@@ -18,42 +18,42 @@ Array = np.ndarray[Any, Any]
 Dtype = np.dtype[Any]
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-# Shares of samples that may lie too near an edge for a position in float32 or float64 to tell.
-# Each of them costs about as much as three others; on these GPUs float64 costs less.
+# Largest shares of samples that may be too near an edge for a float32 or float64 position to give
+# the bin. Each costs about as much as three others; these GPUs compute float64 fast.
 FAST_DOUBLE = ((8, 0), (9, 0), (10, 0))
 NEAR_IF_FAST_DOUBLE = 1 / 64
 MOST_NEAR = 1 / 4
-MAX_CELLS = 1 << 13  # of a search, in shared memory; beside them its thresholds
+MAX_CELLS = 1 << 13  # cells of a search in shared memory, next to its thresholds
 MAX_CELLS_IN_GLOBAL = 1 << 16
 SEARCH_SHARED_BYTES = 48 << 10
 
 
 @dataclass(frozen=True)
 class DeviceBins:
-    """A type of histogram/bins.cuh and what its objects hold."""
+    """A type of histogram/bins.cuh and the values of its fields."""
 
     cpp: str
     fields: Parameters
     values: Callable[[int], dict[str, Any]]  # of the fields, given the address of `table`
-    table: bytes = b""  # lies in global memory
-    shared_bytes: int = 0  # that a block takes for the bins
+    table: bytes = b""  # in global memory
+    shared_bytes: int = 0  # per block
     table_bins: int = 0  # counters of a histogram in a block's table
     is_search: bool = False
-    shares_bins: bool = False  # several counters of a table may go to one bin
+    shares_bins: bool = False  # several counters of a table may belong to one bin
 
 
 def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
-    """Return the quickest kind of bins that is exact for these."""
+    """Return the fastest exact kind of bins."""
     if bins.sample_dtype.itemsize == 1:
         return _byte_bins(bins)
-    found = fit_even(bins, capability)
-    return search_bins(bins) if found is None else _even_bins(bins, found)
+    even = fit_even(bins, capability)
+    return search_bins(bins) if even is None else _even_bins(bins, even)
 
 
 def number_bins(bins: Bins, capability: tuple[int, int], most_shared: int) -> DeviceBins:
-    """Return the quickest kind of bins whose kernels tell the bin of each sample."""
-    found = fit_even(bins, capability)
-    return search_bins(bins, most_shared) if found is None else _even_bins(bins, found)
+    """Return the fastest exact kind of bins whose kernels compute the bin of each sample."""
+    even = fit_even(bins, capability)
+    return search_bins(bins, most_shared) if even is None else _even_bins(bins, even)
 
 
 def _byte_bins(bins: Bins) -> DeviceBins:
@@ -95,7 +95,7 @@ class Fit:
 
 
 def fit_even(bins: Bins, capability: tuple[int, int]) -> Fit | None:
-    """Return positions that tell the bin of most samples; None if edges must be searched."""
+    """Return positions that give the bin of most samples; None if edges must be searched."""
     if not bins.is_affine or (bins.work_dtype == FLOAT32 and bins.num_bins >= 1 << 24):
         return None
     is_fast = capability in FAST_DOUBLE
@@ -115,11 +115,11 @@ def fraction_bits(dtype: Dtype, num_bins: int) -> int:
 
 
 def fit(bins: Bins, dtype: Dtype) -> Fit | None:
-    """Return the positions in dtype and how near an edge they can tell; None if they cannot.
+    """Return positions in dtype, with the uncertain width near edges; None if they are unusable.
 
-    The least and the greatest sample of every bin b (and the nearest ones outside) are put
-    through the kernel's arithmetic: then v >= b * 2^k and v < (b + 1) * 2^k + near_width hold
-    for them, hence, as v is monotone, for all samples (see histogram/bins.cuh).
+    The least and the greatest sample of every bin b (and the nearest ones outside) pass through the
+    kernel's arithmetic. Then v >= b * 2^k and v < (b + 1) * 2^k + near_width hold for them and, as
+    v is monotone, for all samples (see histogram/bins.cuh).
     """
     bits = fraction_bits(dtype, bins.num_bins)
     lower, upper = bins.thresholds()
@@ -130,7 +130,7 @@ def fit(bins: Bins, dtype: Dtype) -> Fit | None:
     ends = np.where(ends <= upper, ends, upper)
     filled = (lower <= ends) & np.append(lower[:-1] < lower[1:], True)
     index = np.flatnonzero(filled)
-    # The last bin is closed: the kernel takes what lies just beyond it into account.
+    # The last bin is closed: the kernel also handles samples just beyond it.
     limits = np.where(index + 1 < bins.num_bins, index + 1, bins.num_bins + 1)
     first, last = (float(edge) for edge in bins.all_edges()[[0, -1]])
     with np.errstate(all="ignore"):
@@ -145,9 +145,9 @@ def fit(bins: Bins, dtype: Dtype) -> Fit | None:
             below, above = (_positions(x, lower[0], origin, scale, bits) for x in outside)
             low = np.append(low, above - math.ldexp(bins.num_bins, bits))
             high = np.append(high, below)
-    # Beyond the mantissa float64's products are not known to the last bit.
-    doubt = 0 if dtype == FLOAT32 else 1
-    least, most = float(low.min()) - doubt, float(high.max()) + doubt
+    # Beyond the mantissa the last bit of float64 products is uncertain.
+    margin = 0 if dtype == FLOAT32 else 1
+    least, most = float(low.min()) - margin, float(high.max()) + margin
     mantissa = 23 if dtype == FLOAT32 else 52
     if not (np.isfinite(scale) and np.isfinite(most) and abs(least) < math.ldexp(1.0, mantissa)):
         return None
@@ -164,31 +164,31 @@ def _positions(x: Array, first: Any, origin: Any, scale: Any, bits: int) -> Arra
     else:
         distance = (x.astype(np.int64) - int(first)).astype(dtype)
     # A product of two float32 values is exact in float64.
-    whole: Array = np.floor(np.ldexp(distance.astype(np.float64) * np.float64(scale), bits))
-    return whole
+    result: Array = np.floor(np.ldexp(distance.astype(np.float64) * np.float64(scale), bits))
+    return result
 
 
-def _even_bins(bins: Bins, found: Fit) -> DeviceBins:
-    names = (bins.sample_dtype, found.dtype, bins.work_dtype, bins.edge_dtype)
+def _even_bins(bins: Bins, even: Fit) -> DeviceBins:
+    names = (bins.sample_dtype, even.dtype, bins.work_dtype, bins.edge_dtype)
     types = ", ".join(map(dtypes.cpp_name, names))
-    is_narrow = found.dtype == FLOAT32
+    is_narrow = even.dtype == FLOAT32
     mantissa = 23 if is_narrow else 52
-    bias = math.ldexp((1 << mantissa) + found.shift, -found.bits)
-    base = found.dtype.type(math.ldexp(1.0, mantissa - found.bits))
+    bias = math.ldexp((1 << mantissa) + even.shift, -even.bits)
+    base = even.dtype.type(math.ldexp(1.0, mantissa - even.bits))
     first = span = 0
     if bins.sample_dtype.kind in "iu":
         lower, upper = bins.thresholds()
         first, span = int(lower[0]) % (1 << 64), int(upper) - int(lower[0])
     values = {
         "first": first, "span": span, "start": bins.start, "step": bins.step, "stop": bins.stop,
-        "origin": found.origin, "scale": found.scale, "bias": bias,
+        "origin": even.origin, "scale": even.scale, "bias": bias,
         "base": int(base.view(np.uint32 if is_narrow else np.uint64)),
-        "mask": (1 << found.bits) - 1, "near_width": found.near_width, "shift": found.bits,
+        "mask": (1 << even.bits) - 1, "near_width": even.near_width, "shift": even.bits,
         "num_bins": bins.num_bins,
     }  # fmt: skip
-    constant_bits = 0 if is_narrow else found.bits
+    constant_bits = 0 if is_narrow else even.bits
     return DeviceBins(
-        f"gpualgo::EvenBins<{types}, {constant_bits}>", parameters.even_bins(found.dtype),
+        f"gpualgo::EvenBins<{types}, {constant_bits}>", parameters.even_bins(even.dtype),
         lambda _: values, table_bins=bins.num_bins,
     )  # fmt: skip
 
@@ -199,7 +199,7 @@ def _even_bins(bins: Bins, found: Fit) -> DeviceBins:
 def search_bins(bins: Bins, most_shared: int = SEARCH_SHARED_BYTES) -> DeviceBins:
     """Return bins that are found by a search among thresholds."""
     lower, upper = bins.thresholds()
-    if not lower.size:  # nothing counts
+    if not lower.size:  # no sample counts
         lower, upper = np.ones(1, bins.sample_dtype), bins.sample_dtype.type(0)
     key = bins.sample_dtype
     if key.kind not in "iu" and key.itemsize == 2:
@@ -235,7 +235,7 @@ def search_bins(bins: Bins, most_shared: int = SEARCH_SHARED_BYTES) -> DeviceBin
 
 
 def _cell_scale(keys: Array, num_cells: int) -> tuple[Any, np.float32]:
-    """Return where cells start, and how many there are per unit; any two are right."""
+    """Return the start of cells, and cells per unit; any values give correct bins."""
     finite = keys if keys.dtype.kind in "iu" else keys[np.isfinite(keys)]
     if not finite.size:
         return keys.dtype.type(0), np.float32(0)

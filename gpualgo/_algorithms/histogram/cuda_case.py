@@ -1,4 +1,4 @@
-"""What kernels see of a joint or weighted histogram: its bins, kept places, samples, and access."""
+"""Kernel view of a joint or weighted histogram: bins, kept dimensions, samples, access."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ _NONE = known("no_operator")
 
 @dataclass(frozen=True)
 class Case:
-    """A problem as kernels see it: kept places, the samples of each, and how these are read."""
+    """A problem as kernels see it: kept dimensions, samples, and how samples are read."""
 
     problem: JointHistogram
-    op: Operator  # of which the source alone is called, where samples are computed
+    op: Operator  # only its source is called, if samples are computed
     device: int
     machine: policy.Machine
     at: Places
-    inputs: tuple[tuple[int, int], ...]  # the place of each array, and the offset of its first
+    inputs: tuple[tuple[int, int], ...]  # slot of each array, and offset of its first sample
     samples: Dims
     kept: Dims
-    places: Dims  # of the result, of the same extents as `kept` or fewer
-    cells: Dims  # of the result
+    places: Dims  # of the result, along `kept` dimensions
+    cells: Dims  # of the result, along bins
     bins: DeviceBins
-    element: records.Element  # a sample
+    element: records.Element  # of a sample
     access: Access
-    items: int  # samples that are loaded at once, of rows without gaps; 0: they have gaps
+    items: int  # samples per load of dense rows; 0: rows have gaps
 
     @property
     def num_places(self) -> int:
@@ -56,17 +56,17 @@ class Case:
         return math.prod(extent for extent, _ in self.samples)
 
     def channels(self, words: int = 1) -> int:
-        """Return how many kept places a block takes side by side, of so many words a slot."""
+        """Return how many kept indices a block counts side by side, with `words` per slot."""
         if self.items or not self.kept:
             return 1
-        beside = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
-        if self.num_samples >= policy.SHORT_ROW and abs(beside[0]) >= abs(beside[1]):
+        strides = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
+        if self.num_samples >= policy.SHORT_ROW and abs(strides[0]) >= abs(strides[1]):
             return 1
-        most = self.machine.small_words // (self.bins.table_bins * words)
-        return max(1, min(self.num_places, most, joint_policy.STRIDED.block_threads))
+        max_channels = self.machine.small_words // (self.bins.table_bins * words)
+        return max(1, min(self.num_places, max_channels, joint_policy.STRIDED.block_threads))
 
     def rows(self, channels: int, parts: int, first: int, count: int) -> dict[str, Any]:
-        """Return JointRows of `count` kept places, from the first one on."""
+        """Return JointRows of `count` kept indices from `first` on."""
         return {
             "num_items": self.num_samples, "first": first, "end": first + count,
             "channels": channels,
@@ -77,7 +77,7 @@ class Case:
     def spec(
         self, header: str, name: str, policy: str, types: Sequence[str], fields: Parameters
     ) -> Spec:
-        """Return a kernel that goes through samples."""
+        """Return a kernel that reads samples."""
         sample = records.held(self.element)
         op = functor(self.op, (sample, sample), sample)
         arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
@@ -87,33 +87,33 @@ class Case:
 
 
 def device_bins(problem: JointHistogram, machine: policy.Machine) -> DeviceBins:
-    """Return JointBins of the quickest kinds that are exact."""
-    each: list[DeviceBins] = []
-    left = cuda_bins.SEARCH_SHARED_BYTES
+    """Return JointBins of the fastest exact kinds."""
+    parts: list[DeviceBins] = []
+    free_bytes = cuda_bins.SEARCH_SHARED_BYTES
     for bins in problem.bins:
-        each.append(cuda_bins.number_bins(bins, machine.capability, left))
-        left -= each[-1].shared_bytes
+        parts.append(cuda_bins.number_bins(bins, machine.capability, free_bytes))
+        free_bytes -= parts[-1].shared_bytes
     words, tables = [0], [0]
-    for one in each:
-        words.append(words[-1] + -(-one.shared_bytes // 16) * 4)
-        tables.append(tables[-1] + -(-len(one.table) // 256) * 256)
-    table = b"".join(one.table + bytes(-len(one.table) % 256) for one in each)
+    for part in parts:
+        words.append(words[-1] + -(-part.shared_bytes // 16) * 4)
+        tables.append(tables[-1] + -(-len(part.table) // 256) * 256)
+    table = b"".join(part.table + bytes(-len(part.table) % 256) for part in parts)
 
     def values(address: int) -> dict[str, Any]:
         kinds = {
-            f"v{i}": one.values(address + at)
-            for i, (one, at) in enumerate(zip(each, tables, strict=False))
+            f"v{i}": part.values(address + offset)
+            for i, (part, offset) in enumerate(zip(parts, tables, strict=False))
         }
         return {
             "each": kinds, "num_bins": [bins.num_bins for bins in problem.bins],
             "shared_words": words[:-1],
         }  # fmt: skip
 
-    kinds = ", ".join(one.cpp for one in each)
+    kinds = ", ".join(part.cpp for part in parts)
     return DeviceBins(
         f"gpualgo::JointBins<gpualgo::Tuple<{kinds}>>",
-        joint_parameters.bins([one.fields for one in each]), values, table, 4 * words[-1],
-        problem.num_bins, any(one.is_search for one in each),
+        joint_parameters.bins([part.fields for part in parts]), values, table, 4 * words[-1],
+        problem.num_bins, any(part.is_search for part in parts),
     )  # fmt: skip
 
 
@@ -121,8 +121,8 @@ def case_of(
     problem: JointHistogram, views: Sequence[View], op: Operator | None, target: View,
     machine: policy.Machine, bins: DeviceBins,
 ) -> Case:  # fmt: skip
-    """Return what kernels see of arrays: samples may be taken in any order."""
-    shape, at = views[0].shape, Places(len(views), 1)
+    """Return the case of arrays; samples may be read in any order."""
+    shape, slots = views[0].shape, Places(len(views), 1)
     starts = [0] * len(views)
     counted: list[tuple[int, tuple[int, ...]]] = []
     for axis in problem.axes:
@@ -137,41 +137,41 @@ def case_of(
     outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
     element = problem.element
     numbers = records.leaves(element)
-    read = [*numbers, *(view.dtype for view in views[len(numbers) :])]
-    most = 2 * VECTOR_BYTES // element.itemsize if isinstance(element, records.Computed) else None
-    access, items = _access(views, read, most, starts, samples, kept)
+    read_dtypes = [*numbers, *(view.dtype for view in views[len(numbers) :])]
+    limit = 2 * VECTOR_BYTES // element.itemsize if isinstance(element, records.Computed) else None
+    access, items = _access(views, read_dtypes, limit, starts, samples, kept)
     num_samples = math.prod(extent for extent, _ in samples)
     num_places = math.prod(extent for extent, _ in kept)
     if items and num_samples < policy.SHORT_ROW and num_places > 4 * machine.num_sms:
         access, items = _strided(len(views)), 0
     return Case(
-        problem, _NONE if op is None else op, views[0].device, machine, at,
-        tuple((at.source(i), start) for i, start in enumerate(starts)), samples, kept,
+        problem, _NONE if op is None else op, views[0].device, machine, slots,
+        tuple((slots.source(i), start) for i, start in enumerate(starts)), samples, kept,
         merge(outs[: len(axes)]), merge(outs[len(axes) :]), bins, element, access, items,
     )  # fmt: skip
 
 
 def _access(
-    views: Sequence[View], read: Sequence[np.dtype[Any]], most: int | None, starts: Sequence[int],
+    views: Sequence[View], types: Sequence[np.dtype[Any]], limit: int | None, starts: Sequence[int],
     samples: Dims, kept: Dims,
 ) -> tuple[Access, int]:  # fmt: skip
-    """Return how kernels reach the samples of a row, and `items`, at most so many if any."""
-    sizes = [*map(records.step_of, read)]  # a byte for each position that is counted
+    """Return the access to the samples of a row, and `items`, at most `limit`."""
+    sizes = [*map(records.step_of, types)]  # one byte for each computed position
     strides = samples[-1][1] if samples else tuple(sizes)
     if len(samples) > 1 or any(s not in (0, size) for s, size in zip(strides, sizes, strict=True)):
         return _strided(len(views)), 0
     repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
     widest = max(sizes)
     items = 8 if widest < 2 else VECTOR_BYTES // widest
-    while most is not None and 1 < items > most:
+    while limit is not None and 1 < items > limit:
         items //= 2
     steps = [math.gcd(0, *(dim[1][i] for dim in kept)) for i in range(len(views))]
     is_aligned = all(
         repeated >> i & 1
-        or dtype == records.POSITION  # counted from anywhere on
+        or dtype == records.POSITION  # computed for any start
         or math.gcd(view.ptr + start, step) % min(VECTOR_BYTES, items * size) == 0
         for i, (view, start, step, size, dtype) in enumerate(
-            zip(views, starts, steps, sizes, read, strict=True)
+            zip(views, starts, steps, sizes, types, strict=True)
         )
     )
     cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"

@@ -1,4 +1,4 @@
-"""Joint and weighted histograms on the GPU: kernels, joint counters and sums."""
+"""Plans of joint and weighted histograms on a GPU: kernels, joint counters and sums."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint_problem import JointHistogram
 
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
-_TICKETS_BYTES = 4 << 10  # of the kept tickets; what follows holds joint counters
-_COUNTER_BYTES = 8  # of joint counters that are not the result
+_TICKETS_BYTES = 4 << 10  # of the stream's tickets; joint counters follow
+_COUNTER_BYTES = 8  # of joint counters other than the result
 
 
 def plan_of(
     problem: JointHistogram, views: Sequence[View], op: Operator | None, target: View
 ) -> Plan:
-    """Return the plan of a histogram into a target that may have strides.
+    """Return the plan of a histogram into a target of any strides.
 
-    The samples are what op's source makes of the views, if there is an op.
+    If there is an op, its source computes the samples from the views.
     """
     device = views[0].device
     machine = cuda.machine_of(device)
-    if op is not None and op.key.numbers:  # which have a place of their own
-        left = machine.shared_bytes - joint_policy.NUMBERS_BYTES
-        machine = replace(machine, shared_bytes=left)
+    if op is not None and op.key.numbers:  # captured numbers take shared memory
+        free_bytes = machine.shared_bytes - joint_policy.NUMBERS_BYTES
+        machine = replace(machine, shared_bytes=free_bytes)
     bins = cuda_case.device_bins(problem, machine)
     case = cuda_case.case_of(problem, views, op, target, machine, bins)
     table = cuda.table_of(problem, bins.table)
@@ -86,7 +86,7 @@ def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan
 def _join(
     case: Case, cut: policy.Cut, target: View
 ) -> tuple[int, Any, Any, tuple[Clear, ...], tuple[Piece, ...]]:
-    """Decide how blocks join, as for one dimension (`cuda._join`)."""
+    """Decide how blocks combine counts, as for one dimension (`cuda._join`)."""
     if cut.parts == 1 and cut.table == policy.REPLICATED:
         return _WRITE_ROWS, NONE, NONE, (), ()
     problem = case.problem
@@ -96,9 +96,9 @@ def _join(
     fits = fits and cut.num_rows * 4 <= _TICKETS_BYTES
     is_dense = target.strides == problem.strides and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
-        place = case.at.target(0)
-        return _ADD_TO_ROWS, place, NONE, (Clear(place, num_counters * size),), ()
+        slot = case.at.target(0)
+        return _ADD_TO_ROWS, slot, NONE, (Clear(slot, num_counters * size),), ()
     tickets = _TICKETS_BYTES if fits else workspace.aligned(cut.num_rows * 4)
     piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
-    place = case.at.piece(0)
-    return _JOIN_ROWS, (place, tickets), place, (), (piece,)
+    slot = case.at.piece(0)
+    return _JOIN_ROWS, (slot, tickets), slot, (), (piece,)

@@ -1,4 +1,4 @@
-"""Histograms with weights on the GPU: exact sums, and what rounds them to the result."""
+"""Weighted histograms on a GPU: exact sums, rounded to the result."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint_problem import JointHistogram
     from gpualgo._algorithms.histogram.problem import Histogram
 
-_HEAD_BYTES = 256  # of SumsHead, and what aligns the sums
+_HEAD_BYTES = 256  # of SumsHead, with padding that aligns the sums
 
 
 def plan_of(case: Case, views: Sequence[View], bins: dict[str, Any], table: Any) -> Plan:
-    """Return the plan of sums: two launches for as many kept places as have room at once."""
+    """Return the plan of sums: two launches per group of kept indices that fits."""
     sums, size = sum_of(case.problem.dtype), place_bytes(case.problem)
     channels = case.channels(joint_policy.slot_words(sums))
     group = max(1, joint_policy.SUMS_BYTES // (size * channels)) * channels
@@ -36,23 +36,23 @@ def plan_of(case: Case, views: Sequence[View], bins: dict[str, Any], table: Any)
     steps: list[Launch] = []
     for first in range(0, case.num_places, group):
         count = min(group, case.num_places - first)
-        steps.append(_adding(case, sums, views, bins, channels, first, count))
-        steps.append(_rounding(case, sums, first, count))
+        steps.append(_add_launch(case, sums, views, bins, channels, first, count))
+        steps.append(_round_launch(case, sums, first, count))
     return Plan(case.device, steps, [piece], table)
 
 
 def place_bytes(problem: Histogram | JointHistogram) -> int:
-    """Return what the sums of a kept place take."""
+    """Return the size of the sums of a kept index."""
     sums = sum_of(problem.dtype)
     planes = sums.parts * (sums.digits // 2 + (sums.format is not None))
     return 8 * planes * problem.num_bins
 
 
-def _adding(
+def _add_launch(
     case: Case, sums: Sum, views: Sequence[View], bins: dict[str, Any], channels: int, first: int,
     count: int,
 ) -> Launch:  # fmt: skip
-    """Return the launch that adds up the weights of `count` kept places."""
+    """Return the launch that adds the weights of `count` kept indices."""
     num_rows, num_bins = -(-count // channels), case.problem.num_bins
     cut = joint_policy.cut_sums(
         case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.items
@@ -79,10 +79,10 @@ def _adding(
     )  # fmt: skip
 
 
-def _rounding(case: Case, sums: Sum, first: int, count: int) -> Launch:
-    """Return the launch that rounds the sums of `count` kept places, and clears them."""
-    kind, num_bins = joint_policy.ROUND, case.problem.num_bins
-    types = f"{kind.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
+def _round_launch(case: Case, sums: Sum, first: int, count: int) -> Launch:
+    """Return the launch that rounds and clears the sums of `count` kept indices."""
+    tile, num_bins = joint_policy.ROUND, case.problem.num_bins
+    types = f"{tile.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
     spec = build.Spec(
         "histogram/weighted.cuh", f"gpualgo::histogram_round_kernel<{types}>",
         joint_parameters.ROUND,
@@ -93,11 +93,11 @@ def _rounding(case: Case, sums: Sum, first: int, count: int) -> Launch:
         cells=case.cells,
     )  # fmt: skip
     blocks = min(
-        -(-count * num_bins // kind.block_threads),
+        -(-count * num_bins // tile.block_threads),
         case.machine.num_sms * joint_policy.ROUND_BLOCKS,
     )
     piece = case.at.piece(0)
     return Launch(
-        build.kernel(spec, case.device), blocks, kind.block_threads, packed, case.device,
+        build.kernel(spec, case.device), blocks, tile.block_threads, packed, case.device,
         {"sums": (piece, _HEAD_BYTES), "head": piece, "output": case.at.target(0)},
     )  # fmt: skip

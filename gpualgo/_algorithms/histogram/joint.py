@@ -1,4 +1,4 @@
-"""`histogram` of tuples, and with weights: its arguments, checked and made plain."""
+"""`histogram` of tuples, and with weights: argument checks, then the problem."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
 _WHERE = "histogram"
-_SAMPLES = known("no_operator")  # with the function that computes samples, where they are
+_SAMPLES = known("no_operator")  # carries the function that computes samples
 
 
 def histogram(
     x: Any, bins: Any, range: Any, weights: Any, axis: Any, dtype: Any, out: Any, stream: Any
 ) -> Any:
-    """Count or add up samples of one dimension or more; see the public function."""
-    given = None if _is_number(weights) or is_lazy(weights) else _view_of_weights(weights)
+    """Count or sum samples of one dimension or more; see the public function."""
+    weight_view = None if _is_number(weights) or is_lazy(weights) else _view_of_weights(weights)
     if is_lazy(x) or is_lazy(weights):
         from gpualgo._lazy.combining import place_lazy
 
         x, weights = place_lazy((x, weights), (out,), _WHERE)
     if is_lazy(x):
-        x = _whole(x)
+        x = _combined(x)
     views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)
-    whole = None
+    combined = None
     if isinstance(form, Source):
-        whole = _whole(x)  # a tuple of arrays and numbers on a GPU is one, too
-        samples, built = _typed(whole, views[0])
+        combined = _combined(x)  # also for a tuple of arrays and numbers on a GPU
+        samples, sample_form = _typed(combined, views[0])
     else:
-        samples, built = views, form
-    if built is not None and any(item is not None for item in built.items):
+        samples, sample_form = views, form
+    if sample_form is not None and any(item is not None for item in sample_form.items):
         raise TypeError(
             f"{_WHERE}: x is a tuple of tuples, and each of its items is a dimension; "
             "pass a tuple of arrays"
         )
-    names = inputs.names(samples, built, "x")
+    names = inputs.names(samples, sample_form, "x")
     for view, name in zip(samples, names, strict=True):
         arguments.check_samples(view, name)
     if dtype is None and out is not None:
@@ -54,22 +54,22 @@ def histogram(
         dtype, out = target.dtype, target if target.owner is out else out
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, _WHERE)
-    if built is None:
-        found: tuple[Any, ...] = (arguments.bins_of(bins, range, samples[0], stream, whole),)
+    if sample_form is None:
+        parsed: tuple[Any, ...] = (arguments.bins_of(bins, range, samples[0], stream, combined),)
     else:
-        found = joint_arguments.bins_of_each(bins, range, samples, names, stream, whole)
-    if is_lazy(weights):  # once all else has been looked at
-        given = _view_of_weights(_made(weights, stream))
-    number = weights if given is None else None
-    kind = View if given is not None else None if number is None else np.asarray(number).dtype
-    rest = Rest(found, axis, dtype, form, kind)
-    views = views if given is None else (*views, _spread(given, views[0]))
+        parsed = joint_arguments.bins_of_each(bins, range, samples, names, stream, combined)
+    if is_lazy(weights):  # after all other checks
+        weight_view = _view_of_weights(_materialized(weights, stream))
+    number = weights if weight_view is None else None
+    kind = View if weight_view is not None else None if number is None else np.asarray(number).dtype
+    params = Rest(parsed, axis, dtype, form, kind)
+    views = views if weight_view is None else (*views, _broadcast(weight_view, views[0]))
     op = op if isinstance(form, Source) else None
-    problem = problem_of(JointHistogram, views, op, number, rest, _WHERE, 0 if op is None else 2)
+    problem = problem_of(JointHistogram, views, op, number, params, _WHERE, 0 if op is None else 2)
     return run(problem, views, op, number, out, stream)
 
 
-def _whole(x: Any) -> Any:
+def _combined(x: Any) -> Any:
     """Return lazy samples as one array."""
     from gpualgo._lazy import combining
 
@@ -81,8 +81,8 @@ def _whole(x: Any) -> Any:
     return combining.zipped(x, f"{_WHERE}: x")
 
 
-def _made(weights: Any, stream: Any) -> Any:
-    """Return lazy weights in an array."""
+def _materialized(weights: Any, stream: Any) -> Any:
+    """Return lazy weights materialized as an array."""
     from gpualgo._lazy.combining import zipped
     from gpualgo._lazy.real import made
 
@@ -90,14 +90,14 @@ def _made(weights: Any, stream: Any) -> Any:
     return made(zipped(weights, where), False, where, stream)
 
 
-def _typed(whole: Any, like: View) -> tuple[tuple[View, ...], Form | None]:
-    """Return views as if each number of computed samples had an array, and how these are built."""
-    form = forms.form_of(whole.dtype.names) if whole.dtype.names else None
-    return tuple([like._replace(dtype=leaf) for leaf in records.leaves(whole.dtype)]), form
+def _typed(combined: Any, like: View) -> tuple[tuple[View, ...], Form | None]:
+    """Return a view per field of computed samples, as if it had an array, and their structure."""
+    form = forms.form_of(combined.dtype.names) if combined.dtype.names else None
+    return tuple([like._replace(dtype=field) for field in records.leaves(combined.dtype)]), form
 
 
 def _is_number(weights: Any) -> bool:
-    """Return whether weights are one number for all samples, or none."""
+    """Return whether weights are one number for all samples, or None."""
     return weights is None or isinstance(weights, (bool, int, float, complex, np.generic))
 
 
@@ -110,7 +110,7 @@ def _view_of_weights(weights: Any) -> View:
     return view
 
 
-def _spread(view: View, samples: View) -> View:
+def _broadcast(view: View, samples: View) -> View:
     """Return weights broadcast to the shape of the samples."""
     checks.same_place([samples, view], _WHERE)
     shape = samples.shape

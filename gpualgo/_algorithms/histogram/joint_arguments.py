@@ -1,4 +1,4 @@
-"""The bins of samples of several dimensions, from what `histogram` is given."""
+"""Parsing of bins and ranges for samples of several dimensions."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ def bins_of_each(
     computed: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
     """Return the bins of each dimension (see `arguments.bins_of`)."""
-    each, ends = _bins_of_each(bins, len(views)), _ranges_of_each(ranges, len(views))
+    bins_of_dims, ends = _bins_of_each(bins, len(views)), _ranges_of_each(ranges, len(views))
 
-    def parsed(i: int) -> Any:
-        return named(i, lambda: arguments.parse_bins(each[i], stream))
+    def parse(i: int) -> Any:
+        return named(i, lambda: arguments.parse_bins(bins_of_dims[i], stream))
 
-    def whole(i: int) -> Any:
-        return named(i, lambda: _bins_of(numbers[i], ends[i], lambda: detected(i)))
+    def parse_all(i: int) -> Any:
+        return named(i, lambda: _bins_of(numbers[i], ends[i], lambda: detect(i)))
 
-    def detected(i: int) -> tuple[Any, Any]:
-        own = None if computed is None else computed[computed.dtype.names[i]]
-        return arguments.detect_range(views[i], stream, names[i], own)
+    def detect(i: int) -> tuple[Any, Any]:
+        field = None if computed is None else computed[computed.dtype.names[i]]
+        return arguments.detect_range(views[i], stream, names[i], field)
 
-    numbers = [parsed(i) for i in range(len(views))]
-    total = math.prod(found if isinstance(found, int) else found.size - 1 for found in numbers)
+    numbers = [parse(i) for i in range(len(views))]
+    total = math.prod(parsed if isinstance(parsed, int) else parsed.size - 1 for parsed in numbers)
     if total > MAX_BINS:
         raise ValueError(
             f"{_WHERE}: bins make {total} bins in all, at most {MAX_BINS} are possible; use fewer"
         )
-    return tuple([whole(i) for i in range(len(views))])
+    return tuple([parse_all(i) for i in range(len(views))])
 
 
 def bins_again(
     bins: Sequence[Any], views: Sequence[View], names: Sequence[str], stream: Any
 ) -> tuple[Any, ...]:
-    """Return the same bins, the ranges that were taken from the data taken anew."""
+    """Return the same bins with detected ranges recomputed."""
     return tuple(
         arguments.even_bins(one[0], *arguments.detect_range(view, stream, name), True)
         if not isinstance(one, Edges) and one[-1]
@@ -57,13 +57,13 @@ def bins_again(
     )
 
 
-def _bins_of(found: Any, ends: Any, detect: Callable[[], tuple[Any, Any]]) -> Any:
-    if isinstance(found, int):
+def _bins_of(parsed: Any, ends: Any, detect: Callable[[], tuple[Any, Any]]) -> Any:
+    if isinstance(parsed, int):
         lo, hi = detect() if ends is None else arguments.parse_range(ends)
-        return arguments.even_bins(found, lo, hi, ends is None)
+        return arguments.even_bins(parsed, lo, hi, ends is None)
     if ends is not None:
-        raise ValueError(f"{_WHERE}: range is for a number of bins; pass None beside edges")
-    return Edges(found)
+        raise ValueError(f"{_WHERE}: range is for a number of bins; pass None with edges")
+    return Edges(parsed)
 
 
 def _bins_of_each(bins: Any, dims: int) -> tuple[Any, ...]:
@@ -77,10 +77,10 @@ def _bins_of_each(bins: Any, dims: int) -> tuple[Any, ...]:
     try:
         return (_index(bins),) * dims
     except TypeError:
-        shown = repr(bins) if isinstance(bins, (str, bool, float)) else type(bins).__name__
+        got = repr(bins) if isinstance(bins, (str, bool, float)) else type(bins).__name__
         raise TypeError(
             f"{_WHERE}: bins must be an int or a tuple of {dims}, numbers or edges, where x is a "
-            f"tuple, got {shown}; pass one item for each dimension"
+            f"tuple, got {got}; pass one item for each dimension"
         ) from None
 
 
@@ -111,7 +111,7 @@ _NUMBER = re.compile(rf"^{_WHERE}: (\d+ bins)\b")
 
 
 def named(i: int, find: Callable[[], Found]) -> Found:
-    """Return what `find` returns for a dimension; its errors name that."""
+    """Return `find()` for dimension i; errors name the dimension."""
     try:
         return find()
     except (TypeError, ValueError) as error:

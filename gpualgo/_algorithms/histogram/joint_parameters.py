@@ -1,4 +1,4 @@
-"""What the kernels of joint and weighted histograms take (histogram/joint.cuh and its users)."""
+"""Kernel parameters of joint and weighted histograms (histogram/joint.cuh and its users)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def counted(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
 
 
 def weighted(leaves: int, num_bytes: int, bins: Parameters, access: Parameters) -> Parameters:
-    """Return WeightedHistogram<leaves, A, Bins, Access>, for an A of so many bytes."""
+    """Return WeightedHistogram<leaves, A, Bins, Access>, for an A of `num_bytes` bytes."""
     return Parameters(
         "WeightedHistogram",
         weight=init(num_bytes), input=POINTER[leaves], sums=POINTER, head=POINTER, num_bins=I64,

@@ -1,4 +1,4 @@
-"""A histogram of several dimensions, or with weights: what equal calls share."""
+"""Specification of a histogram of several dimensions, or with weights."""
 
 from __future__ import annotations
 
@@ -28,21 +28,20 @@ if TYPE_CHECKING:
 
 
 class Rest(NamedTuple):
-    """What decides a call besides its arrays."""
+    """The parameters of a call, without its arrays."""
 
     bins: tuple[Any, ...]  # of each dimension, see `arguments.bins_of`
     axis: Any
     dtype: Any
-    form: Form | Source | None  # of a tuple; that samples are computed
+    form: Form | Source | None  # structure of a tuple; Source: samples are computed
     weights: Any  # View: an array, the last of the views; the dtype of a number; None
 
 
 class JointHistogram(Problem):
-    """What equal calls of `histogram` with tuples or weights share.
+    """Specification of a `histogram` call with tuples or weights, shared by equal calls.
 
-    The views are those that samples are read, or by op's source computed, from: without an op one
-    for each dimension. Then comes that of weights; all are of one shape. Weights that are one
-    number are the `init` of the call.
+    The views are the samples, one per dimension, or with an op the inputs of its source; then the
+    weights. All have one shape. Weights that are one number are the `init` of the call.
     """
 
     table: Any = None  # of the bins, on a GPU
@@ -61,7 +60,7 @@ class JointHistogram(Problem):
         where: str,
     ) -> None:  # fmt: skip
         self.has_array = rest.weights is View
-        samples = views[:-1] if self.has_array else views  # not kept: they hold the arrays
+        samples = views[:-1] if self.has_array else views  # not stored: they hold the arrays
         self.inputs, self.forms = arguments_of(samples, rest.form)
         if self.has_array:
             self.inputs, self.forms = (*self.inputs, "weights"), (*self.forms, None)
@@ -90,28 +89,28 @@ class JointHistogram(Problem):
         self.is_empty = self.num_samples == 0
         self.reads_data = not isinstance(rest.form, Source) and any(
             not isinstance(one, Edges) and one[-1] for one in rest.bins
-        )  # else the call has looked, with what computes them
+        )  # ranges of computed samples are detected by the call
         self.hold(sum(bins.num_bytes for bins in self.bins))
 
     def _dtype(self, views: Sequence[View]) -> np.dtype[Any]:
-        wanted, where = self.rest.dtype, self.where
+        requested, where = self.rest.dtype, self.where
         if not self.has_weights:
-            return arguments.counter_dtype(wanted, self.num_samples)
-        own = views[-1].dtype if self.has_array else self.rest.weights
-        dtypes.check(own, f"{where}: weights")
-        return sums.dtype_of(own, wanted, where)
+            return arguments.counter_dtype(requested, self.num_samples)
+        weights_dtype = views[-1].dtype if self.has_array else self.rest.weights
+        dtypes.check(weights_dtype, f"{where}: weights")
+        return sums.dtype_of(weights_dtype, requested, where)
 
     def _bins(self, i: int, dtype: np.dtype[Any]) -> Bins:
         bins = self.rest.bins[i]
 
-        def made() -> Bins:
+        def make() -> Bins:
             if isinstance(bins, Edges):
                 arguments.check_edges(bins.array)
                 return Bins(dtype, bins.array.size - 1, bins.array, None, None)
             number, _, lo, _, hi, _ = bins
             return Bins(dtype, number, None, lo, hi)
 
-        return named(i, made) if self.is_tuple else made()
+        return named(i, make) if self.is_tuple else make()
 
     def encode(self, init: Any) -> Array | None:
         if init is None:
@@ -119,8 +118,8 @@ class JointHistogram(Problem):
         return checks.init_value(init, self.dtype, self.where, "weights")
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
-        found = bins_again(self.rest.bins, views, self.inputs, stream)
-        return self.like(views, None, None, self.rest._replace(bins=found))
+        bins = bins_again(self.rest.bins, views, self.inputs, stream)
+        return self.like(views, None, None, self.rest._replace(bins=bins))
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)
@@ -150,7 +149,7 @@ class JointHistogram(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        if op is not None:  # samples are computed of what may be counted, and lie nowhere
+        if op is not None:  # computed samples are not in memory
             return False
         from gpualgo._algorithms.histogram import blocks
 

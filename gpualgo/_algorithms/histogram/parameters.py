@@ -1,4 +1,4 @@
-"""What the kernels of a histogram take (kernel.cuh, small.cuh and bins.cuh of histogram/)."""
+"""Kernel parameters of the histogram (kernel.cuh, small.cuh and bins.cuh of histogram/)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNIT_BINS = Parameters("UnitBins", first=U32, flip=U32)
 
 @cache
 def even_bins(position: np.dtype[Any]) -> Parameters:
-    """Return EvenBins, whose positions are computed in a dtype."""
+    """Return EvenBins with positions of a dtype."""
     real, fixed = scalar(position), U32 if position.itemsize == 4 else U64
     return Parameters(
         "EvenBins",
@@ -34,11 +34,11 @@ def even_bins(position: np.dtype[Any]) -> Parameters:
 
 @cache
 def search_bins(key: np.dtype[Any]) -> Parameters:
-    """Return SearchBins, whose thresholds are of a dtype."""
-    apart = scalar(key, alignment=8)
+    """Return SearchBins with thresholds of a dtype."""
+    padded = scalar(key, alignment=8)
     return Parameters(
         "SearchBins",
-        thresholds=POINTER, cells=POINTER, first=apart, last=apart, base=apart,
+        thresholds=POINTER, cells=POINTER, first=padded, last=padded, base=padded,
         scale=scalar(np.dtype(np.float32), alignment=8), first_step=U32, num_thresholds=U32,
         num_cells=U32,
     )  # fmt: skip

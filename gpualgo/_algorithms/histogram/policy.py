@@ -1,4 +1,4 @@
-"""Histogram: which kernel, which template arguments, which table, how the work is cut."""
+"""Tuning of the GPU histogram: kernels, template arguments, tables, division into blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
 
 VECTOR_BYTES = 16
-MAX_CHANNELS = 4  # interleaved ones that a flat kernel tells apart
+MAX_CHANNELS = 4  # interleaved channels that a flat kernel supports
 MAX_BLOCK_SAMPLES = 1 << 31  # a block's counters have 32 bits
 SHARED_HEAD_BYTES = 16  # HistogramShared before its words
 
@@ -23,7 +23,7 @@ class Policy:
     """Template arguments of a kernel (HistogramPolicy of histogram/kernel.cuh)."""
 
     block_threads: int
-    loads: int  # vectors that a thread has under way, one tile ahead
+    loads: int  # vectors in flight per thread, one tile ahead
     min_blocks: int  # per multiprocessor
 
     def cpp(self, capability: tuple[int, int]) -> str:
@@ -33,12 +33,12 @@ class Policy:
         return f"gpualgo::HistogramPolicy<{', '.join(map(str, arguments))}>"
 
 
-# Small tables, by the bytes of all samples, up to. µs of 256 bins: of 2^16 uint8 6.7 as the first,
-# 7.2 as the second; of 2^22 float32 9.3 as the third, 11.1 as the second; of 2^27 125 as of many,
-# 129 as the third.
+# Small tables, by the maximum bytes of all samples. µs for 256 bins: 2^16 uint8 6.7 with the first,
+# 7.2 with the second; 2^22 float32 9.3 with the third, 11.1 with the second; 2^27 125 with
+# SMALL_OF_MANY, 129 with the third.
 SMALL = {256 << 10: Policy(256, 1, 4), 2 << 20: Policy(512, 2, 3), 64 << 20: Policy(1024, 2, 1)}
 SMALL_OF_MANY = Policy(512, 4, 2)
-# The same where a thread needs more registers, and many more; tables that fill a multiprocessor.
+# For more registers per thread, and many more; for tables that fill a multiprocessor.
 ROOMY = Policy(512, 2, 2)
 ROOMIEST = Policy(512, 2, 1)
 LARGE = Policy(1024, 2, 1)
@@ -47,39 +47,39 @@ STRIDED = Policy(512, 4, 2)
 REPLICATED, PACKED, GLOBAL = (
     f"gpualgo::{name}Table" for name in ("Replicated", "Packed", "Global")
 )
-# 32-bit words of a small table, with all replicas, so that three blocks fit: for GPUs that have
-# at least so much shared memory per block, and for others.
+# 32-bit words of a small table with all replicas, so that three blocks fit: on GPUs with at least
+# so much shared memory per block, and on others.
 ROOMY_SHARED_BYTES = 160 << 10
 SMALL_WORDS, SMALL_WORDS_ELSEWHERE = 1 << 14, 1 << 13
 LARGE_WORDS = 1 << 15
 MAX_REPLICAS = 32
-# Slots beyond these pay only with this many samples for each; before, blocks count in global
-# memory.
+# More slots than FEW_SLOTS pay only with SAMPLES_PER_SLOT samples for each; with fewer samples
+# blocks count in global memory.
 FEW_SLOTS = 1 << 12
 SAMPLES_PER_SLOT = 32
-# A block should count so many samples for each slot that it has to add to the joint counters.
+# Least samples per slot of a block, which adds each slot to the joint counters.
 BLOCK_SAMPLES_PER_SLOT = 2
-# Rows shorter than this are counted side by side.
+# Shorter rows are counted side by side.
 SHORT_ROW = 1 << 11
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the cut depends on."""
+    """The device properties that determine the cut."""
 
     num_sms: int
-    shared_bytes: int  # that a block may have
+    shared_bytes: int  # per block
     capability: tuple[int, int]
 
     @property
     def small_words(self) -> int:
-        """The 32-bit words of a small table."""
+        """32-bit words of a small table."""
         return SMALL_WORDS if self.shared_bytes >= ROOMY_SHARED_BYTES else SMALL_WORDS_ELSEWHERE
 
 
 @dataclass(frozen=True)
 class Cut:
-    """How rows are shared out among blocks, and the table of each."""
+    """How blocks share rows, and each block's table."""
 
     policy: Policy
     table: str
@@ -103,18 +103,18 @@ def is_bytes(bins: DeviceBins) -> bool:
     return bins.cpp in ("gpualgo::ByteBins", "gpualgo::UnitBins")
 
 
-def _table(num_slots: int, num_samples: int, room: int) -> str:
-    """Return the table for so many slots of a row."""
-    if num_slots > room // 2:
+def _table(num_slots: int, num_samples: int, free_bytes: int) -> str:
+    """Return the kind of table for `num_slots` slots of a row."""
+    if num_slots > free_bytes // 2:
         return GLOBAL
     if num_slots > FEW_SLOTS and num_samples < SAMPLES_PER_SLOT * num_slots:
         return GLOBAL
-    return PACKED if num_slots > room // 4 else REPLICATED
+    return PACKED if num_slots > free_bytes // 4 else REPLICATED
 
 
 def _small(num_bytes: int) -> Policy:
-    """Return the policy of small tables for so many bytes of samples."""
-    return next((each for most, each in SMALL.items() if num_bytes <= most), SMALL_OF_MANY)
+    """Return the policy of small tables for `num_bytes` bytes of samples."""
+    return next((policy for most, policy in SMALL.items() if num_bytes <= most), SMALL_OF_MANY)
 
 
 def _words(table: str, num_slots: int, replicas: int) -> int:
@@ -124,7 +124,7 @@ def _words(table: str, num_slots: int, replicas: int) -> int:
 
 
 def whole_words(words: int) -> int:
-    """Return the words of shared memory that so many take, a multiple of 4."""
+    """Round a number of words up to a multiple of 4."""
     return -(-words // 4) * 4
 
 
@@ -132,13 +132,13 @@ def cut(
     machine: Machine, bins: DeviceBins, channels: int, num_rows: int, num_items: int,
     itemsize: int = 0,
 ) -> Cut:  # fmt: skip
-    """Return the cut of num_rows rows of num_items samples, of all channels together.
+    """Return how blocks share num_rows rows of num_items samples, of all channels together.
 
     itemsize is given for rows without gaps.
     """
     num_slots = channels * bins.table_bins
-    room = machine.shared_bytes - SHARED_HEAD_BYTES - bins.shared_bytes
-    table = REPLICATED if is_bytes(bins) else _table(num_slots, num_items, room)
+    free_bytes = machine.shared_bytes - SHARED_HEAD_BYTES - bins.shared_bytes
+    table = REPLICATED if is_bytes(bins) else _table(num_slots, num_items, free_bytes)
     is_small = table == REPLICATED and num_slots <= machine.small_words // 4
     if not itemsize:
         policy = STRIDED
@@ -159,9 +159,9 @@ def cut(
     parts = max(parts, -(-num_items // MAX_BLOCK_SAMPLES))
     replicas = 1
     if table == REPLICATED:
-        budget = min(machine.small_words if policy is not LARGE else LARGE_WORDS, room // 4)
-        most = min(MAX_REPLICAS, budget // num_slots, num_items // parts // num_slots)
-        replicas = 1 << max(1, most).bit_length() - 1
+        budget = min(machine.small_words if policy is not LARGE else LARGE_WORDS, free_bytes // 4)
+        max_replicas = min(MAX_REPLICAS, budget // num_slots, num_items // parts // num_slots)
+        replicas = 1 << max(1, max_replicas).bit_length() - 1
     words = _words(table, num_slots, replicas)
     return Cut(policy, table, replicas, words, channels, parts, num_rows)
 

@@ -1,4 +1,4 @@
-"""A histogram: over which axes, in which bins, which dtype counts."""
+"""Specification of a histogram: axes, bins and counter dtype."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Histogram(Problem):
-    """What equal calls of `histogram` share.
+    """Specification of a `histogram` call, shared by equal calls.
 
     `rest` holds the bins (see `arguments.bins_of`), the axis and the dtype.
     """
 
     has_weights = False
     table: Any = None  # of the bins, on a GPU
-    max_kept = 256  # fewer than elsewhere: a range taken from the data makes a call of its own
+    max_kept = 256  # few, because calls with detected ranges are not equal
 
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
@@ -64,8 +64,8 @@ class Histogram(Problem):
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         bins, axis, dtype = self.rest
-        rest = arguments.bins_of(bins[0], None, views[0], stream), axis, dtype
-        return self.like(views, None, None, rest)
+        params = arguments.bins_of(bins[0], None, views[0], stream), axis, dtype
+        return self.like(views, None, None, params)
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)

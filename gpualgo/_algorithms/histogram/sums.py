@@ -1,8 +1,8 @@
-"""What is added up in a bin, and how exactly: the numbers of weights, as integers at a place.
+"""Exact sums of weights: weights as integers with an exponent.
 
-A sum of integers does not depend on its order. So each float is taken for what it is, an integer
-times a power of two, and added to an integer that is as long as the dtype reaches: no bit is lost
-and the sum is rounded once, at the end (docs/adr/0016-exact-sums.md).
+A sum of integers does not depend on its order. A float is an integer times a power of two. It is
+added to an integer that covers the dtype's whole range: no bit is lost, and the sum is rounded
+once, at the end (docs/adr/0016-exact-sums.md).
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _HEADROOM_BITS = 43  # above the greatest float, one of them for the sign: 2^42 
 
 
 class Format(NamedTuple):
-    """The floats of a dtype: m * 2^p with integers m and p, in units of the least of them."""
+    """A float format: values m * 2^p with integers m and p, in units of the least one."""
 
     mantissa: int  # bits that are stored
     exponent: int  # bits
 
     @property
     def special(self) -> int:
-        """The exponent, as it is stored, of infinities and NaN."""
+        """The stored exponent of infinities and NaN."""
         return (1 << self.exponent) - 1
 
     @property
     def digits(self) -> int:
-        """How many digits the sum of any number of floats takes, an even number."""
+        """Number of digits of a sum of any number of floats, an even number."""
         bits = self.special - 2 + self.mantissa + 1 + _HEADROOM_BITS
         return -(-bits // (2 * DIGIT_BITS)) * 2
 
@@ -47,7 +47,7 @@ _FORMATS = {
 
 
 class Sum(NamedTuple):
-    """How values of a dtype are added up: `parts` sums of `digits` digits each."""
+    """How values of a dtype are summed: `parts` sums of `digits` digits each."""
 
     dtype: Dtype  # of the result; weights are converted to it first
     number: Dtype  # of a part
@@ -62,7 +62,7 @@ class Sum(NamedTuple):
 
 @cache
 def sum_of(dtype: Dtype) -> Sum:
-    """Return how results of a dtype are added up."""
+    """Return how results of a dtype are summed."""
     kind = dtypes.kind(dtype)
     if kind in "iu":
         return Sum(dtype, dtype, 1, None)
@@ -72,15 +72,15 @@ def sum_of(dtype: Dtype) -> Sum:
 
 
 def dtype_of(weights: Dtype, dtype: Any, where: str) -> Dtype:
-    """Return the dtype of sums: dtype=, else the weights' own, of integers the widest."""
+    """Return the dtype of sums: `dtype`, else that of the weights, widened if integer."""
     kind = dtypes.kind(weights)
     if dtype is None:
-        own = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
-        return own.get(kind, weights)
-    found = dtypes.as_dtype(dtype, where)
-    if found.kind == "b" or not dtypes.can_cast(weights, found):
+        defaults = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+        return defaults.get(kind, weights)
+    result = dtypes.as_dtype(dtype, where)
+    if result.kind == "b" or not dtypes.can_cast(weights, result):
         raise TypeError(
-            f"{where}: weights of dtype {weights} cannot be added up in dtype {found}; "
+            f"{where}: weights of dtype {weights} cannot be added up in dtype {result}; "
             f"pass dtype=np.{weights if kind in 'fc' else 'int64'} or convert them first"
         )
-    return found
+    return result

@@ -47,7 +47,7 @@ def merge_sort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Sort keys stably by a function of two of them, and values along.
+    """Sort keys stably by a comparison function, and values with them.
 
     Parameters
     ----------
@@ -56,21 +56,21 @@ def merge_sort(
         any strides, complex numbers with `less`, too. A tuple or namedtuple of arrays, which are
         broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
     values : array, or tuple of arrays, optional
-        Moved as the keys are: the shape and device of `keys`, any dtype without Python
-        objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
+        Moved with their keys: the shape and device of `keys`, any dtype without Python objects,
+        structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
     less : callable, optional
-        ``less(a, b)`` says whether a comes before b: a strict weak order, as ``<`` is. Keys of
-        which neither comes before the other are equal, and keep their order. Tuples are tuples in
-        it, or namedtuples. Without it keys are in the order of their values, as for `sort`.
+        ``less(a, b)`` returns whether a sorts before b: a strict weak order, like ``<``. Keys are
+        equal if neither sorts before the other, and keep their order. Tuples are passed as tuples
+        or namedtuples. Without it keys are sorted by value, as by `sort`.
     descending : bool, or tuple of bools
-        The order turned round, ``less(b, a)``; equal keys keep their order here, too. Without
-        `less` a tuple, built as `keys` is, may say it of each number; NaN comes last anyway.
+        Reverse the order, ``less(b, a)``; equal keys keep their input order. Without `less`, a
+        tuple with the structure of `keys` sets it for each field; NaN comes last in any case.
     axis : int or None
-        The axis to sort along, each row for itself; None flattens in C order.
+        The axis to sort along, each row separately; None flattens in C order.
     out : array or tuple of two arrays, optional
-        Where to write the sorted keys, with `values` the keys and the values, each a tuple where
-        these are. Each array may be its input itself, which is then sorted in place, and shares no
-        memory otherwise.
+        Where to write the sorted keys; with `values` a tuple (keys, values), each itself a tuple
+        if its input is. An array may be its own input, which is then sorted in place; otherwise it
+        shares no memory with the inputs.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
@@ -79,13 +79,13 @@ def merge_sort(
     array or tuple of two arrays
         The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
         the same kind of tuple, a structured array a structured array. Device arrays are returned
-        without waiting for them.
+        without synchronising.
 
     Raises
     ------
     TypeError
         An argument is no array or of a dtype that cannot be sorted or moved; `less` returns no
-        bool, or takes another number of arguments; descending or out is built otherwise.
+        bool, or takes another number of arguments; descending or out has the wrong structure.
     ValueError
         Shapes differ or do not broadcast, or out overlaps partly.
     numpy.exceptions.AxisError
@@ -97,7 +97,7 @@ def merge_sort(
     -----
     On a GPU tiles are sorted in shared memory, and merged pairwise by "merge path" (O. Green, R.
     McColl and D. Bader, 2012): keys are read and written once for each doubling of the runs.
-    `less` is called on keys of the input alone, about n · log2(n) times. Temporary storage: a copy
+    `less` is called only on keys of the input, about n · log2(n) times. Temporary storage: a copy
     of keys and values. See docs/merge_sort.md.
 
     Examples
@@ -116,7 +116,7 @@ def merge_sort(
 
 
 def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], Any]:
-    """Return a problem, its views, and out; what knows it is loaded when it is first asked for."""
+    """Return a comparison sort's problem, views and out; imports its module on first use."""
     from gpualgo._algorithms.merge_sort import calls
 
     return calls.sort_problem(where, *arguments)
@@ -151,7 +151,7 @@ def sort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Sort keys stably, and values along: by value, or by a function of two keys.
+    """Sort keys stably by value or by a comparison function, and values with them.
 
     Parameters
     ----------
@@ -181,17 +181,17 @@ def sort(
     >>> ga.sort(np.array([3, -4, 1]), less=lambda a, b: abs(a) < abs(b))
     array([ 1,  3, -4])
     """
-    rest = descending, axis, out, stream
+    params = descending, axis, out, stream
     try:
         if less is None:
             bits = 0, None
-            asked = radix_sort.sort_problem("sort", keys, values, rest[0], bits, *rest[1:])
+            parsed = radix_sort.sort_problem("sort", keys, values, params[0], bits, *params[1:])
         else:
-            asked = _sort_by("sort", keys, values, less, *rest)
-    except Elsewhere as found:
+            parsed = _sort_by("sort", keys, values, less, *params)
+    except Elsewhere as elsewhere:
         options = {"less": less, "descending": descending, "axis": axis}
-        return found.call("sort", out, stream, keys, values, **options)
-    problem, views, out = asked
+        return elsewhere.call("sort", out, stream, keys, values, **options)
+    problem, views, out = parsed
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, less, None, out, stream)
 
@@ -227,19 +227,19 @@ def merge(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Merge two sorted arrays to one; of equal keys those of a come first.
+    """Merge two sorted arrays into one; of equal keys those of a come first.
 
     Parameters
     ----------
     a, b : array, or tuple of arrays
-        Keys of one dtype, each in order by `less`; of one dimension, any length, any stride. Tuples
+        Keys of one dtype, each sorted by `less`; of one dimension, any length, any stride. Tuples
         and structured arrays as for `merge_sort`.
     a_values, b_values : array, or tuple of arrays, optional
-        Moved as the keys are: both or neither, alike, as for `merge_sort`.
+        Moved with their keys: both or neither, of one dtype and structure, as for `merge_sort`.
     less : callable, optional
         As for `merge_sort`.
     descending : bool, or tuple of bools
-        As for `merge_sort`: a and b fall.
+        As for `merge_sort`; a and b are then in descending order.
     out : array or tuple of two arrays, optional
         Where to write the keys, with values the keys and the values; it shares no memory with the
         inputs.
@@ -255,17 +255,17 @@ def merge(
     Raises
     ------
     TypeError
-        As `merge_sort`; or a and b, or their values, are not alike; or one has values alone.
+        As `merge_sort`; a and b, or their values, differ in dtype or structure; one has no values.
     ValueError
-        There is not one dimension, there is not one value for each key, or out overlaps.
+        An array is not one-dimensional, values do not match their keys, or out overlaps.
     CompileError
         numba cannot compile `less`.
 
     Notes
     -----
-    Reads and writes each element once; two kernel launches. Whether a and b are in order is
-    looked at with ``GPUALGO_CHECK=1`` in the environment alone (ValueError); else, where they are
-    not, the result has no meaning. See docs/merge_sort.md.
+    Reads and writes each element once; two kernel launches. Only with ``GPUALGO_CHECK=1`` in the
+    environment it is checked that a and b are sorted (ValueError); otherwise the result is
+    undefined if they are not. See docs/merge_sort.md.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Calls of `merge_sort` and `merge`: arguments as they come."""
+"""Calls of `merge_sort` and `merge`: argument checks, then the problem."""
 
 from __future__ import annotations
 
@@ -19,48 +19,47 @@ def sort_problem(
     where: str, keys: Any, values: Any, less: Any, descending: Any, axis: Any, out: Any,
     stream: Any,
 ) -> tuple[Problem, Views, Any]:  # fmt: skip
-    """Return the problem of a sort by comparisons, its views, and out."""
+    """Return the problem of a comparison sort, its views, and out."""
     if is_lazy(keys) or is_lazy(values):
         keys, values, out = made_real(keys, values, axis, out, stream, where)
-    given = (keys,) if values is None else (keys, values)
-    views, forms = sorting.arguments_of(given, where, less is not None)
+    arguments = (keys,) if values is None else (keys, values)
+    views, forms = sorting.arguments_of(arguments, where, less is not None)
     ways = plain_ways(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
-    rest = ways, checks.plain_axis(axis, where), num_keys, forms
+    params = ways, checks.plain_axis(axis, where), num_keys, forms
     num_arguments = 0 if less is None else 2
     kind = sorting.MergeSort
-    return problem_of(kind, views, less, None, rest, where, num_arguments), views, out
+    return problem_of(kind, views, less, None, params, where, num_arguments), views, out
 
 
 def merge_problem(
     a: Any, b: Any, a_values: Any, b_values: Any, less: Any, descending: Any, out: Any, stream: Any
 ) -> tuple[Problem, Views]:
-    """Return the problem of a merge, and its views."""
-    where, given = "merge", [a, b]
+    where, arguments = "merge", [a, b]
     if (a_values is None) != (b_values is None):
-        missing, found = ("a", "b") if a_values is None else ("b", "a")
+        missing, present = ("a", "b") if a_values is None else ("b", "a")
         raise TypeError(
-            f"{where}: {missing}_values is missing where {found}_values is given; pass both"
+            f"{where}: {missing}_values is missing where {present}_values is given; pass both"
         )
     if a_values is not None:
-        given += [a_values, b_values]
-    if any(map(is_lazy, given)):
+        arguments += [a_values, b_values]
+    if any(map(is_lazy, arguments)):
         from gpualgo._lazy.combining import place_lazy
         from gpualgo._lazy.real import made
 
-        given = list(place_lazy(given, (out,), where))
+        arguments = list(place_lazy(arguments, (out,), where))
         names = ("a", "b", "a_values", "b_values")
-        given = [
+        arguments = [
             made(x, False, f"{where}: {name}", stream)
-            for x, name in zip(given, names, strict=False)
+            for x, name in zip(arguments, names, strict=False)
         ]
-    views, forms = merging.arguments_of(tuple(given), where, less is not None)
+    views, forms = merging.arguments_of(tuple(arguments), where, less is not None)
     ways = plain_ways(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
-    rest = ways, num_keys, forms
+    params = ways, num_keys, forms
     num_arguments = 0 if less is None else 2
-    problem = problem_of(merging.Merge, views, less, None, rest, where, num_arguments)
+    problem = problem_of(merging.Merge, views, less, None, params, where, num_arguments)
     if device_checks.are_on():
-        for x, name, first in zip(given, ("a", "b"), (0, num_keys), strict=False):
+        for x, name, first in zip(arguments, ("a", "b"), (0, num_keys), strict=False):
             in_order.check(x, views[first], name, where, less, descending, stream)
     return problem, views

@@ -1,4 +1,4 @@
-"""What decides between two elements: a function of the caller's, or their values."""
+"""Comparison of two elements: by a user function, or by value."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ BOOL = np.dtype(np.bool_)
 
 
 class Comparison(NamedTuple):
-    """Which of two elements comes before the other."""
+    """Order of two elements."""
 
     element: Dtype
-    op: Operator | None  # `less`; None: by value, the first number first
-    ways: tuple[bool, ...]  # of each number whether the largest come first; of op of its elements
+    op: Operator | None  # `less`; None: by value, the first field first
+    ways: tuple[bool, ...]  # whether descending: per field, or one flag for op
 
     @property
     def is_turned(self) -> bool:
-        """Whether a comes first where less(b, a)."""
+        """Whether a sorts before b if less(b, a)."""
         return self.ways[0]
 
     def with_op(self, op: Operator | None) -> Comparison:
-        """Return the same with the operator as it is in a call."""
+        """Return the same comparison with a call's operator."""
         return self._replace(op=op)
 
 
 def plain_ways(descending: Any, form: Form | None, less: Any, where: str) -> tuple[bool, ...]:
-    """Return what descending= says once it fits: with `less` of elements, else of each number."""
+    """Return the checked `descending`: one flag if `less` is given, else one per field."""
     if less is not None:
         return (checks.flag(descending, "descending", where),)
     return ways_of(descending, form, where)
@@ -47,9 +47,9 @@ def comparison_of(
     views: Sequence[View], names: Sequence[str], form: Form | None, op: Operator | None,
     ways: tuple[bool, ...], device: int, where: str,
 ) -> Comparison:  # fmt: skip
-    """Return the comparison of elements once they have it, without its operator.
+    """Return the comparison of elements after checking them, without its operator.
 
-    `names`: their arrays in messages.
+    `names`: names of the views in messages.
     """
     for view, name in zip(views, names, strict=True):
         if op is None:
@@ -59,10 +59,10 @@ def comparison_of(
     element = elements.element_of(views, form)
     if op is not None:
         elements.check_operator(op, element, where)
-        found = results.dtype_of(op, (element, element), None, device, where)
-        if found != BOOL:
+        dtype = results.dtype_of(op, (element, element), None, device, where)
+        if dtype != BOOL:
             raise TypeError(
-                f"op returns {records.shown(found)}, and not a bool; return a comparison, as "
+                f"op returns {records.shown(dtype)}, and not a bool; return a comparison, as "
                 "lambda a, b: a < b does"
             )
-    return Comparison(element, None, ways)  # a problem is kept, and holds no captured array
+    return Comparison(element, None, ways)  # cached problems must not hold captured arrays

@@ -1,4 +1,4 @@
-"""Sorting by comparisons on the CPU's cores: blocks, then pairs of runs until one is left."""
+"""Merge sort on CPU cores: blocks are sorted, then pairs of runs merged until one is left."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-VALUE_BYTES = (1, 2, 4, 8, 16)  # of values that travel with their keys
-_BYTE_WORK = 16  # of a comparison, in bytes of `threads.run`
+VALUE_BYTES = (1, 2, 4, 8, 16)  # sizes of values that are moved with their keys
+_BYTE_WORK = 16  # weight of a comparison for `threads.run`, in bytes
 
 
 def sort(
@@ -32,27 +32,27 @@ def sort(
     """Write keys, and values with them, sorted, to outputs that may be the inputs."""
     count, axis = problem.num_keys, problem.axis
     sources, targets = rows_of(arrays, axis), rows_of(results, axis)
-    keys, home = gathered(sources[:count], targets[:count], order.element)
+    keys, key_buffer = gathered(sources[:count], targets[:count], order.element)
     values, out_values = sources[count:], targets[count:]
-    moved = target = None
+    value_rows = value_buffer = None
     if len(values) == 1 and values[0].itemsize in VALUE_BYTES:
-        moved, target = gathered(values, out_values, np.dtype(f"V{values[0].itemsize}"))
+        value_rows, value_buffer = gathered(values, out_values, np.dtype(f"V{values[0].itemsize}"))
     elif values:
-        target = np.empty(home.shape, np.int64)
+        value_buffer = np.empty(key_buffer.shape, np.int64)
     if order.op is None:
-        Job(order, keys, home, moved, target).run()
+        Job(order, keys, key_buffer, value_rows, value_buffer).run()
     else:
         with bound(order.op):
-            Job(order, keys, home, moved, target).run()
-    if moved is not None and target is not None:
-        scattered(target, out_values)
-    elif target is not None:
-        fetch(values, out_values, target)
-    scattered(home, targets[:count])
+            Job(order, keys, key_buffer, value_rows, value_buffer).run()
+    if value_rows is not None and value_buffer is not None:
+        scattered(value_buffer, out_values)
+    elif value_buffer is not None:
+        fetch(values, out_values, value_buffer)
+    scattered(key_buffer, targets[:count])
 
 
 class Job:
-    """Rows of keys, and of values or positions, which are sorted into others."""
+    """Merge sort of dense rows of keys, with values or positions, into other rows."""
 
     def __init__(
         self, order: Comparison, keys: Array, home: Array, values: Array | None,
@@ -72,9 +72,9 @@ class Job:
         passes = (blocks - 1).bit_length()
         temp = np.empty(self.home.size if passes else 0, self.home.dtype)
         values_temp = np.empty(self.home.size if passes else 0, f"V{max(1, value_bytes)}")
-        places = [self._place(temp, values_temp, left) for left in range(passes, -1, -1)]
+        buffers = [self._buffers(temp, values_temp, i) for i in range(passes, -1, -1)]
         source = address(self.keys), 0 if self.values is None else address(self.values)
-        table = np.array([*source, *places[0], self.row_items, block, blocks], np.int64)
+        table = np.array([*source, *buffers[0], self.row_items, block, blocks], np.int64)
         work = self.home.size * (size + value_bytes + _BYTE_WORK * block.bit_length())
         short = min(block, self.row_items)
         run_tasks(
@@ -83,7 +83,7 @@ class Job:
         )  # fmt: skip
         merge = self._kernel("merge_kernel") if passes else None
         run = block
-        for (keys, values), (out, out_values) in pairwise(places):
+        for (keys, values), (out, out_values) in pairwise(buffers):
             assert merge is not None
             pairs = -(-self.row_items // (2 * run))
             pieces = max(1, min(2 * run, self.row_items) // mk.PIECE_ITEMS)
@@ -95,9 +95,9 @@ class Job:
             run_tasks(merge, table, self.num_rows * pairs * pieces, work)
             run *= 2
 
-    def _place(self, temp: Array, values_temp: Array, left: int) -> tuple[int, int]:
-        """Return where keys and values are while so many passes are left."""
-        if left % 2:
+    def _buffers(self, temp: Array, values_temp: Array, remaining: int) -> tuple[int, int]:
+        """Return the addresses of keys and values before the last `remaining` passes."""
+        if remaining % 2:
             return address(temp), address(values_temp)
         return address(self.home), 0 if self.target is None else address(self.target)
 
@@ -109,59 +109,58 @@ def kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
     """Return a kernel of cpu_kernels.py."""
     element, ways = order.element, order.ways
 
-    def write(fn: Any = None) -> Any:
+    def generate(fn: Any = None) -> Any:
         from gpualgo._algorithms.merge_sort import cpu_kernels
 
         return getattr(cpu_kernels, name)(fn, element, ways, value_bytes)
 
     key = ("merge_sort", name, element, ways, value_bytes)
     if order.op is None:
-        return get_kernel(key, write)
-    return get_kernel(key, write, Applied(order.op, (element, element), BOOL))
+        return get_kernel(key, generate)
+    return get_kernel(key, generate, Applied(order.op, (element, element), BOOL))
 
 
 def run_tasks(
     kernel: Kernel, table: Array, num_tasks: int, work: int, scratch_bytes: int = 0
 ) -> None:
-    """Run a kernel's tasks on all cores."""
-    at = address(table)
+    table_address = address(table)
 
     def body(first: int, last: int) -> None:
         memory = scratch(scratch_bytes)
-        kernel(at, address(memory), first, last)
+        kernel(table_address, address(memory), first, last)
 
     threads.run(body, num_tasks, work)
 
 
-# --- arrays as rows without gaps ----------------------------------------------------------------
+# --- arrays as rows (dense) ------------------------------------------------------------------
 
 
 def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:
-    """Return arrays with the axis that is sorted as their last one; None: as they are."""
+    """Return arrays with the sorted axis moved last; unchanged if axis is None."""
     return list(arrays) if axis is None else [np.moveaxis(a, axis, -1) for a in arrays]
 
 
 def gathered(
     sources: Sequence[Array], targets: Sequence[Array], element: np.dtype[Any]
 ) -> tuple[Array, Array]:
-    """Return rows of elements without gaps to be sorted, and where to: perhaps the same."""
+    """Return dense rows of elements to sort, and their target, which may be the same array."""
     source, target, shape = sources[0], targets[0], targets[0].shape
     if len(sources) > 1:
-        whole = np.empty(source.shape, element)
-        for name, each in zip(element.names or (), sources, strict=True):
-            copied(each, whole[name])
-        return whole.reshape(shape), whole.reshape(shape)
+        packed = np.empty(source.shape, element)
+        for name, field in zip(element.names or (), sources, strict=True):
+            copied(field, packed[name])
+        return packed.reshape(shape), packed.reshape(shape)
     if element.kind == "V" and element.names is None:
         source, target = source.view(element), target.view(element)
-    home = target if target.flags.c_contiguous else np.empty(shape, target.dtype)
+    dense = target if target.flags.c_contiguous else np.empty(shape, target.dtype)
     if source.flags.c_contiguous:
-        return source.reshape(shape), home
-    copied(source, home.reshape(source.shape))
-    return home, home
+        return source.reshape(shape), dense
+    copied(source, dense.reshape(source.shape))
+    return dense, dense
 
 
 def scattered(home: Array, targets: Sequence[Array]) -> None:
-    """Write sorted rows to where they belong, if they are not there."""
+    """Copy sorted rows to their targets, unless they are there already."""
     if len(targets) > 1:
         for name, target in zip(home.dtype.names or (), targets, strict=True):
             copied(home[name], target)

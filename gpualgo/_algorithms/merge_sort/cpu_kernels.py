@@ -1,7 +1,7 @@
-"""The two kernels of a merge sort on the CPU: blocks sorted, and pairs of sorted runs merged.
+"""CPU kernels of the merge sort: one sorts blocks, one merges pairs of sorted runs.
 
-Merges take the smaller of two elements without a branch, by steps of which no run can end; two
-chains of them go abreast, as each step of one waits for the step before it.
+A merge selects the smaller of two elements without a branch, in loops of as many steps as neither
+run can end in. Runs of equal length are merged from both ends: two independent dependency chains.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _words = pointer_to(types.intp)
 _RUN = mk.RUN
 
 
-class _Moves:
-    """What kernels do with elements of a dtype, and with values of a size (0: there are none)."""
+class _DeviceFunctions:
+    """Generates device functions for a key dtype and a value size (0: no values)."""
 
     def __init__(
         self, fn: Any, key: np.dtype[Any], ways: tuple[bool, ...], value_bytes: int
     ) -> None:
-        """`fn`: less, of elements as they lie in memory; None: the order is by value."""
+        """`fn`: less, of elements in their storage representation; None: the order is by value."""
         self.as_key, self.key_bytes = pointer_to(storage(key)), key.itemsize
         self.value_bytes = value_bytes
         self.as_value = pointer_to(storage(_value(value_bytes))) if value_bytes else _words
@@ -38,7 +38,7 @@ class _Moves:
             self.first = inline(lambda a, b: fn(b, a)) if ways[0] else inline(lambda a, b: fn(a, b))
 
     def finish(self) -> Any:
-        """Return finish(a, na, b, nb, out, va, vb, vout): a merge of whatever is left."""
+        """Return finish(a, na, b, nb, out, va, vb, vout): merges the remaining elements."""
         as_key, as_value, first = self.as_key, self.as_value, self.first
         size, value_bytes = self.key_bytes, self.value_bytes
 
@@ -63,21 +63,21 @@ class _Moves:
             copy_bytes(out + (i + j) * size, a + i * size, rest_a * size)
             copy_bytes(out + (i + j + rest_a) * size, b + j * size, rest_b * size)
             if value_bytes:
-                place = vout + (i + j) * value_bytes
-                copy_bytes(place, va + i * value_bytes, rest_a * value_bytes)
-                place += rest_a * value_bytes
-                copy_bytes(place, vb + j * value_bytes, rest_b * value_bytes)
+                to = vout + (i + j) * value_bytes
+                copy_bytes(to, va + i * value_bytes, rest_a * value_bytes)
+                to += rest_a * value_bytes
+                copy_bytes(to, vb + j * value_bytes, rest_b * value_bytes)
 
         return inline(finish)
 
     def from_both_ends(self) -> Any:
-        """Return meet(a, b, n, out, va, vb, vout): a merge of two runs of n elements."""
+        """Return meet(a, b, n, out, va, vb, vout): merges two runs of n elements from both ends."""
         as_key, as_value, first = self.as_key, self.as_value, self.first
         value_bytes = self.value_bytes
 
         def meet(a: int, b: int, n: int, out: int, va: int, vb: int, vout: int) -> None:
-            i, j = 0, 0  # the first of each that are left
-            p, q = n - 1, n - 1  # the last
+            i, j = 0, 0  # the first remaining of each
+            p, q = n - 1, n - 1  # the last remaining
             for k in range(n):
                 x, y = load(as_key(a), i), load(as_key(b), j)
                 takes_b = first(y, x)
@@ -97,7 +97,7 @@ class _Moves:
         return inline(meet)
 
     def insertion(self) -> Any:
-        """Return insert(keys, values, n): n elements in order where they lie."""
+        """Return insert(keys, values, n): sorts n elements in place by insertion."""
         as_key, as_value, first = self.as_key, self.as_value, self.first
         value_bytes = self.value_bytes
 
@@ -119,14 +119,14 @@ class _Moves:
         return inline(insert)
 
     def splitting(self) -> Any:
-        """Return split(a, na, b, nb, place): how many of a are among the first of both."""
+        """Return split(a, na, b, nb, index): how many of a are among the first `index` merged."""
         as_key, first = self.as_key, self.first
 
-        def split(a: int, na: int, b: int, nb: int, place: int) -> int:
-            low, high = max(0, place - nb), min(place, na)
+        def split(a: int, na: int, b: int, nb: int, index: int) -> int:
+            low, high = max(0, index - nb), min(index, na)
             while low < high:
                 middle = (low + high) // 2
-                if first(load(as_key(b), place - middle - 1), load(as_key(a), middle)):
+                if first(load(as_key(b), index - middle - 1), load(as_key(a), middle)):
                     high = middle
                 else:
                     low = middle + 1
@@ -144,10 +144,10 @@ def _value(size: int) -> np.dtype[Any]:
 def sort_kernel(
     fn: Any, key: np.dtype[Any], ways: tuple[bool, ...], value_bytes: int
 ) -> Callable[..., None]:
-    """Write the kernel that sorts blocks of rows, each in the memory where it goes and scratch."""
-    moves = _Moves(fn, key, ways, value_bytes)
-    as_key, first, size = moves.as_key, moves.first, moves.key_bytes
-    insert, meet, finish = moves.insertion(), moves.from_both_ends(), moves.finish()
+    """Return the kernel that sorts blocks of rows, each in its output and scratch memory."""
+    functions = _DeviceFunctions(fn, key, ways, value_bytes)
+    as_key, first, size = functions.as_key, functions.first, functions.key_bytes
+    insert, meet, finish = functions.insertion(), functions.from_both_ends(), functions.finish()
     as_position = pointer_to(types.uintp)
 
     def kernel(table: int, scratch: int, begin: int, end: int) -> None:
@@ -158,24 +158,24 @@ def sort_kernel(
             row = task // blocks
             start = (task - row * blocks) * block
             count = min(block, row_items - start)
-            at = row * row_items + start
-            here, v_here = load(p, mk.OUT_KEYS) + at * size, 0
+            base = row * row_items + start
+            here, v_here = load(p, mk.OUT_KEYS) + base * size, 0
             there, v_there = temp, values_temp
             if value_bytes:
-                v_here = load(p, mk.OUT_VALUES) + at * value_bytes
+                v_here = load(p, mk.OUT_VALUES) + base * value_bytes
             width = _RUN
-            while width < count:  # the last merge is to write where the block goes
+            while width < count:  # the last merge writes the output
                 here, there, v_here, v_there = there, here, v_there, v_here
                 width *= 2
-            source = load(p, mk.KEYS) + at * size
+            source = load(p, mk.KEYS) + base * size
             if source != here:
                 copy_bytes(here, source, count * size)
             if value_bytes:
                 if load(p, mk.VALUES) == 0:
                     for i in range(count):
                         store(as_position(v_here), i, types.uintp(start + i))
-                elif load(p, mk.VALUES) + at * value_bytes != v_here:
-                    source = load(p, mk.VALUES) + at * value_bytes
+                elif load(p, mk.VALUES) + base * value_bytes != v_here:
+                    source = load(p, mk.VALUES) + base * value_bytes
                     copy_bytes(v_here, source, count * value_bytes)
             for i in range(0, count, _RUN):
                 insert(here + i * size, v_here + i * value_bytes, min(_RUN, count - i))
@@ -187,7 +187,7 @@ def sort_kernel(
                     va, vb = v_here + i * value_bytes, v_here + (i + width) * value_bytes
                     vout = v_there + i * value_bytes
                     if nb > 0 and not first(load(as_key(b), 0), load(as_key(a), na - 1)):
-                        copy_bytes(out, a, (na + nb) * size)  # they are in order
+                        copy_bytes(out, a, (na + nb) * size)  # already in order
                         if value_bytes:
                             copy_bytes(vout, va, (na + nb) * value_bytes)
                     elif nb == width:
@@ -203,33 +203,33 @@ def sort_kernel(
 def merge_kernel(
     fn: Any, key: np.dtype[Any], ways: tuple[bool, ...], value_bytes: int
 ) -> Callable[..., None]:
-    """Write the kernel that merges pairs of runs, piece by piece (merge path)."""
-    moves = _Moves(fn, key, ways, value_bytes)
-    size = moves.key_bytes
-    split, finish = moves.splitting(), moves.finish()
+    """Return the kernel that merges pairs of runs, piece by piece (merge path)."""
+    functions = _DeviceFunctions(fn, key, ways, value_bytes)
+    size = functions.key_bytes
+    split, finish = functions.splitting(), functions.finish()
 
     def kernel(table: int, scratch: int, begin: int, end: int) -> None:
         p = _words(table)
         length, first, second = load(p, mk.LENGTH), load(p, mk.FIRST), load(p, mk.SECOND)
         pairs, pieces = load(p, mk.PAIRS), load(p, mk.PIECES)
         for task in range(begin, end):
-            whole = task // pieces
-            piece = task - whole * pieces
-            row = whole // pairs
-            start = (whole - row * pairs) * (first + second)
+            pair = task // pieces
+            piece = task - pair * pieces
+            row = pair // pairs
+            start = (pair - row * pairs) * (first + second)
             na = min(first, length - start)
             nb = min(second, length - start - na)
             start += row * length
-            behind = start + load(p, mk.SECOND_BEGIN)
-            a, b = load(p, mk.A_KEYS) + start * size, load(p, mk.B_KEYS) + behind * size
+            b_start = start + load(p, mk.SECOND_BEGIN)
+            a, b = load(p, mk.A_KEYS) + start * size, load(p, mk.B_KEYS) + b_start * size
             low, high = (na + nb) * piece // pieces, (na + nb) * (piece + 1) // pieces
             i, k = split(a, na, b, nb, low), split(a, na, b, nb, high)
-            k = max(i, min(k, i + high - low))  # of runs that are in no order, too
+            k = max(i, min(k, i + high - low))  # stay in bounds even if the runs are not sorted
             j, m = low - i, high - k
             va = vb = vout = 0
             if value_bytes:
                 va = load(p, mk.A_VALUES) + (start + i) * value_bytes
-                vb = load(p, mk.B_VALUES) + (behind + j) * value_bytes
+                vb = load(p, mk.B_VALUES) + (b_start + j) * value_bytes
                 vout = load(p, mk.TO_VALUES) + (start + low) * value_bytes
             out = load(p, mk.TO_KEYS) + (start + low) * size
             finish(a + i * size, k - i, b + j * size, m - j, out, va, vb, vout)

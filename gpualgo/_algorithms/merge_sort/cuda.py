@@ -1,4 +1,4 @@
-"""Sorting by comparisons on a GPU: rows without gaps, tiles sorted, then pairs of runs merged."""
+"""Plans of the merge sort on a GPU: dense rows, sorted tiles, then merges of pairs of runs."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def plan_of(
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
-class _Passed(NamedTuple):
-    """What travels through the passes."""
+class _Rows(NamedTuple):
+    """Slots of the source and target rows, and their item sizes in bytes."""
 
     begin: Buffer
     home: Buffer
-    sizes: list[int]  # of each key's numbers, in bytes
+    sizes: list[int]  # per field of a key
     value_sizes: list[int]
 
 
 class _Builder(Builder):
-    """The steps and pieces of a plan, for one combination of layouts."""
+    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
 
     def __init__(
         self, problem: MergeSort, order: Comparison, views: Sequence[View],
@@ -52,37 +52,35 @@ class _Builder(Builder):
         for source, target in zip(self._sources, self._targets, strict=True):
             if source.address == target.address and source.strides == target.strides:
                 continue
-            home = target.place if target.is_gapless else self._piece(target.num_bytes)
-            self._copy(source, True, home)
-            self._scatter(target, home)
+            slot = target.place if target.is_gapless else self._scratch(target.num_bytes)
+            self._copy(source, True, slot)
+            self._scatter(target, slot)
 
     def add_sort(self) -> None:
-        """Sort keys, and values along or the order, by which these are gathered then."""
+        """Sort keys, and values with them; values that are not moved are gathered at the end."""
         count = self.num_keys
         pairs = list(zip(self._sources, self._targets, strict=True))
-        ends = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
+        key_slots = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
         values = pairs[count:]
         value_sizes = [source.itemsize for source, _ in values]
         is_moved, index_bytes, indices = policy.are_moved(value_sizes), 0, NONE
         if is_moved:
-            moved = [self._gather_source(source, target)[:2] for source, target in values]
+            value_slots = [self._gather_source(source, target)[:2] for source, target in values]
         else:
             index_bytes = position_bytes(self._row_items)
-            indices = self._piece(self._num_items * index_bytes)
-            moved, value_sizes = [(NONE, indices)], [index_bytes]
-        keys_begin, keys_home = zip(*ends, strict=True)
-        values_begin, values_home = zip(*moved, strict=True) if moved else ((NONE,), (NONE,))
+            indices = self._scratch(self._num_items * index_bytes)
+            value_slots, value_sizes = [(NONE, indices)], [index_bytes]
+        key_src, key_dst = zip(*key_slots, strict=True)
+        val_src, val_dst = zip(*value_slots, strict=True) if value_slots else ((NONE,), (NONE,))
         sizes = [source.itemsize for source, _ in pairs[:count]]
         self._sort_rows(
-            _Passed(
-                Buffer(keys_begin, values_begin), Buffer(keys_home, values_home), sizes, value_sizes
-            )
+            _Rows(Buffer(key_src, val_src), Buffer(key_dst, val_dst), sizes, value_sizes)
         )
-        for (_, target), home in zip(pairs, keys_home, strict=False):
-            self._scatter(target, home)
+        for (_, target), slot in zip(pairs, key_dst, strict=False):
+            self._scatter(target, slot)
         if is_moved:
-            for (_, target), home in zip(values, values_home, strict=False):
-                self._scatter(target, home)
+            for (_, target), slot in zip(values, val_dst, strict=False):
+                self._scatter(target, slot)
             return
         for source, target in values:
             self._scatter(target, self._gather_items(source, target, indices, index_bytes))
@@ -91,21 +89,21 @@ class _Builder(Builder):
     def _num_items(self) -> int:
         return self._num_rows * self._row_items
 
-    def _sort_rows(self, passed: _Passed) -> None:
-        """Add the steps that sort rows: tiles, then runs merged until one is left."""
+    def _sort_rows(self, rows: _Rows) -> None:
+        """Add the steps that sort rows: tiles, then merges of runs until one is left."""
         kernels = Kernels(
-            self.order, passed.value_sizes, self._num_rows, self._row_items, self.device
+            self.order, rows.value_sizes, self._num_rows, self._row_items, self.device
         )
-        side, cuts = passed.home, NONE
+        side, cuts = rows.home, NONE
         if kernels.num_passes:
-            sizes = [self._num_items * size for size in (*passed.sizes, *passed.value_sizes)]
-            *places, cuts = self._kept_pieces([*sizes, policy.CUT_BYTES * kernels.num_tiles])
-            count = len(passed.sizes)
-            side = Buffer(tuple(places[:count]), tuple(places[count:]) or (NONE,))
-        buffers = [side, passed.home]
-        here = buffers[kernels.num_passes % 2 == 0]
-        self.steps.append(kernels.sort_tiles(passed.begin, here))
+            sizes = [self._num_items * size for size in (*rows.sizes, *rows.value_sizes)]
+            *slots, cuts = self._workspace_pieces([*sizes, policy.CUT_BYTES * kernels.num_tiles])
+            count = len(rows.sizes)
+            side = Buffer(tuple(slots[:count]), tuple(slots[count:]) or (NONE,))
+        buffers = [side, rows.home]
+        current = buffers[kernels.num_passes % 2 == 0]
+        self.steps.append(kernels.sort_tiles(rows.begin, current))
         for number in range(kernels.num_passes):
-            there = passed.home if here is side else side
-            self.steps += kernels.merge_runs(here, there, cuts, number)
-            here = there
+            other = rows.home if current is side else side
+            self.steps += kernels.merge_runs(current, other, cuts, number)
+            current = other

@@ -1,4 +1,4 @@
-"""Merging two sorted arrays on a GPU."""
+"""Merge of two sorted arrays on a GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def plan_of(
 
 
 class _Builder(Builder):
-    """The steps and pieces of a plan, for one combination of layouts."""
+    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
 
     def __init__(
         self, problem: Merge, order: Comparison, views: Sequence[View], targets: Sequence[View]
@@ -38,61 +38,59 @@ class _Builder(Builder):
         self.num_keys, self.num_values = problem.num_keys, problem.num_values
 
     def add(self) -> None:
-        """Merge keys, and values along or their positions, by which they are gathered then."""
+        """Merge keys, and values with them; values that are not moved are gathered at the end."""
         keys, values = self.num_keys, self.num_values
         a, b = self._sources[:keys], self._sources[keys : 2 * keys]
-        rest = self._sources[2 * keys :]
-        a_values, b_values = rest[:values], rest[values:]
+        all_values = self._sources[2 * keys :]
+        a_values, b_values = all_values[:values], all_values[values:]
         sizes = [operand.itemsize for operand in a_values]
         is_moved = policy.are_moved(sizes)
-        ends: tuple[tuple[int, ...], tuple[int, ...]] = (NONE,), (NONE,)
-        homes: tuple[int, ...] = (NONE,)
+        val_src: tuple[tuple[int, ...], tuple[int, ...]] = (NONE,), (NONE,)
+        val_dst: tuple[int, ...] = (NONE,)
         indices, index_bytes = NONE, 0
         out_keys, out_values = self._targets[:keys], self._targets[keys:]
-        keys_home = self._homes(out_keys)
+        key_dst = self._target_slots(out_keys)
         if is_moved and values:
-            ends = self._gathered(a_values), self._gathered(b_values)
-            homes = self._homes(out_values)
+            val_src = self._dense_slots(a_values), self._dense_slots(b_values)
+            val_dst = self._target_slots(out_values)
         elif values:
             index_bytes = position_bytes(self._row_items)
-            indices = self._piece(self._row_items * index_bytes)
-            sizes, homes = [index_bytes], (indices,)
+            indices = self._scratch(self._row_items * index_bytes)
+            sizes, val_dst = [index_bytes], (indices,)
         kernels = Kernels(self.order, sizes, 1, self._row_items, self.device)
-        sources = Buffer(self._gathered(a), ends[0]), Buffer(self._gathered(b), ends[1])
-        (cuts,) = self._kept_pieces([policy.CUT_BYTES * kernels.num_tiles])
-        self.steps += kernels.merge_two(sources, self.lengths, Buffer(keys_home, homes), cuts)
-        for target, home in zip(out_keys, keys_home, strict=True):
-            self._scatter(target, home)
+        sources = Buffer(self._dense_slots(a), val_src[0]), Buffer(self._dense_slots(b), val_src[1])
+        (cuts,) = self._workspace_pieces([policy.CUT_BYTES * kernels.num_tiles])
+        self.steps += kernels.merge_two(sources, self.lengths, Buffer(key_dst, val_dst), cuts)
+        for target, slot in zip(out_keys, key_dst, strict=True):
+            self._scatter(target, slot)
         if is_moved:
-            for target, home in zip(out_values, homes, strict=False):
-                self._scatter(target, home)
+            for target, slot in zip(out_values, val_dst, strict=False):
+                self._scatter(target, slot)
             return
         for first, second, target in zip(a_values, b_values, out_values, strict=True):
             self._fetch(first, second, target, indices, index_bytes)
 
-    def _gathered(self, operands: Sequence[Operand]) -> tuple[int, ...]:
-        """Return where arrays lie without gaps."""
-        found = []
+    def _dense_slots(self, operands: Sequence[Operand]) -> tuple[int, ...]:
+        """Return the slots of arrays, copied to scratch pieces where they are not dense."""
+        slots = []
         for operand in operands:
-            place = operand.place
+            slot = operand.place
             if operand.num_bytes and not operand.is_ready:
-                place = self._piece(operand.num_bytes)
-                self._copy(operand, True, place)
-            found.append(place)
-        return tuple(found)
+                slot = self._scratch(operand.num_bytes)
+                self._copy(operand, True, slot)
+            slots.append(slot)
+        return tuple(slots)
 
-    def _homes(self, targets: Sequence[Operand]) -> tuple[int, ...]:
-        """Return where results are written without gaps."""
-        return tuple(
-            target.place if target.is_ready else self._piece(target.num_bytes) for target in targets
-        )
+    def _target_slots(self, targets: Sequence[Operand]) -> tuple[int, ...]:
+        """Return the slots of the results, of scratch pieces where targets are not dense."""
+        return tuple(t.place if t.is_ready else self._scratch(t.num_bytes) for t in targets)
 
     def _fetch(
         self, first: Operand, second: Operand, target: Operand, indices: int, index_bytes: int
     ) -> None:
-        """Add the steps that put items of two arrays, one behind the other, in their order."""
-        whole = target.like(self._piece(target.num_bytes), target.itemsize)
+        """Add the steps that gather the items of two concatenated arrays."""
+        joined = target.like(self._scratch(target.num_bytes), target.itemsize)
         for operand, offset in ((first, 0), (second, first.num_bytes)):
             if operand.num_bytes:
-                self._copy(operand, True, (whole.place, offset))
-        self._scatter(target, self._gather_items(whole, target, indices, index_bytes))
+                self._copy(operand, True, (joined.place, offset))
+        self._scatter(target, self._gather_items(joined, target, indices, index_bytes))

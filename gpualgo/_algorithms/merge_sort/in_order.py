@@ -1,4 +1,4 @@
-"""A check that arrays are in order that are said to be: where GPUALGO_CHECK=1 asks for it."""
+"""Check that inputs are sorted (GPUALGO_CHECK=1)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Host = np.ndarray[Any, Any]
 def check(
     x: Any, first: View, name: str, where: str, less: Any, descending: Any, stream: Any
 ) -> None:
-    """Raise ValueError unless x is in order. `first`: the view of its first number.
+    """Raise ValueError unless x is sorted; `first` is the view of its first field.
 
-    Not while calls are taken down, whose arrays may stand for others.
+    Recorded calls are not checked, because their arrays may be placeholders.
     """
     if first.shape[0] < 2 or (recording.active and recording.current() is not None):
         return
@@ -34,7 +34,7 @@ def check(
 def _inversions(
     x: Any, length: int, less: Any, descending: Any, where: str, stream: Any
 ) -> np.ndarray[Any, Any]:
-    """Return which elements are not where a sort would put them, or come before their neighbour."""
+    """Return the elements that a stable sort would move, or that sort before their predecessor."""
     if less is None:
         from gpualgo._algorithms.radix_sort import argsort
 
@@ -48,7 +48,7 @@ def _inversions(
 
 
 def _part(x: Any, length: int, part: slice) -> Any:
-    """Return a part of x; what is broadcast in a tuple is as it is in each."""
+    """Return a slice of x; broadcast items of a tuple are kept."""
     if not isinstance(x, tuple):
         return x[part]
     fields = [item[part] if getattr(item, "shape", ()) == (length,) else item for item in x]

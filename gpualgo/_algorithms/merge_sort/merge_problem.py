@@ -1,4 +1,4 @@
-"""A merge: two sorted arrays of elements alike, and what moves along with them."""
+"""Specification of a merge of two sorted arrays, and of values moved with them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ Forms = tuple[Form | None, ...]
 
 
 class Merge(Problem):
-    """What equal calls of `merge` share. Its arrays: those of a, b, a_values and b_values."""
+    """Specification of a `merge` call, shared by equal calls. Arrays: a, b, a_values, b_values."""
 
     op_name = "less"
-    needs_alignment = False  # copies with gaps closed are aligned
-    copies_page_locked = True  # they are searched
+    needs_alignment = False  # unaligned arrays are copied to dense, aligned ones
+    copies_page_locked = True  # binary searches would cross the bus
     takes_any_items = True
 
     def __init__(
@@ -60,10 +60,10 @@ class Merge(Problem):
         pairs = zip(a_values, b_values, value_names, value_names[self.num_values :], strict=False)
         for x, y, name, other in pairs:
             _check_alike(x, y, name, other, where)
-            for view, of, what in ((x, a[0], name), (y, b[0], other)):
-                if view.shape != of.shape:
+            for view, key, label in ((x, a[0], name), (y, b[0], other)):
+                if view.shape != key.shape:
                     raise ValueError(
-                        f"{where}: {what} has shape {view.shape} but its keys have {of.shape}; "
+                        f"{where}: {label} has shape {view.shape} but its keys have {key.shape}; "
                         "pass one value for each key"
                     )
         self.order = comparison_of(a, names[:count], form, op, ways, device, where)
@@ -78,7 +78,7 @@ class Merge(Problem):
             return None
         try:
             return arguments_of(tuple(arguments), self.where, self.num_arguments > 0)
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # no prepared shape matches; the caller reports it
             return None
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -109,7 +109,7 @@ def _check_alike(x: View, y: View, name: str, other: str, where: str) -> None:
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
-    """Return the views of a and b, and of their values if given, and how each is built."""
+    """Return the views of a and b, and of their values if given, and the structure of each."""
     names = ("a", "b", "a_values", "b_values")
     a, form = inputs.spread(arguments[0], f"{where}: a", has_names)
     b, other = inputs.spread(arguments[1], f"{where}: b", has_names)
@@ -117,8 +117,8 @@ def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tup
     if len(arguments) == 2:
         return (*a, *b), (form, other)
     values = [
-        values_beside(given, keys[0].shape, where, name, of)
-        for given, keys, name, of in zip(arguments[2:], (a, b), names[2:], names, strict=False)
+        values_beside(value, keys[0].shape, where, name, owner)
+        for value, keys, name, owner in zip(arguments[2:], (a, b), names[2:], names, strict=False)
     ]
     (first, values_form), (second, other_form) = values
     _check_form(values_form, other_form, names[2:], where)
@@ -128,6 +128,6 @@ def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tup
 def _check_form(form: Form | None, other: Form | None, names: Sequence[str], where: str) -> None:
     if form != other:
         raise TypeError(
-            f"{where}: {names[1]} is built otherwise than {names[0]}; pass two arrays, or two "
-            "tuples of as many, of the same fields"
+            f"{where}: {names[1]} has another structure than {names[0]}; pass two arrays, or two "
+            "tuples with the same fields"
         )

@@ -1,4 +1,4 @@
-"""What the kernels of a merge sort take (merge_sort/*.cuh)."""
+"""Kernel parameters of the merge sort (merge_sort/*.cuh)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from functools import cache
 from gpualgo._cuda.layout import DIVISOR
 from gpualgo._cuda.parameters import I64, POINTER, Parameters
 
-MAX_RANKS = 64  # by which runs are cut at once (merge_sort/cuts.cuh)
+MAX_RANKS = 64  # cuts per launch (merge_sort/cuts.cuh)
 
 
 @cache
 def sort_tiles(leaves: int, values: int) -> Parameters:
-    """Return SortTilesParams of keys and values with so many leaves."""
+    """Return SortTilesParams for `leaves` key fields and `values` value fields."""
     return Parameters(
         "SortTilesParams",
         keys=POINTER[leaves], values=POINTER[values], output_keys=POINTER[leaves],
@@ -23,7 +23,7 @@ def sort_tiles(leaves: int, values: int) -> Parameters:
 
 @cache
 def merge(leaves: int, values: int) -> Parameters:
-    """Return MergeParams of keys and values with so many leaves."""
+    """Return MergeParams for `leaves` key fields and `values` value fields."""
     run = Parameters("MergeRun", keys=POINTER[leaves], values=POINTER[values])
     return Parameters(
         "MergeParams",
@@ -35,7 +35,7 @@ def merge(leaves: int, values: int) -> Parameters:
 
 @cache
 def run_cuts(leaves: int, runs: int) -> Parameters:
-    """Return RunCutsParams of so many runs of keys with so many leaves."""
+    """Return RunCutsParams for `runs` runs of keys with `leaves` fields."""
     return Parameters(
         "RunCutsParams",
         keys=POINTER[leaves][runs], cuts=POINTER, lengths=I64[runs], ranks=I64[MAX_RANKS],

@@ -1,4 +1,4 @@
-"""Merge sort on a GPU: which kernels, which template arguments, how tiles are cut. One table."""
+"""Tuning of the GPU merge sort: kernels, template arguments, tile sizes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.templates import functor
 
-MOVED_BYTES = 16  # of values that travel with their keys; others are gathered at the end
+MOVED_BYTES = 16  # of values that are moved with their keys; others are gathered at the end
 MAX_GRID = 1 << 30
 CUT_BYTES = 32  # MergeCut
-# Of a multiprocessor that merges: with 64 and with 128 registers each. Half as many sort tiles.
+# Threads of a merging multiprocessor, with 64 and 128 registers each; half as many if it sorts.
 THREADS, WIDE_THREADS = 1024, 512
-VALUE_THREADS = 512  # of a block that sorts keys with values, at most
+VALUE_THREADS = 512  # most threads of a block that sorts keys with values
 
-# Where several runs are cut: a block for each rank, with so many samples of all runs in a round, in
-# so much shared memory at most, which need no attribute of a kernel.
+# Cuts of several runs: one block per rank, with at most CUT_SAMPLES samples of all runs in a round,
+# in at most CUT_SHARED bytes of shared memory, which need no kernel attribute.
 CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 512, 2048, 40 << 10
 MAX_RUNS = 16
-MAX_PARAMETERS = 3300  # bytes of pointers, of the 4096 that kernels take
+MAX_PARAMETERS = 3300  # bytes of pointers, of the 4096 bytes of kernel parameters
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,23 @@ class Policy:
 
     @property
     def tile_items(self) -> int:
-        """Return how many elements a tile has."""
         return self.block_threads * self.items
 
     def blocks_per_sm(self, key_bytes: int) -> int:
-        """Return how many blocks are to share a multiprocessor, by the registers that they take."""
+        """Return how many blocks share a multiprocessor, given their registers."""
         return max(1, (THREADS if key_bytes <= 16 else WIDE_THREADS) // self.block_threads)
 
     def shared_bytes(self, key_bytes: int, is_ahead: bool = False) -> int:
-        """Return the size of the kernels' shared memory, which check it."""
-        places = self.tile_items + (1 - self.items % 2) * self.block_threads + 2 * self.items + 1
-        size = places * key_bytes * (1 + is_ahead) + 2 * self.tile_items
+        """Return the size of the kernels' shared memory, which the kernels check."""
+        items = self.tile_items + (1 - self.items % 2) * self.block_threads + 2 * self.items + 1
+        size = items * key_bytes * (1 + is_ahead) + 2 * self.tile_items
         return -(-size // 64) * 64 + 64
 
 
-# By the bytes of a key (up to). Odd numbers of elements, so that threads that read their own from
-# shared memory meet in no bank; the longer a tile, the fewer passes. Of 2^28 float32 on an H200, by
-# a < b: 512 x 17 13.7 ms, 1024 x 17 and 256 x 17 14.0, 512 x 19 13.5, but with other functions and
-# with values much spills; with 128 registers a thread instead of 64 14.8, although nothing does.
+# By the maximum bytes of a key. An odd number of items per thread avoids bank conflicts in shared
+# memory; longer tiles need fewer passes. 2^28 float32 on an H200, by a < b: 512 x 17 13.7 ms, 1024
+# x 17 and 256 x 17 14.0, 512 x 19 13.5, but other functions and values spill; 128 registers per
+# thread instead of 64 14.8, although nothing spills.
 LARGE = {
     4: Policy(512, 17),
     8: Policy(512, 9),
@@ -63,45 +62,45 @@ LARGE = {
     64: Policy(128, 5),
     128: Policy(128, 3),
 }
-# Of these, tiles that are merged have less: more blocks, of which some load while others compare.
+# Merge tiles have fewer threads than LARGE: with more blocks, some load while others compare.
 MERGE_THREADS = 256
-# Fewer elements (up to): at most so many threads, so that more multiprocessors get tiles.
+# By the maximum number of elements: fewer threads, so that more multiprocessors get tiles.
 SMALLER = {1 << 17: 128, 1 << 20: 256}
 
 
 def policy_of(
     num_items: int, key_bytes: int, shared_limit: int, has_values: bool = False
 ) -> Policy:
-    """Return the policy for so many elements, of all rows together."""
-    found = next(policy for most, policy in LARGE.items() if key_bytes <= most)
-    if has_values:  # whose places take as many registers again
-        found = replace(found, block_threads=min(VALUE_THREADS, found.block_threads))
-    threads = next((n for most, n in SMALLER.items() if num_items <= most), found.block_threads)
-    found = replace(found, block_threads=min(threads, found.block_threads))
-    # Two blocks are to share a multiprocessor, whose memory is hardly more than one may have.
-    while 2 * found.shared_bytes(key_bytes) > shared_limit and found.block_threads > 64:
-        found = replace(found, block_threads=found.block_threads // 2)
-    return found
+    """Return the policy for `num_items` elements of all rows together."""
+    policy = next(policy for most, policy in LARGE.items() if key_bytes <= most)
+    if has_values:  # their positions need as many registers again
+        policy = replace(policy, block_threads=min(VALUE_THREADS, policy.block_threads))
+    threads = next((n for most, n in SMALLER.items() if num_items <= most), policy.block_threads)
+    policy = replace(policy, block_threads=min(threads, policy.block_threads))
+    # Two blocks share a multiprocessor, whose memory is little more than the limit of one block.
+    while 2 * policy.shared_bytes(key_bytes) > shared_limit and policy.block_threads > 64:
+        policy = replace(policy, block_threads=policy.block_threads // 2)
+    return policy
 
 
 def merging(sorting: Policy) -> Policy:
-    """Return the policy of merges, of whose tiles one that is sorted has a whole number."""
+    """Return the policy of merges; their tiles divide a sorted tile."""
     return replace(sorting, block_threads=min(MERGE_THREADS, sorting.block_threads))
 
 
 def are_moved(sizes: Sequence[int]) -> bool:
-    """Return whether values of these sizes travel with their keys."""
+    """Return whether values of these sizes are moved with their keys."""
     return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
 
 
 def is_ahead(
     element: records.Element, values: Sequence[int], merging: Policy, async_bytes: int
 ) -> bool:
-    """Return whether tiles to be merged are loaded while others are, past the registers.
+    """Return whether merge tiles are prefetched by asynchronous copies while others are merged.
 
-    async_bytes: of shared memory that a block may have, where copies may do that (sm_80); else 0.
-    Of 2^28 float32 on an H200, a sort of keys alone takes 14.8 ms so and 13.6 else, one of keys and
-    values of 4 bytes 26.0 and 28.8.
+    async_bytes: shared memory per block, 0 without asynchronous copies (before sm_80). 2^28 float32
+    on an H200: a sort of keys takes 14.8 ms with them and 13.6 without, one with values of 4 bytes
+    26.0 and 28.8.
     """
     if not values:
         return False
@@ -112,15 +111,15 @@ def is_ahead(
 def specs(
     order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
 ) -> tuple[Spec, Spec, Spec]:
-    """Return the kernels that sort tiles, find splits and merge, of values of these sizes."""
+    """Return the kernels that sort tiles, find splits and merge, for values of these sizes."""
     leaves, count = len(records.leaves(order.element)), max(1, len(values))
     tiles, merge = parameters.sort_tiles(leaves, count), parameters.merge(leaves, count)
-    each, cut = words(values), merging(policy)
-    ahead = is_ahead(order.element, values, cut, async_bytes)
+    value_type, tile = words(values), merging(policy)
+    is_async = is_ahead(order.element, values, tile, async_bytes)
     return (
-        _spec("tiles.cuh", "sort_tiles", order, each, policy, (overlaps, False), tiles),
-        _spec("merge.cuh", "merge_splits", order, str(count), cut, (overlaps, ahead), merge),
-        _spec("merge.cuh", "merge", order, each, cut, (overlaps, ahead), merge),
+        _spec("tiles.cuh", "sort_tiles", order, value_type, policy, (overlaps, False), tiles),
+        _spec("merge.cuh", "merge_splits", order, str(count), tile, (overlaps, is_async), merge),
+        _spec("merge.cuh", "merge", order, value_type, tile, (overlaps, is_async), merge),
     )
 
 
@@ -135,25 +134,24 @@ def cut_bytes(key_bytes: int) -> int:
 
 
 def can_cut(leaves: int, runs: int) -> bool:
-    """Return whether a kernel takes so many runs of elements with so many leaves."""
+    """Return whether a kernel supports `runs` runs of elements with `leaves` fields."""
     return runs <= MAX_RUNS and 8 * leaves * runs <= MAX_PARAMETERS
 
 
 def run_cuts(order: Comparison, runs: int, overlaps: bool) -> Spec:
-    """Return the kernel that cuts so many runs."""
     key_bytes = order.element.itemsize
     arguments = CUT_THREADS, samples_of(key_bytes), cut_bytes(key_bytes), str(overlaps).lower()
     expression = (
         f"gpualgo::run_cuts_kernel<gpualgo::RunCutsPolicy<{', '.join(map(str, arguments))}>, "
         f"{order_name(order)}, {records.cpp_name(order.element)}, {runs}>"
     )
-    takes = parameters.run_cuts(len(records.leaves(order.element)), runs)
-    return Spec("merge_sort/cuts.cuh", expression, takes)
+    params = parameters.run_cuts(len(records.leaves(order.element)), runs)
+    return Spec("merge_sort/cuts.cuh", expression, params)
 
 
 def _spec(
     header: str, name: str, order: Comparison, values: str, policy: Policy,
-    flags: tuple[bool, bool], takes: Parameters,
+    flags: tuple[bool, bool], params: Parameters,
 ) -> Spec:  # fmt: skip
     key_bytes = order.element.itemsize
     arguments = (
@@ -166,22 +164,22 @@ def _spec(
     )
     header, op, args = f"merge_sort/{header}", order.op, (order.element, order.element)
     if op is None or build.is_functor(op, args, BOOL):
-        return Spec(header, expression, takes)
-    return Spec(header, expression, takes, op, args, BOOL)
+        return Spec(header, expression, params)
+    return Spec(header, expression, params, op, args, BOOL)
 
 
 def order_name(order: Comparison) -> str:
-    """Return what compares elements, as kernels know it (parts/order.cuh)."""
+    """Return the C++ type that compares elements (parts/order.cuh)."""
     if order.op is None:
-        falling = sum(1 << i for i, way in enumerate(order.ways) if way)
-        return f"gpualgo::ByValue<{falling}>"
+        descending_mask = sum(1 << i for i, is_descending in enumerate(order.ways) if is_descending)
+        return f"gpualgo::ByValue<{descending_mask}>"
     less = functor(order.op, (order.element, order.element), BOOL)
     return f"gpualgo::ByFunction<{less}, {str(order.is_turned).lower()}>"
 
 
 def words(sizes: Sequence[int]) -> str:
-    """Return the C++ type of values of these sizes that travel together."""
-    found = [word(size) for size in sizes]
-    if len(found) < 2:
-        return found[0] if found else "gpualgo::NoValues"
-    return f"gpualgo::Tuple<{', '.join(found)}>"
+    """Return the C++ type of values of these sizes, which are moved together."""
+    types = [word(size) for size in sizes]
+    if len(types) < 2:
+        return types[0] if types else "gpualgo::NoValues"
+    return f"gpualgo::Tuple<{', '.join(types)}>"

@@ -1,4 +1,4 @@
-"""A sort by comparisons: the elements, their order, and what moves along."""
+"""Specification of a sort by comparisons, and of values moved with the keys."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class MergeSort(Problem):
-    """What equal calls of `merge_sort`, or of `sort` with a function, share."""
+    """Specification of a `merge_sort` call, or of `sort` with a function, shared by equal calls."""
 
     op_name = "less"
-    needs_alignment = False  # copies with gaps closed are aligned
-    copies_page_locked = True  # passes would cross the bus again and again
+    needs_alignment = False  # unaligned arrays are copied to dense, aligned rows
+    copies_page_locked = True  # in place, each pass would cross the bus
     takes_any_items = True
 
     def __init__(
@@ -62,7 +62,7 @@ class MergeSort(Problem):
         self.form = keys_form
         if values and (keys_form is not None or values_form is not None):
             self.form = Form(tuple, (keys_form, values_form))
-        self.by_value: TupleSort | None = None  # who sorts on the CPU, where values decide
+        self.by_value: TupleSort | None = None  # sorts by value on the CPU
         if op is None:
             forms = self.forms if values else self.forms[:1]
             self.by_value = TupleSort(
@@ -78,7 +78,7 @@ class MergeSort(Problem):
             return None
         try:
             return arguments_of(tuple(arguments), self.where, self.num_arguments > 0)
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # no prepared shape matches; the caller reports it
             return None
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -110,7 +110,7 @@ class MergeSort(Problem):
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
-    """Return the views of keys, and of values if given, and how each is built."""
+    """Return the views of keys, and of values if given, and the structure of each."""
     keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names)
     if len(arguments) == 1:
         return keys, (form,)

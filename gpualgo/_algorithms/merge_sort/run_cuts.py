@@ -1,4 +1,4 @@
-"""Where several sorted runs on a GPU are cut, so that so many elements come before the cuts."""
+"""Cuts of several sorted runs on a GPU, with given numbers of elements before them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ WHERE = "run_cuts"
 
 
 class RunCuts(Problem):
-    """What equal calls share. Its arrays: those of each run, of one dimension and without gaps."""
+    """Specification shared by equal calls. Arrays: the dense 1-d fields of each run."""
 
-    max_kept = 256  # as lengths and ranks are the problem's
+    max_kept = 256  # few, because lengths and ranks are part of the key
     needs_alignment = False
 
     def __init__(
@@ -48,27 +48,27 @@ class RunCuts(Problem):
         from gpualgo._cuda.plan import Places, Plan
         from gpualgo._driver import device as gpu
 
-        found, at = gpu.get(self.device), Places(len(views), len(targets))
-        spec = policy.run_cuts(self.order, self.num_runs, found.may_overlap)
+        props, slots = gpu.get(self.device), Places(len(views), len(targets))
+        spec = policy.run_cuts(self.order, self.num_runs, props.may_overlap)
         unused = [0] * (parameters.MAX_RANKS - len(self.ranks))
         packed = spec.parameters.pack(lengths=self.lengths, ranks=[*self.ranks, *unused])
-        places = [at.source(i) for i in range(len(views))]
+        sources = [slots.source(i) for i in range(len(views))]
         count = self.num_keys
-        keys = [tuple(places[i : i + count]) for i in range(0, len(places), count)]
+        keys = [tuple(sources[i : i + count]) for i in range(0, len(sources), count)]
         (kernel,) = build.kernels([spec], self.device)
         launch = Launch(
             kernel, len(self.ranks), policy.CUT_THREADS, packed, self.device,
-            {"keys": keys, "cuts": at.target(0)}, overlaps=found.may_overlap,
+            {"keys": keys, "cuts": slots.target(0)}, overlaps=props.may_overlap,
             shared_bytes=policy.cut_bytes(self.order.element.itemsize),
         )  # fmt: skip
         return Plan(self.device, [launch])
 
 
 def can_cut(runs: Sequence[Sequence[View]], num_ranks: int) -> bool:
-    """Return whether a kernel cuts these runs, of each its arrays, at so many ranks."""
+    """Return whether a kernel can cut these runs, each given as its fields, at all ranks."""
     fits = policy.can_cut(len(runs[0]), len(runs)) and num_ranks <= parameters.MAX_RANKS
     return fits and all(
-        len(view.shape) == 1 and is_contiguous(view) for own in runs for view in own
+        len(view.shape) == 1 and is_contiguous(view) for fields in runs for view in fields
     )
 
 
@@ -76,27 +76,27 @@ def run_cuts(
     runs: Sequence[Any], ranks: Sequence[int], descending: Any, *, out: Any = None,
     stream: Any = None,
 ) -> Any:  # fmt: skip
-    """Return where sorted runs of one GPU are cut: int64 of shape (ranks, runs), on that GPU.
+    """Return the cuts of sorted runs on one GPU: int64 of shape (ranks, runs), on that GPU.
 
     Parameters
     ----------
     runs : sequence of arrays, or of tuples of arrays
-        At most 16, each in order by value, as `merge_sort` leaves it; any of them may be empty.
+        At most 16, each sorted by value, as by `merge_sort`; any of them may be empty.
     ranks : sequence of int
         At most 64: how many elements of all runs come before the cuts.
     descending : bool, or tuple of bools
-        As of the sort.
+        As for the sort.
     out, stream
-        As of `merge`.
+        As for `merge`.
 
     Notes
     -----
-    ``result[i, k]`` elements of run k are among the first ``ranks[i]`` of all, where equal elements
-    are in the order of the runs. One kernel launch, and some thousand elements read for each rank.
+    ``result[i, k]`` elements of run k are among the first ``ranks[i]`` of all; equal elements are
+    in the order of the runs. One kernel launch, and some thousand elements read for each rank.
     """
-    found = [inputs.spread(own, f"{WHERE}: a run", False) for own in runs]
-    views = tuple(view for own, _ in found for view in own)
-    form = found[0][1]
-    rest = plain_ways(descending, form, None, WHERE), form, len(runs), tuple(map(int, ranks))
-    problem = problem_of(RunCuts, views, None, None, rest, WHERE, 0)
+    parsed = [inputs.spread(run_views, f"{WHERE}: a run", False) for run_views in runs]
+    views = tuple(view for run_views, _ in parsed for view in run_views)
+    form = parsed[0][1]
+    params = plain_ways(descending, form, None, WHERE), form, len(runs), tuple(map(int, ranks))
+    problem = problem_of(RunCuts, views, None, None, params, WHERE, 0)
     return run(problem, views, None, None, out, stream)

@@ -1,7 +1,4 @@
-"""The public functions `radix_sort` and `argsort`.
-
-One file of more than 300 lines, most of them what two public functions say of their arguments.
-"""
+"""The public functions `radix_sort` and `argsort`."""
 
 from __future__ import annotations
 
@@ -95,24 +92,24 @@ def radix_sort(
     keys : array, or tuple of arrays
         bool, integers, float16, bfloat16, float32 or float64, in NumPy, CuPy, PyTorch or anything
         with ``__cuda_array_interface__`` or DLPack; any shape, any strides. A tuple or namedtuple
-        of arrays, which are broadcast together, or a NumPy structured array, is an array of tuples
-        of up to 8 numbers: the first decides, where it is equal the next.
+        of arrays, which are broadcast to one shape, or a NumPy structured array, is an array of
+        tuples of up to 8 numbers, compared field by field.
     values : array, or tuple of arrays, optional
-        Moved as the keys are: the shape and device of `keys`, any dtype without Python
-        objects, structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
+        Moved with their keys: the shape and device of `keys`, any dtype without Python objects,
+        structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
     descending : bool, or tuple of bools
-        Largest first, NaN last; equal keys keep their order here, too. A tuple, built as `keys` is,
-        says it of each number.
+        Largest first, NaN last; equal keys keep their input order. A tuple with the structure of
+        `keys` sets it for each field.
     begin_bit, end_bit : int
-        The bits ``[begin_bit, end_bit)`` of integer keys that decide, 0 the lowest; all by
-        default. The sign bit of signed keys counts as flipped, so that negative ones come first.
+        Integer keys are compared by the bits ``[begin_bit, end_bit)`` only, 0 the lowest; all by
+        default. The sign bit of signed keys is inverted, so that negative keys come first.
         Not for tuples.
     axis : int or None
-        The axis to sort along, each row for itself; None flattens in C order.
+        The axis to sort along, each row separately; None flattens in C order.
     out : array or tuple of two arrays, optional
-        Where to write the sorted keys, with `values` the keys and the values, each a tuple where
-        these are. Each array may be its input itself, which is then sorted in place, and shares no
-        memory otherwise.
+        Where to write the sorted keys; with `values` a tuple (keys, values), each itself a tuple
+        if its input is. An array may be its own input, which is then sorted in place; otherwise it
+        shares no memory with the inputs.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
@@ -121,14 +118,14 @@ def radix_sort(
     array or tuple of two arrays
         The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
         the same kind of tuple, a structured array a structured array. Device arrays are returned
-        without waiting for them.
+        without synchronising.
 
     Raises
     ------
     TypeError
         An argument is no array or of a dtype that cannot be sorted (complex) or moved (objects);
-        bits are given for bool, float or tuple keys; descending or out is built otherwise; out has
-        another dtype or lies on another device.
+        bits are given for bool, float or tuple keys; descending or out has the wrong structure;
+        out has another dtype or is on another device.
     ValueError
         Shapes differ or do not broadcast, the range of bits is empty or too wide, or out overlaps
         partly.
@@ -137,16 +134,16 @@ def radix_sort(
 
     Notes
     -----
-    NaN comes last, also when descending, whatever its sign, and -0.0 equals 0.0; both keep their
-    bits and, as all equal keys, their order, so that the result has one value only. A row is read
-    once to count its digits, then read and written once for each 8 bits of the key in which keys
-    differ: the "onesweep" of A. Adinets and D. Merrill (arXiv:2206.01784, 2022) on a GPU.
+    NaN comes last, also when descending, whatever its sign, and -0.0 equals 0.0. Both keep their
+    bits and, like all equal keys, their order, so the result is unique. A row is read once to
+    count its digits, then read and written once for each 8 bits of the key in which keys differ:
+    the "onesweep" of A. Adinets and D. Merrill (arXiv:2206.01784, 2022) on a GPU.
     Temporary storage: a copy of keys and values, and a bounded table. Tuples of at most 8 bytes are
-    packed into one key, sorted by once, and unpacked; wider ones take a sort for each 8 bytes, the
-    last first, by which the order of the tuples travels. Page-locked arrays of the
-    host are copied to the GPU and back, not read in place: the passes would cross the bus again and
-    again. Host arrays may be larger than the GPU's memory: a row that does not fit crosses the bus
-    twice each way, and takes a copy of itself on the host. See docs/radix_sort.md.
+    packed into one key, sorted once, and unpacked; wider ones take one sort for each 8 bytes, the
+    last fields first, and a permutation carries the order from one sort to the next. Page-locked
+    host arrays are copied to the GPU and back, because passes in place would cross the bus
+    repeatedly. Host arrays may be larger than the GPU's memory: a row that does not fit crosses
+    the bus twice each way and takes a copy of itself on the host. See docs/radix_sort.md.
 
     Examples
     --------
@@ -159,38 +156,38 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    way = cpu_again.way_of(
+    sorter = cpu_again.way_of(
         keys, values, descending, begin_bit, end_bit, axis, out, stream, recording.active
     )
-    if way and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
-        found: Any
-        if type(way) is tuple:  # as cpu_again.sort_coded, which is one call more
-            encode, decode = way
-            found = empty(len(keys), keys.dtype)
-            codes = found.view(CODES)
+    if sorter and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
+        outcome: Any
+        if type(sorter) is tuple:  # the body of cpu_again.sort_coded, inlined
+            encode, decode = sorter
+            outcome = empty(len(keys), keys.dtype)
+            codes = outcome.view(CODES)
             encode(keys, codes)
             codes.sort()
-            decode(keys, found)
-            return found
-        found = keys.copy()
-        found.sort()
-        if way is not True:
-            way(keys, found)
-        return found
-    if not way and default_device.current() == CPU and cpu_again.is_known(
+            decode(keys, outcome)
+            return outcome
+        outcome = keys.copy()
+        outcome.sort()
+        if sorter is not True:
+            sorter(keys, outcome)
+        return outcome
+    if not sorter and default_device.current() == CPU and cpu_again.is_known(
         keys, values, descending, begin_bit, end_bit, axis, None, stream, recording.active
     ):  # fmt: skip
-        found = cpu_again.sort(keys) if out is None else cpu_again.sort_into(keys, out)
-        if found is not None:
-            return found
+        outcome = cpu_again.sort(keys) if out is None else cpu_again.sort_into(keys, out)
+        if outcome is not None:
+            return outcome
     where, bits = "radix_sort", (begin_bit, end_bit)
     try:
-        asked = sort_problem(where, keys, values, descending, bits, axis, out, stream)
-    except Elsewhere as found:
+        parsed = sort_problem(where, keys, values, descending, bits, axis, out, stream)
+    except Elsewhere as outcome:
         options = {"descending": descending, "axis": axis}
         options |= {} if bits == (0, None) else {"begin_bit": begin_bit, "end_bit": end_bit}
-        return found.call(where, out, stream, keys, values, **options)
-    problem, views, out = asked
+        return outcome.call(where, out, stream, keys, values, **options)
+    problem, views, out = parsed
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, None, None, out, stream)
 
@@ -209,7 +206,7 @@ def sort_problem(
         if not (isinstance(keys, tuple) or isinstance(values, tuple)):
             views = (view_of(keys, f"{where}: keys"),)
     if not views or views[0].dtype.names is not None:
-        problem, views = _tuples(where, keys, values, descending, bits, axis, None)
+        problem, views = _tuple_sort(where, keys, values, descending, bits, axis, None)
         return problem, views, out
     if values is not None:
         views = (*views, view_of(values, f"{where}: values"))
@@ -222,14 +219,14 @@ def sort_problem(
         end_bit = checks.integer(end_bit, "end_bit", where)
     if type(axis) is not int:
         axis = checks.plain_axis(axis, where)
-    rest = (descending, begin_bit, end_bit, axis, None)
-    return problem_of(Sort, views, None, None, rest, where, 0), views, out
+    params = (descending, begin_bit, end_bit, axis, None)
+    return problem_of(Sort, views, None, None, params, where, 0), views, out
 
 
 def made_real(
     keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str
 ) -> tuple[Any, Any, Any]:
-    """Return keys, values and out once lazy ones are computed: new arrays are sorted in place."""
+    """Return keys, values and out with lazy inputs computed; new arrays are sorted in place."""
     from gpualgo._lazy.combining import place_lazy
     from gpualgo._lazy.real import made
 
@@ -243,8 +240,8 @@ def made_real(
     return keys, values, out
 
 
-def _tuples(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...]]:
-    """Return the problem of several arrays; what knows them is loaded when they first come."""
+def _tuple_sort(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...]]:
+    """Return the problem of tuple keys or values; imports its module on first use."""
     from gpualgo._algorithms.radix_sort import tuples
 
     return tuples.problem_and_views(where, *arguments)
@@ -279,17 +276,17 @@ def argsort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``, equal keys as they come.
+    """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``; equal keys keep theirs.
 
     Parameters
     ----------
     keys : array, or tuple of arrays
         As for `radix_sort`.
     descending : bool, or tuple of bools
-        Largest first, NaN last; equal keys keep their order here, too. A tuple, built as `keys` is,
-        says it of each number.
+        Largest first, NaN last; equal keys keep their input order. A tuple with the structure of
+        `keys` sets it for each field.
     axis : int or None
-        The axis to sort along, each row for itself; None flattens in C order.
+        The axis to sort along, each row separately; None flattens in C order.
     dtype : dtype, optional
         Of the indices: int64 (the default, or out's), int32, uint64 or uint32.
     out : array, optional
@@ -301,7 +298,7 @@ def argsort(
     Returns
     -------
     array
-        Positions along the axis, from 0 on; a device array is returned without waiting for it.
+        Positions along the axis, from 0 on; a device array is returned without synchronising.
 
     Raises
     ------
@@ -314,8 +311,8 @@ def argsort(
 
     Notes
     -----
-    The order of keys is `radix_sort`'s, and the result ``numpy.argsort``'s with ``kind="stable"``.
-    The indices are made as the first pass goes along. See docs/radix_sort.md.
+    The order of keys is that of `radix_sort`, and the result that of ``numpy.argsort`` with
+    ``kind="stable"``. The first pass generates the indices. See docs/radix_sort.md.
 
     Examples
     --------
@@ -343,15 +340,15 @@ def argsort(
         if dtype is None:
             dtype = np.int64 if out is None else as_view(out, "argsort: out").dtype
         if not views or views[0].dtype.names is not None:
-            problem, views = _tuples("argsort", keys, None, descending, (0, None), axis, dtype)
+            problem, views = _tuple_sort("argsort", keys, None, descending, (0, None), axis, dtype)
             return run(problem, views, None, None, out, stream)
-    except Elsewhere as found:
+    except Elsewhere as elsewhere:
         options = {"descending": descending, "axis": axis, "dtype": dtype}
-        return found.call("argsort", out, stream, keys, **options)
+        return elsewhere.call("argsort", out, stream, keys, **options)
     if descending is not False:
         descending = checks.flag(descending, "descending", "argsort")
     if type(axis) is not int:
         axis = checks.plain_axis(axis, "argsort")
-    rest = (descending, 0, None, axis, dtype)
-    problem = problem_of(Sort, views, None, None, rest, "argsort", 0)
+    params = (descending, 0, None, axis, dtype)
+    problem = problem_of(Sort, views, None, None, params, "argsort", 0)
     return run(problem, views, None, None, out, stream)

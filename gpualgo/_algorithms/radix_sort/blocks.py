@@ -1,10 +1,9 @@
-"""Sorting arrays of the host that are larger than a GPU's memory: runs, exact cuts, merged blocks.
+"""Out-of-core sort of host arrays larger than a GPU's memory.
 
-Rows that fit travel several at a time. A row that does not is sorted in runs, which come back to
-the host; then each block of the result is put together of one piece of each run. The pieces begin
-and end where exact cuts say (`gpualgo/_base/splitting.py`), equal keys by run and place: sorting
-them stably, in the order of the runs, is their stable merge. So the result is the one that there
-is, whatever the runs are: keys and values cross the bus twice each way.
+Rows that fit are sorted several at a time. A longer row is sorted in runs, which are copied back to
+the host. Each block of the result is then a stable sort of one piece of each run, in the order of
+the runs. Exact cuts delimit the pieces (`gpualgo/_base/splitting.py`; ties are broken by run and
+index), so the result does not depend on the runs. Keys and values cross the bus twice each way.
 """
 
 from __future__ import annotations
@@ -33,51 +32,51 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.radix_sort.problem import Sort
     from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 
-# Longer runs would be counted in 8 bytes; but for many of them, as each is looked at for each cut.
+# Runs have 32-bit counts if that makes at most 32 of them: each cut examines every run.
 _RUN_ITEMS, _MOST_RUNS = 1 << 31, 32
-_COPIES = 4  # of keys and values: as they come and go, and those of a sort of rows with gaps
-_WORDS_BYTES = 48  # of what moves in place of an element of several numbers, twice, and its index
+_COPIES = 4  # of keys and values: input, output, and two for rows with gaps
+_PACKED_BYTES = 48  # per element of several fields: its packed words, twice, and its index
 
 
 def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], stream: Any) -> bool:
-    """Sort arrays of which at least one key is there; False: they fit the GPU as a whole."""
+    """Sort non-empty host arrays out of core; False if they fit the GPU as a whole."""
     allowed = host_blocks.allowed_bytes(problem.device)
-    work = _Work(problem, arrays)
-    if arrays[0].size * work.item_bytes <= allowed:
+    sorter = _OutOfCoreSort(problem, arrays)
+    if arrays[0].size * sorter.item_bytes <= allowed:
         return False
     reason = f"{problem.where}: the arrays do not fit the GPU together, so the host takes part"
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
-    with host_blocks.told(problem.where, arrays, results) as work.written:
-        for room in (allowed, allowed // 2, allowed // 4, allowed // 8):
+    with host_blocks.told(problem.where, arrays, results) as sorter.written:
+        for budget in (allowed, allowed // 2, allowed // 4, allowed // 8):
             try:
-                work.sort(arrays, results, handle, room)
+                sorter.sort(arrays, results, handle, budget)
                 break
-            except MemoryError:  # others have the rest: the result does not depend on the runs
-                if work.written.has_begun or room == allowed // 8:
+            except MemoryError:  # other users hold memory: retry with shorter runs, same result
+                if sorter.written.has_begun or budget == allowed // 8:
                     raise
     return True
 
 
 Row: TypeAlias = tuple[list[Array], list[Array]]
-"""What a row is sorted from, and where to."""
+"""Sources and targets of a row."""
 
 
-class _Work:
-    """What is sorted: dtypes of keys and values, and how many bytes an element takes."""
+class _OutOfCoreSort:
+    """Out-of-core sort: dtypes of keys and values, and GPU bytes per element."""
 
     def __init__(self, problem: Sort | TupleSort, arrays: Sequence[Array]) -> None:
         self.problem, self.device, self.index = problem, problem.device, problem.index_dtype
         self.dtypes = [array.dtype for array in arrays]
         if self.index is not None:
-            self.dtypes.append(self.index)  # positions travel along as values
+            self.dtypes.append(self.index)  # positions are sorted as values
         has_words = all(dtype.itemsize in policy.WORDS for dtype in self.dtypes)
         is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
-        self.item_bytes = _COPIES * moved + (0 if is_plain else _WORDS_BYTES)
+        self.item_bytes = _COPIES * moved + (0 if is_plain else _PACKED_BYTES)
         self.written = host_blocks.Written()
 
     def sort(self, arrays: list[Array], results: list[Array], stream: int, allowed: int) -> None:
-        """Sort arrays of the host, by so many bytes of the device."""
+        """Sort host arrays with at most `allowed` bytes of device memory."""
         axis, row_items = self.problem.axis, self.problem.row_items
         if axis is None:
             row = arrays, [result.reshape(-1) for result in results]
@@ -96,7 +95,7 @@ class _Work:
     def sort_rows(
         self, sources: list[Array], targets: list[Array], stream: int, allowed: int
     ) -> None:
-        """Sort along the last axis, as many rows at once as there is room for."""
+        """Sort along the last axis, as many rows at once as fit."""
         *outer, row_items = sources[0].shape
         row_bytes = row_items * self.item_bytes
         indices = [(*index, ...) for index in staging.pieces(tuple(outer), row_bytes, allowed)]
@@ -114,7 +113,7 @@ class _Work:
                     staging.download(address, x[index], self.device, stream)
             driver.synchronize(stream)
 
-    # --- rows that do not ---------------------------------------------------------------------
+    # --- rows that do not fit ---------------------------------------------------------------------
 
     def sort_long_rows(self, rows: Sequence[Row], stream: int, allowed: int) -> None:
         """Sort all elements of each row's sources in C order; its targets have one dimension."""
@@ -149,55 +148,55 @@ class _Work:
                     for x, address in zip(runs, inputs, strict=True):
                         parts = [x[a:b] for a, b in zip(first, last, strict=True)]
                         staging.upload_all(parts, address, self.device, stream)
-                    arrivals = zip(targets, outputs[-len(targets) :], strict=True)
-                    sort(end - start, list(arrivals), start)
+                    destinations = zip(targets, outputs[-len(targets) :], strict=True)
+                    sort(end - start, list(destinations), start)
                 driver.synchronize(stream)
 
     def _cuts(self, runs: Sequence[Array], ends: Sequence[tuple[int, int]]) -> list[list[int]]:
-        """Return where the pieces of each block begin in the runs, and where the last ones end."""
+        """Return where each block's pieces begin in the runs; the last entry holds their ends."""
         problem = self.problem
         bits = None if problem.end_bit is None else (problem.begin_bit, problem.end_bit)
         rank = ranks_of(self.dtypes[: problem.num_keys], problem.ways, bits)
         keys = [x.view(f"u{x.dtype.itemsize}") for x in runs[: problem.num_keys]]
 
-        def read(run: int, place: int) -> tuple[int, ...]:
-            at = ends[run][0] + place
-            return rank([int(x[at]) for x in keys])
+        def read(run: int, offset: int) -> tuple[int, ...]:
+            index = ends[run][0] + offset
+            return rank([int(x[index]) for x in keys])
 
         ranks = [0, *(end for _, end in ends)]
-        found = cuts([end - start for start, end in ends], ranks, read)
-        return [[start + cut for (start, _), cut in zip(ends, each, strict=True)] for each in found]
+        table = cuts([end - start for start, end in ends], ranks, read)
+        return [[start + cut for (start, _), cut in zip(ends, row, strict=True)] for row in table]
 
     # --- plans --------------------------------------------------------------------------------
 
     def _plan(
         self, shape: tuple[int, ...], targets: Sequence[Array], axis: int, index: Any
     ) -> Plan:
-        """Return the plan that sorts arrays of a shape without gaps; with `index` their order."""
+        """Return the plan that sorts dense arrays of a shape; with `index`, their order."""
         problem, dtypes = self.problem, self.dtypes
         if index is not None:
             dtypes = dtypes[:-1]
         views = host_blocks.host(dtypes, shape)
-        rest = problem.rest_along(axis, index)
-        same = problem_of(type(problem), views, None, None, rest, problem.where, 0, self.device)
+        params = problem.rest_along(axis, index)
+        inner = problem_of(type(problem), views, None, None, params, problem.where, 0, self.device)
         outs = [target.dtype for target in targets]
-        return same.cuda(
+        return inner.cuda(
             host_blocks.dense(dtypes, shape, self.device), None,
             host_blocks.dense(outs, shape, self.device, len(dtypes)),
         )  # fmt: skip
 
     def _positions(self, count: int, dtype: np.dtype[Any]) -> Plan:
-        """Return the plan that writes so many positions, of which the first is its source."""
-        dtype = np.dtype(f"i{dtype.itemsize}")  # whose bits those of unsigned positions are
-        op = as_operator(_same, self.problem.where, 1)
+        """Return the plan that writes consecutive positions; its source is the first one."""
+        dtype = np.dtype(f"i{dtype.itemsize}")  # unsigned positions have the same bits
+        op = as_operator(_identity, self.problem.where, 1)
         number = records.number_of(records.POSITION)
         applied = Applied(op, (number,), dtype, (records.POSITION,))
-        places: View = dense_view(0, (count,), records.POSITION, self.device)
-        places = places._replace(strides=(records.step_of(records.POSITION),))
+        positions: View = dense_view(0, (count,), records.POSITION, self.device)
+        positions = positions._replace(strides=(records.step_of(records.POSITION),))
         return elementwise.plan_of(
-            applied, [places], (count,), host_blocks.dense([dtype], (count,), self.device)
+            applied, [positions], (count,), host_blocks.dense([dtype], (count,), self.device)
         )
 
 
-def _same(a: Any) -> Any:
+def _identity(a: Any) -> Any:
     return a

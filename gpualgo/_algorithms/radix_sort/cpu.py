@@ -1,4 +1,4 @@
-"""Stable radix sort on the CPU's cores: least significant digit first, on codes of the keys."""
+"""Stable LSD radix sort on CPU cores; keys are compared as unsigned codes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gpualgo._pipeline.routines import Routine, bytes_of, compiled, of_numpy
 if TYPE_CHECKING:
     from gpualgo._algorithms.radix_sort.problem import Sort
 
-WORD_SIZES = (1, 2, 4, 8, 16)  # values of these sizes travel with their keys
-LONG_ROW = 1 << 17  # keys from which all cores work on one row
-_LONG_FOR_TWO = 1 << 19  # for at most two threads to each row
-_LINE_BYTES = 1 << 23  # of keys and values, from which caches are bypassed
-_LINE_BITS, _CACHE_BITS = 11, 8  # the widest digit of a pass, with and without lines
+WORD_SIZES = (1, 2, 4, 8, 16)  # sizes of values that are moved together with their keys
+LONG_ROW = 1 << 17  # from this many keys on, all cores sort one row together
+_LONG_FOR_TWO = 1 << 19  # the same where each row would get at most two threads
+_LINE_BYTES = 1 << 23  # rows of at least this size, with values, are written past the caches
+_LINE_BITS, _CACHE_BITS = 11, 8  # widest digit of a pass, with and without write-combining
 _PARTS_PER_THREAD = 4
-_PART_KEYS = 1 << 15  # fewer do not repay counters of their own
+_PART_KEYS = 1 << 15  # fewer keys do not repay separate counters
 
 Array = np.ndarray[Any, Any]
 
@@ -38,8 +38,8 @@ def radix_sort(
 ) -> None:  # fmt: skip
     """Write keys, and values with them, sorted along axis, to outputs that may be the inputs.
 
-    All arrays have one shape and any strides; values and out_values one dtype. Every argument has
-    been checked.
+    All arrays have one shape and any strides; values and out_values have one dtype. Arguments are
+    already checked.
     """
     order = Order(keys.dtype, descending, begin_bit, end_bit)
     if values is None and cpu_numpy.takes(keys, out_keys, axis, order):
@@ -61,7 +61,7 @@ def radix_sort(
 
 
 def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
-    """Write the stable order of keys along axis to out, of an integer dtype that holds it."""
+    """Write the stable order of keys along axis to out, whose integer dtype holds it."""
     if cpu_numpy.orders(keys, descending) or cpu_runs.takes(keys, axis, descending):
         cpu_runs.order(keys, out, axis, descending)
         return
@@ -70,7 +70,7 @@ def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
 
 
 def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> list[Routine]:
-    """Return what a sort or an argsort would run for keys in no order; no key is looked at."""
+    """Return the routines of a sort or argsort of unordered keys, without reading any key."""
     axis, sources, outs = problem.axis, list(arrays), list(results)
     if axis is None:
         axis, sources = 0, [x.reshape(-1) for x in sources]
@@ -80,25 +80,25 @@ def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -
         order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
         if cpu_numpy.takes(keys, outs[0], axis, order):
             return cpu_numpy.routines(keys)
-    is_numpys = keys.dtype in cpu_runs.COUNTED or cpu_numpy.orders(keys, problem.descending)
-    if problem.index_dtype is not None and is_numpys:
+    is_by_numpy = keys.dtype in cpu_runs.COUNTED or cpu_numpy.orders(keys, problem.descending)
+    if problem.index_dtype is not None and is_by_numpy:
         return [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
     return [routine_of(keys.size, length, work)]
 
 
 def routine_of(size: int, length: int, work: int) -> Routine:
-    """Return the sort of rows of a length by digits: threads share long rows."""
-    is_alone = _is_alone(length, size // max(1, length))
-    return compiled("radix_sort", size, length if is_alone else _PART_KEYS, work)
+    """Return the routine of a digit sort of rows; threads share long rows."""
+    is_one_thread = _is_one_thread_per_row(length, size // max(1, length))
+    return compiled("radix_sort", size, length if is_one_thread else _PART_KEYS, work)
 
 
-def _is_alone(length: int, num_rows: int) -> bool:
+def _is_one_thread_per_row(length: int, num_rows: int) -> bool:
     """Return whether one thread sorts each row."""
     return length < LONG_ROW or (length < _LONG_FOR_TWO and 2 * num_rows >= threads.num_threads())
 
 
 def as_bytes(array: Array) -> Array:
-    """Return array as plain bytes of its item size."""
+    """Return array viewed as raw bytes (void dtype) of the same item size."""
     return array.view(f"V{array.itemsize}")
 
 
@@ -106,7 +106,7 @@ def _sort(
     keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
     order: Order,
 ) -> None:  # fmt: skip
-    """Sort rows along axis; without values their positions are moved, without out_keys alone."""
+    """Sort rows along axis; without values, move positions; without out_keys, write values only."""
     if axis != keys.ndim - 1:
         keys = np.moveaxis(keys, axis, -1)
         others = (values, out_keys, out_values)
@@ -120,10 +120,10 @@ def sort(
     keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None,
     order: Order,
 ) -> None:  # fmt: skip
-    """Sort rows of plain bytes along the last axis, as `_sort` does."""
+    """Sort rows of raw bytes along the last axis, as `_sort` does."""
     arrays = [keys, values, out_keys, out_values]
     *outer, length = keys.shape
-    if _is_alone(length, prod(outer)):
+    if _is_one_thread_per_row(length, prod(outer)):
         rows.sort(arrays, order.numbers())
         return
     for index in np.ndindex(*outer):
@@ -131,7 +131,7 @@ def sort(
 
 
 class _Column:
-    """Keys or values of a long row: where passes read and write them."""
+    """Keys or values of a long row, and the buffers that passes read and write."""
 
     def __init__(self, source: Array | None, target: Array | None, size: int, length: int) -> None:
         self.target, self.size, self.length = target, size, length
@@ -144,11 +144,11 @@ class _Column:
 
     @property
     def first(self) -> int:
-        """Return where the first pass reads; 0 if it makes positions."""
+        """Return the address that the first pass reads; 0 if it generates positions."""
         return 0 if self.source is None else address(self.source)
 
     def make_out(self) -> Array:
-        """Return the memory where the last pass writes: the target if it is dense."""
+        """Return the buffer of the last pass: the target if it is dense."""
         if self.out is None:
             self.out = np.empty(self.length, f"V{self.size}")
         return self.out
@@ -160,17 +160,17 @@ class _Column:
 
     def route(self, passes: int) -> list[int]:
         """Return the address where the first pass reads and those where each pass writes."""
-        # From the last pass to the first; 0: no target is wanted, nor is what the last writes.
-        places = [0] if self.target is None else []
-        for left in range(len(places), passes):
-            places.append(address(self._make_temp() if left % 2 else self.make_out()))
-        if self.source is not None and places[-1] == self.first:  # in place, or packed there
+        # From the last pass to the first. Address 0: the output is not wanted.
+        addresses = [0] if self.target is None else []
+        for remaining in range(len(addresses), passes):
+            addresses.append(address(self._make_temp() if remaining % 2 else self.make_out()))
+        if self.source is not None and addresses[-1] == self.first:  # in place, or packed there
             source, self.source = self.source, self._make_temp()
             _copy(self.source, source)
-        return [self.first, *reversed(places)]
+        return [self.first, *reversed(addresses)]
 
     def finish(self, is_sorted: bool) -> None:
-        """Put the result where it belongs; the source is the result if it was sorted already."""
+        """Copy the result to the target; if `is_sorted`, the source is the result."""
         if self.target is None:
             return
         result = self.source if is_sorted else self.make_out()
@@ -181,7 +181,7 @@ class _Column:
 
 
 def _is_dense(array: Array) -> bool:
-    """Say whether a row's elements are neighbours and aligned, as what writes lines needs them."""
+    """Return whether a row is contiguous and aligned, as line writes require."""
     return array.strides[0] == array.itemsize and address(array) % array.itemsize == 0
 
 
@@ -191,7 +191,7 @@ def _copy(target: Array, source: Array) -> None:
     def part(first: int, last: int) -> None:
         np.copyto(target[first:last], source[first:last])
 
-    threads.run(part, len(target), 64 * target.nbytes)  # `run` would take a copy for light work
+    threads.run(part, len(target), 64 * target.nbytes)  # heavy enough for threads
 
 
 class _LongRow:
@@ -211,10 +211,10 @@ class _LongRow:
         self.table = np.zeros(rk.SIZE, np.int64)
         self.table[rk.CODES :] = order.numbers()
         self.table[rk.LENGTH] = n
-        self._cut(_PART_KEYS)
+        self._split(_PART_KEYS)
 
-    def _cut(self, part_keys: int) -> None:
-        """Cut the row into parts for threads to take, of no fewer keys than given."""
+    def _split(self, part_keys: int) -> None:
+        """Split the row into parts of at least `part_keys` keys."""
         parts = min(_PARTS_PER_THREAD * threads.num_threads(), self.length // part_keys)
         self.parts = max(1, parts, self.length >> 31)  # counters in a kernel have 32 bits
         self.table[rk.PARTS] = self.parts
@@ -242,9 +242,8 @@ class _LongRow:
             self._count(shift, bits)
             self._move(is_large, 1 << bits)
 
-    def _run(self, kernel_at: int, scratch_bytes: int = 0) -> None:
-        """Run a kernel on all parts."""
-        self.table[rk.ENTRY] = kernel_at
+    def _run(self, kernel_address: int, scratch_bytes: int = 0) -> None:
+        self.table[rk.ENTRY] = kernel_address
         table, kernel = address(self.table), invoke()
 
         def body(first: int, last: int) -> None:
@@ -254,15 +253,15 @@ class _LongRow:
         threads.run(body, self.parts, self.bytes)
 
     def _survey(self) -> int:
-        """Return the bits in which codes differ; none if the row is in order already."""
-        found = np.empty((self.parts, 2), np.uint64)
-        self.table[[rk.KEYS, rk.SURVEY]] = self.keys.first, address(found)
+        """Return the bits in which codes differ; 0 if the row is already in order."""
+        survey = np.empty((self.parts, 2), np.uint64)
+        self.table[[rk.KEYS, rk.SURVEY]] = self.keys.first, address(survey)
         self._run(entry("survey"), rk.CODES_BYTES + 8)
-        differ, falls = np.bitwise_or.reduce(found)
+        differ, falls = np.bitwise_or.reduce(survey)
         return int(differ) if falls else 0
 
     def _count(self, shift: int, bits: int) -> None:
-        """Count digits, and find the first place of each part in each bucket."""
+        """Count digits and compute each part's first index in each bucket."""
         self.counts = np.empty((self.parts, 1 << bits), np.int64)
         self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
         self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
@@ -277,9 +276,9 @@ class _LongRow:
             self._run(entry("scatter", *sizes), rk.CODES_BYTES)
 
     def _count_and_fill(self) -> None:
-        """Sort integers of one or two bytes: how many there are of each is all that matters."""
+        """Counting sort of integers of one or two bytes."""
         size = self.order.size
-        self._cut(_PART_KEYS if size == 1 else _PART_KEYS << 4)
+        self._split(_PART_KEYS if size == 1 else _PART_KEYS << 4)
         self.table[rk.KEYS] = self.keys.first
         self._count(0, 8 * size)
         self.table[rk.OUT_KEYS] = address(self.keys.make_out())
@@ -288,7 +287,7 @@ class _LongRow:
 
 
 def _digits(differ: int, widest: int) -> list[tuple[int, int]]:
-    """Return (shift, bits) of as few digits as hold all bits set in differ."""
+    """Return (shift, bits) of the fewest digits that cover all bits set in differ."""
     digits = []
     while differ:
         low = (differ & -differ).bit_length() - 1

@@ -1,7 +1,7 @@
-"""Short rows that NumPy sorts, or orders, once one of their dtype was: no problem is looked up.
+"""Fast path for short rows that NumPy sorts or orders: skips the plan cache.
 
-Such a call is NumPy's copy and its sort, or its stable order; one look tells that it is, beside
-where it is to run.
+The first call of a dtype registers it. Later calls match one look-up, then run NumPy's copy and
+sort, or its stable argsort.
 """
 
 from __future__ import annotations
@@ -12,61 +12,60 @@ from typing import Any
 
 import numpy as np
 
-MOST_KEYS = 1 << 15  # of a row, fewer: nobody asks whether it is in order, and no GPU takes it
-MOST_ORDERED = (1 << 14) + 1  # of a row whose order is found, fewer: no GPU takes it
+MOST_KEYS = 1 << 15  # shorter rows are not checked for being sorted, and stay on the CPU
+MOST_ORDERED = (1 << 14) + 1  # shorter rows are ordered on the CPU
 
 Array = np.ndarray[Any, Any]
 Mend = Callable[[Array, Array], int]
-"""mend(keys, row): zeros and NaNs of a sorted row as keys have them."""
+"""mend(keys, row): restore the bits and order of zeros and NaNs in a sorted row."""
 Coded = tuple[Callable[[Array, Array], int], Callable[[Array, Array], int]]
-"""encode(keys, codes), which NumPy sorts in place of keys, and decode(keys, row): keys of codes."""
+"""encode(keys, codes) writes integer codes, which NumPy sorts; decode(keys, row) restores keys."""
 
 sort: Callable[[Array], Array | None]
 sort_into: Callable[[Array, Any], Array | None]
-_known: dict[np.dtype[Any], Mend | Coded | bool] = {}  # True: there is nothing to mend
+_sorters: dict[np.dtype[Any], Mend | Coded | bool] = {}  # True: nothing to restore
 CODES = np.dtype(np.int16)
-_held: list[Any] = []  # code, whose addresses functions have
+_live_kernels: list[Any] = []  # kernels kept alive: functions hold their addresses only
 
-# Of `radix_sort` behind keys, values to stream, and how many recordings are under way. No other
-# objects are these: True is no axis.
+# Defaults of `radix_sort` after keys (values … stream) and no active recordings. They are matched
+# by identity, so that axis=True does not match.
 DEFAULTS = (None, False, 0, None, -1, None, None, 0)
 
 
-def _none_yet(*_: Any) -> bool:
+def _no_match(*_: Any) -> bool:
     return False
 
 
-way_of: Callable[..., Any] = _none_yet
-"""Return how a sorted row is mended, True if not at all, or what makes codes of keys and keys of
-codes; False: the general path is to sort it."""
+way_of: Callable[..., Any] = _no_match
+"""Return a short row's `Mend`, `Coded` or True; False if the fast path does not apply."""
 
 
-is_known: Callable[..., Any] = _none_yet
-"""Return the same of a row of any length, which `sort` takes."""
+is_known: Callable[..., Any] = _no_match
+"""Return the same for a row of any length, for `sort`; False if the fast path does not apply."""
 
 
 def add(
     dtype: np.dtype[Any], kernels: Sequence[Any], sort_row: Callable[[Array], Array | None],
     sort_row_into: Callable[[Array, Any], Array | None],
 ) -> None:  # fmt: skip
-    """Have rows of a dtype sorted so from now on, mended by a kernel if there is one, coded by two.
+    """Register a dtype: one kernel restores zeros and NaNs, two kernels encode and decode.
 
-    The others sort a row of any length, and into `out=`; None: they do not.
+    `sort_row` and `sort_row_into` sort a row of any length; they return None if they do not apply.
     """
     global way_of, is_known, sort, sort_into
     from gpualgo._cpu.direct import look_up, of_rows
 
-    if dtype not in _known:
-        _held.append(kernels)
-        way: Any = tuple(map(of_rows, kernels))
-        sort, sort_into = sort_row, sort_row_into  # other threads look at any time from here on
-        _known[dtype] = way if len(way) > 1 else way[0] if way else True
-        way_of = look_up(_known, MOST_KEYS, *DEFAULTS)
-        is_known = look_up(_known, sys.maxsize, *DEFAULTS)
+    if dtype not in _sorters:
+        _live_kernels.append(kernels)
+        sorter: Any = tuple(map(of_rows, kernels))
+        sort, sort_into = sort_row, sort_row_into  # other threads may read from here on
+        _sorters[dtype] = sorter if len(sorter) > 1 else sorter[0] if sorter else True
+        way_of = look_up(_sorters, MOST_KEYS, *DEFAULTS)
+        is_known = look_up(_sorters, sys.maxsize, *DEFAULTS)
 
 
 def sort_coded(keys: Array, out: Array, way: Coded) -> Array:
-    """Write keys to another row, sorted as codes; return it."""
+    """Write keys, sorted as codes, to `out`, which is another row; return it."""
     codes = out.view(CODES)
     way[0](keys, codes)
     codes.sort()
@@ -75,14 +74,14 @@ def sort_coded(keys: Array, out: Array, way: Coded) -> Array:
 
 
 _orders: dict[np.dtype[Any], Callable[[Array, bool], Array | None]] = {}
-# Of `argsort` behind keys, axis to stream, and how many recordings are under way.
+# Defaults of `argsort` after keys (axis … stream) and no active recordings.
 _ORDER_DEFAULTS = (-1, None, None, None, 0)
-order_by: Callable[..., Any] = _none_yet
-"""Return what finds the order of a row by NumPy; False: the general path is to find it."""
+order_by: Callable[..., Any] = _no_match
+"""Return the function that orders a row by NumPy; False if the fast path does not apply."""
 
 
 def add_order(dtype: np.dtype[Any]) -> None:
-    """Have NumPy put rows of a dtype in order from now on where it is the faster way."""
+    """Register a dtype whose rows NumPy's argsort orders faster."""
     global order_by
     from gpualgo._algorithms.radix_sort.cpu_runs import row_order
     from gpualgo._cpu.direct import look_up
@@ -93,6 +92,6 @@ def add_order(dtype: np.dtype[Any]) -> None:
 
 
 def clear() -> None:
-    """Forget all dtypes: the next call of each is looked at as the first one was."""
-    _known.clear()
+    """Forget all dtypes."""
+    _sorters.clear()
     _orders.clear()

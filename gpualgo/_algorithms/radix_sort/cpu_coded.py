@@ -1,4 +1,4 @@
-"""Floats of two bytes, which NumPy sorts as integers in their order: it has vectors for these."""
+"""Sort of 16-bit floats as int16 codes in the same order, which NumPy sorts with SIMD."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class CodedRow:
     """The sort of one row."""
 
     def __init__(self, dtype: np.dtype[Any], descending: bool) -> None:
-        self.kernels = _kernels(dtype, descending)  # they are called by their code alone
+        self.kernels = _kernels(dtype, descending)  # kept alive: they are called by address
         self._encode, self._decode = map(of_rows, self.kernels)
 
     def __call__(self, keys: Array, out: Array) -> None:
-        """Write keys to out, which may be the same row, sorted."""
+        """Write keys, sorted, to out, which may be the same row."""
         if address(keys) != address(out):
             self.fresh(keys, out)
             return
-        made = np.empty_like(out)  # whatever a signal's handler raises, a row never holds codes
-        self.fresh(keys, made)
-        out[...] = made
+        result = np.empty_like(out)  # a raising signal handler must not leave codes
+        self.fresh(keys, result)
+        out[...] = result
 
     def fresh(self, keys: Array, out: Array) -> None:
-        """Write keys to another row, sorted."""
+        """Write keys, sorted, to another row."""
         codes = out.view(CODES)
         self._encode(keys, codes)
         codes.sort()
@@ -49,19 +49,19 @@ def _kernels(dtype: np.dtype[Any], descending: bool) -> tuple[Kernel, Kernel]:
 
 
 def sort_rows(keys: Array, out: Array, descending: bool) -> None:
-    """Write rows of keys to out, which may be the same rows, sorted: each by one thread."""
+    """Write rows of keys, sorted, to out, which may be the same rows; one thread sorts a row."""
     length, is_same = keys.shape[1], address(keys) == address(out)
-    held = _kernels(keys.dtype, descending)
-    encode, decode = map(unchecked, held)
+    kernels = _kernels(keys.dtype, descending)
+    encode, decode = map(unchecked, kernels)
     codes = out.view(CODES)
 
     def body(first: int, last: int) -> None:
         rows, targets = keys[first:last], codes[first:last]
-        made = np.empty_like(targets) if is_same else targets
-        encode(address(rows), address(made), rows.size, 0)
-        made.sort()
-        decode(address(rows), address(made), length, last - first)
+        sorted_codes = np.empty_like(targets) if is_same else targets
+        encode(address(rows), address(sorted_codes), rows.size, 0)
+        sorted_codes.sort()
+        decode(address(rows), address(sorted_codes), length, last - first)
         if is_same:
-            targets[...] = made
+            targets[...] = sorted_codes
 
     threads.run(body, len(keys), 8 * keys.nbytes)

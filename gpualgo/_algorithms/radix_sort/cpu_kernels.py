@@ -1,8 +1,8 @@
-"""Kernels of the radix sort, which call each other by address: each is compiled once.
+"""Radix sort kernels. They call each other by address, so that each is compiled once.
 
-A key's code is an unsigned number in the order wanted. Codes are made of keys block by block; no
-other kernel knows what keys are. Keys themselves are moved bit for bit, as two floats of one code
-may differ (zeros of either sign, NaNs).
+A key's code is an unsigned number in the order of the sort. Only the codes kernel depends on the
+key dtype; it converts keys block by block. The keys are moved bit for bit, because floats with one
+code may differ (signed zeros, NaNs).
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 def word(size: int) -> Any:
-    """Return the type of the words that keys or values of a size in bytes are moved by."""
+    """Return the unsigned type that moves keys or values of a size in bytes."""
     return types.Integer.from_bitwidth(8 * (min(size, 8) or 1), signed=False)
 
 
 def inline(function: Callable[..., Any]) -> Any:
-    """Return function as one that kernels call, compiled when they are."""
+    """Return function compiled as a device function for kernels."""
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def invoke_kernel() -> Callable[..., None]:
-    """Write the kernel that Python calls: it runs any other without the GIL."""
+    """Return the kernel that Python calls; it runs another kernel without the GIL."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         call(load(words(table), ENTRY), (table, scratch, first, last))
@@ -62,11 +62,11 @@ def invoke_kernel() -> Callable[..., None]:
 
 
 def codes_kernel(size: int, is_float: bool) -> Callable[..., None]:
-    """Write codes(keys, count, codes, flip, infinity), which makes unsigned words from keys.
+    """Return codes(keys, count, codes, flip, infinity), which converts keys to unsigned words.
 
-    flip inverts bits of keys: the sign bit of signed integers, and for descent all of integers, the
-    sign of floats. A float of magnitude m is above or below the middle by m, so that the zeros are
-    one; NaN, of a magnitude above infinity, is all ones, whatever its sign.
+    flip inverts key bits: the sign bit of signed integers; if descending, all bits of integers or
+    the sign of floats. A float of magnitude m has the code middle ± m, so both zeros have one code.
+    NaN (magnitude above infinity) has all bits set, whatever its sign.
     """
     make, as_key = word(size), pointer_to(word(size))
     top, middle = np.uint64(8 * size - 1), np.uint64(1 << 8 * size - 1)
@@ -89,14 +89,15 @@ def codes_kernel(size: int, is_float: bool) -> Callable[..., None]:
 
 
 def word_codes_kernel(size: int, *floats: int) -> Callable[..., None]:
-    """Write the same for words of several numbers, of which some are floats.
+    """Return the codes function of words that pack several numbers, some of them floats.
 
-    `floats`: of each its lowest bit, its bits, and its infinity. Other numbers' bits are codes.
+    `floats`: lowest bit, width and infinity of each float. The bits of other numbers are codes
+    already.
     """
     make, as_key = word(size), pointer_to(word(size))
     fields = [floats[i : i + 3] for i in range(0, len(floats), 3)]
-    taken = sum((1 << bits) - 1 << shift for shift, bits, _ in fields)
-    plain = np.uint64((1 << 64) - 1 ^ taken)
+    float_bits = sum((1 << bits) - 1 << shift for shift, bits, _ in fields)
+    plain = np.uint64((1 << 64) - 1 ^ float_bits)
 
     @inline
     def code_of(bits: Any) -> Any:
@@ -114,7 +115,7 @@ def word_codes_kernel(size: int, *floats: int) -> Callable[..., None]:
 
 
 def _with_float(code_of: Any, shift: int, bits: int, infinity: int) -> Any:
-    """Return a function that makes the code of one more float within a word."""
+    """Return a function that also converts one more float within a word."""
     down, top, limit = np.uint64(shift), np.uint64(bits - 1), np.uint64(infinity)
     middle, everything = np.uint64(1 << bits - 1), np.uint64((1 << bits) - 1)
 
@@ -131,19 +132,19 @@ def _with_float(code_of: Any, shift: int, bits: int, infinity: int) -> Any:
 
 @inline
 def read_codes(table: int, keys: int, count: int, codes: int) -> None:
-    """Make the codes of `count` keys from an address on."""
+    """Write the codes of `count` keys from an address on."""
     p = words(table)
     call(load(p, CODES), (keys, count, codes, load(p, FLIP), load(p, INFINITY)))
 
 
 def survey_kernel() -> Callable[..., None]:
-    """Write the kernel that finds the bits in which codes differ, and whether they ever fall."""
+    """Return the kernel that finds the bits in which codes differ, and whether codes ever fall."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p, code = words(table), unsigned(scratch)
         used, length, parts = load(unsigned(table), USED), load(p, LENGTH), load(p, PARTS)
         keys, size = load(p, KEYS), load(p, KEY_BYTES)
-        found = unsigned(load(p, SURVEY))
+        survey = unsigned(load(p, SURVEY))
         for part in range(first, last):
             i, stop = length * part // parts, length * (part + 1) // parts
             read_codes(table, keys, 1, scratch)
@@ -159,21 +160,21 @@ def survey_kernel() -> Callable[..., None]:
                     falls |= np.uint64(bits & used < load(code, j) & used)
                 store(code, 0, load(code, count))
                 i += count
-            store(found, 2 * part, differ & used)
-            store(found, 2 * part + 1, falls)
+            store(survey, 2 * part, differ & used)
+            store(survey, 2 * part + 1, falls)
 
     return kernel
 
 
 def count_kernel() -> Callable[..., None]:
-    """Write the kernel that counts the keys of each part in each bucket."""
+    """Return the kernel that counts the keys of each part in each bucket."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p, code = words(table), unsigned(scratch)
         length, parts, buckets = load(p, LENGTH), load(p, PARTS), load(p, BUCKETS)
         keys, size, shift = load(p, KEYS), load(p, KEY_BYTES), load(unsigned(table), SHIFT)
         mask = np.uint64(buckets - 1)
-        # Two counts for a bucket, in turn: equal neighbours need not wait for each other.
+        # Alternate between two counters per bucket: equal neighbours need not wait for each other.
         even = counters(scratch + CODES_BYTES)
         odd = counters(scratch + CODES_BYTES + 4 * buckets)
         for part in range(first, last):
@@ -200,7 +201,7 @@ def count_kernel() -> Callable[..., None]:
 
 
 def place_kernel() -> Callable[..., None]:
-    """Write the kernel that turns counts into the first place of each part in each bucket."""
+    """Return the kernel that turns counts into each part's first index in each bucket."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = words(table)
@@ -208,44 +209,44 @@ def place_kernel() -> Callable[..., None]:
         total = 0
         for b in range(buckets):
             for part in range(parts):
-                number = load(count, part * buckets + b)
+                size = load(count, part * buckets + b)
                 store(count, part * buckets + b, total)
-                total += number
+                total += size
 
     return kernel
 
 
 def fill_kernel(size: int) -> Callable[..., None]:
-    """Write the kernel that writes integer keys from how many there are of each."""
-    make, as_key = word(size), pointer_to(word(size))
+    """Return the kernel that writes integer keys from their counts."""
+    to_key, as_key = word(size), pointer_to(word(size))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p, flip = words(table), load(unsigned(table), FLIP)
         length, parts, buckets = load(p, LENGTH), load(p, PARTS), load(p, BUCKETS)
         start, target = words(load(p, COUNTS)), as_key(load(p, OUT_KEYS))
-        at, stop = length * first // parts, length * last // parts
+        index, stop = length * first // parts, length * last // parts
         low, high = 0, buckets
-        while high - low > 1:  # the last bucket that starts here or before
+        while high - low > 1:  # the last bucket that starts at or before `index`
             middle = (low + high) // 2
-            if load(start, middle) <= at:
+            if load(start, middle) <= index:
                 low = middle
             else:
                 high = middle
-        while at < stop:
+        while index < stop:
             end = stop if low + 1 == buckets else min(stop, load(start, low + 1))
-            key = make(np.uint64(low) ^ flip)
-            for i in range(at, end):
+            key = to_key(np.uint64(low) ^ flip)
+            for i in range(index, end):
                 store(target, i, key)
-            at = end
+            index = end
             low += 1
 
     return kernel
 
 
 def scatter_kernel(size: int, value_size: int) -> Callable[..., None]:
-    """Write the kernel that moves the keys of each part, and values, to the places of buckets."""
-    as_key, as_value, make = pointer_to(word(size)), pointer_to(word(value_size)), word(value_size)
-    pieces = -(-value_size // 8)
+    """Return the kernel that moves the keys of each part, and values, to their buckets."""
+    as_key, as_value, cast = pointer_to(word(size)), pointer_to(word(value_size)), word(value_size)
+    nwords = -(-value_size // 8)
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p, code = words(table), unsigned(scratch)
@@ -255,22 +256,22 @@ def scatter_kernel(size: int, value_size: int) -> Callable[..., None]:
         source, target = as_key(keys), as_key(out_keys)
         value_source, value_target = as_value(values), as_value(load(p, OUT_VALUES))
         for part in range(first, last):
-            place = words(load(p, COUNTS) + 8 * buckets * part)
+            next_index = words(load(p, COUNTS) + 8 * buckets * part)
             start, stop = length * part // parts, length * (part + 1) // parts
             while start < stop:
                 count = min(BLOCK, stop - start)
                 read_codes(table, keys + size * start, count, scratch)
                 for j in range(count):
                     i, bucket = start + j, types.intp((load(code, j) >> shift) & mask)
-                    at = load(place, bucket)
-                    store(place, bucket, at + 1)
-                    if pieces == 0 or out_keys:
-                        store(target, at, load(source, i))
-                    if pieces == 1:
-                        store(value_target, at, load(value_source, i) if values else make(i))
+                    to = load(next_index, bucket)
+                    store(next_index, bucket, to + 1)
+                    if nwords == 0 or out_keys:
+                        store(target, to, load(source, i))
+                    if nwords == 1:
+                        store(value_target, to, load(value_source, i) if values else cast(i))
                     else:
-                        for w in range(pieces):
-                            store(value_target, pieces * at + w, load(value_source, pieces * i + w))
+                        for w in range(nwords):
+                            store(value_target, nwords * to + w, load(value_source, nwords * i + w))
                 start += count
 
     return kernel

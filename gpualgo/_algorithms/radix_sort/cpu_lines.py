@@ -1,7 +1,7 @@
-"""The kernel that moves keys by whole cache lines, for rows larger than the caches.
+"""Kernel that moves keys by whole cache lines, for rows larger than the caches.
 
-A line for each bucket is gathered in a cache, so that memory sees few pages and whole lines: the
-"software write-combining" of N. Satish et al. (SIGMOD 2010, 10.1145/1807167.1807207).
+Each bucket collects a line in cache before writing it: the "software write-combining" of N. Satish
+et al. (SIGMOD 2010, 10.1145/1807167.1807207).
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
 
 
 def _stream_line(_typing: Any, target: Any, source: Any) -> Any:
-    """Write a line, which starts a cache line, past the caches: it is not read before."""
+    """Write an aligned cache line with a non-temporal store, without reading it first."""
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         line = ir.VectorType(ir.IntType(64), LINE // 8)
         value = builder.load(builder.inttoptr(args[1], line.as_pointer()), align=LINE)
-        written = builder.store(value, builder.inttoptr(args[0], line.as_pointer()), align=LINE)
+        stored = builder.store(value, builder.inttoptr(args[0], line.as_pointer()), align=LINE)
         one = ir.Constant(ir.IntType(32), 1)
-        written.set_metadata("nontemporal", builder.module.add_metadata([one]))
+        stored.set_metadata("nontemporal", builder.module.add_metadata([one]))
         return context.get_dummy_value()
 
     return types.void(types.intp, types.intp), generate
 
 
 def _fence(_typing: Any) -> Any:
-    """Order streamed lines before what this thread does next."""
+    """Order non-temporal stores before this thread's later writes."""
 
     def generate(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
         builder.fence("seq_cst")
@@ -61,28 +61,28 @@ _order = intrinsic(_fence)
 
 @rk.inline
 def _flush(end: int, line: int, filled: int, valid: int, size: int) -> None:
-    """Write the items that end a line's `filled` first, and are `valid`, to end at an address."""
+    """Write the last `valid` of a line's first `filled` items so that they end at address `end`."""
     if valid * size >= LINE:
         _stream(end - LINE, line)
     else:
-        number = min(filled, valid) * size
-        copy_bytes(end - number, line + filled * size - number, number)
+        num_bytes = min(filled, valid) * size
+        copy_bytes(end - num_bytes, line + filled * size - num_bytes, num_bytes)
 
 
 @rk.inline
-def _flush_rest(out: int, lines: int, places: int, starts: int, buckets: int, size: int) -> None:
-    """Write what is left in the lines of all buckets."""
-    place, start = rk.words(places), rk.words(starts)
+def _flush_rest(out: int, lines: int, ends: int, starts: int, buckets: int, size: int) -> None:
+    """Write the partly filled lines of all buckets."""
+    bucket_end, start = rk.words(ends), rk.words(starts)
     for b in range(buckets):
-        at = load(place, b)
-        filled = (at + out % LINE // size) & (LINE // size - 1)
-        _flush(out + at * size, lines + LINE * b, filled, min(filled, at - load(start, b)), size)
+        end = load(bucket_end, b)
+        filled = (end + out % LINE // size) & (LINE // size - 1)
+        _flush(out + end * size, lines + LINE * b, filled, min(filled, end - load(start, b)), size)
 
 
 def line_kernel(size: int, value_size: int) -> Callable[..., None]:
-    """Write the kernel that moves the keys of each part; outputs are aligned to their items."""
+    """Return the kernel that moves the keys of each part; outputs are aligned to their items."""
     as_key, as_value = pointer_to(rk.word(size)), pointer_to(rk.word(value_size))
-    make, pieces, value_bytes = rk.word(value_size), -(-value_size // 8), value_size or 1
+    cast, nwords, value_bytes = rk.word(value_size), -(-value_size // 8), value_size or 1
     per_line, values_per_line = LINE // size, LINE // value_bytes
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -100,7 +100,7 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
         code = rk.unsigned(codes)
         for part in range(first, last):
             places = load(p, COUNTS) + 8 * buckets * part
-            place = rk.words(places)
+            next_index = rk.words(places)
             copy_bytes(starts, places, 8 * buckets)
             i, stop = length * part // parts, length * (part + 1) // parts
             while i < stop:
@@ -108,9 +108,9 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
                 rk.read_codes(table, keys + size * i, count, codes)
                 for j in range(count):
                     b = types.intp((load(code, j) >> shift) & mask)
-                    at = load(place, b) + 1
-                    store(place, b, at)
-                    if pieces == 0 or out_keys:
+                    at = load(next_index, b) + 1
+                    store(next_index, b, at)
+                    if nwords == 0 or out_keys:
                         slot = (at - 1 + phase) & (per_line - 1)
                         store(lines, b * per_line + slot, load(source, i + j))
                         if slot == per_line - 1:
@@ -121,15 +121,15 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
                                 _flush(
                                     out_keys + at * size, line, per_line, at - load(start, b), size
                                 )
-                    if pieces:
+                    if nwords:
                         slot = (at - 1 + value_phase) & (values_per_line - 1)
-                        to = pieces * (b * values_per_line + slot)
-                        if pieces == 1:
-                            value = load(value_source, i + j) if values else make(i + j)
-                            store(value_lines, to, value)
+                        offset = nwords * (b * values_per_line + slot)
+                        if nwords == 1:
+                            value = load(value_source, i + j) if values else cast(i + j)
+                            store(value_lines, offset, value)
                         else:
-                            store(value_lines, to, load(value_source, 2 * (i + j)))
-                            store(value_lines, to + 1, load(value_source, 2 * (i + j) + 1))
+                            store(value_lines, offset, load(value_source, 2 * (i + j)))
+                            store(value_lines, offset + 1, load(value_source, 2 * (i + j) + 1))
                         if slot == values_per_line - 1:
                             end, line = out_values + at * value_bytes, value_scratch + LINE * b
                             valid = at - load(start, b)
@@ -137,7 +137,7 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
                 i += count
             if out_keys:
                 _flush_rest(out_keys, scratch, places, starts, buckets, size)
-            if pieces:
+            if nwords:
                 _flush_rest(out_values, value_scratch, places, starts, buckets, value_bytes)
         _order()
 

@@ -1,7 +1,7 @@
-"""Kernels around NumPy's sort: runs merged, zeros and NaNs put as they came, numbers turned round.
+"""Kernels around NumPy's sort: merge runs, restore zeros and NaNs, reverse rows.
 
-NumPy orders numbers, not their bits: of zeros of either sign, and of NaNs, any may come first, and
-their bits may be lost. All others that are equal are the same bits.
+NumPy orders numbers, not their bits: zeros of either sign, and NaNs, may change order or lose their
+bits. All other equal keys have equal bits.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ def pointer_of(kind: str, size: int) -> Any:
 
 
 @rk.inline
-def _comes_first(b: Any, a: Any) -> Any:
-    """Return whether b comes before a, which came earlier: NaN is last."""
+def _sorts_before(b: Any, a: Any) -> Any:
+    """Return whether b sorts before a, which is earlier in the input; NaN is last."""
     return (b < a) | (a != a)
 
 
 @rk.inline
-def _comes_first_falling(b: Any, a: Any) -> Any:
-    """Return the same where the largest come first: NaN is last here, too."""
+def _sorts_before_descending(b: Any, a: Any) -> Any:
+    """Return the same for descending order; NaN is last here, too."""
     return (b > a) | (a != a)
 
 
 def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
-    """Write f(keys, answer, length, is_turned): whether a row is in order, or falls all along.
+    """Return f(keys, answer, length, is_turned): whether a row is sorted (descending if
+    `is_turned`).
 
-    It stops at the first key that is not: keys in no order cost next to nothing.
+    It stops at the first block that is not, so unsorted keys cost almost nothing.
     """
     as_key = pointer_of(kind, size)
 
@@ -57,10 +58,10 @@ def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
             stop = min(length, i + BLOCK)
             if is_turned:
                 for j in range(i, stop):
-                    falls |= _comes_first_falling(load(key, j), load(key, j - 1))
+                    falls |= _sorts_before_descending(load(key, j), load(key, j - 1))
             else:
                 for j in range(i, stop):
-                    falls |= _comes_first(load(key, j), load(key, j - 1))
+                    falls |= _sorts_before(load(key, j), load(key, j - 1))
             i = stop
         store(rk.words(answer), 0, 0 if falls else 1)
 
@@ -68,20 +69,21 @@ def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
 
 
 def merge_kernel(kind: str, size: int) -> Callable[..., None]:
-    """Write the kernel that merges neighbouring runs of SOURCE to SORTED, piece by piece.
+    """Return the kernel that merges neighbouring runs of SOURCE into SORTED, piece by piece.
 
-    Runs begin at LENGTH · i // RUNS; each pair of them is written in so many PIECES. A piece is cut
-    into lanes that are merged abreast, as each step of one waits for the step before it.
+    Run i begins at LENGTH · i // RUNS; each pair of runs is merged in PIECES pieces. A piece is
+    split into lanes, which are merged in an interleaved loop because each step of a lane depends on
+    its previous one.
     """
     as_key = pointer_of(kind, size)
 
     @rk.inline
-    def split(a: int, na: int, b: int, nb: int, place: int) -> int:
-        """Return how many of a are among the first `place` of both."""
-        low, high = max(0, place - nb), min(place, na)
+    def split(a: int, na: int, b: int, nb: int, index: int) -> int:
+        """Return how many items of a are among the first `index` merged items."""
+        low, high = max(0, index - nb), min(index, na)
         while low < high:
             middle = (low + high) // 2
-            if _comes_first(load(as_key(b), place - middle - 1), load(as_key(a), middle)):
+            if _sorts_before(load(as_key(b), index - middle - 1), load(as_key(a), middle)):
                 high = middle
             else:
                 low = middle + 1
@@ -89,10 +91,10 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
 
     @rk.inline
     def finish(a: int, a_stop: int, b: int, b_stop: int, out: int) -> None:
-        """Merge what is left between addresses."""
+        """Merge the remaining items between the addresses."""
         while a < a_stop and b < b_stop:
             x, y = load(as_key(a), 0), load(as_key(b), 0)
-            takes_b = _comes_first(y, x)
+            takes_b = _sorts_before(y, x)
             store(as_key(out), 0, y if takes_b else x)
             b += size if takes_b else 0
             a += 0 if takes_b else size
@@ -104,7 +106,7 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
         p = rk.words(table)
         source, target, length = load(p, SOURCE), load(p, SORTED), load(p, LENGTH)
         runs, pieces = load(p, RUNS), load(p, PIECES)
-        lanes = rk.words(scratch)  # of each: where it is in a and in b, and where it writes
+        lanes = rk.words(scratch)  # per lane: the addresses in a, in b, and of the output
         for task in range(first, last):
             run, piece = task // pieces * 2, task % pieces
             start, middle = length * run // runs, length * (run + 1) // runs
@@ -113,11 +115,11 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
             nb = stop - middle
             low, high = (stop - start) * piece // pieces, (stop - start) * (piece + 1) // pieces
             for lane in range(LANES + 1):
-                place = low + (high - low) * lane // LANES
-                i = split(a, na, b, nb, place)
+                index = low + (high - low) * lane // LANES
+                i = split(a, na, b, nb, index)
                 store(lanes, 3 * lane, a + i * size)
-                store(lanes, 3 * lane + 1, b + (place - i) * size)
-                store(lanes, 3 * lane + 2, target + (start + place) * size)
+                store(lanes, 3 * lane + 1, b + (index - i) * size)
+                store(lanes, 3 * lane + 2, target + (start + index) * size)
             a0, b0, out0 = load(lanes, 0), load(lanes, 1), load(lanes, 2)
             a1, b1, out1 = load(lanes, 3), load(lanes, 4), load(lanes, 5)
             a2, b2, out2 = load(lanes, 6), load(lanes, 7), load(lanes, 8)
@@ -126,19 +128,19 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
             a1_start, a2_start, a3_start = a1, a2, a3
             b1_start, b2_start, b3_start = b1, b2, b3
             while True:
-                left = min(
+                num_bytes = min(
                     min(min(a1_start - a0, b1_start - b0), min(a2_start - a1, b2_start - b1)),
                     min(min(a3_start - a2, b3_start - b2), min(a_end - a3, b_end - b3)),
                 )
-                if left < 16 * size:
+                if num_bytes < 16 * size:
                     break
-                for _ in range(left // size):
+                for _ in range(num_bytes // size):
                     x0, y0 = load(as_key(a0), 0), load(as_key(b0), 0)
                     x1, y1 = load(as_key(a1), 0), load(as_key(b1), 0)
                     x2, y2 = load(as_key(a2), 0), load(as_key(b2), 0)
                     x3, y3 = load(as_key(a3), 0), load(as_key(b3), 0)
-                    t0, t1 = _comes_first(y0, x0), _comes_first(y1, x1)
-                    t2, t3 = _comes_first(y2, x2), _comes_first(y3, x3)
+                    t0, t1 = _sorts_before(y0, x0), _sorts_before(y1, x1)
+                    t2, t3 = _sorts_before(y2, x2), _sorts_before(y3, x3)
                     store(as_key(out0), 0, y0 if t0 else x0)
                     store(as_key(out1), 0, y1 if t1 else x1)
                     store(as_key(out2), 0, y2 if t2 else x2)
@@ -155,28 +157,27 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
     return kernel
 
 
-def _mend(size: int) -> Any:
-    """Write mend(keys, row, length, is_turned): zeros and NaNs of a sorted row as keys have them.
+def _restore(size: int) -> Any:
+    """Return mend(keys, row, length, is_turned), which restores zeros and NaNs of a sorted row.
 
-    It returns how many are no NaN. Where these will be turned round, the zero that comes first is
-    put last.
+    It returns how many keys are not NaN. If the row will be reversed, zeros are written in reverse.
     """
     as_key, as_bits = pointer_of("f", size), pointer_to(rk.word(size))
     negative_zero = np.uint64(1 << 8 * size - 1)
 
     @rk.inline
     def count(row: int, length: int, is_above: int) -> int:
-        """Return how many keys come before zero, or also the zeros (1), or all numbers (2)."""
+        """Count keys below zero (0), zeros included (1), or all numbers except NaN (2)."""
         low, high = 0, length
         while low < high:
             middle = (low + high) // 2
             key = load(as_key(row), middle)
-            comes = key < 0.0
+            is_before = key < 0.0
             if is_above == 1:
-                comes = key <= 0.0
+                is_before = key <= 0.0
             elif is_above == 2:
-                comes = key == key
-            if comes:
+                is_before = key == key
+            if is_before:
                 low = middle + 1
             else:
                 high = middle
@@ -184,43 +185,43 @@ def _mend(size: int) -> Any:
 
     @rk.inline
     def has_negative_zero(keys: int, length: int) -> Any:
-        i, found = 0, False
-        while i < length and not found:
+        i, has_any = 0, False
+        while i < length and not has_any:
             stop = min(length, i + BLOCK)
             for j in range(i, stop):
-                found |= load(as_bits(keys), j) == negative_zero
+                has_any |= load(as_bits(keys), j) == negative_zero
             i = stop
-        return found
+        return has_any
 
     @rk.inline
     def gather(
-        keys: int, length: int, row: int, at: int, left: int, step: int, wants_nan: bool
+        keys: int, length: int, row: int, index: int, todo: int, step: int, wants_nan: bool
     ) -> None:
-        """Write all zeros, or NaNs, of keys to places of a row; there are `left` of them.
+        """Write all zeros (or NaNs) of keys to row from `index` in steps; there are `todo` of them.
 
-        Fewer are found where another thread has written to keys since the row was copied.
+        There may be fewer if another thread has written to keys since the row was copied.
         """
         source, target, i = as_key(keys), as_key(row), 0
-        while left > 0 and i < length:
-            stop, found = min(length, i + BLOCK), False
+        while todo > 0 and i < length:
+            stop, has_any = min(length, i + BLOCK), False
             for j in range(i, stop):
                 key = load(source, j)
-                found |= (key != key) if wants_nan else (key == 0.0)
-            if found:
+                has_any |= (key != key) if wants_nan else (key == 0.0)
+            if has_any:
                 for j in range(i, stop):
                     key = load(source, j)
-                    store(target, at, key)  # the next one comes to its place if it is not wanted
+                    store(target, index, key)  # overwritten unless wanted
                     is_wanted = (key != key) if wants_nan else (key == 0.0)
-                    at += step if is_wanted else 0
-                    left -= 1 if is_wanted else 0
-                    if left == 0:
+                    index += step if is_wanted else 0
+                    todo -= 1 if is_wanted else 0
+                    if todo == 0:
                         break
             i = stop
 
     @rk.inline
-    def mend(keys: int, row: int, length: int, is_turned: bool) -> Any:
+    def restore(keys: int, row: int, length: int, is_turned: bool) -> Any:
         zero, above, nan = count(row, length, 0), count(row, length, 1), count(row, length, 2)
-        # One zero alone has kept its sign. Where all are positive there is nothing to tell apart.
+        # A single zero has kept its sign. Without negative zeros all zeros are equal.
         if above - zero > 1 and has_negative_zero(keys, length):
             if is_turned:
                 gather(keys, length, row, above - 1, above - zero, -1, False)
@@ -229,18 +230,18 @@ def _mend(size: int) -> Any:
         gather(keys, length, row, nan, length - nan, 1, True)
         return nan
 
-    return mend
+    return restore
 
 
 def mend_kernel(size: int) -> Callable[..., None]:
-    """Write f(keys, row, length, numbers): zeros and NaNs of a sorted row, put as keys have them.
+    """Return f(keys, row, length, numbers), which restores zeros and NaNs of a sorted row.
 
-    numbers: 0, or the address for how many keys are no NaN and will be turned round.
+    numbers: 0, or the address that receives how many keys are not NaN and will be reversed.
     """
-    mend = _mend(size)
+    restore = _restore(size)
 
     def kernel(keys: int, row: int, length: int, numbers: int) -> None:
-        nan = mend(keys, row, length, numbers != 0)
+        nan = restore(keys, row, length, numbers != 0)
         if numbers:
             store(rk.words(numbers), 0, nan)
 
@@ -248,15 +249,15 @@ def mend_kernel(size: int) -> Callable[..., None]:
 
 
 def mend_rows_kernel(size: int, is_turned: int) -> Callable[..., None]:
-    """Write f(keys, rows, length, count): the same of rows one behind the other, turned if so."""
-    mend, as_bits = _mend(size), pointer_to(rk.word(size))
+    """Return f(keys, rows, length, count): the same for adjacent rows, reversed if `is_turned`."""
+    restore, as_bits = _restore(size), pointer_to(rk.word(size))
 
     def kernel(keys: int, rows: int, length: int, count: int) -> None:
         for i in range(count):
-            at = i * length * size
-            nan = mend(keys + at, rows + at, length, is_turned != 0)
+            offset = i * length * size
+            nan = restore(keys + offset, rows + offset, length, is_turned != 0)
             if is_turned:
-                row = as_bits(rows + at)
+                row = as_bits(rows + offset)
                 for j in range(nan // 2):
                     first, last = load(row, j), load(row, nan - 1 - j)
                     store(row, j, last)
@@ -266,7 +267,7 @@ def mend_rows_kernel(size: int, is_turned: int) -> Callable[..., None]:
 
 
 def turn_kernel(size: int) -> Callable[..., None]:
-    """Write the kernel that turns the first LENGTH keys of a row round, in so many PIECES."""
+    """Return the kernel that reverses the first LENGTH keys of a row, in PIECES pieces."""
     as_key = pointer_to(rk.word(size))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:

@@ -1,12 +1,12 @@
-"""What the kernels around NumPy's sort take: places in their table, and sizes."""
+"""Argument table slots and sizes of the kernels around NumPy's sort."""
 
 from __future__ import annotations
 
-# SOURCE: where keys, or runs of them, are read; SORTED: where sorted ones are.
+# SOURCE: address of keys or of runs; SORTED: address of the sorted keys.
 SOURCE, SORTED, LENGTH, RUNS, PIECES = range(5)
 
-BLOCK = 256  # keys that are looked at together
-LANES = 4  # of a piece, merged abreast
+BLOCK = 256  # keys examined per step
+LANES = 4  # of a piece, merged in an interleaved loop
 SCRATCH_BYTES = 8 * 3 * (LANES + 1)
 
-MANY = 100  # levels of merges, as the estimate counts them, from which on digits are the faster way
+MANY = 100  # estimated merge levels from which the digit sort is faster

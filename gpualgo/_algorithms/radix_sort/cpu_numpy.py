@@ -1,4 +1,4 @@
-"""Keys without values sorted by NumPy: a row by each thread, or runs of a long row, then merged."""
+"""Keys without values sorted by NumPy: one thread per row, or runs of a long row, then merged."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._pipeline.routines import Routine, compiled, of_numpy
 
-_TURN_KEYS = 1 << 15  # of a piece that is turned round
+_TURN_KEYS = 1 << 15  # of a piece that is reversed
 _PIECES_PER_THREAD = 4
 
 Array = np.ndarray[Any, Any]
 
 
 def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
-    """Return whether NumPy sorts such keys, without values: whole ones in C order without gaps."""
+    """Return whether NumPy sorts these keys: all bits count, C-contiguous, no values."""
     if not (order.is_whole and axis == keys.ndim - 1):
         return False
     *outer, length = keys.shape
@@ -40,28 +40,28 @@ def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
 
 
 def orders(keys: Array, descending: bool) -> bool:
-    """Return whether NumPy finds the stable order of such keys: of a short row, smallest first."""
+    """Return whether NumPy orders these keys: a short ascending row."""
     if descending or keys.ndim != 1 or len(keys) > ways.most_ordered(keys.dtype):
         return False
     return keys.flags.c_contiguous and keys.flags.aligned
 
 
 def routines(keys: Array) -> list[Routine]:
-    """Return what `sort` would run: rows by NumPy, or runs of a long one, which are merged."""
+    """Return the routines of `sort`: rows by NumPy, or runs of a long row, which are merged."""
     *outer, length = keys.shape
     num_rows, runs = prod(outer), ways.num_runs(length * keys.itemsize, threads.num_threads())
     if num_rows > 1 and (runs == 1 or num_rows >= threads.num_threads()):
         return [of_numpy("sort", keys.size, num_rows, 8 * keys.nbytes)]
-    found = [of_numpy("sort", keys.size, num_rows * runs, 8 * keys.nbytes)]
+    steps = [of_numpy("sort", keys.size, num_rows * runs, 8 * keys.nbytes)]
     if runs > 1:
-        found.append(compiled("radix_sort", keys.size, -(-length // runs), 8 * keys.nbytes))
-    return found
+        steps.append(compiled("radix_sort", keys.size, -(-length // runs), 8 * keys.nbytes))
+    return steps
 
 
 def sort(keys: Array, out: Array, descending: bool) -> None:
-    """Write keys to out, which may be the same array, sorted along the last axis.
+    """Write keys, sorted along the last axis, to out, which may be the same array.
 
-    Both lie in C order. Zeros and NaNs come as they came, as all keys that are equal.
+    Both are C-contiguous. Zeros and NaNs keep their input order, as all equal keys do.
     """
     *outer, length = keys.shape
     num_rows = prod(outer)
@@ -77,7 +77,7 @@ def sort(keys: Array, out: Array, descending: bool) -> None:
 
 
 def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
-    """Sort rows, each by one thread."""
+    """Sort rows, one thread per row."""
     length = keys.shape[1]
     source, mend_rows = _source(keys, out), None
     if keys.dtype.kind == "f":
@@ -97,7 +97,7 @@ def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
 
 
 def _source(keys: Array, out: Array) -> Array:
-    """Return keys that last until out is sorted: floats' zeros and NaNs are looked up there."""
+    """Return a copy of keys if sorting overwrites them: zeros and NaNs are restored from it."""
     if address(keys) != address(out):
         return keys
     return _copied(keys) if keys.dtype.kind == "f" else out
@@ -114,14 +114,14 @@ def _copied(keys: Array) -> Array:
     return copy
 
 
-class _Settle:
-    """What follows NumPy's sort of a row: zeros and NaNs as they came, and descent."""
+class _Finish:
+    """Post-processing of NumPy's sort of a row: restores zeros and NaNs, reverses if descending."""
 
     def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
         self.length = length
-        self.mend: Kernel | None = None  # it is called by its code alone
+        self.mend: Kernel | None = None  # kept alive: it is called by address
         self.run_mend: Callable[[int, int, int, int], int] | None = None
-        self.mend_short: Callable[[Array, Array], int] | None = None  # of a row, which is all
+        self.mend_short: Callable[[Array, Array], int] | None = None  # for short ascending rows
         self.turn: Launch | None = None
         if dtype.kind == "f":
             self.mend = kernel("mend", dtype.itemsize)
@@ -142,17 +142,17 @@ class _Settle:
         elif self.run_mend is not None:
             numbers = np.empty(1, np.int64)
             self.run_mend(address(keys), address(out), length, address(numbers))
-            length = int(numbers[0])  # NaNs stay where they are, last
+            length = int(numbers[0])  # NaNs stay last
         if self.turn is not None:
             self.turn((address(out), length))
 
 
 class _RowSort:
-    """The sort of one row of so many keys."""
+    """Sort of one row of a fixed length."""
 
     def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
         self.length, self.descending = length, descending
-        self.settle = _Settle(length, dtype, descending)
+        self.settle = _Finish(length, dtype, descending)
         self.kernels = () if self.settle.mend is None else (self.settle.mend,)
         self.is_settled = dtype.kind != "f" and not descending
         self.ordered: Kernel | None = None
@@ -160,7 +160,7 @@ class _RowSort:
             self.ordered = kernel("ordered", dtype.kind, dtype.itemsize)
 
     def __call__(self, keys: Array, out: Array) -> None:
-        """Write keys to out, which may be the same row, sorted."""
+        """Write keys, sorted, to out, which may be the same row."""
         if self._is_ordered(keys):
             if address(keys) != address(out):
                 np.copyto(out, keys)
@@ -168,11 +168,11 @@ class _RowSort:
             self._sort(_source(keys, out), out)
 
     def fresh(self, keys: Array, out: Array) -> None:
-        """Write keys to another row, sorted."""
+        """Write keys, sorted, to another row."""
         if self.ordered is not None:
             self(keys, out)
             return
-        out[...] = keys  # in less time than by np.copyto
+        out[...] = keys  # faster than np.copyto
         out.sort()
         if not self.is_settled:
             self.settle(keys, out)
@@ -200,14 +200,14 @@ class _RowSort:
 
 @lru_cache(256)
 def row_sort(length: int, dtype: np.dtype[Any], descending: bool) -> _RowSort | CodedRow:
-    """Return the sort of one row of so many keys."""
+    """Return the sort of one row of `length` keys."""
     if ways.is_coded(dtype):
         return CodedRow(dtype, descending)
     return _RowSort(length, dtype, descending)
 
 
 def sorted_row(keys: Array) -> Array | None:
-    """Return a row that lies in C order sorted, smallest first; None: digits are the faster way."""
+    """Return a contiguous row sorted in ascending order; None if the digit sort is faster."""
     length, dtype = len(keys), keys.dtype
     if not ways.is_by_numpy(dtype, length, 1):
         return None
@@ -217,57 +217,57 @@ def sorted_row(keys: Array) -> Array | None:
 
 
 def sorted_into(keys: Array, out: Any) -> Array | None:
-    """Return `out` that holds a known row sorted, or is that row; None: it is not so plain."""
-    way = cpu_again.way_of(out, *cpu_again.DEFAULTS)
-    if not way or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
+    """Sort a row into `out`, which may be that row; None if the fast path does not apply."""
+    sorter = cpu_again.way_of(out, *cpu_again.DEFAULTS)
+    if not sorter or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
         return None
-    found: Array = out
+    result: Array = out
     if out is not keys and -keys.nbytes < address(out) - address(keys) < keys.nbytes:
         return None
-    if type(way) is tuple:
+    if type(sorter) is tuple:
         if out is not keys:
-            return cpu_again.sort_coded(keys, found, way)
-        found[...] = cpu_again.sort_coded(keys, np.empty(len(keys), keys.dtype), way)
-        return found
+            return cpu_again.sort_coded(keys, result, sorter)
+        result[...] = cpu_again.sort_coded(keys, np.empty(len(keys), keys.dtype), sorter)
+        return result
     if out is not keys:
         out[...] = keys
-    elif way is not True:
+    elif sorter is not True:
         keys = keys.copy()
-    found.sort()
-    if way is not True:
-        way(keys, found)
-    return found
+    result.sort()
+    if sorter is not True:
+        sorter(keys, result)
+    return result
 
 
 def _sort_runs(source: Array, out: Array, runs: int) -> None:
-    """Sort a row in runs, each by one thread, and merge them on all cores."""
+    """Sort a row in runs, one thread per run, and merge them on all cores."""
     length, rounds = len(out), runs.bit_length() - 1
-    places = [out, np.empty(length, out.dtype)]
-    here = rounds % 2
+    buffers = [out, np.empty(length, out.dtype)]
+    current = rounds % 2
     begins = [length * run // runs for run in range(runs + 1)]
-    is_copied = address(source) != address(places[here])
+    is_copied = address(source) != address(buffers[current])
 
     def body(first: int, last: int) -> None:
         for run in range(first, last):
             part = slice(begins[run], begins[run + 1])
-            target = places[here][part]
+            target = buffers[current][part]
             if is_copied:
                 np.copyto(target, source[part])
             target.sort()
 
     threads.run(body, runs, 64 * out.nbytes)
     while runs > 1:
-        merge(places[here], places[1 - here], runs)
-        here, runs = 1 - here, runs // 2
+        merge(buffers[current], buffers[1 - current], runs)
+        current, runs = 1 - current, runs // 2
 
 
 def merge(source: Array, target: Array, runs: int) -> None:
-    """Merge neighbours of so many runs, which are of one length or nearly."""
+    """Merge neighbouring runs, whose lengths are nearly equal."""
     pairs = runs // 2
     pieces = max(1, _PIECES_PER_THREAD * threads.num_threads() // pairs)
     options, table = (source.dtype.kind, source.itemsize), _table(len(source), runs, pieces)
-    work, places = 64 * source.nbytes, (mk.SOURCE, mk.SORTED)
-    launch = _launch("merge", options, table, places, pairs * pieces, work)
+    work, slots = 64 * source.nbytes, (mk.SOURCE, mk.SORTED)
+    launch = _launch("merge", options, table, slots, pairs * pieces, work)
     launch((address(source), address(target)))
 
 
@@ -276,7 +276,7 @@ def _table(length: int, runs: int = 0, pieces: int = 1) -> Array:
 
 
 def _launch(
-    name: str, options: tuple[int | str, ...], table: Array, places: tuple[int, ...], tasks: int,
+    name: str, options: tuple[int | str, ...], table: Array, slots: tuple[int, ...], tasks: int,
     work: int,
 ) -> Launch:  # fmt: skip
-    return Launch(kernel(name, *options), table, places, mk.SCRATCH_BYTES, tasks, work)
+    return Launch(kernel(name, *options), table, slots, mk.SCRATCH_BYTES, tasks, work)

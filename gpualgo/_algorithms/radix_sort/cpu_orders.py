@@ -1,4 +1,4 @@
-"""What decides between keys on the CPU, as the kernels take it."""
+"""Sort orders on the CPU: key size, direction and bits, as kernel parameters."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000,
 
 
 def _inverted(dtype: words.Dtype, descending: words.Ways) -> int:
-    """Return which bits of a key are inverted before it is made a code."""
+    """Return which bits of a key are inverted before its code is computed."""
     return flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
 
 
 def infinity_of(dtype: np.dtype[Any]) -> int:
-    """Return the bits of a float's infinity, 0 of other dtypes."""
+    """Return the bits of a float dtype's infinity; 0 for other dtypes."""
     return _INFINITY.get(str(dtypes.name_of(dtype)), 0)
 
 
 class Order:
-    """What decides between two keys: their dtype, the direction and the bits that count."""
+    """Order of two keys: their dtype, the direction and the bits compared."""
 
     def __init__(self, dtype: np.dtype[Any], descending: bool, begin: int, end: int) -> None:
         self.size, self.descending = dtype.itemsize, descending
@@ -39,21 +39,21 @@ class Order:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all bits decide."""
+        """Whether all bits are compared."""
         return self.used == self.full
 
     def numbers(self) -> list[int]:
-        """Return the kernels' parameters from CODES on, as signed words."""
+        """Return the kernels' parameters from slot CODES on, as signed words."""
         numbers = [self._codes(), self.size, self.flip, self.infinity, self.used]
         return [number - (number >> 63 << 64) for number in numbers]
 
     def _codes(self) -> int:
-        """Return the address of the kernel that makes codes of keys."""
+        """Return the address of the kernel that converts keys to codes."""
         return entry("codes", self.size, self.is_float)
 
 
 class WordOrder(Order):
-    """The same of words that hold several numbers; all their bits count."""
+    """Order of words that pack several numbers; all their bits are compared."""
 
     def __init__(self, dtype: words.Dtype, descending: words.Ways) -> None:
         super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, words.used_bits(dtype))

@@ -1,4 +1,4 @@
-"""A sort on the CPU, prepared once for arrays of known layouts, as they come again and again."""
+"""CPU sort prepared for arrays of fixed layouts, for repeated calls."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def prepared(
     keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
     order: Order,
 ) -> Prepared | None:  # fmt: skip
-    """Return what a sort of arrays of these layouts does, to arrays of their own.
+    """Return a function that sorts arrays of these layouts.
 
-    None: threads share rows, or values do not travel with their keys.
+    None if threads share rows, or values do not travel with their keys.
     """
     if out_keys is not None and out_values is None and cpu_numpy.takes(keys, out_keys, axis, order):
         if keys.ndim > 1:
-            falls = order.descending
+            descending = order.descending
             return lambda arrays, results, _: cpu_numpy.sort(
-                arrays[0].reshape(results[0].shape), results[0], falls
+                arrays[0].reshape(results[0].shape), results[0], descending
             )
         sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
-        is_always = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
-        if is_always and not (order.descending or HAS_RANGES):
+        takes_short_rows = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
+        if takes_short_rows and not (order.descending or HAS_RANGES):
             cpu_again.add(keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
         by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
@@ -43,36 +43,36 @@ def prepared(
         cpu_again.add_order(keys.dtype)
     if out_values is not None and out_values.itemsize not in cpu.WORD_SIZES:
         return None
-    given = (keys, values, out_keys, out_values)
-    moved = [a if a is None else np.moveaxis(cpu.as_bytes(a), axis, -1) for a in given]
+    inputs = (keys, values, out_keys, out_values)
+    moved = [a if a is None else np.moveaxis(cpu.as_bytes(a), axis, -1) for a in inputs]
     if keys.shape[axis] >= cpu.LONG_ROW:
         return None
     launch = rows_launch(moved, order.numbers())
-    shape, falls = keys.shape, order.descending
+    shape, descending = keys.shape, order.descending
     if is_order:
 
-        def find(arrays: Any, results: Any, _: Any) -> None:
+        def write_order(arrays: Any, results: Any, _: Any) -> None:
             rows = arrays[0].reshape(shape)
-            if cpu_numpy.orders(rows, falls) or cpu_runs.takes(rows, axis, falls):
-                cpu_runs.order(rows, results[0], axis, falls)
+            if cpu_numpy.orders(rows, descending) or cpu_runs.takes(rows, axis, descending):
+                cpu_runs.order(rows, results[0], axis, descending)
             else:
                 launch((arrays[0], 0, 0, results[0]))
 
-        return find
+        return write_order
     if values is None:
         return lambda arrays, results, _: launch((arrays[0], 0, results[0], 0))
 
-    def move(arrays: Any, results: Any, _: Any) -> None:
+    def sort_pairs(arrays: Any, results: Any, _: Any) -> None:
         rows = arrays[0].reshape(shape)
-        if order.is_whole and cpu_runs.is_nearly_sorted(rows, axis, falls):
+        if order.is_whole and cpu_runs.is_nearly_sorted(rows, axis, descending):
             items = cpu.as_bytes(arrays[1]).reshape(shape)
-            cpu_runs.sort_pairs(rows, items, results[0], cpu.as_bytes(results[1]), axis, falls)
+            cpu_runs.sort_pairs(rows, items, results[0], cpu.as_bytes(results[1]), axis, descending)
         else:
             launch((*arrays, *results))
 
-    return move
+    return sort_pairs
 
 
 def _row(array: Array) -> Array:
-    """Return an array that is flattened without a copy."""
+    """Return an array flattened without a copy."""
     return array if array.ndim == 1 else array.reshape(-1)

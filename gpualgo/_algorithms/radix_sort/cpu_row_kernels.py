@@ -1,4 +1,4 @@
-"""The kernels for rows that one thread sorts, in its caches."""
+"""Kernels for rows that one thread sorts within its caches."""
 
 from __future__ import annotations
 
@@ -48,33 +48,33 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 
 
 @rk.inline
-def _rank(codes: int, places: int, count: int, used: Any) -> None:
-    """Write the order of codes, each compared with all: so few that vectors of them beat passes."""
-    code, place, rank = rk.unsigned(codes), rk.words(places), rk.words(places + 8 * SHORT)
+def _rank(codes: int, order_ptr: int, count: int, used: Any) -> None:
+    """Write the order of few codes by comparing each with all others, which vectorises."""
+    code, order, rank = rk.unsigned(codes), rk.words(order_ptr), rk.words(order_ptr + 8 * SHORT)
     for i in range(count):
         store(code, i, load(code, i) & used)
     padded = (count + 31) // 32 * 32
     for i in range(count, padded):
-        store(code, i, ~_ZERO)  # below nothing
+        store(code, i, ~_ZERO)  # less than no other code
     total = 0
     for i in range(count):
-        mine, below = load(code, i), 0
+        own, below = load(code, i), 0
         for j in range(padded):
-            below += types.intp(load(code, j) < mine)
+            below += types.intp(load(code, j) < own)
         store(rank, i, below)
         total += below
     is_distinct = 2 * total == count * (count - 1)
     for i in range(count):
-        at = load(rank, i)
+        index = load(rank, i)
         if not is_distinct:
             for j in range(i):
-                at += types.intp(load(code, j) == load(code, i))
-        store(place, at, i)
+                index += types.intp(load(code, j) == load(code, i))
+        store(order, index, i)
 
 
 @rk.inline
 def locate(table: int, row: int, places: int) -> None:
-    """Write where a row of keys, values and their outputs starts; 0 if it is nowhere."""
+    """Write the start addresses of a row of keys, values and their outputs; 0 if absent."""
     p, ndim, lengths = rk.words(table), load(rk.words(table), NDIM), table + 8 * HEAD
     for which in range(4):
         start, strides = load(p, which), lengths + 8 * ndim * (which + 1)
@@ -93,7 +93,7 @@ def pack(table: int, which: int, strided: int, buffer: int, packing: int) -> Non
 
 @rk.inline
 def _next_digit(table: int, differ: Any) -> Any:
-    """Set the digit that starts at the lowest bit in which codes differ; return the bits above."""
+    """Set the digit that starts at the lowest differing bit; return the bits above it."""
     shift, stop = 0, 64
     while differ != _ZERO and not (differ >> types.uint64(shift)) & _ONE:
         shift += 1
@@ -107,29 +107,29 @@ def _next_digit(table: int, differ: Any) -> Any:
 
 
 def take_kernel(size: int, value_size: int) -> Callable[..., None]:
-    """Write take(places, count, keys, values, out_keys, out_values): all from places in order."""
+    """Return take(places, count, keys, values, out_keys, out_values), which gathers items."""
     as_key, as_value = pointer_to(rk.word(size)), pointer_to(rk.word(value_size))
-    make, pieces = rk.word(value_size), -(-value_size // 8)
+    cast, nwords = rk.word(value_size), -(-value_size // 8)
 
     def take(
-        places: int, count: int, keys: int, values: int, out_keys: int, out_values: int
+        order_ptr: int, count: int, keys: int, values: int, out_keys: int, out_values: int
     ) -> None:
-        place, source, target = rk.words(places), as_key(keys), as_key(out_keys)
+        order, source, target = rk.words(order_ptr), as_key(keys), as_key(out_keys)
         value_source, value_target = as_value(values), as_value(out_values)
         for j in range(count):
-            i = load(place, j)
+            i = load(order, j)
             store(target, j, load(source, i))
-            if pieces == 1:
-                store(value_target, j, load(value_source, i) if values else make(i))
+            if nwords == 1:
+                store(value_target, j, load(value_source, i) if values else cast(i))
             else:
-                for w in range(pieces):
-                    store(value_target, pieces * j + w, load(value_source, pieces * i + w))
+                for w in range(nwords):
+                    store(value_target, nwords * j + w, load(value_source, nwords * i + w))
 
     return take
 
 
 def row_kernel() -> Callable[..., None]:
-    """Write the kernel that sorts rows."""
+    """Return the kernel that sorts rows."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         copy_bytes(scratch, table, 8 * SIZE)
@@ -169,7 +169,7 @@ def row_kernel() -> Callable[..., None]:
                 more = differ != _ZERO
                 target = y if keys == x else x
                 value_target = vy if values == vx else vx
-                if not more:  # the last: straight to the outputs, where these are free
+                if not more:  # the last pass writes to the outputs, if these are free
                     if not load(p, PACKS + 2) and out_keys != keys:
                         target = out_keys
                     if not load(p, PACKS + 3) and out_values != values:

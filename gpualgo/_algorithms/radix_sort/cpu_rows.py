@@ -1,4 +1,4 @@
-"""Many rows, or one short one: each is sorted by one thread, in its caches."""
+"""Sort of many rows, or one short row: one thread sorts a row within its caches."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from gpualgo._cpu.layout import address, is_dense, merge, packer, table
 
 
 def sort(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]) -> None:
-    """Sort rows along the last axis: keys, values, and where each goes, None if nowhere.
+    """Sort rows of raw bytes with any strides along the last axis.
 
-    Without values, positions in the row are moved. All are of plain bytes, and any strides.
+    `arrays`: keys, values, output keys, output values. Without values, positions in the row are
+    moved; an output that is None is not written.
     """
     launch(arrays, numbers)([0 if a is None else address(a) for a in arrays])
 
 
 def launch(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]) -> Launch:
-    """Return the launch that sorts rows of these layouts, by the arrays' addresses, 0 if None."""
+    """Return the launch that sorts rows of these layouts; it takes addresses, 0 for None."""
     keys, _, _, out_values = arrays
     assert keys is not None
     *outer, length = keys.shape
@@ -44,12 +45,12 @@ def launch(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]
         *zip(*dims, strict=True),
     )  # fmt: skip
     num_bytes = rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
-    places = rk.KEYS, rk.VALUES, rk.OUT_KEYS, rk.OUT_VALUES
-    return Launch(invoke(), arguments, places, num_bytes, prod(outer), keys.size * sum(sizes))
+    slots = rk.KEYS, rk.VALUES, rk.OUT_KEYS, rk.OUT_VALUES
+    return Launch(invoke(), arguments, slots, num_bytes, prod(outer), keys.size * sum(sizes))
 
 
 def _entries(size: int, value_size: int) -> list[int]:
-    """Return the addresses of the kernels that the one for rows calls."""
+    """Return the addresses of the kernels that the row kernel calls."""
     return [
         entry("survey"),
         entry("count"),

@@ -1,7 +1,7 @@
-"""Sorting elements of several numbers on the CPU: words of them, and an order where they need more.
+"""Sort of tuples on the CPU: fields are packed into words.
 
-As on a GPU (cuda_tuples.py): numbers that fit 8 bytes are packed into one key, sorted by once, and
-unpacked; more are sorted by group after group, the last one first.
+As on a GPU (cuda_tuples.py): fields that fit 8 bytes are packed into one key, sorted once and
+unpacked. More fields are sorted group by group, the last group first.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_CHUNK = 1 << 14  # elements whose words stay in a cache while they are put together
-_LONG_ROW = 1 << 17  # elements from which threads share a row
+_CHUNK = 1 << 14  # elements whose words stay in cache while they are packed
+_LONG_ROW = 1 << 17  # from this many elements on, threads share a row
 
 
 def argsort(problem: TupleSort, arrays: Sequence[Array], out: Array) -> None:
-    """Write the stable order of elements to an array of an integer dtype that holds it."""
+    """Write the stable order of elements to an array whose integer dtype holds it."""
     keys = _rows(arrays, problem.axis)
     (target,) = _rows([out], problem.axis)
     if len(problem.groups) == 1:
-        _start(problem, keys, target)
+        _order_last_group(problem, keys, target)
     else:
         indices = np.empty(target.shape, np.int64)
         _order(problem, keys, indices)
@@ -46,59 +46,59 @@ def radix_sort(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Ar
     first, *others = problem.groups
     if others:
         indices = np.empty(targets[0].shape, np.int64)
-        home = _order(problem, keys, indices)
-        _finish(home, first, targets)
+        sorted_keys = _order(problem, keys, indices)
+        _write_keys(sorted_keys, first, targets)
         fetch(sources[first.size :], targets[first.size :], indices)
         return
-    begin, home = _gathered(first, keys, targets[0])
-    order, word = _order_of(problem, first), problem.value_word
+    key_source, sorted_keys = _source_and_target(first, keys, targets[0])
+    order, word = _group_order(problem, first), problem.value_word
     if not values:
-        cpu.sort(begin, None, home, None, order)
+        cpu.sort(key_source, None, sorted_keys, None, order)
     elif word is not None:
         moved = _flat(_packed(values, word), targets[0])
-        cpu.sort(begin, cpu.as_bytes(moved), home, cpu.as_bytes(moved), order)
+        cpu.sort(key_source, cpu.as_bytes(moved), sorted_keys, cpu.as_bytes(moved), order)
         _unpack(moved, word, targets[count:])
     elif len(values) == 1 and values[0].itemsize in cpu.WORD_SIZES:
         source, target = _one_row(values[0], targets[count])
-        cpu.sort(begin, source, home, target, order)
+        cpu.sort(key_source, source, sorted_keys, target, order)
     else:
         indices = np.empty(targets[0].shape, np.int64)
-        cpu.sort(begin, None, home, cpu.as_bytes(indices), order)
+        cpu.sort(key_source, None, sorted_keys, cpu.as_bytes(indices), order)
         fetch(values, targets[count:], indices)
     if first.is_word:
-        _unpack(home, first.dtype, targets[: first.size])
+        _unpack(sorted_keys, first.dtype, targets[: first.size])
 
 
 def _order(problem: TupleSort, keys: Sequence[Array], indices: Array) -> Array:
     """Write the order of elements; return the first group's sorted keys."""
     others = problem.groups[:-1]
-    _start(problem, keys, indices)
-    home = indices
+    _order_last_group(problem, keys, indices)
+    sorted_keys = indices
     for group in reversed(others):
         packed = _flat(_keys_of(group, keys), indices)
-        home = np.empty(indices.shape, f"V{group.dtype.itemsize}")
-        fetch([packed], [home], indices)
+        sorted_keys = np.empty(indices.shape, f"V{group.dtype.itemsize}")
+        fetch([packed], [sorted_keys], indices)
         moved = cpu.as_bytes(indices)
-        cpu.sort(home, moved, home, moved, _order_of(problem, group))
-    return home
+        cpu.sort(sorted_keys, moved, sorted_keys, moved, _group_order(problem, group))
+    return sorted_keys
 
 
-def _start(problem: TupleSort, keys: Sequence[Array], indices: Array) -> None:
+def _order_last_group(problem: TupleSort, keys: Sequence[Array], indices: Array) -> None:
     """Write the order of the last group's keys."""
     group = problem.groups[-1]
     packed = _flat(_keys_of(group, keys), indices)
-    cpu.sort(packed, None, None, cpu.as_bytes(indices), _order_of(problem, group))
+    cpu.sort(packed, None, None, cpu.as_bytes(indices), _group_order(problem, group))
 
 
-def _finish(home: Array, group: Group, targets: Sequence[Array]) -> None:
+def _write_keys(sorted_keys: Array, group: Group, targets: Sequence[Array]) -> None:
     if group.is_word:
-        _unpack(home, group.dtype, targets[: group.size])
+        _unpack(sorted_keys, group.dtype, targets[: group.size])
     else:
         target = cpu.as_bytes(targets[0])
-        each_part(target.shape, lambda part: np.copyto(target[part], home[part]))
+        each_part(target.shape, lambda part: np.copyto(target[part], sorted_keys[part]))
 
 
-def _order_of(problem: TupleSort, group: Group) -> Order:
+def _group_order(problem: TupleSort, group: Group) -> Order:
     if group.is_word:
         return WordOrder(group.dtype, group.descending)
     end = problem.end_bit
@@ -110,17 +110,17 @@ def _order_of(problem: TupleSort, group: Group) -> Order:
 
 
 def _rows(arrays: Sequence[Array], axis: int | None) -> list[Array]:
-    """Return arrays with the axis that is sorted as their last one; None: as they are."""
+    """Return arrays with the sorted axis moved last; unchanged if axis is None."""
     return list(arrays) if axis is None else [np.moveaxis(a, axis, -1) for a in arrays]
 
 
 def _flat(array: Array, like: Array) -> Array:
-    """Return an array that is sorted flattened as one row."""
+    """Return an array flattened if `like` is one row of all elements."""
     return array if array.shape == like.shape else array.reshape(-1)
 
 
 def _one_row(source: Array, target: Array) -> tuple[Array, Array]:
-    """Return plain bytes to be sorted, and where to; a copy that flattening takes is there."""
+    """Return source and target as raw bytes; if flattening needs a copy, the target holds it."""
     source, target = cpu.as_bytes(source), cpu.as_bytes(target)
     if source.shape == target.shape:
         return source, target
@@ -131,14 +131,14 @@ def _one_row(source: Array, target: Array) -> tuple[Array, Array]:
 
 
 def _keys_of(group: Group, keys: Sequence[Array]) -> Array:
-    """Return a group's keys as plain bytes."""
+    """Return a group's keys as raw bytes."""
     if not group.is_word:
         return cpu.as_bytes(keys[group.first])
     return cpu.as_bytes(_packed([keys[i] for i in group.places], group.dtype))
 
 
-def _gathered(group: Group, keys: Sequence[Array], target: Array) -> tuple[Array, Array]:
-    """Return what a group's keys are sorted from, and to."""
+def _source_and_target(group: Group, keys: Sequence[Array], target: Array) -> tuple[Array, Array]:
+    """Return the source and target of the sort of a group's keys."""
     if not group.is_word:
         return _one_row(keys[group.first], target)
     packed = _flat(_keys_of(group, keys), target)
@@ -149,23 +149,23 @@ def _gathered(group: Group, keys: Sequence[Array], target: Array) -> tuple[Array
 
 
 def _packed(arrays: Sequence[Array], word: Dtype) -> Array:
-    """Return new words of arrays' numbers, in the shape of the arrays."""
-    whole = np.empty(arrays[0].shape, word)
-    _copy_each(_numbers_of(whole, word), arrays)
-    return whole
+    """Return new words that pack the arrays' items, in the shape of the arrays."""
+    packed = np.empty(arrays[0].shape, word)
+    _copy_each(_fields_of(packed, word), arrays)
+    return packed
 
 
-def _unpack(whole: Array, word: Dtype, targets: Sequence[Array]) -> None:
-    """Write the numbers of words to arrays."""
-    _copy_each(targets, _numbers_of(whole.view(word), word))
+def _unpack(packed: Array, word: Dtype, targets: Sequence[Array]) -> None:
+    """Write the fields of words to arrays."""
+    _copy_each(targets, _fields_of(packed.view(word), word))
 
 
-def _numbers_of(whole: Array, word: Dtype) -> list[Array]:
-    return [whole[name] for name in word.names or ()]
+def _fields_of(packed: Array, word: Dtype) -> list[Array]:
+    return [packed[name] for name in word.names or ()]
 
 
 def _copy_each(targets: Sequence[Array], sources: Sequence[Array]) -> None:
-    """Copy number by number, part by part: words stay in a cache from one number to the next."""
+    """Copy field by field, part by part, so that words stay in cache between fields."""
     pairs = [
         (_plain(target), _plain(source)) for target, source in zip(targets, sources, strict=True)
     ]
@@ -178,12 +178,12 @@ def _copy_each(targets: Sequence[Array], sources: Sequence[Array]) -> None:
 
 
 def _plain(array: Array) -> Array:
-    """Return numbers as unsigned ones of their size, which NumPy copies fastest."""
+    """Return items as unsigned integers of their size, which NumPy copies fastest."""
     return array.view(f"u{array.itemsize}") if array.itemsize in words.PARTS else array
 
 
 def fetch(sources: Sequence[Array], targets: Sequence[Array], indices: Array) -> None:
-    """Write arrays' items in the order of indices within their rows."""
+    """Gather arrays' items by indices within their rows."""
     for source, target in zip(sources, targets, strict=True):
         source = _flat(source, indices)
         if np.may_share_memory(source, target):
@@ -212,7 +212,7 @@ def _take(source: Array, target: Array, indices: Array) -> None:
 
 
 def each_part(shape: tuple[int, ...], body: Callable[[Any], Any], axis: int | None = None) -> None:
-    """Call body with what indexes each part of arrays of a shape, on all cores."""
+    """Call body with an index of each part of arrays of a shape, on all cores."""
     if not shape:
         body((...,))
         return

@@ -1,4 +1,4 @@
-"""Radix sort on the GPU: canonical rows, the steps to sort them, temporary storage."""
+"""Plans of the radix sort on a GPU: dense rows, sort steps, temporary storage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan_of(problem: Sort, views: Sequence[View], targets: Sequence[View]) -> Plan:
-    """Return the plan of a sort of keys, or of keys and values, or of the order of keys."""
+    """Return the plan of a sort of keys, a sort of keys and values, or an argsort."""
     builder = _Builder(problem, views, targets)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
@@ -29,14 +29,13 @@ def plan_of(problem: Sort, views: Sequence[View], targets: Sequence[View]) -> Pl
 
 
 class _Builder(Builder):
-    """The steps and pieces of a plan, for one combination of layouts."""
+    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
 
     def __init__(self, problem: Sort, views: Sequence[View], targets: Sequence[View]) -> None:
         super().__init__(problem.axis, problem.row_items, views, targets)
         self.problem = problem
 
     def add_keys(self) -> None:
-        """Sort keys alone."""
         source, target = self._sources[0], self._targets[0]
         problem = self.problem
         bits = problem.begin_bit, problem.end_bit
@@ -44,51 +43,51 @@ class _Builder(Builder):
         if is_ready and counting_sort.applies(problem.key_dtype, *bits, self._row_items):
             self.steps, self.pieces = counting_sort.steps_of(
                 self.device, problem.key_dtype, self._row_items, problem.descending,
-                (source.place, target.place), self._at.piece(0),
+                (source.place, target.place), self._slots.piece(0),
             )  # fmt: skip
             return
-        begin, home, is_same = self._gather_source(source, target)
-        self._sort(self._job(is_same, not is_same), Arrays(begin, NONE, home, NONE))
-        self._scatter(target, home)
+        key_src, key_dst, is_same = self._gather_source(source, target)
+        self._sort(self._job(is_same, not is_same), Arrays(key_src, NONE, key_dst, NONE))
+        self._scatter(target, key_dst)
 
     def add_argsort(self, result_bytes: int) -> None:
         """Sort the positions of keys by the keys."""
         source, target = self._sources[0], self._targets[0]
-        begin = source.place
+        key_src = source.place
         if not source.is_ready:
-            begin = self._piece(source.num_bytes)
-            self._copy(source, True, begin)
-        home = target.place if target.is_ready else self._piece(target.num_bytes)
+            key_src = self._scratch(source.num_bytes)
+            self._copy(source, True, key_src)
+        key_dst = target.place if target.is_ready else self._scratch(target.num_bytes)
         job = self._job(
             False, True, value_bytes=position_bytes(self._row_items), result_bytes=result_bytes,
             makes_indices=True, keeps_keys=False,
         )  # fmt: skip
-        self._sort(job, Arrays(begin, NONE, NONE, home))
-        self._scatter(target, home)
+        self._sort(job, Arrays(key_src, NONE, NONE, key_dst))
+        self._scatter(target, key_dst)
 
     def add_pairs(self) -> None:
-        """Sort keys, and values along."""
-        (source, moved), (target, place) = self._sources, self._targets
-        begin, home, keys_same = self._gather_source(source, target)
-        if moved.itemsize in policy.WORDS:
-            first, last, same = self._gather_source(moved, place)
+        """Sort keys, and values with them."""
+        (source, values), (target, out_values) = self._sources, self._targets
+        key_src, key_dst, keys_same = self._gather_source(source, target)
+        if values.itemsize in policy.WORDS:
+            val_src, val_dst, same = self._gather_source(values, out_values)
             job = self._job(
-                keys_same or same, not (keys_same and same), value_bytes=moved.itemsize,
-                result_bytes=moved.itemsize,
+                keys_same or same, not (keys_same and same), value_bytes=values.itemsize,
+                result_bytes=values.itemsize,
             )  # fmt: skip
-            self._sort(job, Arrays(begin, first, home, last))
+            self._sort(job, Arrays(key_src, val_src, key_dst, val_dst))
         else:
-            # Items of other sizes are gathered once their order is known.
+            # Items of other sizes are gathered after the sort, by the sorted indices.
             index_bytes = position_bytes(self._row_items)
-            indices = self._piece(self._num_rows * self._row_items * index_bytes)
+            indices = self._scratch(self._num_rows * self._row_items * index_bytes)
             job = self._job(
                 keys_same, True, value_bytes=index_bytes, result_bytes=index_bytes,
                 makes_indices=True,
             )  # fmt: skip
-            self._sort(job, Arrays(begin, NONE, home, indices))
-            last = self._gather_items(moved, place, indices, index_bytes)
-        self._scatter(target, home)
-        self._scatter(place, last)
+            self._sort(job, Arrays(key_src, NONE, key_dst, indices))
+            val_dst = self._gather_items(values, out_values, indices, index_bytes)
+        self._scatter(target, key_dst)
+        self._scatter(out_values, val_dst)
 
     def _job(self, is_in_place: bool, has_to_write: bool, **others: Any) -> Job:
         problem = self.problem

@@ -1,4 +1,4 @@
-"""What all sorts on a GPU are built of: copies into rows and back, sorts of rows, storage."""
+"""Common parts of GPU sort plans: copies into dense rows and back, row sorts, storage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpualgo._driver.workspace import KEPT_BYTES, aligned
 
 
 class Builder:
-    """Steps and pieces of a plan, and the arrays that they take."""
+    """Collects the steps and scratch pieces of a plan, and the argument slots of its arrays."""
 
     def __init__(
         self, axis: int | None, row_items: int, views: Sequence[View], targets: Sequence[View]
@@ -27,86 +27,86 @@ class Builder:
         self.device = views[0].device
         self.steps: Steps = []
         self.pieces: list[Piece] = []
-        self._at = at = Places(len(views), len(targets))
-        # Results of flattened arrays are rows already.
-        self._sources = [Operand(x, axis, at.source(i)) for i, x in enumerate(views)]
-        self._targets = [Operand(x, axis, at.target(i)) for i, x in enumerate(targets)]
+        self._slots = slots = Places(len(views), len(targets))
+        # The outputs of flattened sorts are rows already.
+        self._sources = [Operand(x, axis, slots.source(i)) for i, x in enumerate(views)]
+        self._targets = [Operand(x, axis, slots.target(i)) for i, x in enumerate(targets)]
         self._row_items = row_items
         self._num_rows = math.prod(views[0].shape) // row_items
 
     def _sort(self, job: Job, arrays: Arrays) -> None:
-        sorted_in_one = block_sort.launch_of(job, arrays)
-        if sorted_in_one is not None:
-            self.steps.append(sorted_in_one)
+        single_launch = block_sort.launch_of(job, arrays)
+        if single_launch is not None:
+            self.steps.append(single_launch)
             return
-        first = self._at.piece(len(self.pieces))
-        # Beside copies, all storage is one allocation.
+        first = self._slots.piece(len(self.pieces))
+        # Without copies, all storage is one allocation.
         steps, pieces = passes.steps_of(job, arrays, first, may_be_kept=not self.pieces)
         self.steps += steps
         self.pieces += pieces
 
-    def _piece(self, num_bytes: int) -> int:
-        """Return the place of a new piece of temporary storage."""
+    def _scratch(self, num_bytes: int) -> int:
+        """Add a piece of temporary storage and return its slot."""
         self.pieces.append(Piece(num_bytes))
-        return self._at.piece(len(self.pieces) - 1)
+        return self._slots.piece(len(self.pieces) - 1)
 
-    def _kept_pieces(self, sizes: Sequence[int]) -> list[int]:
-        """Return the places of pieces that lie in a stream's workspace, if they fit and are all."""
+    def _workspace_pieces(self, sizes: Sequence[int]) -> list[int]:
+        """Add pieces, in the stream's workspace if first and small; return their slots."""
         ends = list(accumulate(map(aligned, sizes), initial=0))
         is_kept = not self.pieces and ends[-1] <= KEPT_BYTES
         first = len(self.pieces)
         self.pieces += [
-            Piece(size, KEPT + at if is_kept else None)
-            for size, at in zip(sizes, ends, strict=False)
+            Piece(size, KEPT + offset if is_kept else None)
+            for size, offset in zip(sizes, ends, strict=False)
         ]
-        return [self._at.piece(i) for i in range(first, len(self.pieces))]
+        return [self._slots.piece(i) for i in range(first, len(self.pieces))]
 
     def _copy(self, operand: Operand, inward: bool, rows: int | tuple[int, int]) -> None:
-        """Add a copy of an array into gapless rows (inward), or back.
+        """Add a copy of an array into dense rows (inward), or back.
 
-        `rows`: their place, or that and how many bytes behind it they begin.
+        `rows`: their slot, or the slot and a byte offset.
         """
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
         dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
         ends = (operand.place, rows) if inward else (rows, operand.place)
-        takes = dict(zip(("input", "output"), ends, strict=True))
+        slots = dict(zip(("input", "output"), ends, strict=True))
         alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
-        self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, takes))
+        self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, slots))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:
-        """Return where sorting starts, where its result goes, and whether that is the same."""
-        home = target.place if target.is_ready else self._piece(target.num_bytes)
+        """Return the slots of the sort's source and target, and whether these are the same."""
+        slot = target.place if target.is_ready else self._scratch(target.num_bytes)
         if source.is_ready:
-            is_same = home == target.place and source.address == target.address
-            return source.place, home, is_same
-        self._copy(source, True, home)
-        return home, home, True
+            is_same = slot == target.place and source.address == target.address
+            return source.place, slot, is_same
+        self._copy(source, True, slot)
+        return slot, slot, True
 
-    def _scatter(self, target: Operand, home: int) -> None:
-        if home != target.place:
-            self._copy(target, False, home)
+    def _scatter(self, target: Operand, slot: int) -> None:
+        if slot != target.place:
+            self._copy(target, False, slot)
 
-    def _gather_items(self, moved: Operand, place: Operand, indices: int, index_bytes: int) -> int:
-        """Add the gather of values; return where they are then."""
-        first, alignment = moved.place, moved.address
-        if not moved.is_gapless:
-            first, alignment = self._piece(moved.num_bytes), 0
-            self._copy(moved, True, first)
-        last = place.place
-        if not place.is_gapless or (first == moved.place and moved.address == place.address):
-            last = self._piece(place.num_bytes)
+    def _gather_items(self, items: Operand, target: Operand, indices: int, index_bytes: int) -> int:
+        """Add the gather of values; return the slot of the result."""
+        source, alignment = items.place, items.address
+        if not items.is_gapless:
+            source, alignment = self._scratch(items.num_bytes), 0
+            self._copy(items, True, source)
+        result = target.place
+        if not target.is_gapless or (source == items.place and items.address == target.address):
+            result = self._scratch(target.num_bytes)
         else:
-            alignment |= place.address
+            alignment |= target.address
         self.steps.append(
             copy.gather(
-                self._num_rows, self._row_items, moved.itemsize, alignment & 15, index_bytes,
-                self.device, {"input": first, "output": last, "indices": indices},
+                self._num_rows, self._row_items, items.itemsize, alignment & 15, index_bytes,
+                self.device, {"input": source, "output": result, "indices": indices},
             )
         )  # fmt: skip
-        return last
+        return result
 
 
 def position_bytes(row_items: int) -> int:
-    """Return the size of the indices that are sorted along."""
+    """Return the size of the indices that are sorted with the keys."""
     return 4 if row_items <= 1 << 32 else 8

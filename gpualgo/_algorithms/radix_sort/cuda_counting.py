@@ -1,4 +1,4 @@
-"""Sorting 8- and 16-bit integers without values on the GPU: count, then write."""
+"""Counting sort of 8- and 16-bit integers without values on the GPU: count, then write."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver.workspace import TICKET_BYTES
 
 _FILL = policy.Policy(512, 4, 4)
-_TICKET_BYTES = 256  # what follows in the kept tickets holds the counters of 8-bit keys
-_SCAN_WORDS = 64  # of shared memory that the last block needs for its scan, at least
-_FEW_KEYS = {1: 1 << 18, 2: 1 << 21}  # by their bytes: so many are sorted faster digit by digit
+_TICKET_BYTES = 256  # offset in the stream's tickets of the counters of 8-bit keys
+_SCAN_WORDS = 64  # least shared memory of the last block, for its scan
+_FEW_KEYS = {1: 1 << 18, 2: 1 << 21}  # by key size: up to this many keys, the digit sort is faster
 
 
 def applies(dtype: np.dtype[Any], begin_bit: int, end_bit: int, num_items: int) -> bool:
-    """Return whether so many keys, of which these bits decide, are best sorted by counting."""
+    """Return whether `num_items` keys compared by these bits are best sorted by counting."""
     if dtype.kind not in "biu" or num_items <= _FEW_KEYS.get(dtype.itemsize, num_items):
         return False
     return begin_bit == 0 and end_bit == 8 * dtype.itemsize
@@ -38,9 +38,9 @@ def steps_of(
     device: int, dtype: np.dtype[Any], num_items: int, descending: bool, arrays: tuple[int, int],
     first_piece: int,
 ) -> tuple[list[Launch | Clear], list[Piece]]:  # fmt: skip
-    """Return the steps that sort gapless keys, and the pieces that they take.
+    """Return the steps that sort dense keys, and the scratch pieces that they use.
 
-    `arrays`: the places of input and output, which may be the same memory.
+    `arrays`: the slots of input and output, which may be the same memory.
     """
     source, target = arrays
     tickets, tables = first_piece, first_piece + 1
@@ -57,7 +57,7 @@ def steps_of(
         count({"input": source, "counters": counters, "offsets": offsets, "ticket": tickets}),
         fill({"output": target, "offsets": offsets}),
     ]
-    if dtype.itemsize > 1:  # 8-bit keys have their counters among the tickets
+    if dtype.itemsize > 1:  # the counters of 8-bit keys are among the tickets
         steps.insert(0, Clear(tables, counter_bytes))
     pieces = [
         Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(table_bytes + offset_bytes, KEPT),
@@ -68,25 +68,25 @@ def steps_of(
 def _launches(
     device: int, dtype: np.dtype[Any], num_items: int, offset_bytes: int, flip: int
 ) -> tuple[Callable[..., Launch], Callable[..., Launch]]:
-    """Return the launches that count and that write, which lack the places that they take."""
+    """Return the launches that count and write, without their argument slots."""
     machine = machine_of(device)
-    cut = cut_keys(machine, dtype.itemsize, num_items)
+    tiling = cut_keys(machine, dtype.itemsize, num_items)
     table = {
-        "num_slots": 1 << 8 * dtype.itemsize, "replicas": cut.replicas, "words": cut.words,
+        "num_slots": 1 << 8 * dtype.itemsize, "replicas": tiling.replicas, "words": tiling.words,
     }  # fmt: skip
     packed = parameters.COUNT.pack(
-        num_items=num_items, flip=flip, table=table, num_blocks=cut.parts
+        num_items=num_items, flip=flip, table=table, num_blocks=tiling.parts
     )
     counting, filling = build.kernels(
         [
-            count_spec(machine, dtype.itemsize, cut, offset_bytes),
+            count_spec(machine, dtype.itemsize, tiling, offset_bytes),
             fill_spec(machine, dtype.itemsize, offset_bytes),
         ],
         device,
     )
     count = partial(
-        Launch, counting, cut.parts, cut.policy.block_threads, packed, device,
-        shared_bytes=policy.SHARED_HEAD_BYTES + 4 * max(cut.words, _SCAN_WORDS),
+        Launch, counting, tiling.parts, tiling.policy.block_threads, packed, device,
+        shared_bytes=policy.SHARED_HEAD_BYTES + 4 * max(tiling.words, _SCAN_WORDS),
     )  # fmt: skip
     items = VECTOR_BYTES // dtype.itemsize
     tile = _FILL.block_threads * _FILL.loads * items
@@ -97,19 +97,19 @@ def _launches(
 
 
 def flip_of(dtype: np.dtype[Any], descending: bool) -> int:
-    """Return what makes a key's bits its rank, by exclusive or."""
+    """Return the mask that turns a key's bits into its rank by exclusive or."""
     bits = 8 * dtype.itemsize
     sign = 1 << (bits - 1) if dtype.kind == "i" else 0
     return sign ^ ((1 << bits) - 1 if descending else 0)
 
 
 def cut_keys(machine: policy.Machine, itemsize: int, num_items: int) -> policy.Cut:
-    """Return how counting is shared out."""
-    bins = DeviceBins(
+    """Return how the counting is divided into blocks."""
+    key_bins = DeviceBins(
         f"gpualgo::KeyBins<{_key(itemsize)}>", parameters.KEY_BINS, lambda _: {},
         table_bins=1 << 8 * itemsize,
     )  # fmt: skip
-    return policy.cut(machine, bins, 1, 1, num_items, itemsize)
+    return policy.cut(machine, key_bins, 1, 1, num_items, itemsize)
 
 
 def _key(itemsize: int) -> str:
@@ -117,7 +117,6 @@ def _key(itemsize: int) -> str:
 
 
 def count_spec(machine: policy.Machine, itemsize: int, cut: policy.Cut, offset_bytes: int) -> Spec:
-    """Return the kernel that counts."""
     return Spec(
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_count_kernel<{cut.policy.cpp(machine.capability)}, "
@@ -127,7 +126,6 @@ def count_spec(machine: policy.Machine, itemsize: int, cut: policy.Cut, offset_b
 
 
 def fill_spec(machine: policy.Machine, itemsize: int, offset_bytes: int) -> Spec:
-    """Return the kernel that writes."""
     return Spec(
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_fill_kernel<{_FILL.cpp(machine.capability)}, {_key(itemsize)}, "

@@ -1,4 +1,4 @@
-"""The onesweep radix sort of contiguous rows: temporary storage, schedule, launches."""
+"""Onesweep radix sort of dense rows on a GPU: temporary storage, schedule, launches."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from gpualgo._driver.workspace import aligned
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
 _KEPT_TILES = (workspace.STATE_BYTES - _CONTROL_BYTES) // (8 * policy.NUM_DIGITS)
-_TABLE_BYTES = 8 << 20  # what the digits' tables of rows sorted at once may take
+_TABLE_BYTES = 8 << 20  # limit of the digit tables of rows sorted at once
 
 Steps: TypeAlias = list[Launch | Clear]
-_Address: TypeAlias = tuple[int, int]  # a place, and an offset in bytes
+_Address: TypeAlias = tuple[int, int]  # an argument slot, and an offset in bytes
 
 
 class Arrays(NamedTuple):
-    """The places of what is sorted, NONE for what is not there."""
+    """Argument slots of a sort; NONE for absent arrays."""
 
     keys: int
     values: int
@@ -41,7 +41,7 @@ class Arrays(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """The places of the pieces of temporary storage."""
+    """Argument slots of the pieces of temporary storage."""
 
     control: int
     states: int
@@ -51,21 +51,21 @@ class _Storage(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """What to sort: rows of keys that lie one after the other, without gaps."""
+    """Specification of a sort of dense rows of keys."""
 
     device: int
-    dtype: np.dtype[Any]  # of a number, or of a word of several
+    dtype: np.dtype[Any]  # of one key field, or of a word of several
     num_rows: int
     row_items: int
     descending: Ways
     begin_bit: int
     end_bit: int
-    value_bytes: int = 0  # of values that move along, or of the indices that are made
-    result_bytes: int = 0  # of values as they come out
+    value_bytes: int = 0  # size of values moved with the keys, or of generated indices
+    result_bytes: int = 0  # size of values in the output
     makes_indices: bool = False  # the values are the keys' positions in their row
-    keeps_keys: bool = True  # sorted keys are wanted, not only the values
+    keeps_keys: bool = True  # write sorted keys, not only values
     is_in_place: bool = False  # some output is its input
-    has_to_write: bool = True  # some output is not
+    has_to_write: bool = True  # some output is not its input
 
     @property
     def index_bytes(self) -> int:
@@ -74,12 +74,11 @@ class Job:
 
     @property
     def key_bytes(self) -> int:
-        """Return the size of a key."""
         return self.dtype.itemsize
 
 
 class Layout:
-    """Where the pieces of the temporary storage lie: zeroed ones, then others."""
+    """Offsets and sizes within the temporary storage: zeroed pieces, then others."""
 
     def __init__(self, job: Job, num_rows: int, num_passes: int, ring: int) -> None:
         words = job.index_bytes // 4
@@ -93,14 +92,14 @@ class Layout:
         keys, values = aligned(num_keys * job.key_bytes), aligned(num_keys * job.value_bytes)
         self.first_values = keys
         self.side_bytes = keys + values if num_passes > 1 else 0
-        # Where keys are not wanted, the second place is the output as far as it is large enough.
-        self.second_keys = self.second_values = -1  # within the sides; negative: the output
-        self.lent_keys = 0  # within the output
+        # If keys are not wanted, the second buffer is the output as far as it is large enough.
+        self.second_keys = self.second_values = -1  # offsets in the sides; negative: use the output
+        self.lent_keys = 0  # offset within the output
         if not job.keeps_keys and num_passes > 2:
-            room = job.result_bytes
-            if room >= job.value_bytes + job.key_bytes:
+            available_bytes = job.result_bytes
+            if available_bytes >= job.value_bytes + job.key_bytes:
                 self.lent_keys = num_keys * job.value_bytes
-            elif room >= job.key_bytes > job.value_bytes:
+            elif available_bytes >= job.key_bytes > job.value_bytes:
                 self.second_values = self.side_bytes
                 self.side_bytes += values
             else:
@@ -109,7 +108,7 @@ class Layout:
 
     @property
     def is_kept(self) -> bool:
-        """Return whether all but the sides fits the stream's workspace."""
+        """Return whether all but the sides fit the stream's workspace."""
         states = self.state_bytes <= workspace.STATE_BYTES
         fits = (
             self.control_bytes <= workspace.TICKET_BYTES
@@ -119,21 +118,21 @@ class Layout:
 
 
 class Batch:
-    """The launches that sort so many rows, which lack the places that they take."""
+    """The launches that sort `num_rows` rows, without their argument slots."""
 
     def __init__(self, job: Job, num_rows: int) -> None:
         self.job, self.num_rows = job, num_rows
         self._limit, self._sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
         digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place)
         num_keys = num_rows * job.row_items
-        cut = policy.pass_policy(
+        tiling = policy.pass_policy(
             num_keys, job.key_bytes, job.value_bytes, job.index_bytes, self._limit
         )
-        tiles_per_row = -(-job.row_items // cut.tile_items)
+        tiles_per_row = -(-job.row_items // tiling.tile_items)
         num_tiles = tiles_per_row * num_rows
         ring = min(policy.RING, 1 << max(4, (num_tiles - 1).bit_length()))
-        stored = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
-        self.layout = Layout(job, num_rows, len(digits), max(16, stored))
+        stored_tiles = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
+        self.layout = Layout(job, num_rows, len(digits), max(16, stored_tiles))
         num_words = (max(self.layout.state_bytes, workspace.STATE_BYTES) - _CONTROL_BYTES) // 8
         if not self.layout.is_kept:
             num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
@@ -146,29 +145,29 @@ class Batch:
             )
             for index, digit in enumerate(packed_digits(digits, len(digits)))
         ]  # fmt: skip
-        counted = policy.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
+        hist_policy = policy.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
         overlaps = gpu.get(job.device).may_overlap
         specs = [
             policy.histogram_spec(
-                job.dtype, job.descending, len(digits), job.index_bytes, counted, overlaps
+                job.dtype, job.descending, len(digits), job.index_bytes, hist_policy, overlaps
             ),
             policy.pass_spec(
-                job.dtype, job.descending, job.value_bytes, job.result_bytes, job.index_bytes, cut,
-                num_rows > 1, overlaps,
+                job.dtype, job.descending, job.value_bytes, job.result_bytes, job.index_bytes,
+                tiling, num_rows > 1, overlaps,
             ),
         ]  # fmt: skip
-        counting, moving = build.kernels(specs, job.device)
-        self._histogram = self._histogram_launch(counting, counted, digits)
-        self._passes = self._pass_launches(moving, cut, num_tiles, packed)
+        histogram_kernel, pass_kernel = build.kernels(specs, job.device)
+        self._histogram = self._histogram_launch(histogram_kernel, hist_policy, digits)
+        self._passes = self._pass_launches(pass_kernel, tiling, num_tiles, packed)
 
     def _histogram_launch(
-        self, kernel: Kernel, cut: policy.HistogramPolicy, digits: list[Digit]
+        self, kernel: Kernel, tiling: policy.HistogramPolicy, digits: list[Digit]
     ) -> Callable[..., Launch]:
         job = self.job
         items = VECTOR_BYTES // job.key_bytes
-        least = cut.block_threads * cut.loads * items
-        resident = self._sms * cut.blocks_per_sm
-        per_row = max(1, min(-(-job.row_items // least), resident // self.num_rows))
+        min_items = tiling.block_threads * tiling.loads * items
+        resident = self._sms * tiling.blocks_per_sm
+        per_row = max(1, min(-(-job.row_items // min_items), resident // self.num_rows))
         chunk = -(-job.row_items // (per_row * items)) * items
         per_row = -(-job.row_items // chunk)
         packed = parameters.HISTOGRAM.pack(
@@ -177,63 +176,63 @@ class Batch:
             is_in_place=job.is_in_place, has_to_write=job.has_to_write,
         )  # fmt: skip
         return partial(
-            Launch, kernel, per_row * self.num_rows, cut.block_threads,
-            packed, job.device, shared_bytes=cut.shared_bytes(len(digits)),
+            Launch, kernel, per_row * self.num_rows, tiling.block_threads,
+            packed, job.device, shared_bytes=tiling.shared_bytes(len(digits)),
         )  # fmt: skip
 
     def _pass_launches(
-        self, kernel: Kernel, cut: policy.Policy, num_tiles: int, packed: list[Packed]
+        self, kernel: Kernel, tiling: policy.Policy, num_tiles: int, packed: list[Packed]
     ) -> list[Callable[..., Launch]]:
         job, overlaps = self.job, gpu.get(self.job.device).may_overlap
-        grid = min(num_tiles, self._sms * cut.blocks_per_sm)
-        shared = cut.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
+        grid = min(num_tiles, self._sms * tiling.blocks_per_sm)
+        shared = tiling.shared_bytes(job.key_bytes, job.value_bytes, job.index_bytes)
         return [
             partial(
-                Launch, kernel, grid, cut.block_threads, each, job.device,
+                Launch, kernel, grid, tiling.block_threads, params, job.device,
                 shared_bytes=shared, overlaps=overlaps,
             )
-            for each in packed
+            for params in packed
         ]  # fmt: skip
 
     def launches(self, arrays: Arrays, storage: _Storage, first_row: int) -> list[Launch]:
-        """Return the launches for the rows from one on."""
+        """Return the launches for the rows from `first_row` on."""
         layout = self.layout
-        given = self._rows_of(arrays, first_row)
-        control, states, tables, sides = ((place, 0) for place in storage)
-        described = {
+        addresses = self._row_addresses(arrays, first_row)
+        control, states, tables, sides = ((slot, 0) for slot in storage)
+        table_slots = {
             "control": control, "counts": (storage.control, layout.counts), "starts": tables,
             "schedule": (storage.tables, layout.schedule),
         }  # fmt: skip
-        keys, values, out_keys, out_values = given
-        moves = {
+        keys, values, out_keys, out_values = addresses
+        slots = {
             "input": _buffer(keys, values), "output": _buffer(out_keys, out_values),
             "sides": [
                 _buffer(sides, (storage.sides, layout.first_values)),
-                _buffer(*self._second(given, storage)),
+                _buffer(*self._second(addresses, storage)),
             ],
-            "states": states, "tables": described,
+            "states": states, "tables": table_slots,
         }  # fmt: skip
         return [
-            self._histogram({"keys": keys, "tables": described}),
-            *[launch(moves) for launch in self._passes],
+            self._histogram({"keys": keys, "tables": table_slots}),
+            *[launch(slots) for launch in self._passes],
         ]
 
-    def _rows_of(self, arrays: Arrays, first_row: int) -> list[_Address]:
-        """Return where the rows from one on lie in keys, values and their outputs."""
+    def _row_addresses(self, arrays: Arrays, first_row: int) -> list[_Address]:
+        """Return the addresses of rows from `first_row` on in keys, values and their outputs."""
         job = self.job
         sizes = job.key_bytes, job.value_bytes, job.key_bytes, job.result_bytes
         return [
-            (place, 0 if place == NONE else first_row * job.row_items * size)
-            for place, size in zip(arrays, sizes, strict=True)
+            (slot, 0 if slot == NONE else first_row * job.row_items * size)
+            for slot, size in zip(arrays, sizes, strict=True)
         ]
 
-    def _second(self, given: list[_Address], storage: _Storage) -> tuple[_Address, _Address]:
-        """Return the second places of keys and values; the first are the sides."""
-        layout, (_, _, out_keys, out_values) = self.layout, given
+    def _second(self, addresses: list[_Address], storage: _Storage) -> tuple[_Address, _Address]:
+        """Return the second buffers of keys and values; the first are the sides."""
+        layout, (_, _, out_keys, out_values) = self.layout, addresses
         if self.job.keeps_keys:
             return out_keys, out_values
-        place, start = out_values
-        keys, values = (place, start + layout.lent_keys), out_values
+        slot, start = out_values
+        keys, values = (slot, start + layout.lent_keys), out_values
         if layout.second_keys >= 0:
             keys = storage.sides, layout.second_keys
         if layout.second_values >= 0:
@@ -248,32 +247,32 @@ def _buffer(keys: _Address, values: _Address) -> dict[str, _Address]:
 def steps_of(
     job: Job, arrays: Arrays, first_piece: int, may_be_kept: bool
 ) -> tuple[Steps, list[Piece]]:
-    """Return the steps that sort a job's rows, and the pieces that they take.
+    """Return the steps that sort a job's rows, and the scratch pieces that they use.
 
-    So many rows are sorted at a time as their digits' tables may be, in the same storage.
+    Rows are sorted in batches that share storage; the size of the digit tables limits a batch.
     """
     per_row = 8 * 2 * policy.TABLE_BYTES * job.index_bytes // 4
     budget = max(_TABLE_BYTES, job.num_rows * job.row_items * job.key_bytes // 100)
-    most = min(job.num_rows, max(1, budget // per_row))
-    rest = job.num_rows % most
-    full, last = Batch(job, most), Batch(job, rest) if rest else None
+    batch_rows = min(job.num_rows, max(1, budget // per_row))
+    remaining = job.num_rows % batch_rows
+    full, last = Batch(job, batch_rows), Batch(job, remaining) if remaining else None
     storage = _Storage(*range(first_piece, first_piece + 4))
     steps: Steps = []
-    for row in range(0, job.num_rows - rest, most):
+    for row in range(0, job.num_rows - remaining, batch_rows):
         steps += full.launches(arrays, storage, row)
     layouts = [full.layout]
-    if last is not None:  # its layout differs: what was left tidy is not zero where it looks
+    if last is not None:  # its layout differs, and so does its zeroed storage
         layout = last.layout
         layouts.append(layout)
         steps.append(Clear(storage.control, layout.control_bytes))
         steps.append(Clear(storage.states, layout.state_bytes))
-        steps += last.launches(arrays, storage, job.num_rows - rest)
-    is_kept = may_be_kept and most == job.num_rows and full.layout.is_kept
+        steps += last.launches(arrays, storage, job.num_rows - remaining)
+    is_kept = may_be_kept and batch_rows == job.num_rows and full.layout.is_kept
     return steps, _pieces(layouts, is_kept)
 
 
 def _pieces(layouts: list[Layout], is_kept: bool) -> list[Piece]:
-    """Return control, states, tables and sides, large enough for each layout."""
+    """Return pieces for control, states, tables and sides, large enough for each layout."""
     control = max(layout.control_bytes for layout in layouts)
     states = max(layout.state_bytes for layout in layouts)
     tables = max(layout.table_bytes for layout in layouts)

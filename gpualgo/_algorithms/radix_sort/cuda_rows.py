@@ -1,4 +1,4 @@
-"""Sorting rows that fit a block, all in one launch and without temporary storage."""
+"""Sort of rows that fit a block, in one launch and without temporary storage."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from gpualgo._driver import device as gpu
 
 
 def launch_of(job: Job, arrays: Arrays) -> Launch | None:
-    """Return what sorts a job's rows in one launch; None if they are too long."""
+    """Return the launch that sorts a job's rows at once; None if the rows are too long."""
     if job.row_items <= policy.SMALL_ROW:
         return _small_launch(job, arrays)
     limit, sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
-    cut = policy.row_policy(
+    tiling = policy.row_policy(
         job.num_rows, job.row_items, job.key_bytes, job.result_bytes, sms, limit
     )
-    return None if cut is None else _launch(job, cut, arrays)
+    return None if tiling is None else _launch(job, tiling, arrays)
 
 
-def _launch(job: Job, cut: policy.RowPolicy, arrays: Arrays) -> Launch:
+def _launch(job: Job, tiling: policy.RowPolicy, arrays: Arrays) -> Launch:
     digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
     packed = parameters.ROWS.pack(
         num_rows=job.num_rows, row_items=job.row_items, padding=last_key(job.dtype, job.descending),
         is_padding_highest=True, num_passes=len(digits),
         digits=packed_digits(digits, parameters.MAX_ROW_PASSES),
     )  # fmt: skip
-    spec = policy.rows_spec(job.dtype, job.descending, job.result_bytes, cut)
+    spec = policy.rows_spec(job.dtype, job.descending, job.result_bytes, tiling)
     kernel = build.kernel(spec, job.device)
-    shared = cut.shared_bytes(job.key_bytes, job.result_bytes > 0)
-    grid = -(-job.num_rows // cut.rows_per_block)
+    shared = tiling.shared_bytes(job.key_bytes, job.result_bytes > 0)
+    grid = -(-job.num_rows // tiling.rows_per_block)
     return Launch(
-        kernel, grid, cut.block_threads, packed, job.device, _takes(arrays), shared_bytes=shared
+        kernel, grid, tiling.block_threads, packed, job.device, _slots(arrays), shared_bytes=shared
     )
 
 
@@ -48,12 +48,12 @@ def _small_launch(job: Job, arrays: Arrays) -> Launch:
     rows_per_block = policy.SMALL_ROWS_THREADS // width
     return Launch(
         build.kernel(spec, job.device), -(-job.num_rows // rows_per_block),
-        policy.SMALL_ROWS_THREADS, packed, job.device, _takes(arrays),
+        policy.SMALL_ROWS_THREADS, packed, job.device, _slots(arrays),
     )  # fmt: skip
 
 
-def _takes(arrays: Arrays) -> dict[str, int]:
-    """Return the places that a kernel takes."""
+def _slots(arrays: Arrays) -> dict[str, int]:
+    """Return the argument slots of a kernel."""
     return {
         "keys": arrays.keys, "values": arrays.values, "output_keys": arrays.out_keys,
         "output_values": arrays.out_values,

@@ -1,8 +1,8 @@
-"""Sorting elements of several numbers on a GPU: words of them, and an order where they need more.
+"""Sort of tuples on a GPU: fields are packed into words.
 
-Numbers that fit 8 bytes are packed into one key, sorted by once, and unpacked. More are sorted by
-group after group, the last one first: the order of the groups so far travels along as indices, by
-which the next one is fetched. Values travel as one word if they fit 16 bytes, or are fetched.
+Fields that fit 8 bytes are packed into one key, sorted once and unpacked. More fields are sorted
+group by group, the last group first. Indices carry the order so far; each group is gathered by them
+before it is sorted. Values are moved as one word if they fit 16 bytes, and gathered otherwise.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def plan_of(problem: TupleSort, views: Sequence[View], targets: Sequence[View]) 
 
 
 class _Builder(Builder):
-    """The steps and pieces of a plan, for one combination of layouts."""
+    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
 
     def __init__(self, problem: TupleSort, views: Sequence[View], targets: Sequence[View]) -> None:
         super().__init__(problem.axis, problem.row_items, views, targets)
@@ -49,128 +49,128 @@ class _Builder(Builder):
         out = self._targets if problem.index_dtype is None else []
         self._out_keys, self._out_values = out[:count], out[count:]
         self._num_items = self._num_rows * self._row_items
-        self._turns: dict[str, int] = {}  # pieces that several steps use in turn
-        self._storage = -1  # the first piece of the passes'
+        self._shared_pieces: dict[str, int] = {}  # pieces shared by several steps
+        self._storage = -1  # first scratch piece of the passes
 
     def add_argsort(self, result_bytes: int) -> None:
         """Sort the positions of elements by the elements."""
         target, groups = self._targets[0], self.problem.groups
-        home = target.place if target.is_ready else self._piece(target.num_bytes)
+        key_dst = target.place if target.is_ready else self._scratch(target.num_bytes)
         size = position_bytes(self._row_items)
         if len(groups) == 1:
-            self._start(groups[0], home, size, result_bytes)
+            self._order_group(groups[0], key_dst, size, result_bytes)
         elif size == result_bytes:
-            self._order(home, size)
-        else:  # wider at the end, once
-            indices = self._piece(self._num_items * size)
+            self._order(key_dst, size)
+        else:  # widen once, at the end
+            indices = self._scratch(self._num_items * size)
             self._order(indices, size)
             narrow = target.like(indices, size)
-            self._pack([(narrow, 0)], result_bytes, home)
-        self._scatter(target, home)
+            self._pack([(narrow, 0)], result_bytes, key_dst)
+        self._scatter(target, key_dst)
 
     def add_one_sort(self, group: Group) -> None:
-        """Sort by one word, or one array, and values along."""
-        begin, home, keys_same = self._gather_keys(group)
+        """Sort by one word or one array, and values with it."""
+        key_src, key_dst, keys_same = self._gather_keys(group)
         word = self.problem.value_word
         is_moved = len(self._values) == 1 and self._values[0].itemsize in policy.WORDS
         if not self._values:
             self._sort(
-                self._job_of(group, keys_same, not keys_same), Arrays(begin, NONE, home, NONE)
+                self._job_of(group, keys_same, not keys_same), Arrays(key_src, NONE, key_dst, NONE)
             )
         elif is_moved or word is not None:
             if word is None:
-                first, last, same = self._gather_source(self._values[0], self._out_values[0])
+                val_src, val_dst, same = self._gather_source(self._values[0], self._out_values[0])
             else:
-                first = last = self._piece(self._num_items * word.itemsize)
+                val_src = val_dst = self._scratch(self._num_items * word.itemsize)
                 same = True
                 parts = [self._aligned(operand) for operand in self._values]
-                self._pack(_places(parts, word), word.itemsize, last)
+                self._pack(_with_offsets(parts, word), word.itemsize, val_dst)
             size = self._values[0].itemsize if word is None else word.itemsize
             job = self._job_of(
                 group, keys_same or same, not (keys_same and same), value_bytes=size,
                 result_bytes=size,
             )  # fmt: skip
-            self._sort(job, Arrays(begin, first, home, last))
+            self._sort(job, Arrays(key_src, val_src, key_dst, val_dst))
             if word is None:
-                self._scatter(self._out_values[0], last)
+                self._scatter(self._out_values[0], val_dst)
             else:
-                self._unpack(last, word, self._out_values)
+                self._unpack(val_dst, word, self._out_values)
         else:
             size = position_bytes(self._row_items)
-            indices = self._piece(self._num_items * size)
+            indices = self._scratch(self._num_items * size)
             job = self._job_of(
                 group, keys_same, True, value_bytes=size, result_bytes=size, makes_indices=True
             )
-            self._sort(job, Arrays(begin, NONE, home, indices))
+            self._sort(job, Arrays(key_src, NONE, key_dst, indices))
             for source, target in zip(self._values, self._out_values, strict=True):
                 self._fetch(source, target, indices, size)
-        self._finish_keys(group, home)
+        self._finish_keys(group, key_dst)
 
     def add_sorts(self) -> None:
-        """Sort by several groups, and fetch what did not travel along."""
+        """Sort by several groups, and gather the arrays that were not moved with the keys."""
         size = position_bytes(self._row_items)
-        indices = self._piece(self._num_items * size)
-        home = self._order(indices, size)
+        indices = self._scratch(self._num_items * size)
+        sorted_keys = self._order(indices, size)
         first = self.problem.groups[0]
-        self._finish_keys(first, home)
-        rest = range(first.size, len(self._keys))
-        pairs = [(self._keys[i], self._out_keys[i]) for i in rest]
+        self._finish_keys(first, sorted_keys)
+        others = range(first.size, len(self._keys))
+        pairs = [(self._keys[i], self._out_keys[i]) for i in others]
         for source, target in [*pairs, *zip(self._values, self._out_values, strict=True)]:
             self._fetch(source, target, indices, size)
 
     def _order(self, indices: int, size: int) -> int:
-        """Write the order of elements; return where the first group's sorted keys are then."""
+        """Write the order of elements; return the slot of the first group's sorted keys."""
         *others, last = self.problem.groups
-        self._start(last, indices, size, size)
-        home = NONE
+        self._order_group(last, indices, size, size)
+        sorted_keys = NONE
         for group in reversed(others):
-            home = self._home_of(group)
-            self._pack(self._parts(group), group.dtype.itemsize, home, (indices, size))
+            sorted_keys = self._sort_slot_of(group)
+            self._pack(self._parts(group), group.dtype.itemsize, sorted_keys, (indices, size))
             job = self._job_of(group, True, False, value_bytes=size, result_bytes=size)
-            self._sort(job, Arrays(home, indices, home, indices))
-        return home
+            self._sort(job, Arrays(sorted_keys, indices, sorted_keys, indices))
+        return sorted_keys
 
-    def _home_of(self, group: Group) -> int:
-        """Return where a group's keys are fetched to and sorted: where they belong if they may."""
+    def _sort_slot_of(self, group: Group) -> int:
+        """Return the slot where a group's keys are gathered and sorted: the output if possible."""
         if group.first == 0 and not group.is_word and self._out_keys:
             source, target = self._sources[0], self._out_keys[0]
             if target.is_ready and target.address != source.address:
                 return target.place
-        return self._take_turns("keys", self._num_items * group.dtype.itemsize)
+        return self._shared_piece("keys", self._num_items * group.dtype.itemsize)
 
-    def _start(self, group: Group, indices: int, size: int, result_bytes: int) -> None:
-        """Write the order of a group's keys, which stay as they are."""
+    def _order_group(self, group: Group, indices: int, size: int, result_bytes: int) -> None:
+        """Write the order of a group's keys, which stay unchanged."""
         source = self._keys[group.first]
-        begin = source.place
+        key_src = source.place
         if group.is_word or not source.is_ready:
-            begin = self._take_turns("keys", self._num_items * group.dtype.itemsize)
-            self._pack(self._parts(group), group.dtype.itemsize, begin)
+            key_src = self._shared_piece("keys", self._num_items * group.dtype.itemsize)
+            self._pack(self._parts(group), group.dtype.itemsize, key_src)
         job = self._job_of(
             group, False, True, value_bytes=size, result_bytes=result_bytes, makes_indices=True,
             keeps_keys=False,
         )  # fmt: skip
-        self._sort(job, Arrays(begin, NONE, NONE, indices))
+        self._sort(job, Arrays(key_src, NONE, NONE, indices))
 
     # --- keys ---------------------------------------------------------------------------------
 
     def _gather_keys(self, group: Group) -> tuple[int, int, bool]:
-        """Return where sorting starts, where sorted keys go, and whether that is the same."""
+        """Return the slots of the sort's source and target, and whether these are the same."""
         if not group.is_word:
             return self._gather_source(self._keys[group.first], self._out_keys[group.first])
-        home = self._take_turns("keys", self._num_items * group.dtype.itemsize)
-        self._pack(self._parts(group), group.dtype.itemsize, home)
-        return home, home, True
+        slot = self._shared_piece("keys", self._num_items * group.dtype.itemsize)
+        self._pack(self._parts(group), group.dtype.itemsize, slot)
+        return slot, slot, True
 
-    def _finish_keys(self, group: Group, home: int) -> None:
+    def _finish_keys(self, group: Group, slot: int) -> None:
         targets = [self._out_keys[i] for i in group.places]
         if group.is_word:
-            self._unpack(home, group.dtype, targets)
+            self._unpack(slot, group.dtype, targets)
         else:
-            self._scatter(targets[0], home)
+            self._scatter(targets[0], slot)
 
     def _parts(self, group: Group) -> list[tuple[Operand, int]]:
         operands = [self._keys[i] for i in group.places]
-        return _places(operands, group.dtype) if group.is_word else [(operands[0], 0)]
+        return _with_offsets(operands, group.dtype) if group.is_word else [(operands[0], 0)]
 
     def _job_of(self, group: Group, is_in_place: bool, has_to_write: bool, **others: int) -> Job:
         problem = self.problem
@@ -186,25 +186,25 @@ class _Builder(Builder):
     # --- steps --------------------------------------------------------------------------------
 
     def _sort(self, job: Job, arrays: Arrays) -> None:
-        """Add a sort; the passes of several use the same storage, tidied in between."""
-        sorted_in_one = block_sort.launch_of(job, arrays)
-        if sorted_in_one is not None:
-            self.steps.append(sorted_in_one)
+        """Add a sort; several share the passes' storage, which is cleared in between."""
+        single_launch = block_sort.launch_of(job, arrays)
+        if single_launch is not None:
+            self.steps.append(single_launch)
             return
         is_first = self._storage < 0
         if is_first:
             self._storage = len(self.pieces)
-        is_kept = not self.pieces and len(self.problem.groups) == 1  # what is kept is not cleared
-        steps, pieces = passes.steps_of(job, arrays, self._at.piece(self._storage), is_kept)
+        is_kept = not self.pieces and len(self.problem.groups) == 1  # kept storage is not cleared
+        steps, pieces = passes.steps_of(job, arrays, self._slots.piece(self._storage), is_kept)
         if is_first:
             self.pieces += pieces
             pieces = []
         for i, piece in enumerate(pieces):
-            at = self._storage + i
+            index = self._storage + i
             if piece.is_zeroed:
-                self.steps.append(Clear(self._at.piece(at), piece.num_bytes))
-            if piece.num_bytes > self.pieces[at].num_bytes:
-                self.pieces[at] = piece
+                self.steps.append(Clear(self._slots.piece(index), piece.num_bytes))
+            if piece.num_bytes > self.pieces[index].num_bytes:
+                self.pieces[index] = piece
         self.steps += steps
 
     def _pack(
@@ -215,50 +215,50 @@ class _Builder(Builder):
         self.steps.append(cuda_words.pack(parts, word_bytes, target, rows, self.device, indices))
 
     def _unpack(self, source: int, word: Dtype, targets: Sequence[Operand]) -> None:
-        """Add the step that writes words' numbers to arrays, past such as are not aligned."""
-        homes = [
-            t if t.is_aligned else t.like(self._piece(t.num_bytes), t.itemsize) for t in targets
+        """Add the step that writes words' fields to arrays, unaligned ones through a copy."""
+        aligned = [
+            t if t.is_aligned else t.like(self._scratch(t.num_bytes), t.itemsize) for t in targets
         ]
         self.steps.append(
             cuda_words.unpack(
-                source, word.itemsize, _places(homes, word), self._num_items, self.device
+                source, word.itemsize, _with_offsets(aligned, word), self._num_items, self.device
             )
         )
-        for target, home in zip(targets, homes, strict=True):
-            if home is not target:
-                self._scatter(target, home.place)
+        for target, dense in zip(targets, aligned, strict=True):
+            if dense is not target:
+                self._scatter(target, dense.place)
 
     def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
-        """Add the steps that put an array's numbers in the order of indices."""
+        """Add the steps that gather an array's items by indices."""
         if source.itemsize not in words.PARTS or not source.is_aligned:
             self._scatter(target, self._gather_items(source, target, indices, size))
             return
-        home = target.place
+        slot = target.place
         if not target.is_ready or target.address == source.address:
-            home = self._take_turns("numbers", target.num_bytes)
-        self._pack([(source, 0)], source.itemsize, home, (indices, size))
-        self._scatter(target, home)
+            slot = self._shared_piece("numbers", target.num_bytes)
+        self._pack([(source, 0)], source.itemsize, slot, (indices, size))
+        self._scatter(target, slot)
 
     # --- memory -------------------------------------------------------------------------------
 
     def _aligned(self, operand: Operand) -> Operand:
-        """Return an array, or a copy of it if its numbers are not aligned."""
+        """Return an array, or a copy of it if its items are not aligned."""
         if operand.is_aligned:
             return operand
-        home = operand.like(self._piece(operand.num_bytes), operand.itemsize)
-        self._copy(operand, True, home.place)
-        return home
+        dense_copy = operand.like(self._scratch(operand.num_bytes), operand.itemsize)
+        self._copy(operand, True, dense_copy.place)
+        return dense_copy
 
-    def _take_turns(self, name: str, num_bytes: int) -> int:
-        """Return the place of a piece that is large enough for each that asks for it by name."""
-        if name not in self._turns:
-            self._turns[name] = len(self.pieces)
-            return self._piece(num_bytes)
-        at = self._turns[name]
-        self.pieces[at] = Piece(max(num_bytes, self.pieces[at].num_bytes))
-        return self._at.piece(at)
+    def _shared_piece(self, name: str, num_bytes: int) -> int:
+        """Return the slot of a piece shared by name, large enough for every user."""
+        if name not in self._shared_pieces:
+            self._shared_pieces[name] = len(self.pieces)
+            return self._scratch(num_bytes)
+        index = self._shared_pieces[name]
+        self.pieces[index] = Piece(max(num_bytes, self.pieces[index].num_bytes))
+        return self._slots.piece(index)
 
 
-def _places(operands: Sequence[Operand], word: Dtype) -> list[tuple[Operand, int]]:
-    """Return arrays with the byte of a word where each one's numbers begin."""
+def _with_offsets(operands: Sequence[Operand], word: Dtype) -> list[tuple[Operand, int]]:
+    """Return arrays with the byte offsets of their fields in a word."""
     return list(zip(operands, cuda_words.offsets(word), strict=True))

@@ -1,4 +1,4 @@
-"""Packing numbers of arrays into words on a GPU, and unpacking them: radix_sort/words.cuh."""
+"""Packing of arrays' items into words on a GPU, and unpacking (radix_sort/words.cuh)."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.plan import NONE
 
 _BLOCK_THREADS = 256
-_ITEMS = 4  # that a thread has under way
+_ITEMS = 4  # items per thread
 
 
 def pack(
     parts: Sequence[tuple[Operand, int]], word_bytes: int, target: int, rows: tuple[int, int],
     device: int, indices: tuple[int, int] = (NONE, 0),
 ) -> Launch:  # fmt: skip
-    """Return the launch that puts numbers side by side into gapless words.
+    """Return the launch that packs items side by side into dense words.
 
-    `parts`: arrays, and the byte of the word where each one's numbers begin; `rows`: how many there
-    are, and their length; `indices`: where those of elements within their row lie, and their size.
+    `parts`: arrays, with the byte offsets of their fields in a word; `rows`: their number and
+    length; `indices`: slot and size of the indices of elements within their row.
     """
     operands = _in_order(parts)
-    place, index_bytes = indices
+    index_slot, index_bytes = indices
     num_items = rows[0] * rows[1]
     spec = pack_spec(word_bytes, _sizes(operands), index_bytes, _is_dense(operands))
     packed = spec.parameters.pack(num_items=num_items, row_items=rows[1], layout=_dims(operands))
-    takes: dict[str, Any] = {
-        "numbers": [operand.place for operand in operands], "indices": place, "words": target,
+    slots: dict[str, Any] = {
+        "numbers": [operand.place for operand in operands], "indices": index_slot, "words": target,
     }  # fmt: skip
     kernel = build.kernel(spec, device)
-    return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, takes)
+    return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, slots)
 
 
 def unpack(
     source: int, word_bytes: int, parts: Sequence[tuple[Operand, int]], num_items: int, device: int
 ) -> Launch:
-    """Return the launch that writes the numbers of gapless words to arrays."""
+    """Return the launch that writes the fields of dense words to arrays."""
     operands = _in_order(parts)
     spec = unpack_spec(word_bytes, _sizes(operands), _is_dense(operands))
     packed = spec.parameters.pack(num_items=num_items, layout=_dims(operands))
-    takes: dict[str, Any] = {"numbers": [o.place for o in operands], "words": source}
+    slots: dict[str, Any] = {"numbers": [o.place for o in operands], "words": source}
     kernel = build.kernel(spec, device)
-    return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, takes)
+    return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, slots)
 
 
 def pack_spec(word_bytes: int, sizes: Sequence[int], index_bytes: int, is_dense: bool) -> Spec:
-    """Return the kernel that packs; without indices where these have no bytes."""
+    """Return the kernel that packs; in order of the elements if `index_bytes` is 0."""
     index = policy.word(index_bytes) if index_bytes else "gpualgo::InOrder"
     return Spec(
         "radix_sort/words.cuh",
@@ -64,7 +64,6 @@ def pack_spec(word_bytes: int, sizes: Sequence[int], index_bytes: int, is_dense:
 
 
 def unpack_spec(word_bytes: int, sizes: Sequence[int], is_dense: bool) -> Spec:
-    """Return the kernel that unpacks."""
     return Spec(
         "radix_sort/words.cuh",
         f"gpualgo::unpack_words_kernel<{_policy(is_dense)}, {policy.word(word_bytes)}, "
@@ -86,7 +85,7 @@ def _grid(num_items: int) -> int:
 
 
 def _in_order(parts: Sequence[tuple[Operand, int]]) -> list[Operand]:
-    """Return arrays as words hold their numbers, from the lowest bytes on."""
+    """Return arrays in the order of their fields in a word, from the lowest bytes on."""
     return [operand for operand, _ in sorted(parts, key=lambda part: part[1])]
 
 
@@ -107,6 +106,6 @@ def _dims(operands: Sequence[Operand]) -> Dims:
 
 
 def offsets(word: np.dtype[Any]) -> list[int]:
-    """Return the byte of a word where each of its numbers begins."""
+    """Return the byte offsets of a word's fields."""
     assert word.fields is not None
     return [word.fields[name][1] for name in word.names or ()]

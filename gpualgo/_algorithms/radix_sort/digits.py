@@ -1,7 +1,7 @@
-"""Digits of keys: where passes find them, which bits are inverted, and what fills empty places.
+"""Digits of keys: their positions, inverted bits, and padding keys.
 
-A key is a number, or a word of several side by side (words.py): what is said of it is put together
-of what is said of each number.
+A key is a number, or a word of several (words.py); the properties of a word combine those of its
+numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGIT_BITS = 8
 
 @dataclass(frozen=True)
 class Digit:
-    """Where a pass finds its digit (Digit of radix_sort/keys.cuh)."""
+    """Position of a pass's digit (Digit of radix_sort/keys.cuh)."""
 
     shift: int
     mask: int
@@ -29,7 +29,7 @@ class Digit:
 
 
 def packed_digits(digits: Sequence[Digit], count: int) -> list[dict[str, int]]:
-    """Return the Digits of kernels; those that are not there are zero."""
+    """Return the kernels' Digits, padded with zeros to `count`."""
     packed = [{"shift": d.shift, "mask": d.mask, "flip": d.flip} for d in digits]
     return packed + [{"shift": 0, "mask": 0, "flip": 0}] * (count - len(packed))
 
@@ -57,13 +57,13 @@ def flipped_bits(dtype: Dtype, descending: Ways) -> int:
 
 
 def opposite_signs(dtype: Dtype, descending: Ways) -> int:
-    """Return the signs of descending floats, which are inverted before keys are put in order."""
-    found = [n for n in words.numbers(dtype, descending) if _is_opposite(n)]
-    return sum(1 << n.shift + n.bits - 1 for n in found)
+    """Return the sign bits of descending floats, which are inverted before keys become ordered."""
+    opposites = [n for n in words.numbers(dtype, descending) if _is_opposite(n)]
+    return sum(1 << n.shift + n.bits - 1 for n in opposites)
 
 
 def last_key(dtype: Dtype, descending: Ways) -> int:
-    """Return the bits of a key that comes after all others: its digits all are the highest."""
+    """Return the bits of a key that sorts after all others, used as padding."""
     return sum(_last(n) << n.shift for n in words.numbers(dtype, descending))
 
 
@@ -72,7 +72,7 @@ def _is_float(number: Number) -> bool:
 
 
 def _is_opposite(number: Number) -> bool:
-    """Return whether the order is that of numbers of the opposite sign, in which NaN stays last."""
+    """Return whether the number is sorted by its negative, so that NaN stays last."""
     return number.is_descending and _is_float(number)
 
 
@@ -88,7 +88,7 @@ def _last(number: Number) -> int:
 
 
 def order(dtype: Dtype, descending: Ways) -> str:
-    """Return the C++ type of the keys' order; that of integers is their unsigned word's."""
+    """Return the C++ type of the keys' order; integers use the unsigned type."""
     numbers = words.numbers(dtype, descending)
     if not any(map(_is_float, numbers)):
         return f"gpualgo::KeyOrder<{_unsigned(dtype)}>"

@@ -1,4 +1,4 @@
-"""The arrays of a sort on a GPU, as rows along the axis that is sorted."""
+"""Arrays of a GPU sort, viewed as rows along the sorted axis."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpualgo._arrays.view import View
 
 
 class Operand:
-    """An array as rows along the axis that is sorted."""
+    """An array viewed as rows along the sorted axis."""
 
     def __init__(self, view: View, axis: int | None, place: int) -> None:
         self.place = place
@@ -18,7 +18,7 @@ class Operand:
         if axis is not None:
             self.dims.append(self.dims.pop(axis))
         self.strides = [stride for _, stride in self.dims]
-        self.row_strides: list[int] = []  # were there no gaps
+        self.row_strides: list[int] = []  # strides of dense rows
         step = self.itemsize
         for extent, _ in reversed(self.dims):
             self.row_strides.insert(0, step)
@@ -31,21 +31,21 @@ class Operand:
         self.is_aligned = view.ptr % self.itemsize == 0 and all(
             extent == 1 or stride % self.itemsize == 0 for extent, stride in self.dims
         )
-        # Gapless rows of words that kernels can move.
+        # Dense rows of a size that kernels can move.
         self.is_ready = (
             self.is_gapless and self.itemsize in policy.WORDS and view.ptr % self.itemsize == 0
         )
 
     def like(self, place: int, itemsize: int) -> Operand:
-        """Return gapless, aligned rows of as many items, of a size, at another place."""
-        made = copy(self)
-        step = made.itemsize = itemsize
-        made.place, made.address, made.strides = place, 0, []
+        """Return dense, aligned rows of as many items, with another item size and slot."""
+        operand = copy(self)
+        step = operand.itemsize = itemsize
+        operand.place, operand.address, operand.strides = place, 0, []
         for extent, _ in reversed(self.dims):
-            made.strides.insert(0, step)
+            operand.strides.insert(0, step)
             step *= extent
-        made.dims = [(e, s) for (e, _), s in zip(self.dims, made.strides, strict=True)]
-        made.row_strides, made.num_bytes = made.strides, step
-        made.is_gapless = made.is_aligned = True
-        made.is_ready = itemsize in policy.WORDS
-        return made
+        operand.dims = [(e, s) for (e, _), s in zip(self.dims, operand.strides, strict=True)]
+        operand.row_strides, operand.num_bytes = operand.strides, step
+        operand.is_gapless = operand.is_aligned = True
+        operand.is_ready = itemsize in policy.WORDS
+        return operand

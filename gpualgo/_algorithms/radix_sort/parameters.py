@@ -1,4 +1,4 @@
-"""What the kernels of a sort take (radix_sort/*.cuh)."""
+"""Kernel parameters of the radix sort (radix_sort/*.cuh)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ FILL = Parameters("CountingSortFill", output=POINTER, offsets=POINTER, num_items
 
 @cache
 def pack_words(count: int) -> Parameters:
-    """Return PackParams<count>."""
     return Parameters(
         "PackParams",
         numbers=POINTER[count], indices=POINTER, words=POINTER, num_items=I64, row_items=DIVISOR,
@@ -58,7 +57,6 @@ def pack_words(count: int) -> Parameters:
 
 @cache
 def unpack_words(count: int) -> Parameters:
-    """Return UnpackParams<count>."""
     return Parameters(
         "UnpackParams",
         words=POINTER, numbers=POINTER[count], num_items=I64, layout=layout(count),

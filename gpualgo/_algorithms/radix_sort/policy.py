@@ -1,4 +1,4 @@
-"""Radix sort: which kernel, which template arguments, how the work is cut. Tables."""
+"""Tuning of the GPU radix sort: kernels, template arguments, tile sizes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gpualgo._cuda.templates import WARP
 
 NUM_DIGITS = 1 << DIGIT_BITS
 TABLE_BYTES = 4 * NUM_DIGITS
-RING = 2048  # tile states of one pass, at most
-WORDS = (1, 2, 4, 8, 16)  # sizes of values that move as they are
+RING = 2048  # most tile states of one pass
+WORDS = (1, 2, 4, 8, 16)  # sizes of values that are moved as one item
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,12 @@ class Policy:
     items: int  # keys per thread
     blocks_per_sm: int
     window: int = 8  # tile states that a thread reads at once
-    prefetches: bool = False  # the next tile's keys, to L2, while one is ranked (from sm_90 on)
-    values_follow: bool = False  # through the shared memory where the keys were, not beside them
-    joins: bool = False  # keys and values of one size, in shared memory and between passes
+    prefetches: bool = False  # to L2, the next tile's keys while one is ranked (from sm_90 on)
+    values_follow: bool = False  # values reuse the keys' shared memory instead of having their own
+    joins: bool = False  # keys and values of one size as pairs, in shared memory and between passes
 
     @property
     def tile_items(self) -> int:
-        """Return how many keys a tile has."""
         return self.block_threads * self.items
 
     def shared_bytes(self, key_bytes: int, value_bytes: int, index_bytes: int = 8) -> int:
@@ -42,8 +41,8 @@ class Policy:
         return tables + -(-(moved + 112) // TABLE_BYTES) * TABLE_BYTES
 
 
-# By the bytes of a key (up to) and of its value (up to). The fewer the tiles, the less their blocks
-# wait for each other's counts.
+# Keyed by the maximum bytes of a key and of its value. With fewer tiles, blocks wait less for each
+# other's counts.
 MIDDLE = {
     (4, 0): Policy(1024, 24, 1, 4),
     (4, 4): Policy(1024, 12, 1, 2),
@@ -54,8 +53,8 @@ MIDDLE = {
     (8, 8): Policy(1024, 8, 1, 1),
     (8, 16): Policy(1024, 5, 1, 2),
 }
-# More keys than this have so many tiles that these may be larger. ms at 2^28 on an H200, and by the
-# table above: in the same run, but for keys of 8 bytes with values, which are of two runs.
+# Above this many keys, tiles are larger. ms for 2^28 keys on an H200, with this table and with
+# MIDDLE; in the same run, except 8-byte keys with values (two runs).
 MIDDLE_KEYS = 1 << 24
 LARGE = MIDDLE | {
     (4, 0): Policy(512, 80, 1, 4, prefetches=True),  # 3.77, 4.08
@@ -64,27 +63,27 @@ LARGE = MIDDLE | {
     (8, 4): Policy(512, 36, 1, 2, values_follow=True),  # 17.0, 22.0
     (8, 8): Policy(640, 22, 1, 1, values_follow=True),  # 21.0, 24.1
 }
-# Of these, by the bytes of a key and of its value, where they are the same. 8 and 8: 22.7, 21.8.
+# Replaces LARGE where key and value have the same size. Not for 8 bytes: 22.7 ms, with LARGE 21.8.
 JOINED = {
-    4: Policy(512, 44, 1, 2, joins=True),  # 5.98, 6.22 by the table above
+    4: Policy(512, 44, 1, 2, joins=True),  # 5.98, with LARGE 6.22
 }
-# Fewer keys (up to): tiles so small that every multiprocessor gets some. us for uint32 at the most.
+# Up to this many keys: small tiles, so that every multiprocessor gets some. us for uint32 at most.
 SMALLER = {
     1 << 17: Policy(256, 4, 3),  # 34
     1 << 18: Policy(512, 8, 2),  # 38
     1 << 20: Policy(512, 16, 1, 16),  # 50
     1 << 22: Policy(512, 16, 2),  # 123
 }
-SMALLER_WIDE = 1 << 20  # up to here, if a key and its value take more than 8 bytes
+SMALLER_WIDE = 1 << 20  # the limit if a key and its value take more than 8 bytes
 
 
 def pass_policy(
     num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, shared_limit: int
 ) -> Policy:
     """Return the policy of radix_pass_kernel."""
-    wide = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
+    value_size = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
     table = LARGE if num_keys > MIDDLE_KEYS else MIDDLE
-    large = table[(4 if key_bytes <= 4 else 8, wide)]
+    large = table[(4 if key_bytes <= 4 else 8, value_size)]
     joined = JOINED.get(key_bytes) if table is LARGE and key_bytes == value_bytes else None
     if joined and joined.shared_bytes(key_bytes, value_bytes, index_bytes) <= shared_limit:
         large = joined
@@ -94,7 +93,7 @@ def pass_policy(
     while policy.shared_bytes(key_bytes, value_bytes, index_bytes) > shared_limit:
         if policy.items > 4:
             policy = replace(policy, items=policy.items // 2)
-        else:  # each warp has a table of its own
+        else:  # fewer warps: each has its own table
             policy = replace(policy, block_threads=policy.block_threads // 2)
     return policy
 
@@ -105,7 +104,7 @@ class HistogramPolicy:
 
     block_threads: int
     loads: int  # vectors of 16 bytes per thread
-    replicas: int  # tables side by side
+    replicas: int  # copies of the tables
     blocks_per_sm: int
 
     def shared_bytes(self, num_passes: int) -> int:
@@ -130,28 +129,27 @@ def histogram_policy(num_bytes: int, num_passes: int, shared_limit: int) -> Hist
 class RowPolicy:
     """Template arguments of sort_rows_kernel (BlockSortPolicy of radix_sort/rows.cuh)."""
 
-    warps: int  # that share a row
+    warps: int  # warps per row
     items: int  # keys per thread
     rows_per_block: int
     blocks_per_sm: int
 
     @property
     def block_threads(self) -> int:
-        """Return how many threads a block has."""
         return self.warps * self.rows_per_block * WARP
 
     def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
         """Return the size of the kernel's shared memory, which checks it."""
-        places = self.warps * WARP * self.items
-        row = self.warps * TABLE_BYTES + places * (key_bytes + 2 * has_values) + 64
+        items = self.warps * WARP * self.items
+        row = self.warps * TABLE_BYTES + items * (key_bytes + 2 * has_values) + 64
         return self.rows_per_block * -(-row // TABLE_BYTES) * TABLE_BYTES
 
 
-SMALL_ROW = 32  # up to here a lane has one key
+SMALL_ROW = 32  # up to this many keys, each lane sorts one
 MAX_ROW_WARPS = 16
-ROWS_PER_BLOCK = 4  # of one warp each
+ROWS_PER_BLOCK = 4  # if one warp sorts a row
 FEW_ROWS_ITEMS = 8
-REGISTERS = 1 << 16  # of a multiprocessor
+REGISTERS = 1 << 16  # registers of a multiprocessor
 
 
 def row_policy(
@@ -167,7 +165,7 @@ def row_policy(
     if per_thread <= items and num_rows >= sms:
         items, warps = _power_of_two(per_thread), 1
     else:
-        if num_rows < sms:  # each has a multiprocessor for itself: more warps
+        if num_rows < sms:  # each row has its own multiprocessor: use more warps
             least = _power_of_two(-(-per_thread // MAX_ROW_WARPS))
             items = max(least, min(items, FEW_ROWS_ITEMS))
         warps = _power_of_two(-(-per_thread // items))
@@ -183,7 +181,7 @@ def _power_of_two(value: int) -> int:
 
 
 def word(itemsize: int) -> str:
-    """Return the C++ type of a word that is moved."""
+    """Return the C++ type that moves items of a size."""
     if itemsize == 0:
         return "gpualgo::NoValue"
     return "uint4" if itemsize == 16 else f"gpualgo::uint{8 * itemsize}"
@@ -208,9 +206,9 @@ def pass_spec(
     dtype: Dtype, descending: Ways, value_bytes: int, result_bytes: int, index_bytes: int,
     policy: Policy, has_rows: bool, overlaps: bool,
 ) -> Spec:  # fmt: skip
-    """Return the kernel of a pass; result_bytes are those of a value that the last one writes.
+    """Return the kernel of a pass; `result_bytes`: size of the values that the last pass writes.
 
-    It `overlaps` if it may be launched while the kernel before it still runs (sm_90).
+    `overlaps`: the kernel may start while the previous one still runs (sm_90).
     """
     shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
     arguments = (
@@ -247,7 +245,7 @@ SMALL_ROWS_THREADS = 256
 
 
 def small_rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, width: int) -> Spec:
-    """Return the kernel that sorts rows of at most `width` keys, one to a lane."""
+    """Return the kernel that sorts rows of at most `width` keys, one per lane."""
     return Spec(
         "radix_sort/rows.cuh",
         f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, "

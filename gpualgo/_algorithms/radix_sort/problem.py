@@ -1,4 +1,4 @@
-"""A sort: which keys have an order, along which axis, which of their bits decide."""
+"""Specification of a sort: key dtypes, axis, and the bits compared."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
 
 class Sort(Problem):
-    """What equal calls of `radix_sort` or `argsort` share."""
+    """Specification of a `radix_sort` or `argsort` call, shared by equal calls."""
 
     inputs = ("keys", "values")
-    needs_alignment = False  # copies with gaps closed are aligned
-    copies_page_locked = True  # passes would cross the bus again and again
+    needs_alignment = False  # unaligned arrays are copied to dense, aligned rows
+    copies_page_locked = True  # in place, each pass would cross the bus
     takes_any_items = True
     num_keys = 1
     is_of_tuples = False
@@ -85,7 +85,7 @@ class Sort(Problem):
             for i, source in enumerate(sources):
                 if source.flags.c_contiguous or self.index_dtype is not None:
                     sources[i] = source.reshape(-1)
-                else:  # a copy that is needed anyway, sorted in place
+                else:  # flattening needs a copy: make it in the result and sort it in place
                     results[i].reshape(source.shape)[...] = source
                     sources[i] = results[i]
         if self.index_dtype is not None:
@@ -126,7 +126,7 @@ class Sort(Problem):
         return prepared(keys, values, out_keys, out_values, axis, order)
 
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
-        """Return what decides a sort of other rows; without an index dtype positions are values."""
+        """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
         return (*self.rest[:3], axis, index_dtype)
 
     def in_blocks(
@@ -139,7 +139,7 @@ class Sort(Problem):
 
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:
-    """Return the dtype of keys once it is one that has an order here."""
+    """Return the dtype of keys after checking that it can be sorted."""
     dtypes.check(dtype, f"{where}: {name}")
     if dtype.kind == "c":
         raise TypeError(
@@ -150,7 +150,7 @@ def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dty
 
 
 def bits_of(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tuple[int, int]:
-    """Return the range of bits that decides the order."""
+    """Return the checked range of bits that are compared."""
     width = 8 * dtype.itemsize
     last = width if end is None else end
     if dtypes.kind(dtype) in "bf" and (first, last) != (0, width):
@@ -167,7 +167,7 @@ def bits_of(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tu
 
 
 def index_dtype_of(value: Any, extent: int, where: str) -> np.dtype[Any]:
-    """Return the dtype of indices once it holds every position of a row."""
+    """Return the index dtype after checking that it holds every position of a row."""
     dtype = dtypes.as_dtype(value, where)
     if dtypes.name_of(dtype) not in _INDEX_DTYPES:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""Keys as integers of Python's in the order of a sort: to compare a few of them on the host."""
+"""Ranks: keys as Python integers in the order of a sort, to compare a few keys on the host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpualgo._base import dtypes
 
 
 def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[int], int]:
-    """Return what makes a rank of a key's bits, of which a range decides."""
+    """Return a function from a key's bits to its rank; only `bits` are compared."""
     first, end = bits
     width = 8 * dtype.itemsize
     mask = (1 << end - first) - 1
@@ -37,9 +37,9 @@ def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[
 def ranks_of(
     keys: Sequence[Dtype], ways: Sequence[bool], bits: tuple[int, int] | None
 ) -> Callable[[Sequence[int]], tuple[int, ...]]:
-    """Return the same for keys of several numbers, of which all bits decide without `bits`."""
-    each = [
-        rank_of(dtype, way, bits or (0, 8 * dtype.itemsize))
-        for dtype, way in zip(keys, ways, strict=True)
+    """Return the same for keys of several numbers; all bits are compared if `bits` is None."""
+    ranks = [
+        rank_of(dtype, is_descending, bits or (0, 8 * dtype.itemsize))
+        for dtype, is_descending in zip(keys, ways, strict=True)
     ]
-    return lambda numbers: tuple(rank(n) for rank, n in zip(each, numbers, strict=True))
+    return lambda numbers: tuple(rank(n) for rank, n in zip(ranks, numbers, strict=True))

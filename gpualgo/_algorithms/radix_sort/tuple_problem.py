@@ -1,4 +1,4 @@
-"""A sort whose keys or values are several arrays: the elements that they make, and their order."""
+"""Specification of a sort whose keys or values are tuples of arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Forms = tuple[Form | None, ...]
 
 
 class TupleSort(Problem):
-    """What equal calls of `radix_sort` or `argsort` share whose keys or values are tuples."""
+    """Specification of a `radix_sort` or `argsort` call with tuples, shared by equal calls."""
 
     needs_alignment = False
     copies_page_locked = True
@@ -86,7 +86,7 @@ class TupleSort(Problem):
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
             return arguments_of(tuple(arguments), self.where) if 0 < len(arguments) < 3 else None
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # no prepared shape matches; the caller reports it
             return None
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -112,7 +112,7 @@ class TupleSort(Problem):
             cpu_tuples.radix_sort(self, arrays, results)
 
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
-        """Return what decides a sort of other rows; without an index dtype positions are values."""
+        """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
         are_values = index_dtype is None and self.index_dtype is not None
         forms = (self.forms[0], None) if are_values else self.forms
         return (*self.rest[:3], axis, index_dtype, forms)
@@ -127,7 +127,7 @@ class TupleSort(Problem):
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
-    """Return the views of keys, and of values if given, and how each is built."""
+    """Return the views of keys, and of values if given, and the structure of each."""
     keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
     if len(arguments) == 1:
         return keys, (form,)
@@ -138,19 +138,19 @@ def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
 def values_beside(
     values: Any, shape: tuple[int, ...], where: str, name: str = "values", of: str = "keys"
 ) -> tuple[Views, Form | None]:
-    """Return the views of values that go with keys of a shape, and how they are built."""
-    if not isinstance(values, tuple):  # a structured array is moved as it is
+    """Return the views of values for keys of a shape, and their structure."""
+    if not isinstance(values, tuple):  # a structured array is moved as one array
         return (view_of(values, f"{where}: {name}"),), None
     moved, moved_form = inputs.spread(values, f"{where}: {name}", has_names=False)
-    own = moved[0].shape
-    if own != shape:
+    got = moved[0].shape
+    if got != shape:
         try:
-            fits = np.broadcast_shapes(own, shape) == shape
+            fits = np.broadcast_shapes(got, shape) == shape
         except ValueError:
             fits = False
         if not fits:
             raise ValueError(
-                f"{where}: {name} has shape {own}, which does not broadcast to {shape} of {of}; "
+                f"{where}: {name} has shape {got}, which does not broadcast to {shape} of {of}; "
                 "pass one value for each key"
             )
         moved = tuple([inputs.broadcast_to(view, shape) for view in moved])

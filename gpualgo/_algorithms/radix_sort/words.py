@@ -1,7 +1,7 @@
-"""Elements of several numbers, which are sorted as words: the numbers side by side, bit for bit.
+"""Words: the fields of a tuple packed side by side, bit for bit, and sorted as one number.
 
-A word is described by a structured dtype: where in it each number lies. Of a key the first number
-lies highest, as it decides first; of values the widest lie first, so that none crosses 8 bytes.
+A structured dtype describes a word. The first field of a key has the highest bits, because it is
+compared first. A value word has its widest fields first, so that no field crosses 8 bytes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 
 Dtype: TypeAlias = np.dtype[Any]
 Ways: TypeAlias = "bool | tuple[bool, ...]"
-"""Whether the largest come first; of a word, of each of its numbers."""
+"""Whether the order is descending; for a word, one flag per field."""
 
-PARTS = (1, 2, 4, 8)  # sizes of what a word may hold
-KEY_BYTES, VALUE_BYTES = 8, 16  # of the widest words
+PARTS = (1, 2, 4, 8)  # sizes of a word's fields
+KEY_BYTES, VALUE_BYTES = 8, 16  # sizes of the widest words
 
 
 class Number(NamedTuple):
-    """A number within a key."""
+    """A field of a key."""
 
     dtype: Dtype
     shift: int  # of its lowest bit
@@ -33,32 +33,32 @@ class Number(NamedTuple):
 
 
 def numbers(key: Dtype, descending: Ways) -> list[Number]:
-    """Return the numbers of a key, the first to decide first; a key may be one alone."""
+    """Return the fields of a key, most significant first; a key may be a single number."""
     if key.names is None:
         assert isinstance(descending, bool)
         return [Number(key, 0, descending)]
     assert key.fields is not None
     assert isinstance(descending, tuple)
-    places = [key.fields[name] for name in key.names]
+    fields = [key.fields[name] for name in key.names]
     return [
-        Number(place[0], 8 * place[1], falls)
-        for place, falls in zip(places, descending, strict=True)
+        Number(field[0], 8 * field[1], is_descending)
+        for field, is_descending in zip(fields, descending, strict=True)
     ]
 
 
 def used_bits(key: Dtype) -> int:
-    """Return how many bits of a key hold numbers, from the lowest on."""
+    """Return how many bits of a key hold fields, from the lowest on."""
     if key.names is None:
         return 8 * key.itemsize
     return 8 * sum(key[name].itemsize for name in key.names)
 
 
 class Group(NamedTuple):
-    """Neighbours among the numbers of an element that are sorted by at once."""
+    """Neighbouring fields of an element that are sorted at once, as one word."""
 
     first: int
-    size: int  # how many
-    dtype: Dtype  # of a key: the number's, or a word's that holds several
+    size: int  # number of fields
+    dtype: Dtype  # of the field, or of the word that packs several
     descending: Ways
 
     @property
@@ -67,24 +67,24 @@ class Group(NamedTuple):
 
     @property
     def places(self) -> range:
-        """Return which numbers of the element they are."""
+        """Return the indices of the group's fields in the element."""
         return range(self.first, self.first + self.size)
 
 
 def groups_of(dtypes: Sequence[Dtype], ways: Sequence[bool]) -> list[Group]:
-    """Return the fewest groups that fit words, the first to decide first."""
-    found: list[Group] = []
+    """Return the fewest groups that fit words, most significant first."""
+    groups: list[Group] = []
     first = 0
     for end in range(1, len(dtypes) + 1):
         if end < len(dtypes) and sum(d.itemsize for d in dtypes[first : end + 1]) <= KEY_BYTES:
             continue
         fields = tuple(dtypes[first:end])
         if len(fields) == 1:
-            found.append(Group(first, 1, fields[0], ways[first]))
+            groups.append(Group(first, 1, fields[0], ways[first]))
         else:
-            found.append(Group(first, len(fields), _key(fields), tuple(ways[first:end])))
+            groups.append(Group(first, len(fields), _key(fields), tuple(ways[first:end])))
         first = end
-    return found
+    return groups
 
 
 @cache
@@ -99,7 +99,7 @@ def _key(fields: tuple[Dtype, ...]) -> Dtype:
 
 
 def value_word(dtypes: Sequence[Dtype]) -> Dtype | None:
-    """Return the word that holds values of several arrays; None if there is none, or no need."""
+    """Return the word that packs values of several arrays; None if impossible or not needed."""
     sizes = [dtype.itemsize for dtype in dtypes]
     if len(sizes) < 2 or sum(sizes) > VALUE_BYTES or not set(sizes) <= set(PARTS):
         return None
@@ -117,9 +117,9 @@ def _values(sizes: tuple[int, ...]) -> Dtype:
 
 
 def _word(fields: Sequence[Dtype], offsets: Sequence[int], size: int) -> Dtype:
-    given: Any = {
+    spec: Any = {
         "names": [f"f{i}" for i in range(len(fields))], "formats": list(fields),
         "offsets": list(offsets), "itemsize": size,
     }  # fmt: skip
-    made: Dtype = np.dtype(given)
-    return made
+    word: Dtype = np.dtype(spec)
+    return word

@@ -22,24 +22,23 @@ def segmented_sort(
     values: ty.AnyArray | ty.Arrays | None = None, descending: ty.Ways = False,
     out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Sort each segment of keys stably, and values along, between ``offsets[i]`` and ``[i+1]``.
+    """Sort each segment of keys, ``offsets[i]`` to ``offsets[i + 1]``, stably, with values.
 
     Parameters
     ----------
     keys : array, or tuple of arrays
         Of one dimension, dtypes as for `radix_sort`. A tuple or namedtuple of arrays, which are
-        broadcast together, is an array of tuples of up to 8 numbers: the first decides, where it is
-        equal the next.
+        broadcast to one shape, is an array of tuples of up to 8 numbers, compared field by field.
     offsets : array
-        Where segments begin and end, as for `segmented_reduce`. Elements in no segment are copied.
+        The bounds of segments, as for `segmented_reduce`. Elements in no segment are copied.
     values : array, or tuple of arrays, optional
-        Moved as the keys are: as for `radix_sort`.
+        Moved with their keys, as for `radix_sort`.
     descending : bool, or tuple of bools
-        Largest first, NaN last; equal keys keep their order here, too. A tuple, built as `keys` is,
-        says it of each number.
+        Largest first, NaN last; equal keys keep their input order. A tuple with the structure of
+        `keys` sets it for each field.
     out : array or tuple of two arrays, optional
         Where to write the sorted keys, with `values` the keys and the values, as for `radix_sort`:
-        each may be its input itself.
+        each may be its own input.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
@@ -47,27 +46,26 @@ def segmented_sort(
     -------
     array or tuple of two arrays
         The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
-        the same kind of tuple. Device arrays are returned without waiting for them.
+        the same kind of tuple. Device arrays are returned without synchronising.
 
     Raises
     ------
     TypeError
         An argument is no array, or of a dtype that cannot be sorted or moved; keys is a structured
-        array; offsets are no integers; descending or out is built otherwise.
+        array; offsets are no integers; descending or out has the wrong structure.
     ValueError
-        An argument has not one dimension; offsets of the host fall or lie outside; shapes differ;
-        out overlaps partly.
+        An argument is not one-dimensional; host offsets decrease or are out of range; shapes
+        differ; out overlaps partly.
 
     Notes
     -----
-    Offsets on a GPU mean what they mean for `segmented_inclusive_scan`: a segment begins wherever
-    one is.
+    Offsets on a GPU are read as by `segmented_inclusive_scan`: each offset begins a segment.
 
-    The order of keys is `radix_sort`'s, in each segment. On a GPU tiles of up to 8192 elements are
-    sorted, segment by segment, in one pass; a segment of more takes a pass for each doubling of the
-    tiles that it reaches into, alone: one giant among millions of tiny ones is shared out to all
-    processors. Temporary storage: a copy of keys and values, and a byte for every few elements. See
-    docs/segments.md.
+    Keys are ordered as by `radix_sort`, in each segment. On a GPU tiles of up to 8192 elements are
+    sorted, segment by segment, in one pass. A longer segment takes one more pass for each doubling
+    of the tiles that it spans; other segments do not. All processors share a giant segment among
+    millions of tiny ones. Temporary storage: a copy of keys and values, and a byte for every few
+    elements. See docs/segments.md.
 
     Examples
     --------
@@ -88,8 +86,8 @@ def segmented_sort(
     views, forms = arguments_of(keys, offsets, values, _WHERE, stream)
     ways = plain_ways(descending, forms[0], None, _WHERE)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
-    rest = ways, num_keys, forms
-    problem = problem_of(SegmentedSort, views, None, None, rest, _WHERE, 0)
+    params = ways, num_keys, forms
+    problem = problem_of(SegmentedSort, views, None, None, params, _WHERE, 0)
     assert isinstance(problem, SegmentedSort)
     problem.for_data(views, stream)
     solve = run if problem.form is None else inputs.solve

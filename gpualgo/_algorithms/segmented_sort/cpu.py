@@ -1,8 +1,8 @@
-"""A segmented sort on the CPU's cores.
+"""Segmented sort on CPU cores.
 
-Keys alone, whose equal ones are the same bits, are sorted segment by segment: short ones by
-insertion, longer ones by NumPy's vectorised sort, a giant one by all cores. Others are sorted once,
-as pairs of where their segment begins and the key.
+Keys without values whose equal keys have equal bits are sorted segment by segment: short ones by
+insertion, longer ones by NumPy's SIMD sort, a giant one by all cores. Other inputs are sorted once,
+as pairs of the segment's start and the key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 def sort(
     problem: SegmentedSort, order: Comparison, arrays: Sequence[Array], results: Sequence[Array]
 ) -> None:
-    """Write each segment's elements in order; what is in none is copied."""
+    """Sort each segment; elements in no segment are copied."""
     *items, offsets = arrays
     ends = offsets.astype(np.int64)
     if len(items) == 1 and _is_plain(items[0]):
@@ -45,7 +45,7 @@ def sort(
 def routines(
     problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Array]
 ) -> list[Routine]:
-    """Return what `sort` would run; of floats, elements may decide for pairs (see `_is_plain`)."""
+    """Return the routines of `sort`; float keys may still be sorted as pairs (see `_is_plain`)."""
     keys, work = arrays[0], bytes_of(arrays, results)
     if len(arrays) > 2 or not has_vectors_for(keys.dtype):
         return [radix_sort.routine_of(keys.size, keys.size, work)]
@@ -57,9 +57,9 @@ def routines(
 
 
 def _is_plain(keys: Array) -> bool:
-    """Return whether equal keys are the same bits, and NumPy's sort of a segment is the faster way.
+    """Return whether equal keys have equal bits, and NumPy has a SIMD sort for them.
 
-    It is also where digits sort one long row faster: pairs have more of them.
+    NumPy's sort also wins where one long row is faster by digits, because pairs have more digits.
     """
     if not has_vectors_for(keys.dtype):
         return False
@@ -70,68 +70,68 @@ def _is_plain(keys: Array) -> bool:
 
 
 def _sort_each(keys: Array, ends: Array, descending: bool, result: Array) -> None:
-    home = result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
-    if address(home) != address(keys) or not keys.flags.c_contiguous:
-        np.copyto(home, keys)
-    inner = home[ends[0] : ends[-1]]
-    turned = (np.negative if keys.dtype.kind == "f" else np.invert) if descending else None
-    if turned is not None:  # the largest first: in the order of what is turned round
-        turned(inner, out=inner)
+    keys_out = result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
+    if address(keys_out) != address(keys) or not keys.flags.c_contiguous:
+        np.copyto(keys_out, keys)
+    inner = keys_out[ends[0] : ends[-1]]
+    flip = (np.negative if keys.dtype.kind == "f" else np.invert) if descending else None
+    if flip is not None:  # descending: sort the negated or inverted keys
+        flip(inner, out=inner)
     lengths = np.diff(ends)
-    _sort_short(home, ends)
-    giants = np.flatnonzero(lengths * home.itemsize >= SHARED_BYTES)
+    _sort_short(keys_out, ends)
+    giants = np.flatnonzero(lengths * keys_out.itemsize >= SHARED_BYTES)
     for i in giants.tolist():
-        giant = home[ends[i] : ends[i + 1]]
+        giant = keys_out[ends[i] : ends[i + 1]]
         radix_sort.radix_sort(giant, None, giant, None, 0, False, 0, 8 * giant.itemsize)
     lengths[giants] = 0
-    _sort_long(home, ends, np.flatnonzero(lengths > at.SHORT))
-    if turned is not None:
-        turned(inner, out=inner)
-    if home is not result:
-        result[...] = home
+    _sort_long(keys_out, ends, np.flatnonzero(lengths > at.SHORT))
+    if flip is not None:
+        flip(inner, out=inner)
+    if keys_out is not result:
+        result[...] = keys_out
 
 
-def _sort_short(home: Array, ends: Array) -> None:
-    """Sort segments of few elements, as many elements by each task."""
+def _sort_short(keys: Array, ends: Array) -> None:
+    """Sort short segments by insertion; a task sorts a fixed number of elements."""
     num_tasks = -(-int(ends[-1] - ends[0] + len(ends)) // at.TASK)
-    # Where a task begins, counted in elements and segments, so that empty ones are shared out.
+    # Task bounds count elements and segments, so that empty segments are balanced, too.
     steps = ends[:-1] - ends[0] + np.arange(len(ends) - 1)
     bounds = np.searchsorted(steps, np.arange(num_tasks + 1) * at.TASK)
-    table = np.array([address(home), address(ends), address(bounds)], np.int64)
-    kernel, where = (
-        get_kernel(("segmented_sort", "insert", home.dtype.str), _write(home.dtype)),
+    table = np.array([address(keys), address(ends), address(bounds)], np.int64)
+    kernel, args = (
+        get_kernel(("segmented_sort", "insert", keys.dtype.str), _generator(keys.dtype)),
         address(table),
     )
-    threads.run(lambda first, last: kernel(where, 0, first, last), num_tasks, 4 * home.nbytes)
+    threads.run(lambda first, last: kernel(args, 0, first, last), num_tasks, 4 * keys.nbytes)
 
 
-def _write(dtype: np.dtype[Any]) -> Any:
-    def write() -> Any:
+def _generator(dtype: np.dtype[Any]) -> Any:
+    def generate() -> Any:
         from gpualgo._algorithms.segmented_sort import cpu_kernels
 
         return cpu_kernels.insert_kernel(dtype)
 
-    return write
+    return generate
 
 
-def _sort_long(home: Array, ends: Array, which: Array) -> None:
-    """Sort segments of these numbers by NumPy, a few by each task."""
+def _sort_long(keys: Array, ends: Array, which: Array) -> None:
+    """Sort the given segments by NumPy; a task sorts a few of them."""
     if not len(which):
         return
     begins, stops = ends[which].tolist(), ends[which + 1].tolist()
 
     def body(first: int, last: int) -> None:
         for begin, stop in zip(begins[first:last], stops[first:last], strict=True):
-            home[begin:stop].sort()
+            keys[begin:stop].sort()
 
-    threads.run(body, len(which), 8 * home.nbytes)
+    threads.run(body, len(which), 8 * keys.nbytes)
 
 
 def _sort_pairs(
     problem: SegmentedSort, order: Comparison, items: Sequence[Array], ends: Array,
     results: Sequence[Array],
 ) -> None:  # fmt: skip
-    """Sort by where the segment of an element begins, then by its key."""
+    """Sort by the start of an element's segment, then by its key."""
     n, count = len(items[0]), problem.num_keys
     begins = np.arange(n, dtype=np.uint32 if n <= 1 << 32 else np.uint64)
     begins[ends[0] : ends[-1]] = np.repeat(ends[:-1], np.diff(ends))
@@ -139,6 +139,6 @@ def _sort_pairs(
     views = tuple([view_of(x, problem.where) for x in (*keys, *values)])
     form = Form(tuple, (None,) * len(keys))
     forms = (form, Form(tuple, (None,) * len(values))) if values else (form,)
-    rest = (False, *order.ways), 0, None, 0, None, forms
-    pairs = TupleSort(problem.device, views, None, None, rest, problem.where)
+    params = (False, *order.ways), 0, None, 0, None, forms
+    pairs = TupleSort(problem.device, views, None, None, params, problem.where)
     pairs.cpu([*keys, *values], [np.empty_like(begins), *results], None, None)

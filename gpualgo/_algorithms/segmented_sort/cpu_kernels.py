@@ -1,4 +1,4 @@
-"""The kernel of short segments on the CPU: by insertion."""
+"""CPU kernel that sorts short segments by insertion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _words = pointer_to(types.intp)
 
 
 def insert_kernel(dtype: np.dtype[Any]) -> Callable[..., None]:
-    """Write the kernel that sorts segments of up to so many keys, in place."""
+    """Return the kernel that sorts segments of up to SHORT keys in place."""
     as_key = pointer_to(from_dtype(dtype))
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -30,10 +30,10 @@ def insert_kernel(dtype: np.dtype[Any]) -> Callable[..., None]:
             if end - begin > at.SHORT:
                 continue
             for i in range(begin + 1, end):
-                key, place = load(keys, i), i
-                while place > begin and key < load(keys, place - 1):
-                    store(keys, place, load(keys, place - 1))
-                    place -= 1
-                store(keys, place, key)
+                key, index = load(keys, i), i
+                while index > begin and key < load(keys, index - 1):
+                    store(keys, index, load(keys, index - 1))
+                    index -= 1
+                store(keys, index, key)
 
     return kernel

@@ -1,6 +1,6 @@
-"""Where the kernel of short segments finds what it is told; and how they are cut."""
+"""Argument table slots of the kernel for short segments, and sizes."""
 
 KEYS, ENDS, BOUNDS = range(3)  # addresses
 
-SHORT = 48  # elements of a segment that is sorted by insertion, at most
-TASK = 1 << 15  # elements and segments
+SHORT = 48  # most elements of a segment that is sorted by insertion
+TASK = 1 << 15  # elements and segments per task

@@ -1,4 +1,4 @@
-"""A segmented sort on a GPU: heads marked, tiles sorted, then rounds of merges across tiles."""
+"""Plans of the segmented sort on a GPU: mark heads, sort tiles, then merge across tiles."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def plan_of(problem: SegmentedSort, views: Sequence[View], targets: Sequence[View]) -> Plan:
-    """Return the plan of a sort of keys, or of keys and values, of which there are some."""
+    """Return the plan of a sort of keys, or of keys and values; there are some."""
     builder = _Builder(problem, views, targets)
     builder.add()
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
 class _Builder(Builder):
-    """The steps and pieces of a plan, for one combination of layouts."""
+    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
 
     def __init__(
         self, problem: SegmentedSort, views: Sequence[View], targets: Sequence[View]
@@ -39,40 +39,40 @@ class _Builder(Builder):
         super().__init__(0, problem.num_items, views, targets)
         self.order: Comparison = problem.order
         self.num_keys, self.offsets = problem.num_keys, views[problem.num_keys]
-        del self._sources[self.num_keys]  # which are no items
+        del self._sources[self.num_keys]  # offsets are not sorted
 
     def add(self) -> None:
-        """Sort keys, and values along or the order, by which these are gathered then."""
+        """Sort keys, and values with them; values that are not moved are gathered at the end."""
         count = self.num_keys
         pairs = list(zip(self._sources, self._targets, strict=True))
-        ends = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
+        key_slots = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
         values = pairs[count:]
         sizes = [source.itemsize for source, _ in values]
         is_moved, index_bytes, indices = policy.are_moved(sizes), 0, NONE
         if is_moved:
-            moved = [self._gather_source(source, target)[:2] for source, target in values]
+            value_slots = [self._gather_source(source, target)[:2] for source, target in values]
         else:
             index_bytes = position_bytes(self._row_items)
-            indices = self._piece(self._row_items * index_bytes)
-            moved, sizes = [(NONE, indices)], [index_bytes]
-        keys_begin, keys_home = zip(*ends, strict=True)
-        values_begin, values_home = zip(*moved, strict=True) if moved else ((NONE,), (NONE,))
-        self._sort_segments(Buffer(keys_begin, values_begin), Buffer(keys_home, values_home), sizes)
-        for (_, target), home in zip(pairs, keys_home, strict=False):
-            self._scatter(target, home)
+            indices = self._scratch(self._row_items * index_bytes)
+            value_slots, sizes = [(NONE, indices)], [index_bytes]
+        key_src, key_dst = zip(*key_slots, strict=True)
+        val_src, val_dst = zip(*value_slots, strict=True) if value_slots else ((NONE,), (NONE,))
+        self._sort_segments(Buffer(key_src, val_src), Buffer(key_dst, val_dst), sizes)
+        for (_, target), slot in zip(pairs, key_dst, strict=False):
+            self._scatter(target, slot)
         if is_moved:
-            for (_, target), home in zip(values, values_home, strict=False):
-                self._scatter(target, home)
+            for (_, target), slot in zip(values, val_dst, strict=False):
+                self._scatter(target, slot)
             return
         for source, target in values:
             self._scatter(target, self._gather_items(source, target, indices, index_bytes))
 
-    def _sort_segments(self, begin: Buffer, home: Buffer, sizes: list[int]) -> None:
-        """Add the steps that sort what lies without gaps into `home`; values have these sizes."""
+    def _sort_segments(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
+        """Add the steps that sort dense rows into `home`; `sizes`: those of values."""
         device, num_items = gpu.get(self.device), self._row_items
         num_segments, key_bytes = max(1, self.offsets.shape[0] - 1), self.order.element.itemsize
-        cut = policy.policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)
-        num_tiles, num_parts = -(-num_items // cut.tile_items), -(-num_items // cut.merge_items)
+        tile = policy.policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)
+        num_tiles, num_parts = -(-num_items // tile.tile_items), -(-num_items // tile.merge_items)
         num_rounds = (num_tiles - 1).bit_length()
         counts_at = aligned(segments.marks_bytes(num_items))
         lengths = [counts_at + (num_rounds + 1) * policy.COUNT_BYTES]
@@ -80,68 +80,68 @@ class _Builder(Builder):
             lengths += [
                 policy.SPAN_BYTES * (num_parts + 1), 2 * policy.CUT_BYTES * num_parts,
                 policy.EDGES_BYTES * num_parts,
-                *(num_items * each for each in [*self._key_sizes, *sizes]),
+                *(num_items * size for size in [*self._key_sizes, *sizes]),
             ]  # fmt: skip
-        marks, *others = self._kept_pieces(lengths)
-        spans, cuts, edges, *places = others or [NONE] * (3 + self.num_keys)
+        marks, *others = self._workspace_pieces(lengths)
+        spans, cuts, edges, *scratch = others or [NONE] * (3 + self.num_keys)
         side = Buffer(
-            tuple(places[: self.num_keys]),
-            tuple(places[self.num_keys :]) or (NONE,) * len(home.values),
+            tuple(scratch[: self.num_keys]),
+            tuple(scratch[self.num_keys :]) or (NONE,) * len(home.values),
         )
         heads = segments.marked(marks)
         self.steps += [
             Clear(marks, lengths[0]),
-            segments.marking(self.offsets, self._at.source(self.num_keys), num_items, heads),
+            segments.marking(self.offsets, self._slots.source(self.num_keys), num_items, heads),
         ]
         if num_rounds:
-            self._add_spans(cut, num_parts, {**heads, "edges": edges, "spans": spans})
-        spec = policy.tiles_spec(self.order, sizes, cut, device.may_overlap)
-        takes = {
-            **begin.run, "home": home.run, "side": side.run, **heads, "spans": spans,
+            self._add_spans(tile, num_parts, {**heads, "edges": edges, "spans": spans})
+        spec = policy.tiles_spec(self.order, sizes, tile, device.may_overlap)
+        slots = {
+            **source.run, "home": home.run, "side": side.run, **heads, "spans": spans,
             "has_odd": (marks, counts_at),
         }  # fmt: skip
         self.steps.append(
             Launch(
-                build.kernel(spec, self.device), num_tiles, cut.block_threads,
-                spec.parameters.pack(num_items=num_items, num_tiles=num_tiles), self.device, takes,
-                shared_bytes=cut.shared_bytes(key_bytes, bool(sizes)),
+                build.kernel(spec, self.device), num_tiles, tile.block_threads,
+                spec.parameters.pack(num_items=num_items, num_tiles=num_tiles), self.device, slots,
+                shared_bytes=tile.shared_bytes(key_bytes, bool(sizes)),
                 overlaps=device.may_overlap,
             )
         )  # fmt: skip
         if num_rounds:
-            told = {"spans": spans, "has_odd": (marks, counts_at)}
+            common = {"spans": spans, "has_odd": (marks, counts_at)}
             self._add_rounds(
-                cut, sizes, num_parts, num_rounds, (home, side), (marks, counts_at), cuts, told
+                tile, sizes, num_parts, num_rounds, (home, side), (marks, counts_at), cuts, common
             )
 
     def _add_rounds(
-        self, cut: policy.Policy, sizes: list[int], num_parts: int, num_rounds: int,
-        buffers: tuple[Buffer, Buffer], counts: tuple[int, int], cuts: int, told: dict[str, Any],
+        self, tile: policy.Policy, sizes: list[int], num_parts: int, num_rounds: int,
+        buffers: tuple[Buffer, Buffer], counts: tuple[int, int], cuts: int, common: dict[str, Any],
     ) -> None:  # fmt: skip
-        """Add the rounds of merges, of which the last one writes the first buffer."""
+        """Add the rounds of merges; the last one writes the first buffer."""
         device, element = gpu.get(self.device), self.order.element
         async_bytes = device.shared_limit if device.capability >= (8, 0) else 0
-        specs = policy.merge_specs(self.order, sizes, cut, device.may_overlap, async_bytes)
+        specs = policy.merge_specs(self.order, sizes, tile, device.may_overlap, async_bytes)
         kernels = build.kernels(specs, self.device)
-        most = device.num_sms * cut.merge_blocks
-        grids = -(-4 * num_parts // cut.merge_threads), min(2 * num_parts, most)
-        ahead = merge_sort.is_ahead(element, sizes, cut.merging, async_bytes)
-        shared = 0, cut.merging.shared_bytes(element.itemsize, ahead)
+        max_blocks = device.num_sms * tile.merge_blocks
+        grids = -(-4 * num_parts // tile.merge_threads), min(2 * num_parts, max_blocks)
+        is_async = merge_sort.is_ahead(element, sizes, tile.merging, async_bytes)
+        shared = 0, tile.merging.shared_bytes(element.itemsize, is_async)
         marks, counts_at = counts
-        for left in range(num_rounds, 0, -1):
-            source, target = buffers[left % 2], buffers[1 - left % 2]
+        for remaining in range(num_rounds, 0, -1):
+            source, target = buffers[remaining % 2], buffers[1 - remaining % 2]
             packed = specs[0].parameters.pack(
-                num_tiles=num_parts, rounds_left=left, merge=policy.NO_ROWS
+                num_tiles=num_parts, rounds_left=remaining, merge=policy.NO_ROWS
             )
             merged = {
                 "first": source.run, "second": source.run, "output_keys": target.keys,
                 "output_values": target.values, "cuts": cuts,
             }  # fmt: skip
-            count = marks, counts_at + policy.COUNT_BYTES * left
+            count = marks, counts_at + policy.COUNT_BYTES * remaining
             self.steps += [
                 Launch(
-                    kernel, grid, cut.merge_threads, packed, self.device,
-                    {**told, "count": count, "merge": merged}, shared_bytes=size,
+                    kernel, grid, tile.merge_threads, packed, self.device,
+                    {**common, "count": count, "merge": merged}, shared_bytes=size,
                     overlaps=device.may_overlap,
                 )
                 for kernel, grid, size in zip(kernels, grids, shared, strict=True)
@@ -151,14 +151,14 @@ class _Builder(Builder):
     def _key_sizes(self) -> list[int]:
         return [source.itemsize for source in self._sources[: self.num_keys]]
 
-    def _add_spans(self, cut: policy.Policy, num_parts: int, takes: dict[str, Any]) -> None:
-        """Add the steps that find which segments reach across the tiles that are merged."""
+    def _add_spans(self, tile: policy.Policy, num_parts: int, slots: dict[str, Any]) -> None:
+        """Add the steps that find the segments that span merge tiles."""
         overlaps = gpu.get(self.device).may_overlap
-        specs = policy.span_specs(cut, overlaps)
+        specs = policy.span_specs(tile, overlaps)
         packed = specs[0].parameters.pack(num_items=self._row_items, num_tiles=num_parts)
         threads = policy.SPAN_THREADS
         grids = -(-num_parts // (threads // WARP)), -(-(num_parts + 1) // threads)
         self.steps += [
-            Launch(kernel, grid, threads, packed, self.device, takes, overlaps=overlaps)
+            Launch(kernel, grid, threads, packed, self.device, slots, overlaps=overlaps)
             for kernel, grid in zip(build.kernels(specs, self.device), grids, strict=True)
         ]

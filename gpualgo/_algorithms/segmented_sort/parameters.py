@@ -1,4 +1,4 @@
-"""What the kernels of a segmented sort take (segmented_sort/*.cuh)."""
+"""Kernel parameters of the segmented sort (segmented_sort/*.cuh)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPANS = Parameters(
 
 @cache
 def tiles(leaves: int, values: int) -> Parameters:
-    """Return SegmentTilesParams of keys and values with so many leaves."""
+    """Return SegmentTilesParams for `leaves` key fields and `values` value fields."""
     buffer = Parameters("SegmentBuffer", keys=POINTER[leaves], values=POINTER[values])
     return Parameters(
         "SegmentTilesParams",
@@ -26,7 +26,7 @@ def tiles(leaves: int, values: int) -> Parameters:
 
 @cache
 def merge(leaves: int, values: int) -> Parameters:
-    """Return SegmentMergeParams of keys and values with so many leaves."""
+    """Return SegmentMergeParams for `leaves` key fields and `values` value fields."""
     return Parameters(
         "SegmentMergeParams",
         spans=POINTER, count=POINTER, has_odd=POINTER, merge=merge_sort.merge(leaves, values),

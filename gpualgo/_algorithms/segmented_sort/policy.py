@@ -1,6 +1,6 @@
-"""A segmented sort on a GPU: which kernels, which template arguments, how tiles are cut. One table.
+"""Tuning of the GPU segmented sort: kernels, template arguments, tile sizes.
 
-Neither the cut nor the order of what is compared decides the result, which is one.
+The result depends neither on the tiling nor on the order of comparisons.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from gpualgo._cuda.templates import WARP
 __all__ = ["CUT_BYTES", "MAX_GRID", "are_moved"]
 
 SPAN_THREADS = 256  # of the kernels that find spans
-EDGES_BYTES, SPAN_BYTES, COUNT_BYTES = 4, 16, 4  # TileEdges, SegmentSpan, of each round
-NO_ROWS = {  # of MergeParams, whose tiles are in a list
+EDGES_BYTES, SPAN_BYTES, COUNT_BYTES = 4, 16, 4  # TileEdges, SegmentSpan, round counter
+NO_ROWS = {  # unused fields of MergeParams: merge tiles come from a list
     "num_tiles": 0, "row_items": 0, "first_items": 0, "second_items": 0, "second_begin": 0,
     "tiles_per_row": 1, "tiles_per_pair": 1,
 }  # fmt: skip
@@ -33,37 +33,36 @@ class Policy:
     block_threads: int
     items: int  # elements per thread; a power of two
     blocks_per_sm: int
-    merge_threads: int  # of a tile that is merged: its elements divide a sorted tile's
-    merge_each: int  # elements of such a thread; odd ones need no gaps in shared memory
+    merge_threads: int  # per merge tile, whose size divides that of a sorted tile
+    merge_each: int  # elements of a merge thread; an odd number needs no padding
     merge_blocks: int
 
     @property
     def tile_items(self) -> int:
-        """Return how many elements a tile has."""
         return self.block_threads * self.items
 
     @property
     def merge_items(self) -> int:
-        """Return how many elements a tile has that is merged."""
+        """Return the size of a merge tile."""
         return self.merge_threads * self.merge_each
 
     def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
         """Return the size of SegmentTileSort::Shared, which checks it."""
-        places = self.tile_items + self.block_threads + self.items + 2
-        size = places * (key_bytes + 2 * has_values) + self.tile_items // 8
+        items = self.tile_items + self.block_threads + self.items + 2
+        size = items * (key_bytes + 2 * has_values) + self.tile_items // 8
         return _up(size + 3 * self.block_threads * 4 // WARP + 64, 64)
 
     @property
     def merging(self) -> merge_sort.Policy:
-        """Return how tiles are merged."""
+        """Return the policy of merges."""
         return merge_sort.Policy(self.merge_threads, self.merge_each)
 
 
-# By the bytes of a key (up to), and whether there are values: for segments that are short in the
-# mean, which threads best have whole, and for longer ones, of which each thread searches the less
-# the more it takes. Of 2^28 float32 on an H200, ms, in segments of 16, 32, 256, 4096 and 65536:
-# 256 x 16 0.86, 1.2, 2.3, 3.5, 6.2; 256 x 32 1.5, 0.85, 1.7, 3.0, 5.2, of which a round of merges
-# 0.71 (256 x 16 there 0.79, 256 x 8 0.91).
+# By the maximum bytes of a key, and whether there are values. SHORT is for segments with a short
+# mean, which one thread best holds whole; LONG for longer ones, where more items per thread mean
+# fewer searches. 2^28 float32 on an H200, ms, in segments of 16, 32, 256, 4096 and 65536: 256 x 16
+# 0.86, 1.2, 2.3, 3.5, 6.2; 256 x 32 1.5, 0.85, 1.7, 3.0, 5.2, including 0.71 for a round of merges
+# (256 x 16 0.79, 256 x 8 0.91).
 SHORT = {
     (4, False): Policy(256, 16, 4, 256, 16, 4),
     (4, True): Policy(256, 16, 4, 256, 8, 6),
@@ -82,26 +81,26 @@ LONG = SHORT | {
     (8, False): Policy(256, 32, 2, 256, 16, 3),
 }
 LONG_MEAN = 24
-WIDE_VALUES = 8  # bytes; from more on blocks have more registers
+WIDE_VALUES = 8  # bytes; with wider values blocks have more registers
 
 
 def policy_of(
     num_items: int, num_segments: int, key_bytes: int, values: Sequence[int], shared_limit: int
 ) -> Policy:
-    """Return the policy for so many elements, with values of these sizes."""
+    """Return the policy for `num_items` elements, with values of these sizes."""
     has_values = bool(values)
     table = LONG if num_items >= LONG_MEAN * num_segments else SHORT
-    most = min(size for size, _ in table if key_bytes <= size)
-    found = table[(most, has_values)]
+    key_limit = min(size for size, _ in table if key_bytes <= size)
+    policy = table[(key_limit, has_values)]
     if sum(values) > WIDE_VALUES:
-        found = replace(found, blocks_per_sm=max(1, found.blocks_per_sm - 1))
-    while found.shared_bytes(key_bytes, has_values) > shared_limit:
-        found = _narrower(found, found.block_threads // 2)
-    return found
+        policy = replace(policy, blocks_per_sm=max(1, policy.blocks_per_sm - 1))
+    while policy.shared_bytes(key_bytes, has_values) > shared_limit:
+        policy = _narrower(policy, policy.block_threads // 2)
+    return policy
 
 
 def _narrower(policy: Policy, threads: int) -> Policy:
-    """Return the policy with so many threads at most; merges have half as many at least."""
+    """Return the policy with at most `threads` threads, for sorting and for merging."""
     threads = min(policy.block_threads, threads)
     return replace(policy, block_threads=threads, merge_threads=min(policy.merge_threads, threads))
 
@@ -109,10 +108,10 @@ def _narrower(policy: Policy, threads: int) -> Policy:
 def span_specs(policy: Policy, overlaps: bool) -> tuple[Spec, Spec]:
     """Return the kernels that find the segments across tiles."""
     types = f"<{SPAN_THREADS}, {policy.merge_items}, {str(overlaps).lower()}>"
-    header, takes = "segmented_sort/spans.cuh", parameters.SPANS
+    header, params = "segmented_sort/spans.cuh", parameters.SPANS
     return (
-        Spec(header, f"gpualgo::segment_edges_kernel{types}", takes),
-        Spec(header, f"gpualgo::segment_spans_kernel{types}", takes),
+        Spec(header, f"gpualgo::segment_edges_kernel{types}", params),
+        Spec(header, f"gpualgo::segment_spans_kernel{types}", params),
     )
 
 
@@ -137,25 +136,25 @@ def merge_specs(
 ) -> tuple[Spec, Spec]:
     """Return the kernels that find splits and merge, with values of these sizes."""
     leaves, count = len(records.leaves(order.element)), max(1, len(values))
-    ahead = merge_sort.is_ahead(order.element, values, policy.merging, async_bytes)
-    shared = policy.merging.shared_bytes(order.element.itemsize, ahead)
+    is_async = merge_sort.is_ahead(order.element, values, policy.merging, async_bytes)
+    shared = policy.merging.shared_bytes(order.element.itemsize, is_async)
     arguments = (
         policy.merge_threads, policy.merge_each, policy.merge_blocks, shared,
-        *(str(flag).lower() for flag in (overlaps, ahead)),
+        *(str(flag).lower() for flag in (overlaps, is_async)),
     )  # fmt: skip
     kind = f"gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>"
-    header, takes = "segmented_sort/merge.cuh", parameters.merge(leaves, count)
+    header, params = "segmented_sort/merge.cuh", parameters.merge(leaves, count)
     types = _types(order)
     return (
         Spec(
             header,
             f"gpualgo::segment_splits_kernel<{kind}, {policy.tile_items}, {types}, {count}>",
-            takes,
+            params,
         ),
         Spec(
             header,
             f"gpualgo::segment_merge_kernel<{kind}, {types}, {words(values)}>",
-            takes,
+            params,
         ),
     )
 

@@ -1,4 +1,4 @@
-"""A sort of segments: the elements, their order, where segments are, and what moves along."""
+"""Specification of a segmented sort: keys, offsets, order, and values moved with the keys."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class SegmentedSort(Problem):
-    """What equal calls of `segmented_sort` share. Its arrays: keys, offsets, then values."""
+    """Specification of a `segmented_sort` call. Arrays: keys, offsets, then values."""
 
-    needs_alignment = False  # copies with gaps closed are aligned; offsets are not copied
-    copies_page_locked = True  # passes would cross the bus again and again
+    needs_alignment = False  # unaligned arrays except offsets are copied
+    copies_page_locked = True  # in place, each pass would cross the bus
     takes_any_items = True
-    reads_data = True  # offsets are looked at
+    reads_data = True  # checks offsets
 
     def __init__(
         self, device: int, views: Views, op: Operator | None, init: Any, rest: tuple[Any, ...],
@@ -35,8 +35,8 @@ class SegmentedSort(Problem):
     ) -> None:  # fmt: skip
         ways, self.num_keys, forms = rest
         keys_form, values_form = forms[0], (*forms, None)[2]
-        keys, (offsets, *rest_of_views) = views[: self.num_keys], views[self.num_keys :]
-        values = tuple(rest_of_views)
+        keys, (offsets, *value_views) = views[: self.num_keys], views[self.num_keys :]
+        values = tuple(value_views)
         key_names = inputs.names(keys, keys_form, "keys")
         value_names = inputs.names(values, values_form, "values") if values else ()
         self.inputs = (*key_names, "offsets", *value_names)
@@ -79,7 +79,7 @@ class SegmentedSort(Problem):
         keys, offsets, values = (*arguments, None)[:3]
         try:
             return arguments_of(keys, offsets, values, self.where)
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # no prepared shape matches; the caller reports it
             return None
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -105,7 +105,7 @@ class SegmentedSort(Problem):
 def arguments_of(
     keys: Any, offsets: Any, values: Any, where: str, stream: Any = None
 ) -> tuple[Views, Forms]:
-    """Return the views of keys, of offsets, and of values if given; and how each is built."""
+    """Return the views of keys, offsets and values if given, and the structure of each."""
     views, form = inputs.spread(keys, f"{where}: keys")
     if form is not None and not isinstance(keys, tuple):
         raise TypeError(

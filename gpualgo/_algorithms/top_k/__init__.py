@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class TopK(NamedTuple):
-    """What `top_k` gives."""
+    """The result of `top_k`."""
 
     values: Any
     indices: Any
@@ -45,20 +45,20 @@ def top_k(
     k : int
         How many, from 0 to the length of the axis.
     axis : int or None
-        The axis to look along, each row for itself; None flattens in C order.
+        The axis to search along, each row separately; None flattens in C order.
     mode : "largest" or "smallest"
-        Which come first.
+        Which elements come first.
     out : tuple of two arrays, optional
-        Where to write values and indices: the dtype of `x` and int64, the shape of `x` with `k` for
-        the length of the axis. They share no memory with `x`.
+        Where to write values and indices: the dtype of `x` and int64, the shape of `x` with length
+        `k` along the axis. They share no memory with `x`.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
     Returns
     -------
     TopK
-        A namedtuple of ``values`` and ``indices``: the elements, the first of them first, and their
-        positions along the axis, int64. Device arrays are returned without waiting for them.
+        A namedtuple of ``values`` and ``indices``: the elements in order, and their int64 positions
+        along the axis. Device arrays are returned without synchronising.
 
     Raises
     ------
@@ -66,19 +66,19 @@ def top_k(
         `x` is no array or of a dtype that has no order (complex, tuples), `k` is no int, or out
         does not fit.
     ValueError
-        `k` is negative or more than the axis has elements, `mode` is another, or out has another
-        shape or overlaps `x`.
+        `k` is negative or more than the axis has elements, `mode` is another string, or out has
+        another shape or overlaps `x`.
     numpy.exceptions.AxisError
         The axis is out of range.
 
     Notes
     -----
-    The order is `argsort`'s: NaN comes last in both modes, -0.0 equals 0.0, and of equal elements
-    the first comes first, so that the result has one value only. A long array on a GPU is read
-    once: a sample bounds where the elements must lie, what lies there is kept, and chosen from by
-    its bits (the "radix selection" of J. Zhang, A. Naruse, X. Li and Y. Wang, SC 2023,
-    doi:10.1145/3581784.3607062). Temporary storage: what is kept, about k and a few thousandths of
-    the array. See docs/top_k.md.
+    The order is that of `argsort`: NaN comes last in both modes, -0.0 equals 0.0, and equal
+    elements keep their input order, so the result is unique. A long array on a GPU is read once:
+    a sample gives bounds for the wanted elements; the elements within them are stored and selected
+    by their bits (the "radix selection" of J. Zhang, A. Naruse, X. Li and Y. Wang, SC 2023,
+    doi:10.1145/3581784.3607062). Temporary storage: the stored elements, about k and a few
+    thousandths of the array. See docs/top_k.md.
 
     Examples
     --------
@@ -94,11 +94,11 @@ def top_k(
     if not isinstance(mode, str) or mode not in _DESCENDING:
         raise _wrong_mode(mode)
     try:
-        view, axis = _taken(x, axis, out, stream, "top_k")
-    except Elsewhere as found:
-        return found.call("top_k", out, stream, x, k, axis=axis, mode=mode)  # type: ignore[no-any-return]
-    rest = (k, axis, _DESCENDING[mode], _FORM)
-    problem = problem_of(FirstElements, (view,), None, None, rest, "top_k", 0)
+        view, axis = _parse(x, axis, out, stream, "top_k")
+    except Elsewhere as elsewhere:
+        return elsewhere.call("top_k", out, stream, x, k, axis=axis, mode=mode)  # type: ignore[no-any-return]
+    params = (k, axis, _DESCENDING[mode], _FORM)
+    problem = problem_of(FirstElements, (view,), None, None, params, "top_k", 0)
     if out is not None:
         return inputs.solve(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
     result = run(problem, (view,), None, None, None, stream)
@@ -116,19 +116,19 @@ def kth_value(
     x, stream
         As for `top_k`.
     k : int, or a sequence or NumPy array of ints
-        The rank, 0 for the smallest; or several ranks, in any order. None is negative: ranks are no
-        positions.
+        The rank, 0 for the smallest; or several ranks, in any order. Negative ranks are errors,
+        because they are not positions.
     axis : int or None
-        The axis to look along, each row for itself; None flattens in C order.
+        The axis to search along, each row separately; None flattens in C order.
     out : array, optional
-        Where to write the result: of its shape, and the dtype of `x`. It shares no memory with `x`.
+        Where to write the result, of its shape and the dtype of `x`. It shares no memory with `x`.
 
     Returns
     -------
     array or scalar
-        The shape of `x` without the axis, for several ranks behind a first axis of ranks, as
-        `numpy.quantile` has it; a NumPy scalar where a NumPy array has no axis left. A device array
-        is returned without waiting for it.
+        The shape of `x` without the axis; several ranks add a first axis, as in `numpy.quantile`.
+        A NumPy scalar if a NumPy array has no axis left. Device arrays are returned without
+        synchronising.
 
     Raises
     ------
@@ -142,8 +142,8 @@ def kth_value(
 
     Notes
     -----
-    The order is `argsort`'s: NaN last, -0.0 equal to 0.0; of equal elements the one whose turn it
-    is. Several ranks are found one after another. As `top_k` otherwise. See docs/top_k.md.
+    The order is that of `argsort`: NaN last, -0.0 equal to 0.0; equal elements keep their input
+    order. Several ranks are found one after another. As `top_k` otherwise. See docs/top_k.md.
 
     Examples
     --------
@@ -155,13 +155,13 @@ def kth_value(
            [9, 7]])
     """
     ranks, is_one = _ranks_of(k)
-    view, axis = _taken(x, axis, out, stream, "kth_value")
-    rest = (ranks, axis, is_one)
-    problem = problem_of(RankedElements, (view,), None, None, rest, "kth_value", 0)
+    view, axis = _parse(x, axis, out, stream, "kth_value")
+    params = (ranks, axis, is_one)
+    problem = problem_of(RankedElements, (view,), None, None, params, "kth_value", 0)
     return run(problem, (view,), None, None, out, stream)
 
 
-def _taken(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, int | None]:
+def _parse(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, int | None]:
     """Return the view of an argument, computed if it is lazy, and the axis as an int."""
     if type(axis) is not int:
         axis = checks.plain_axis(axis, where)
@@ -186,7 +186,7 @@ def _taken(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
 
 
 def _ranks_of(k: Any) -> tuple[tuple[int, ...], bool]:
-    """Return the ranks as ints, and whether there is but one, which is no sequence."""
+    """Return the ranks as ints, and whether `k` is a single int."""
     if type(k) is int:
         return (k,), True
     if isinstance(k, np.ndarray) and k.ndim:

@@ -1,7 +1,7 @@
-"""Selection by rank on the CPU's cores: NumPy's partitions of what a sample leaves of a row.
+"""Selection by rank on CPU cores: NumPy's partition of the part of a row that a sample bounds.
 
-As on a GPU (top_k/sample.cuh): two elements of a sample are bounds, by key and position; what lies
-between them is kept, a chunk at a time by whichever core comes, and holds the elements wanted.
+As on a GPU (top_k/sample.cuh), two elements of a sample are bounds, by key and position. Cores
+filter chunks of the row for the elements between the bounds, among which are the wanted ones.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gpualgo._pipeline.routines import Routine, of_numpy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-LONG_ROW = 1 << 16  # worth a sample
-_CHUNK = 1 << 16  # elements that are looked at together: they stay in L2
-_FEW_SORTED = 1 << 13  # are sorted by NumPy, which need not be compiled
+LONG_ROW = 1 << 16  # long enough for sampling
+_CHUNK = 1 << 16  # elements per chunk, which stay in L2
+_FEW_SORTED = 1 << 13  # up to this many are sorted by NumPy, without compilation
 
 
 def first(rows: Array, k: int, descending: bool, values: Array, indices: Array) -> None:
@@ -35,15 +35,15 @@ def first(rows: Array, k: int, descending: bool, values: Array, indices: Array) 
         if k > length // policy.LARGEST_SHARE:
             order = np.empty(length, np.int64)
             radix_sort.argsort(row, order, 0, descending)
-            found = order[:k]
+            chosen = order[:k]
         else:
-            found = _first_of_long(row, k, keys)
-        values[index] = row[found]
-        indices[index] = found
+            chosen = _first_of_long(row, k, keys)
+        values[index] = row[chosen]
+        indices[index] = chosen
 
 
 def routines(rows: Array, k: int) -> list[Routine]:
-    """Return what `first`, or `of_ranks` (k is 0), would run."""
+    """Return the routines of `first`, or of `of_ranks` (k = 0)."""
     length, num_rows = rows.shape[-1], rows.size // max(1, rows.shape[-1])
     if not rows.size:
         return []
@@ -54,9 +54,9 @@ def routines(rows: Array, k: int) -> list[Routine]:
 
 
 def of_ranks(rows: Array, ranks: Sequence[int], out: Array) -> None:
-    """Write the elements of some ranks of rows along the last axis; out has a first axis of them.
+    """Write the elements of the given ranks of rows along the last axis; out's first axis is ranks.
 
-    All elements of one rank are written at once.
+    All elements of one rank are written together.
     """
     keys, length = Keys(rows.dtype, False), rows.shape[-1]
     if length < LONG_ROW:
@@ -68,14 +68,14 @@ def of_ranks(rows: Array, ranks: Sequence[int], out: Array) -> None:
 
 
 class _Bound(NamedTuple):
-    """An element: the key, and the position that decides where keys are equal."""
+    """An element: its key, and its position, which orders equal keys."""
 
     key: Any
     position: int
 
 
-class _Kept(NamedTuple):
-    """What lies between two bounds, in the order of positions, and how much comes before it."""
+class _Candidates(NamedTuple):
+    """The elements between two bounds by position, and the number of elements before them."""
 
     keys: Array
     positions: Array
@@ -84,9 +84,9 @@ class _Kept(NamedTuple):
 
 def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
     """Return the positions of a long row's first k elements, in order."""
-    kept = _kept(row, keys, policy.sample_of(len(row), k - 1, False))
-    if len(kept.positions) < k:  # the sample has misled
-        kept = _everything(row, keys)
+    kept = _filtered(row, keys, policy.sample_of(len(row), k - 1, False))
+    if len(kept.positions) < k:  # the sample was not representative
+        kept = _unfiltered(row, keys)
     chosen = cpu_rows.first_among(kept.keys, k)
     positions = kept.positions[chosen]
     if k <= _FEW_SORTED:
@@ -94,81 +94,81 @@ def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
     else:
         order = np.empty(k, np.int64)
         radix_sort.argsort(row[positions], order, 0, keys.descending)
-    found: Array = positions[order]
-    return found
+    result: Array = positions[order]
+    return result
 
 
 def _position(row: Array, rank: int, keys: Keys) -> int:
     """Return the position of a long row's element of a rank."""
-    kept = _kept(row, keys, policy.sample_of(len(row), rank, True))
+    kept = _filtered(row, keys, policy.sample_of(len(row), rank, True))
     if not 0 <= rank - kept.num_before < len(kept.positions):
-        kept = _everything(row, keys)
+        kept = _unfiltered(row, keys)
     return int(kept.positions[cpu_rows.of_rank(kept.keys, rank - kept.num_before)])
 
 
-def _everything(row: Array, keys: Keys) -> _Kept:
-    return _Kept(keys.of(row), np.arange(len(row)), 0)
+def _unfiltered(row: Array, keys: Keys) -> _Candidates:
+    return _Candidates(keys.of(row), np.arange(len(row)), 0)
 
 
-def _kept(row: Array, keys: Keys, sample: policy.Sample) -> _Kept:
+def _filtered(row: Array, keys: Keys, sample: policy.Sample) -> _Candidates:
     """Return the elements between the bounds that a sample gives."""
     first, last = _bounds(row, keys, sample)
     length = len(row)
     tasks = -(-length // _CHUNK)
-    found: list[tuple[Array, Array]] = [(row[:0], row[:0])] * tasks
+    chunks: list[tuple[Array, Array]] = [(row[:0], row[:0])] * tasks
     before = np.zeros(tasks, np.int64)
 
-    def look(begin: int, end: int) -> None:
+    def filter_tasks(begin: int, end: int) -> None:
         for task in range(begin, end):
             start, stop = task * _CHUNK, min((task + 1) * _CHUNK, length)
             chunk = keys.of(row[start:stop])
-            kept = None if last is None else _up_to(chunk, start, last, True, keys)
+            is_kept = None if last is None else _up_to(chunk, start, last, True, keys)
             if first is not None:
                 earlier = _up_to(chunk, start, first, False, keys)
                 before[task] = np.count_nonzero(earlier)
-                kept = ~earlier if kept is None else kept > earlier
-            places = np.arange(len(chunk)) if kept is None else np.flatnonzero(kept)
-            found[task] = chunk[places], places + start
+                is_kept = ~earlier if is_kept is None else is_kept > earlier
+            offsets = np.arange(len(chunk)) if is_kept is None else np.flatnonzero(is_kept)
+            chunks[task] = chunk[offsets], offsets + start
 
-    threads.run(look, tasks, row.nbytes)
-    parts = [np.concatenate(part) for part in zip(*found, strict=True)]
-    return _Kept(parts[0], parts[1], int(before.sum()))
+    threads.run(filter_tasks, tasks, row.nbytes)
+    parts = [np.concatenate(part) for part in zip(*chunks, strict=True)]
+    return _Candidates(parts[0], parts[1], int(before.sum()))
 
 
 def _up_to(chunk: Array, start: int, bound: _Bound, is_closed: bool, keys: Keys) -> Array:
-    """Return which keys of a chunk come before a bound; is_closed: or are the bound itself."""
-    reached = bound.position - start + is_closed  # places whose equal keys count
-    if reached >= len(chunk):
+    """Return which keys of a chunk come before a bound, or (is_closed) are the bound itself."""
+    num_closed = bound.position - start + is_closed  # positions where equal keys count
+    if num_closed >= len(chunk):
         return keys.up_to(chunk, bound.key)
-    found = keys.before(chunk, bound.key)
-    if reached > 0:
-        found[:reached] = keys.up_to(chunk[:reached], bound.key)
-    return found
+    is_before = keys.before(chunk, bound.key)
+    if num_closed > 0:
+        is_before[:num_closed] = keys.up_to(chunk[:num_closed], bound.key)
+    return is_before
 
 
 def _bounds(row: Array, keys: Keys, sample: policy.Sample) -> tuple[_Bound | None, _Bound | None]:
-    """Return the bounds that a sample of a row gives, None where there is none."""
+    """Return the bounds that a sample of a row gives; None for no bound."""
     size, length = 1 << sample.bits, len(row)
     stretches = np.arange(size, dtype=np.uint64)
-    offsets = (_mixed(stretches) >> np.uint64(32)) * np.uint64(length & 0xFFFFFFFF)
+    offsets = (_hashed(stretches) >> np.uint64(32)) * np.uint64(length & 0xFFFFFFFF)
     offsets = (
-        (offsets >> np.uint64(32)) if length < 1 << 32 else _mixed(stretches) % np.uint64(length)
+        (offsets >> np.uint64(32)) if length < 1 << 32 else _hashed(stretches) % np.uint64(length)
     )
-    places = ((stretches * np.uint64(length) + offsets) >> np.uint64(sample.bits)).astype(np.int64)
-    taken = keys.of(row[places])
-    order = np.argsort(taken, kind="stable")  # positions rise
+    sampled = ((stretches * np.uint64(length) + offsets) >> np.uint64(sample.bits)).astype(np.int64)
+    sample_keys = keys.of(row[sampled])
+    order = np.argsort(sample_keys, kind="stable")  # positions rise
 
     def bound(rank: int) -> _Bound | None:
         if not 0 <= rank < size:
             return None
-        at = order[rank]
-        return _Bound(taken[at], int(places[at]))
+        index = order[rank]
+        return _Bound(sample_keys[index], int(sampled[index]))
 
     return bound(sample.first), bound(sample.last)
 
 
-def _mixed(x: Array) -> Array:
-    """Mix the bits of numbers, as top_k/sample.cuh does."""
+def _hashed(x: Array) -> Array:
+    """Hash numbers as top_k/sample.cuh does."""
     x = (x + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""Keys that NumPy compares: numbers that rise where elements come later, NaN last."""
+"""Keys for NumPy's comparisons: in ascending order of the elements' order, NaN last."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class Keys:
-    """How keys are made of elements of a dtype, and compared."""
+    """Conversion of elements of a dtype to keys, and comparison of keys."""
 
     def __init__(self, dtype: np.dtype[Any], descending: bool) -> None:
         self.descending = descending
         self.are_floats = dtypes.kind(dtype) == "f"
-        self._is_narrow = self.are_floats and dtype.itemsize == 2  # which NumPy compares one by one
+        self._is_narrow = self.are_floats and dtype.itemsize == 2  # NumPy compares them one by one
 
     def of(self, x: Array) -> Array:
-        """Return the keys of elements: these themselves, if they are compared as they are."""
+        """Return the keys of elements; the elements themselves if possible."""
         if self._is_narrow:
             x = x.astype(np.float32)
         if not self.descending:
@@ -28,11 +28,11 @@ class Keys:
         return np.negative(x) if self.are_floats else np.invert(x)
 
     def before(self, keys: Array, bound: Any) -> Array:
-        """Return which keys come before one."""
-        found: Array = keys == keys if bound != bound else keys < bound
-        return found
+        """Return which keys come before a bound."""
+        result: Array = keys == keys if bound != bound else keys < bound
+        return result
 
     def up_to(self, keys: Array, bound: Any) -> Array:
-        """Return which keys come before one, or are equal to it."""
-        found: Array = np.ones(keys.shape, np.bool_) if bound != bound else keys <= bound
-        return found
+        """Return which keys come before a bound or equal it."""
+        result: Array = np.ones(keys.shape, np.bool_) if bound != bound else keys <= bound
+        return result

@@ -1,4 +1,4 @@
-"""Selection by rank from rows that are short, by NumPy's partitions; cores share the rows."""
+"""Selection by rank from short rows, by NumPy's partition; cores share the rows."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from gpualgo._base import threads
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-_BLOCK = 1 << 15  # elements of the rows that are looked at together: they stay in L2
-_SORTED_SHARE = 2  # more than this part of a row is sorted as a whole
+_BLOCK = 1 << 15  # elements of rows processed together, which stay in L2
+_SORTED_SHARE = 2  # if k is more than this part of a row, the whole row is sorted
 
 
 def first_among(keys: Array, k: int) -> Array:
-    """Return where the first k of some keys stand, in rising order of places."""
+    """Return the ascending positions of the first k keys."""
     if k == len(keys):
         return np.arange(k)
     bound = np.partition(keys, k - 1)[k - 1]
-    return _places(keys, bound, k)
+    return _first_positions(keys, bound, k)
 
 
 def of_rank(keys: Array, rank: int) -> int:
-    """Return where the key of a rank stands."""
-    return int(_turn(keys, np.partition(keys, rank)[rank], rank))
+    """Return the position of the key of a rank."""
+    return int(_position_of_rank(keys, np.partition(keys, rank)[rank], rank))
 
 
-def _places(keys: Array, bound: Any, k: int) -> Array:
-    """Return where the first k keys stand, of which bound is the last."""
+def _first_positions(keys: Array, bound: Any, k: int) -> Array:
+    """Return the positions of the first k keys, of which `bound` is the last."""
     earlier, equal = _compared(keys, bound)
-    left = k - np.count_nonzero(earlier)
-    earlier[np.flatnonzero(equal)[:left]] = True
+    remaining = k - np.count_nonzero(earlier)
+    earlier[np.flatnonzero(equal)[:remaining]] = True
     return np.flatnonzero(earlier)
 
 
-def _turn(keys: Array, bound: Any, rank: int) -> Any:
+def _position_of_rank(keys: Array, bound: Any, rank: int) -> Any:
     earlier, equal = _compared(keys, bound)
     return np.flatnonzero(equal)[rank - np.count_nonzero(earlier)]
 
 
 def _compared(keys: Array, bound: Any) -> tuple[Array, Array]:
-    """Return which keys come before a bound, and which are equal to it."""
+    """Return which keys come before a bound, and which equal it."""
     if bound != bound:
         is_number = keys == keys
         return is_number, ~is_number
@@ -54,62 +54,62 @@ def first(rows: Array, k: int, keys: Keys, values: Array, indices: Array) -> Non
     """Write the first k elements of each row, and their positions."""
     length = rows.shape[-1]
     flat = rows.reshape(-1, length)
-    found = np.empty((len(flat), k), np.int64)
+    chosen = np.empty((len(flat), k), np.int64)
 
     def choose(begin: int, end: int) -> None:
         block = keys.of(flat[begin:end])
         if k * _SORTED_SHARE > length:
-            found[begin:end] = np.argsort(block, axis=1, kind="stable")[:, :k]
+            chosen[begin:end] = np.argsort(block, axis=1, kind="stable")[:, :k]
             return
         bounds = np.partition(block, k - 1, axis=1)[:, k - 1 : k]
         is_kept = block <= bounds
         if keys.are_floats:
             is_kept |= bounds != bounds
-        # Rows with more that are equal to the last one than have their turn.
+        # Rows where more keys than needed equal the last one.
         for row in np.flatnonzero(np.count_nonzero(is_kept, axis=1) > k):
             is_kept[row] = False
-            is_kept[row, _places(block[row], bounds[row, 0], k)] = True
-        places = np.nonzero(is_kept)[1].reshape(-1, k)
-        order = np.argsort(np.take_along_axis(block, places, 1), axis=1, kind="stable")
-        found[begin:end] = np.take_along_axis(places, order, 1)
+            is_kept[row, _first_positions(block[row], bounds[row, 0], k)] = True
+        positions = np.nonzero(is_kept)[1].reshape(-1, k)
+        order = np.argsort(np.take_along_axis(block, positions, 1), axis=1, kind="stable")
+        chosen[begin:end] = np.take_along_axis(positions, order, 1)
 
-    _share(choose, len(flat), length, rows.nbytes)
-    indices[...] = found.reshape(indices.shape)
-    values[...] = np.take_along_axis(flat, found, 1).reshape(values.shape)
+    _run(choose, len(flat), length, rows.nbytes)
+    indices[...] = chosen.reshape(indices.shape)
+    values[...] = np.take_along_axis(flat, chosen, 1).reshape(values.shape)
 
 
 def of_ranks(rows: Array, ranks: Sequence[int], keys: Keys, out: Array) -> None:
-    """Write the elements of some ranks of each row; out has a first axis of ranks."""
+    """Write the elements of the given ranks of each row; out's first axis is ranks."""
     length = rows.shape[-1]
     flat = rows.reshape(-1, length)
-    found = np.empty((len(ranks), len(flat)), rows.dtype)
+    result = np.empty((len(ranks), len(flat)), rows.dtype)
 
     def choose(begin: int, end: int) -> None:
         block = keys.of(flat[begin:end])
-        parted, past = block.copy("K"), 0
-        for rank in sorted(set(ranks)):  # one by one, by vectors, which several at once are not
-            parted[:, past:].partition(rank - past, axis=1)
-            past = rank + 1
+        partitioned, start = block.copy("K"), 0
+        for rank in sorted(set(ranks)):  # one by one: NumPy has no SIMD partition for several
+            partitioned[:, start:].partition(rank - start, axis=1)
+            start = rank + 1
         for i, rank in enumerate(ranks):
-            bounds = parted[:, rank]
-            found[i, begin:end] = bounds
-            if keys.are_floats:  # equal ones may have other bits
+            bounds = partitioned[:, rank]
+            result[i, begin:end] = bounds
+            if keys.are_floats:  # equal floats may have other bits
                 for row in np.flatnonzero((bounds == 0) | (bounds != bounds)):
-                    at = _turn(block[row], bounds[row], rank)
-                    found[i, begin + row] = flat[begin + row, at]
+                    position = _position_of_rank(block[row], bounds[row], rank)
+                    result[i, begin + row] = flat[begin + row, position]
 
     if ranks:
-        _share(choose, len(flat), length, rows.nbytes)
-    out[...] = found.reshape(out.shape)
+        _run(choose, len(flat), length, rows.nbytes)
+    out[...] = result.reshape(out.shape)
 
 
-def _share(choose: Callable[[int, int], None], num_rows: int, length: int, num_bytes: int) -> None:
-    """Call choose(begin, end) for blocks of rows."""
-    each = max(1, _BLOCK // length)
-    tasks = -(-num_rows // each)
+def _run(choose: Callable[[int, int], None], num_rows: int, length: int, num_bytes: int) -> None:
+    """Call choose(begin, end) for blocks of rows, on threads."""
+    block_rows = max(1, _BLOCK // length)
+    tasks = -(-num_rows // block_rows)
 
     def body(first_task: int, last_task: int) -> None:
         for task in range(first_task, last_task):
-            choose(task * each, min((task + 1) * each, num_rows))
+            choose(task * block_rows, min((task + 1) * block_rows, num_rows))
 
     threads.run(body, tasks, num_bytes)

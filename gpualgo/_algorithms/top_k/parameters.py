@@ -1,4 +1,4 @@
-"""What the kernels of a selection by rank take (top_k/*.cuh)."""
+"""Kernel parameters of the selection by rank (top_k/*.cuh)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GATHER_SAMPLE = Parameters(
     "GatherSampleParams",
     row=POINTER, keys=POINTER, positions=POINTER, row_items=I64, flip=U64, sample_bits=U32,
 )  # fmt: skip
-RANKS = 8  # most_ranks: that one reading is for
+RANKS = 8  # most ranks per launch (most_ranks)
 BOUND_SAMPLE = Parameters(
     "BoundSampleParams",
     keys=POINTER, positions=POINTER, bounds=POINTER, control=POINTER, num_samples=I64,

@@ -1,4 +1,4 @@
-"""Selection by rank on a GPU: which way, which template arguments, how large a sample. Tables."""
+"""Tuning of the GPU selection by rank: strategies, template arguments, sample sizes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from gpualgo._cuda.templates import VECTOR_BYTES, WARP
 Dtype = np.dtype[Any]
 
 SHORT, BLOCK, LONG, SORT = "a warp for each row", "a block for each row", "a sample", "a sort"
-SHORT_ROW = 1024  # elements that a warp holds, 32 to a lane
-SHORT_COUNT = WARP  # of them that it finds
+SHORT_ROW = 1024  # elements that a warp holds, 32 per lane
+SHORT_COUNT = WARP  # most elements that a warp finds in a short row
 SHORT_THREADS = 256
-# To filter a row takes four launches or more, whatever its length; of shorter ones, or of more at
-# once, blocks that have a row each are sooner done.
-LONG_ROW = 1 << 15  # elements of a row for each row that there is
-MOST_SORTED = 2048  # elements that a block puts in order in shared memory
+# Filtering a row takes at least four launches, whatever its length. For shorter rows, or more rows,
+# one block per row is faster.
+LONG_ROW = 1 << 15  # minimum length of a row, times the number of rows
+MOST_SORTED = 2048  # elements that a block sorts in shared memory
 FEW_SORTED = 64
-LARGEST_SHARE = 16  # more of a row than this part is no quicker to select than to sort
-MOST_RANKS = parameters.RANKS  # more are taken from a sorted row
-MOST_LEFT = 1 << 14  # elements that are kept: of more than that many blocks find a rank
+LARGEST_SHARE = 16  # to select more than this part of a row is not faster than to sort it
+MOST_RANKS = parameters.RANKS  # for more ranks, rows are sorted
+MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
 def way_of(num_rows: int, row_items: int, count: int) -> str:
-    """Return how the first so many elements of each row are found."""
+    """Return the strategy that finds the first `count` elements of each row."""
     if row_items <= SHORT_ROW and count <= SHORT_COUNT:
         return SHORT
     if row_items >= LONG_ROW * num_rows:
@@ -40,84 +40,84 @@ def way_of(num_rows: int, row_items: int, count: int) -> str:
 
 
 def way_of_rank(num_rows: int, row_items: int, rank: int) -> str:
-    """Return how the element of a rank is found in each row."""
+    """Return the strategy that finds the element of a rank in each row."""
     if row_items <= SHORT_ROW and rank < SHORT_COUNT:
         return SHORT
     return LONG if row_items >= LONG_ROW * num_rows else BLOCK
 
 
 def ordered_bytes(dtype: Dtype) -> int:
-    """Return the size of a key as it is compared."""
+    """Return the size of a key in comparisons."""
     return max(4, dtype.itemsize)
 
 
 def index_bytes(row_items: int) -> int:
-    """Return the size of a position, and of a number of elements, within a row."""
+    """Return the size of positions and counts within a row."""
     return 4 if row_items < 1 << 32 else 8
 
 
 # --- samples ------------------------------------------------------------------------------------
 
-MOST_SAMPLE_BITS = 15  # of samples for an element of a rank, in which a block finds each bound
-DEVIATIONS, MORE = 6, 6  # of the number of samples before a rank: how far bounds lie away from it
+MOST_SAMPLE_BITS = 15  # of a sample for a single rank, in which one block finds each bound
+DEVIATIONS, MORE = 6, 6  # distance of bounds from a rank: standard deviations, and a constant
 
 
 @dataclass(frozen=True)
 class Sample:
-    """How many elements are looked at, and which of their ranks are bounds."""
+    """Size of a sample, and the ranks within it that are bounds."""
 
-    bits: int  # 2 to the power of these
-    first: int  # -1: everything that comes before the last
-    last: int  # the number of samples: everything that comes behind the first
-    capacity: int  # elements between them that there is room for
+    bits: int  # log2 of the size
+    first: int  # rank of the lower bound; -1: no bound
+    last: int  # rank of the upper bound; the size: no bound
+    capacity: int  # of the list of candidates
 
     def kept(self, row_items: int) -> int:
-        """Return about how many elements lie between the bounds."""
+        """Return the expected number of elements between the bounds."""
         return ((self.last - self.first) * row_items) >> self.bits
 
 
 class Lists(NamedTuple):
-    """Samples whose bounds do not overlap, and which of them holds a rank."""
+    """Samples whose bounds do not overlap, and the index of the sample of each rank."""
 
     samples: tuple[Sample, ...]
     of_ranks: tuple[int, ...]
 
 
 def lists_of(row_items: int, ranks: Sequence[int], is_one: bool) -> Lists:
-    """Return the samples for the elements of some ranks, or (not is_one) up to a rank."""
-    wanted = [sample_of(row_items, rank, is_one) for rank in ranks]
-    found: list[Sample] = []
+    """Return the samples for the elements of some ranks, or (not is_one) up to one rank."""
+    samples = [sample_of(row_items, rank, is_one) for rank in ranks]
+    merged: list[Sample] = []
     of_ranks = [0] * len(ranks)
-    for i in sorted(range(len(ranks)), key=lambda i: (wanted[i].first, wanted[i].last)):
-        one = wanted[i]
-        if found and one.first <= found[-1].last:
-            before = found.pop()
-            last = max(before.last, one.last)
-            capacity = min(row_items, before.capacity + one.capacity)
-            one = replace(before, last=last, capacity=capacity)
-        found.append(one)
-        of_ranks[i] = len(found) - 1
-    return Lists(tuple(found), tuple(of_ranks))
+    for i in sorted(range(len(ranks)), key=lambda i: (samples[i].first, samples[i].last)):
+        sample = samples[i]
+        if merged and sample.first <= merged[-1].last:
+            previous = merged.pop()
+            last = max(previous.last, sample.last)
+            capacity = min(row_items, previous.capacity + sample.capacity)
+            sample = replace(previous, last=last, capacity=capacity)
+        merged.append(sample)
+        of_ranks[i] = len(merged) - 1
+    return Lists(tuple(merged), tuple(of_ranks))
 
 
 def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
-    """Return the sample for the elements up to a rank, or (is_one) for the element of it.
+    """Return the sample for the elements up to a rank, or (is_one) for the element of that rank.
 
-    The samples before a rank are as many as its share of them, give or take a few of the square
-    root of that. Up to a rank, candidates and samples cost alike where the samples are about
-    sqrt(8 n); for one that lies in the middle, where they are about (3 n) ** (2 / 3).
+    The number of samples before a rank is its share, give or take a few times the square root of
+    that. Up to a rank, candidates and samples cost the same for about sqrt(8 n) samples; for a
+    single rank in the middle, for about (3 n) ** (2 / 3).
     """
     log = row_items.bit_length() - 1
     bits = min((2 * log + 3) // 3, MOST_SAMPLE_BITS) if is_one else (log + 3) // 2
     bits = max(8, min(bits, 20, log - 2))
     size = 1 << bits
     expected = (rank + 1) * size / row_items
-    away = DEVIATIONS * math.sqrt(expected * max(0.0, 1 - expected / size)) + MORE
-    first = max(-1, math.floor(expected - away)) if is_one else -1
-    last = min(size, math.ceil(expected + away))
+    margin = DEVIATIONS * math.sqrt(expected * max(0.0, 1 - expected / size)) + MORE
+    first = max(-1, math.floor(expected - margin)) if is_one else -1
+    last = min(size, math.ceil(expected + margin))
     between = last - first
-    room = between + 8 * math.sqrt(between) + 32  # where so many are expected
-    return Sample(bits, first, last, min(row_items, math.ceil(room * row_items / size)))
+    size_with_margin = between + 8 * math.sqrt(between) + 32  # with a margin for variance
+    return Sample(bits, first, last, min(row_items, math.ceil(size_with_margin * row_items / size)))
 
 
 # --- kernels ------------------------------------------------------------------------------------
@@ -131,17 +131,17 @@ class SelectPolicy:
     capacity: int  # elements that are sorted
 
     def shared_bytes(self, dtype: Dtype, row_items: int) -> int:
-        """Return the size of SelectRow::Shared, which checks it, with its padding."""
+        """Return the size of SelectRow::Shared with its padding, which the kernel checks."""
         index, warps = index_bytes(row_items), self.block_threads // WARP
         search = 2048 * index + (16 + index) * warps + 2 * index + 48
         return search + self.capacity * (ordered_bytes(dtype) + index) + 64
 
 
-LARGE_BLOCK = 512  # threads of a block that has a multiprocessor for itself, of 128 registers
+LARGE_BLOCK = 512  # threads of a block that has its own multiprocessor, with 128 registers
 
 
 def select_policy(row_items: int, num_sorted: int) -> SelectPolicy:
-    """Return the policy for rows of so many elements, of which so many are put in order."""
+    """Return the policy for rows of `row_items` elements, of which `num_sorted` are sorted."""
     threads = LARGE_BLOCK
     if row_items <= 1 << 14:
         threads = 128 if row_items <= 1 << 11 else 256
@@ -166,10 +166,10 @@ def select_spec(
     dtype: Dtype, descending: bool, row_items: int, policy: SelectPolicy, result: str,
     is_left: bool = False, overlaps: bool = False,
 ) -> Spec:  # fmt: skip
-    """Return the kernel that finds elements of rows, a block for each.
+    """Return the kernel that finds elements of rows, one block per row.
 
-    is_left: in what was kept of one row. It `overlaps` if it is launched while the kernel before
-    it still runs (sm_90).
+    is_left: among the candidates of one row. `overlaps`: the kernel may start while the previous
+    one still runs (sm_90).
     """
     shared = policy.shared_bytes(dtype, row_items)
     return Spec(
@@ -182,18 +182,18 @@ def select_spec(
 
 
 GATHER_THREADS = 256
-FILTER_THREADS, FILTER_BLOCKS = 512, 2  # of a multiprocessor, of 64 registers
-FEW_LISTS = 4  # for which these are enough; with more there is one block
-FILTER_LOADS, FILTER_ITEMS = 8, 32  # vectors that a thread holds, of at most so many elements
+FILTER_THREADS, FILTER_BLOCKS = 512, 2  # per multiprocessor, with 64 registers
+FEW_LISTS = 4  # most lists for FILTER_BLOCKS; with more lists, one block per multiprocessor
+FILTER_LOADS, FILTER_ITEMS = 8, 32  # most vectors and elements that a thread holds
 
 
-FILTER_STAGED = 2048  # bytes that a warp gathers of what it keeps
+FILTER_STAGED = 2048  # bytes of kept elements that a warp gathers
 
 
 def sample_specs(
     dtype: Dtype, descending: bool, row_items: int, num_lists: int, overlaps: bool
 ) -> list[Spec]:
-    """Return the kernels that take a sample, find bounds in it, and keep what lies between."""
+    """Return the kernels that take a sample, find bounds in it, and store elements between them."""
     types = _types(dtype, descending, row_items)
     gather, bound = f"{GATHER_THREADS}, {_flag(overlaps)}", f"{LARGE_BLOCK}, {_flag(overlaps)}"
     staged = FILTER_STAGED // (ordered_bytes(dtype) + index_bytes(row_items))
@@ -211,7 +211,7 @@ def sample_specs(
 
 
 def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
-    """Return how many blocks filter so many items."""
+    """Return the number of blocks that filter `num_items` items."""
     tile = FILTER_THREADS * _filter_loads(itemsize) * VECTOR_BYTES // itemsize
     return max(1, min(-(-num_items // tile), num_sms * FILTER_BLOCKS))
 
@@ -220,15 +220,15 @@ def _filter_loads(itemsize: int) -> int:
     return min(FILTER_LOADS, FILTER_ITEMS * itemsize // VECTOR_BYTES)
 
 
-NARROW_THREADS, NARROW_BLOCKS = 256, 4  # of a multiprocessor
-NARROW_SHARE = 1 << 12  # elements of a block, at least
+NARROW_THREADS, NARROW_BLOCKS = 256, 4  # per multiprocessor
+NARROW_SHARE = 1 << 12  # least elements per block
 DIGIT_BITS = 11
 
 
 def narrow_specs(
     dtype: Dtype, descending: bool, row_items: int, takes_all: bool, overlaps: bool
 ) -> list[Spec]:
-    """Return the kernels that find ranks among what is kept, and that write what they find."""
+    """Return the kernels that find ranks among the candidates, and that write the result."""
     policy = f"gpualgo::NarrowPolicy<{NARROW_THREADS}, {NARROW_BLOCKS}, {_flag(overlaps)}>"
     types = f"{policy}, {_flag(takes_all)}, {_types(dtype, descending, row_items)}"
     return [
@@ -238,24 +238,24 @@ def narrow_specs(
 
 
 def narrow_grid(num_items: int, num_ranks: int, num_sms: int) -> int:
-    """Return how many blocks find a rank among so many items: a power of two."""
+    """Return the number of blocks per rank, a power of two, for `num_items` candidates."""
     blocks = min(-(-num_items // NARROW_SHARE), num_sms * NARROW_BLOCKS // num_ranks)
     return 1 << max(0, blocks.bit_length() - 1)
 
 
 def num_digits(dtype: Dtype, row_items: int) -> int:
-    """Return of how many digits keys and positions are."""
+    """Return the number of digits of keys and positions."""
     positions = max(1, (row_items - 1).bit_length())
     return -(-8 * ordered_bytes(dtype) // DIGIT_BITS) + -(-positions // DIGIT_BITS)
 
 
 def control_bytes(num_ranks: int, row_items: int) -> int:
-    """Return the size of states, and counts, of some ranks."""
+    """Return the size of the states and counts of some ranks."""
     return num_ranks * (parameters.STATE_BYTES + (index_bytes(row_items) << DIGIT_BITS))
 
 
 def short_spec(dtype: Dtype, descending: bool, row_items: int) -> Spec:
-    """Return the kernel that finds the first elements of rows, a warp for each."""
+    """Return the kernel that finds the first elements of rows, one warp per row."""
     items = 1 << max(0, -(-row_items // WARP) - 1).bit_length()
     return Spec(
         "top_k/rows.cuh",
@@ -268,6 +268,6 @@ TAKE_THREADS = 256
 
 
 def take_spec(itemsize: int) -> Spec:
-    """Return the kernel that takes elements by their positions."""
+    """Return the kernel that gathers elements by their positions."""
     expression = f"gpualgo::take_kernel<{TAKE_THREADS}, gpualgo::uint{8 * itemsize}>"
     return Spec("top_k/take.cuh", expression, parameters.TAKE)

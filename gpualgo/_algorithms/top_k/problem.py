@@ -1,4 +1,4 @@
-"""A selection by rank: the first elements of each row, or those of some ranks."""
+"""Specifications of selections by rank: the first elements of each row, or those of some ranks."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ INDEX = np.dtype(np.int64)
 
 
 class Ranked(Problem):
-    """What both have in common: rows along an axis, and an order."""
+    """Base of both specifications: rows along an axis, and an order."""
 
-    needs_alignment = False  # copies with gaps closed are aligned
-    copies_page_locked = True  # rows are looked at several times
+    needs_alignment = False  # unaligned arrays are copied to dense, aligned rows
+    copies_page_locked = True  # rows are read several times
     descending = False
 
     def __init__(
@@ -48,17 +48,17 @@ class Ranked(Problem):
         self.row_items = self.rows_shape[self.axis or 0]
 
     def around(self, extent: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the shape of the rows with another extent, or none, for the axis."""
+        """Return the shape of rows with `extent` in place of the axis."""
         axis = self.axis or 0
         return (*self.rows_shape[:axis], *extent, *self.rows_shape[axis + 1 :])
 
     def rows_of(self, array: Array) -> Array:
-        """Return an array of the CPU with its rows along the last axis; flattened, maybe a copy."""
+        """Return a CPU array with its rows along the last axis; flattening may copy."""
         return array.reshape(-1) if self.axis is None else np.moveaxis(array, self.axis, -1)
 
 
 class FirstElements(Ranked):
-    """What equal calls of `top_k` share."""
+    """Specification of a `top_k` call, shared by equal calls."""
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
@@ -97,7 +97,7 @@ class FirstElements(Ranked):
 
 
 class RankedElements(Ranked):
-    """What equal calls of `kth_value` share."""
+    """Specification of a `kth_value` call, shared by equal calls."""
 
     gives_scalars = True
 
