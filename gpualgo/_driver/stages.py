@@ -161,7 +161,7 @@ class Stages:
 
     @contextmanager
     def lend(self, stream: int) -> Iterator[Stage | None]:
-        """Yield a stage for copies on a stream once one is free; None if no memory can be pinned."""
+        """Yield a stage for copies on a stream, once one is free; None if memory is short."""
         with self._free:
             stage = self._take()
             if stage is None:
