@@ -36,7 +36,7 @@ class _Job:
             targets = outputs.check(problem, views, init, out)
             self._results = [host.array_of(target) for target in targets]
             outs = out if type(out) is not View and isinstance(out, tuple) else (out,)
-            owners = [one.owner if type(one) is View else one for one in outs]
+            owners = [array.owner if type(array) is View else array for array in outs]
         self._is_idle = not any(result.size for result in self._results)
         if problem.is_empty and not self._is_idle:
             problem.of_empty(self._operator, init)  # may raise
@@ -124,7 +124,6 @@ class Recording:
         return job.result, job.out
 
     def finish(self, calls: Sequence[Any], views: Sequence[View]) -> Executable:
-        """Return the executable graph."""
         return Executable(self)
 
 

@@ -100,7 +100,6 @@ class Recording:
                 self.builder.close()
 
     def finish(self, calls: Sequence[Any], views: Sequence[View]) -> Executable:
-        """Return the executable graph."""
         return Executable(self, calls, views)
 
 

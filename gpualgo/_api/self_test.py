@@ -28,7 +28,6 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
 
 
 def probe_spec() -> Spec:
-    """Return a small kernel with a user-defined operator."""
     dtype = np.dtype(np.float32)
     op = Operator(lambda a, b: a * 0.5 + b)
     return rows_spec(op, dtype, dtype, flat(True), cut_rows(op, 1, 1 << 20, dtype))

@@ -197,7 +197,6 @@ def _fields(x: Any) -> Iterator[Any]:
 
 
 def _sorted(x: Any, stream: Any) -> Any:
-    """Return the sorted elements, flattened."""
     with refusals.told_by(_WHERE, "radix_sort", {"keys": "x"}):
         return radix_sort(x, axis=None, stream=stream)
 

@@ -18,8 +18,6 @@ Capability = tuple[int, int]
 
 @dataclass
 class Report:
-    """The outcome for one device."""
-
     device: str
     compiled: int = 0
     found: int = 0
@@ -47,10 +45,9 @@ class _ObservedDevice(default_device.Fixed):
 
 
 def capability_of(arch: str) -> Capability:
-    """Return the compute capability of an architecture's name."""
-    for known in MACHINES:
-        if arch == f"sm_{known[0]}{known[1]}":
-            return known
+    for capability in MACHINES:
+        if arch == f"sm_{capability[0]}{capability[1]}":
+            return capability
     names = ", ".join(f"sm_{major}{minor}" for major, minor in MACHINES)
     raise ValueError(f"warmup: unknown architecture {arch!r}; use {names}")
 

@@ -27,8 +27,6 @@ def viewer_of(x: Any) -> Any:
 
 
 class CuPy:
-    """CuPy arrays, always on a device."""
-
     name = "cupy"
     has_producers = False
 

@@ -91,11 +91,11 @@ def _dtype_of(dtype: Any) -> np.dtype[Any]:
     if type(dtype) is str and dtype == "bfloat16":
         return dtypes.bfloat16()
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         raise TypeError(f"{_WHERE}: dtype {dtype!r} is not a dtype of NumPy") from None
-    if found.hasobject or not found.itemsize:
+    if result.hasobject or not result.itemsize:
         raise TypeError(
-            f"{_WHERE}: dtype {found} does not hold plain bytes; use a number's or a record's"
+            f"{_WHERE}: dtype {result} does not hold plain bytes; use a number's or a record's"
         )
-    return found
+    return result

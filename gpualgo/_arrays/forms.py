@@ -65,15 +65,15 @@ def form_of(names: Sequence[str], classes: Sequence[Form | None] = ()) -> Form:
 
     Named tuple classes are taken from `classes` if their fields match.
     """
-    known: dict[Any, Any] = {}
+    classes_by_keys: dict[Any, Any] = {}
     for form in classes:
         for part in (form, *(() if form is None else form.items)):
             if part is not None:
-                known.setdefault(part.keys, part.cls)
+                classes_by_keys.setdefault(part.keys, part.cls)
 
     def make(cls: Any, items: list[Any]) -> Form:
         fields = getattr(cls, "_fields", None)
-        return Form(cls if fields is None else known.get(fields, cls), tuple(items))
+        return Form(cls if fields is None else classes_by_keys.get(fields, cls), tuple(items))
 
     result: Form = records.built(names, [None] * len(names), make)
     return result

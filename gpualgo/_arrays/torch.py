@@ -48,8 +48,6 @@ def viewer_of(x: Any) -> Any:
 
 
 class Torch:
-    """PyTorch tensors, on the host or a device."""
-
     name = "torch"
     has_producers = False
 

@@ -74,8 +74,6 @@ def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], devic
 
 
 class NumPy:
-    """NumPy as an array library."""
-
     name = "numpy"
     has_producers = False
     host_device: int | None = None  # None: arrays are processed on the default device
@@ -137,7 +135,6 @@ def as_bytes_view(x: Any, where: str) -> View:
 
 
 def check_items(view: View, where: str) -> None:
-    """Raise TypeError unless items are plain bytes."""
     if view.dtype.hasobject or not view.dtype.itemsize:
         raise TypeError(
             f"{where} has dtype {view.dtype}, whose items are not plain bytes; "

@@ -64,7 +64,6 @@ _result_dtypes: Memo[np.dtype[Any]] = Memo(4096)
 
 
 def kernel(spec: Spec, device: int) -> driver.Kernel:
-    """Return the loaded kernel of a spec for a device."""
     gpu_device = gpu.get(device)
     if gpu_device.stand_in is not None:
         placeholder: driver.Kernel = gpu_device.stand_in.kernel(spec)
@@ -149,9 +148,9 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
         what, arch = spec.expression + _op_text(spec.op), arch_of(capability)
         if spec.op is not None:
             recompiled.noted(spec.op)
-        if (found := _read_code(key)) is not None:
+        if (cached := _read_code(key)) is not None:
             log.tell(log.INFO, "found on disk: kernel %s for %s", what, arch)
-            return found
+            return cached
         with log.making("compiled kernel %s for %s", what, arch):
             built = _build(spec, capability)
         return _write_code(key, built)
@@ -214,8 +213,6 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
 def operator(
     op: Operator, arg_dtypes: tuple[Any, ...], result_dtype: Any, capability: tuple[int, int]
 ) -> Any:
-    """Return the compiled operator for one architecture."""
-
     def make() -> Any:
         from gpualgo._cuda.operator import compile_operator
 
@@ -241,9 +238,9 @@ def result_dtype(
         key = kept.key_of("result", *_operator_parts(op, arg_dtypes, wanted))
         entry = kept.read(key)
         if entry is not None and len(entry) == 1:
-            known = records.from_label(entry[0].decode())
-            if known is not None:
-                return known
+            cached = records.from_label(entry[0].decode())
+            if cached is not None:
+                return cached
         inferred: np.dtype[Any] = operator(op, arg_dtypes, wanted, capability).result_dtype
         kept.write(key, (records.label(inferred).encode(),))
         return inferred
@@ -252,7 +249,6 @@ def result_dtype(
 
 
 def arch_of(capability: tuple[int, int]) -> str:
-    """Return NVRTC's name of an architecture, such as sm_90."""
     return f"sm_{capability[0]}{capability[1]}"
 
 
@@ -267,9 +263,9 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     key = kept.key_of("ltoir", spec.source, spec.expression, arch_of(capability), version)
 
     def make() -> tuple[bytes, str]:
-        if (found := _read_code(key)) is not None:
+        if (cached := _read_code(key)) is not None:
             log.tell(log.DEBUG, "found on disk: LTO-IR of kernel %s", spec.expression)
-            return found
+            return cached
         with log.making("compiled kernel %s to LTO-IR", spec.expression):
             built = _compile(spec, capability, is_ltoir=True)
         return _write_code(key, built)

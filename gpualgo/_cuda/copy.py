@@ -34,13 +34,11 @@ def _word(size: int) -> str:
 
 
 def copy_spec(word: int) -> Spec:
-    """Return the kernel that copies words between two layouts."""
     expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}>"
     return Spec("copy.cuh", expression, _COPY)
 
 
 def gather_spec(word: int, index_bytes: int) -> Spec:
-    """Return the kernel that gathers words."""
     return Spec(
         "copy.cuh",
         f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}, "

@@ -23,7 +23,7 @@ def interleaved(
     if not isinstance(source, np.dtype) or source.names is None:
         return None
     sizes = [leaf.itemsize for leaf in records.memory_leaves(source)]
-    if len(sizes) < len(pointers) or any(len(set(one)) > 1 for one in strides):
+    if len(sizes) < len(pointers) or any(len(set(axis_strides)) > 1 for axis_strides in strides):
         return None
     layout = records.in_one_piece(pointers, sizes)
     if layout is None or layout[1] != step:

@@ -45,8 +45,6 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Array:
-    """A C++ array."""
-
     item: Kind
     count: int
 
@@ -134,22 +132,22 @@ class Parameters:
 
         NVRTC up to 13.0 has no offsetof in constant expressions: there only sizes are compared.
         """
-        sizes = [
+        size_checks = [
             '#include "parts/parameters.cuh"',
             f"using Parameters = gpualgo::ParametersOf<decltype(&{kernel})>::type;",
             f'static_assert(sizeof(Parameters) == {self.size}, "size of {self.name}");',
         ]
-        places = ["#ifdef __has_builtin", "#if __has_builtin(__builtin_offsetof)"]
+        offset_checks = ["#ifdef __has_builtin", "#if __has_builtin(__builtin_offsetof)"]
         for path, offset, size in self.places():
-            sizes.append(
+            size_checks.append(
                 f'static_assert(sizeof(Parameters::{path}) == {size}, "size of '
                 f'{self.name}.{path}");'
             )
-            places.append(
+            offset_checks.append(
                 f"static_assert(__builtin_offsetof(Parameters, {path}) == {offset}, "
                 f'"place of {self.name}.{path}");'
             )
-        return "\n".join([*sizes, *places, "#endif", "#endif"]) + "\n"
+        return "\n".join([*size_checks, *offset_checks, "#endif", "#endif"]) + "\n"
 
     def places(self, path: str = "", offset: int = 0) -> Iterator[tuple[str, int, int]]:
         """Yield path, offset and size of every field, including fields of nested structs."""
@@ -161,8 +159,8 @@ class Parameters:
             if isinstance(kind, Parameters):
                 yield from kind.places(f"{name}.", offset + begin)
 
-    def _values(self, leaves: list[_Leaf], given: Mapping[str, Any], what: str) -> list[Any]:
-        values = dict(self._spread(self, given, ""))
+    def _values(self, leaves: list[_Leaf], mapping: Mapping[str, Any], what: str) -> list[Any]:
+        values = dict(self._spread(self, mapping, ""))
         missing = [leaf.path for leaf in leaves if leaf.path not in values]
         if missing:
             raise TypeError(f"{self.name}: {what} are missing; give {', '.join(missing)}")

@@ -33,8 +33,8 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
     """Return the C++ type of an operator."""
     if build.is_functor(op, args, result):
         assert op.name is not None
-        known = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
-        return f"gpualgo::WithNumbers<{known}>" if op.key.numbers else known
+        functor_name = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
+        return f"gpualgo::WithNumbers<{functor_name}>" if op.key.numbers else functor_name
     types = ", ".join(map(records.cpp_name, (result, *args)))
     if op.part == SOURCE:
         return f"gpualgo::InputFunction<{str(bool(op.key.numbers)).lower()}, {types}>"

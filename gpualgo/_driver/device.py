@@ -64,13 +64,11 @@ class Device:
 
     @_CachedAttribute
     def capability(self) -> tuple[int, int]:
-        """Its compute capability."""
         name = "COMPUTE_CAPABILITY"
         return self._attribute(f"{name}_MAJOR"), self._attribute(f"{name}_MINOR")
 
     @_CachedAttribute
     def num_sms(self) -> int:
-        """Number of multiprocessors."""
         return self._attribute("MULTIPROCESSOR_COUNT")
 
     @_CachedAttribute

@@ -28,7 +28,6 @@ _owner_pid: int | None = None  # the process that called cuInit
 
 @cache
 def bindings(name: str) -> Any:
-    """Return a module of cuda.bindings."""
     with loading:
         return import_module(f"cuda.bindings.{name}")
 
@@ -216,7 +215,6 @@ def relaxed() -> Iterator[None]:
 
 
 def synchronize(stream: int) -> None:
-    """Wait until a stream's work has finished."""
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize")
 
 

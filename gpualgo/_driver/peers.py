@@ -69,8 +69,6 @@ def can_reach(own: int, other: int) -> bool:
 
 
 class Copy(NamedTuple):
-    """A copy of `size` bytes."""
-
     target: Memory
     source: Memory
     size: int
@@ -114,16 +112,16 @@ def _wait(waiting: dict[Stream, list[Stream]]) -> None:
 def move(copy: Copy) -> None:
     """Queue a copy on the target's stream, without any ordering."""
     (target, source, size), api = copy, driver.api()
-    place = gpu.get(target.device)
+    to_gpu = gpu.get(target.device)
     if target.device == source.device:
-        with place.current():
+        with to_gpu.current():
             staging.move(source.address, target.address, size, target.stream)
         return
     open_both(target.device, source.device)
-    origin = gpu.get(source.device)
-    with place.current():
+    from_gpu = gpu.get(source.device)
+    with to_gpu.current():
         queued = api.cuMemcpyPeerAsync(
-            target.address, place.context.handle, source.address, origin.context.handle, size,
+            target.address, to_gpu.context.handle, source.address, from_gpu.context.handle, size,
             target.stream,
         )  # fmt: skip
         check(queued, "cuMemcpyPeerAsync")

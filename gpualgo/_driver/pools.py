@@ -121,7 +121,6 @@ def _new_pool(ordinal: int) -> Any:
 
 
 def core_stream(stream: int) -> Any:
-    """Return the cuda.core object of a stream handle."""
     core = driver.core()
     if stream in (0, 1):
         return core.LEGACY_DEFAULT_STREAM

@@ -68,10 +68,10 @@ class Trays:
 
     def _settle(self) -> None:
         """Wait for the work of trays returned after errors; raise if waiting fails."""
-        settled = list(self._in_doubt)
+        pending = list(self._in_doubt)
         with self._context.current():
             driver.settle(0)
-        for tray in settled:
+        for tray in pending:
             self._in_doubt.remove(tray)
             self._idle.append(tray)
 

@@ -68,8 +68,6 @@ def aligned(size: int) -> int:
 
 
 class Storage:
-    """The temporary storage of one device."""
-
     def __init__(self, context: Context, pool: Pool) -> None:
         self._context, self._pool = context, pool
         self._first: dict[int, int] = {}  # workspaces by stream id

@@ -77,8 +77,6 @@ _rows = {row.name: row for row in TABLE}
 
 
 class Choice(NamedTuple):
-    """A device and the reason for choosing it."""
-
     device: int
     why: str
 
@@ -184,7 +182,6 @@ def _is_started(ordinal: int) -> bool:
 
 
 def is_usable() -> bool:
-    """Return whether this process can use the GPU."""
     return not _is_lost
 
 

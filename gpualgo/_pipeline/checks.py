@@ -65,7 +65,7 @@ def _no_bool(value: Any) -> Any:
 
 
 def integer(value: Any, name: str, where: str) -> int:
-    """Return the argument as an int; raise TypeError if it is none."""
+    """Return the argument as an int; raise TypeError for other types."""
     try:
         return operator.index(_no_bool(value))
     except TypeError:
@@ -73,7 +73,7 @@ def integer(value: Any, name: str, where: str) -> int:
 
 
 def flag(value: Any, name: str, where: str) -> bool:
-    """Return the argument as a bool; raise TypeError if it is none."""
+    """Return the argument as a bool; raise TypeError for other types."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{where}: {name} must be True or False, got {shown(value)}")
     return bool(value)

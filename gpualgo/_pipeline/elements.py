@@ -33,8 +33,8 @@ def accumulator(
     dtypes_given = dtypes_of(dtype, form.names, where)
     inits = (None,) * len(views) if init is None else numbers_of(init, form.names, where, "init")
     field_dtypes = [
-        checks.accumulator(view, first, wanted, where)
-        for view, first, wanted in zip(views, inits, dtypes_given, strict=True)
+        checks.accumulator(view, field_init, field_dtype, where)
+        for view, field_init, field_dtype in zip(views, inits, dtypes_given, strict=True)
     ]
     return records.record(form.names, field_dtypes)
 
@@ -130,6 +130,7 @@ def wanted_of(found: Dtype, dtype: Any, where: str) -> Dtype:
         raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")
     pairs = zip(dtypes_of(dtype, found.names, where), records.leaves(found), strict=True)
     result: Dtype = records.with_leaves(
-        found, [own if one is None else dtypes.as_dtype(one, where) for one, own in pairs]
+        found,
+        [actual if wanted is None else dtypes.as_dtype(wanted, where) for wanted, actual in pairs],
     )
     return result

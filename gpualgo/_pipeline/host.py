@@ -61,12 +61,12 @@ def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
     if structure is not None:
         count = results[-1:] if problem.is_counted else ()
         results = (results[0]._replace(dtype=structure), *count)
-    made: list[Array] = [
+    arrays: list[Array] = [
         result.made(functools.partial(np.empty, dtype=result.dtype), NumPy) for result in results
     ]
     if structure is None:
-        return made, None
-    return [*[made[0][name] for name in structure.names or ()], *made[1:]], made[0]
+        return arrays, None
+    return [*[arrays[0][name] for name in structure.names or ()], *arrays[1:]], arrays[0]
 
 
 def array_of(view: View) -> Array:

@@ -166,7 +166,6 @@ class Small:
         return flags.writeable and not any(np.may_share_memory(out, array) for array in arrays)
 
     def tell(self) -> None:
-        """Log what a call has copied."""
         bytes_in, bytes_out = sum(self._sizes[: self._count]), sum(self._sizes[self._count :])
         text = "staged %s on cuda:%d %s: %d bytes there, %d bytes back"
         log.tell(

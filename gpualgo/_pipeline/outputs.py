@@ -102,7 +102,6 @@ def new(problem: Problem, like: View, stream: int | None) -> tuple[View, ...]:
 
 
 def result_of(targets: tuple[View, ...], out: Any) -> Any:
-    """Return the call's return value: out itself, or the new arrays."""
     if out is not None:
         return out.owner if type(out) is View else out
     return targets[0].owner if len(targets) == 1 else tuple([target.owner for target in targets])

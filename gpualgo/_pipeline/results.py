@@ -33,8 +33,8 @@ class Result(NamedTuple):
 
     def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
         """Return a new array; `make` allocates one of a shape in C order."""
-        made = make(ordered(self.shape, self.order))
-        return library.transposed(made, inverse(self.order)) if self.order else made
+        array = make(ordered(self.shape, self.order))
+        return library.transposed(array, inverse(self.order)) if self.order else array
 
 
 def dtype_of(

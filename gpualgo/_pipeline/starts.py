@@ -106,8 +106,8 @@ def check(
 
 def again(arguments: Any, pattern: Any, where: str) -> Views | None:
     """Return the views of init if it has the structure `pattern`, else None."""
-    views, found = taken(arguments, where)
-    is_alike = found == pattern and elements.classes_of(found) == elements.classes_of(pattern)
+    views, new = taken(arguments, where)
+    is_alike = new == pattern and elements.classes_of(new) == elements.classes_of(pattern)
     return views if is_alike else None
 
 
@@ -164,5 +164,5 @@ def of_host(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
 
 
 def of_records(acc: Dtype) -> Any:
-    """Return the element type that a join of two initial values takes: record fields lie apart."""
+    """Return acc as an operator's argument type; the fields of a record are stored apart."""
     return records.Apart(acc) if records.is_record(acc) else acc
