@@ -36,8 +36,8 @@ def layout(operands: int) -> Parameters:
     def numbers(dims: Dims) -> list[int]:
         if len(dims) > MAX_DIMS:
             raise ValueError(
-                f"an array that keeps {len(dims)} separate dimensions once neighbours are joined "
-                f"needs more than the {MAX_DIMS} that kernels hold; make it contiguous first"
+                f"an array has {len(dims)} separate dimensions after adjacent ones are merged, "
+                f"kernels support at most {MAX_DIMS}; make it contiguous first"
             )
         padded = [*dims, *([(1, (0,) * operands)] * (MAX_DIMS - len(dims)))]
         values = [len(dims)]

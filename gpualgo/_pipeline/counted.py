@@ -83,7 +83,7 @@ def _check_waiting(problem: Problem, like: View, out: Any, out_count: Any, strea
     recorder = recording.current() if recording.active else None
     if recorder is not None and recorder.is_graph:
         raise RuntimeError(
-            f"{where}: the length of the result is waited for, which cannot be recorded; "
+            f"{where}: the call waits for the length of its result, which cannot be recorded; "
             "pass out= and out_count="
         )
     if problem.views_on_host or recorder is not None:
