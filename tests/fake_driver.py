@@ -249,7 +249,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     monkeypatch.setattr(default_device, "_from_environment", {})  # what "auto" means here
     monkeypatch.setattr(device, "_devices", {n: FakeDevice(n) for n in range(NUM_DEVICES)})
     monkeypatch.setattr(lifetime, "_in_use", {})
-    monkeypatch.setattr(page_locked, "_asked", lambda: [None] * 5)
+    monkeypatch.setattr(page_locked, "_attribute_ids", lambda: [None] * 5)
     monkeypatch.setattr(recording, "_held", [])
     monkeypatch.setattr(bound, "_recent", type(bound._recent)())
     return made

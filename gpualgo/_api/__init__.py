@@ -1,1 +1,1 @@
-"""_api."""
+"""Public functions around calls: graphs, prepare, explain, storage and warm-up."""

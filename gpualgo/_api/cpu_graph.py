@@ -1,4 +1,4 @@
-"""Graphs of the CPU: calls taken down with all that they were decided to be, run by each launch."""
+"""Graphs on the CPU: recorded calls that each launch runs in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpualgo._pipeline.problem import Array, Request
 
 
 class _Job:
-    """A call whose arguments are checked: its arrays, its results, its operator as it was."""
+    """A recorded call: checked arguments, results, and the operator as it was when recorded."""
 
     def __init__(self, request: Request) -> None:
         problem, views, op, init, out, _ = request
@@ -27,30 +27,30 @@ class _Job:
         self._operator: Operator | None = problem.operator(op)
         library = views[0].library
         self._arrays = [host.array_of(view) for view in views]
-        problem.encode(init)  # which checks it, though there may be nothing to compute
+        problem.encode(init)  # checks init, even if nothing is computed
         whole: Array | None = None
         if out is None:
             self._results, whole = host.new_results(problem)
-            found = [library.from_numpy(result, self._arrays[0]) for result in self._results]
+            owners = [library.from_numpy(result, self._arrays[0]) for result in self._results]
         else:
             targets = outputs.check(problem, views, init, out)
             self._results = [host.array_of(target) for target in targets]
-            given = out if type(out) is not View and isinstance(out, tuple) else (out,)
-            found = [one.owner if type(one) is View else one for one in given]
+            outs = out if type(out) is not View and isinstance(out, tuple) else (out,)
+            owners = [array.owner if type(array) is View else array for array in outs]
         self._is_idle = not any(result.size for result in self._results)
         if problem.is_empty and not self._is_idle:
-            problem.of_empty(self._operator, init)  # which may be refused
-        # What a call with these results for out= is given, and what the recorded call returns.
-        self.out: Any = tuple(found) if len(found) > 1 else found[0]
+            problem.of_empty(self._operator, init)  # may raise
+        # The out= for recording this call again, and the value that the recorded call returns.
+        self.out: Any = tuple(owners) if len(owners) > 1 else owners[0]
         self.result: Any = self.out if whole is None else whole
         if type(out) is tuple:
-            self.result = out  # the caller's own
+            self.result = out  # the caller's own tuple
 
     def run(self) -> None:
-        """Compute the results from what the arrays hold now."""
+        """Compute the results from the arrays' current elements."""
         problem, views, op = self._request.problem, self._request.views, self._request.op
         if self._is_idle:
-            if problem.reads_data:  # though there may be nothing to compute
+            if problem.reads_data:  # checks the data, even if nothing is computed
                 problem.for_data(views, None)
             return
         try:
@@ -58,7 +58,7 @@ class _Job:
         except (TypeError, CompileError) as error:
             with settled.retried(op, problem.hot, error) as is_another:
                 if is_another:
-                    self._look_again()
+                    self._respecialize()
                     self._compute()
                     return
             refusals.name(error, op, problem.where, problem.op_name)
@@ -69,26 +69,26 @@ class _Job:
         if problem.is_empty:
             host.fill(problem, self._arrays, self._results, self._operator, init, None)
             return
-        if problem.reads_data:  # offsets and indices may be others by now
+        if problem.reads_data:  # offsets and indices may have changed
             problem = problem.for_data(views, None)
         problem.cpu(self._arrays, self._results, self._operator, problem.encode(init))
 
-    def _look_again(self) -> None:
-        """Take the operator with numbers compiled in that were data until now."""
+    def _respecialize(self) -> None:
+        """Replace the operator by one with captured numbers compiled in as constants."""
         problem, views, op, init, _, _ = self._request
-        before = b"" if self._operator is None else self._operator.words
-        found = problem.again(views, op, init)
-        if problem.words(op) != before:
+        values = b"" if self._operator is None else self._operator.words
+        new_problem = problem.again(views, op, init)
+        if problem.words(op) != values:
             raise RuntimeError(
                 f"{problem.where}: numbers that op captures have changed since the graph was "
                 "recorded, and its code needs them as constants; call the graph's update()"
             )
-        self._request = self._request._replace(problem=found)
-        self._operator = found.operator(op)
+        self._request = self._request._replace(problem=new_problem)
+        self._operator = new_problem.operator(op)
 
 
 class Recording:
-    """Calls taken down one after the other: a context manager, as that of a GPU is."""
+    """A context manager that records calls, with the interface of `cuda_graph.Recording`."""
 
     def __init__(self, device: int) -> None:
         self.jobs: list[_Job] = []
@@ -103,13 +103,13 @@ class Recording:
         pass
 
     def record(self, request: Request) -> tuple[Any, Any]:
-        """Take a call down; return its result, and what a call that writes there has as `out`."""
+        """Record a call; return its result and the out= for recording it again."""
         problem = request.problem
         if not problem.views_on_host or problem.device != CPU:
-            place = name_of(problem.device)
+            device = name_of(problem.device)
             raise ValueError(
-                f"{problem.where}: it would run on {place} and the graph is the CPU's; record it "
-                f"in gpualgo.graph({place!r})"
+                f"{problem.where}: it would run on {device} and the graph is the CPU's; record it "
+                f"in gpualgo.graph({device!r})"
             )
         with recording.suspended():
             while True:
@@ -124,12 +124,11 @@ class Recording:
         return job.result, job.out
 
     def finish(self, calls: Sequence[Any], views: Sequence[View]) -> Executable:
-        """Return what can be launched."""
         return Executable(self)
 
 
 class Executable:
-    """Jobs that run in order; launches by several threads come one after the other."""
+    """Jobs that run in order; launches from several threads run one after the other."""
 
     def __init__(self, recorded: Recording) -> None:
         self._jobs = recorded.jobs
@@ -137,18 +136,18 @@ class Executable:
         _all.add(self)
 
     def renew(self) -> None:
-        """Take a new lock: of a fork's child nobody launches."""
+        """Create a new lock: in a forked child no launch is running."""
         self._lock = threading.Lock()
 
     def launch(self, stream: Any) -> None:
-        """Run all calls, and return when they are done."""
+        """Run all calls; return when they are done."""
         checks.no_stream(stream, "Graph.launch")
         with self._lock, recording.suspended():
             for job in self._jobs:
                 job.run()
 
     def replace(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
-        """Become another recording of the same calls, once no launch runs."""
+        """Take over another recording of the same calls, after a running launch has finished."""
         with self._lock:
             self._jobs = recorded.jobs
 

@@ -1,4 +1,4 @@
-"""CUDA graphs through cuda.core: recording calls, temporary storage, launches."""
+"""CUDA graphs through cuda.core: recording, temporary storage, launches."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ _MIN_CHUNK_BYTES = 1 << 20
 
 
 class Arena:
-    """A graph's temporary storage. Its calls follow each other, so all start at the front."""
+    """A graph's temporary storage. Its calls run one by one and all reuse it from the front."""
 
     def __init__(self, device: int) -> None:
         self.device = device
-        self._chunks: list[tuple[int, int]] = []  # addresses and sizes
-        self._chunk = self._used = 0  # of the call at hand
+        self._chunks: list[tuple[int, int]] = []  # address and size of each
+        self._chunk = self._used = 0  # position of the current call
         weakref.finalize(self, _free_chunks, self._chunks, device).atexit = False
 
     def restart(self) -> None:
-        """Let the next call use what the last one has used."""
+        """Let the next call reuse the storage of the last one."""
         self._chunk = self._used = 0
 
     def take(self, size: int, device: int) -> int:
-        """Return the address of so many bytes, for the call at hand."""
+        """Return the address of `size` bytes for the current call."""
         size = workspace.aligned(size)
         while self._chunk < len(self._chunks):
-            address, room = self._chunks[self._chunk]
-            if self._used + size <= room:
+            address, capacity = self._chunks[self._chunk]
+            if self._used + size <= capacity:
                 self._used += size
                 return address + self._used - size
             self._chunk, self._used = self._chunk + 1, 0
-        room = max(size, _MIN_CHUNK_BYTES)
+        capacity = max(size, _MIN_CHUNK_BYTES)
         with gpu.get(self.device).outside_capture():
-            # Not in the order of any stream: launches may come on all of them.
-            result = driver.api().cuMemAlloc(room)
-            address = int(driver.check(result, f"allocating {room} bytes for a graph"))
-        self._chunks.append((address, room))
+            # cuMemAlloc, not stream-ordered: the graph may be launched on any stream.
+            result = driver.api().cuMemAlloc(capacity)
+            address = int(driver.check(result, f"allocating {capacity} bytes for a graph"))
+        self._chunks.append((address, capacity))
         self._used = size
         return address
 
@@ -59,7 +59,7 @@ def _free_chunks(chunks: list[tuple[int, int]], device: int) -> None:
 
 
 class Recording:
-    """A capture under way: a context manager in which calls are recorded."""
+    """A context manager that records calls by stream capture."""
 
     def __init__(self, device: int) -> None:
         self.device = device
@@ -73,13 +73,13 @@ class Recording:
             device = driver.core().Device(self.device)
             device.set_current()
             self.builder = device.create_graph_builder()
-            # Relaxed: what this thread does on other streams, such as allocating, goes on.
+            # Relaxed mode allows this thread to allocate on other streams meanwhile.
             self.builder.begin_building(mode="relaxed")
             self._stream = int(self.builder.stream.handle)
         return self
 
     def record(self, request: Request) -> tuple[Any, Any]:
-        """Record a call; return its result, twice: a call that writes there has it as `out`."""
+        """Record a call; return its result twice: it is also the out= for recording it again."""
         self.arena.restart()
         problem, views, op, init, out, _ = request
         with recording.capturing(self.held), workspace.supplied(self.arena):
@@ -94,42 +94,41 @@ class Recording:
             if kind is None:
                 self.builder.end_building()
                 return
-            with contextlib.suppress(Exception):  # the error that ended the block says more
+            with contextlib.suppress(Exception):  # the first error is more informative
                 self.builder.end_building()
             with contextlib.suppress(Exception):
                 self.builder.close()
 
     def finish(self, calls: Sequence[Any], views: Sequence[View]) -> Executable:
-        """Return what can be launched."""
         return Executable(self, calls, views)
 
 
 class Executable:
-    """An instantiated graph with all that it touches."""
+    """An instantiated graph; it holds all memory that it uses."""
 
     def __init__(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
         self._device = recorded.device
-        self._look_at(views)
+        self._set_views(views)
         with gpu.get(self._device).current():
             self._graph = recorded.builder.complete()
             self._ran = driver.check(driver.api().cuEventCreate(2), "cuEventCreate")
-        # Arguments and results; then the operators' and kernels' own.
+        # The graph, arguments and results, and the operators' and kernels' own memory.
         self._held: list[Any] = [self._graph, recorded.builder, list(calls), recorded.held]
-        weakref.finalize(self, _let_go, self._ran, self._held).atexit = False
+        weakref.finalize(self, _release, self._ran, self._held).atexit = False
 
-    def _look_at(self, views: Sequence[View]) -> None:
+    def _set_views(self, views: Sequence[View]) -> None:
         self._has_host_arrays = any(view.device == CPU for view in views)
-        found = dict.fromkeys(view.library for view in views if view.device != CPU)
-        self._library: Any = next(iter(found), None)
-        is_joined = len(found) > 1 or any(library.has_producers for library in found)
-        self._libraries = tuple(found) if is_joined else ()  # whose streams are joined
+        libraries = dict.fromkeys(view.library for view in views if view.device != CPU)
+        self._library: Any = next(iter(libraries), None)
+        is_joined = len(libraries) > 1 or any(library.has_producers for library in libraries)
+        self._libraries = tuple(libraries) if is_joined else ()  # launches join their streams
 
     @ranges.each(lambda *_: "graph")
     def launch(self, stream: Any) -> None:
-        """Queue a run; without a stream on that of the first device array's library.
+        """Queue the graph on a stream, by default that of the first device array's library.
 
-        Where arrays are of several libraries or of protocols, it waits for the streams of all, and
-        these for it.
+        If arrays are of several libraries or known by protocol, the launch waits for the streams of
+        all of them, and they wait for it.
         """
         if stream is not None:
             handle = streams.handle_of(stream, "Graph.launch")
@@ -141,7 +140,7 @@ class Executable:
             self._graph.launch(pools.core_stream(handle))
             for later in joined if driver.is_free(handle) else ():
                 streams.wait_for(later, handle, self._device)
-            if driver.is_capturing(handle):  # a part of another graph, of whose end nobody tells
+            if driver.is_capturing(handle):  # captured into another graph, whose end is unknown
                 recording.keep_alive(self._held)
                 return
             driver.check(driver.api().cuEventRecord(self._ran, handle), "cuEventRecord")
@@ -149,19 +148,19 @@ class Executable:
                 driver.synchronize(handle)
 
     def replace(self, recorded: Recording, calls: Sequence[Any], views: Sequence[View]) -> None:
-        """Become another recording of the same calls; what runs already is not disturbed."""
-        self._look_at(views)
+        """Take over another recording of the same calls; running launches are not disturbed."""
+        self._set_views(views)
         with gpu.get(self._device).current():
-            # The old arrays may go once no launch uses them.
+            # The old arrays are released once no launch uses them.
             driver.check(driver.api().cuEventSynchronize(self._ran), "cuEventSynchronize")
             try:
                 self._graph.update(recorded.builder)
-            except Exception:  # other kernels, as for another alignment
+            except Exception:  # the update is refused if kernels differ, as for another alignment
                 self._graph = recorded.builder.complete()
         self._held[:] = [self._graph, recorded.builder, list(calls), recorded.held]
 
 
-def _let_go(ran: Any, held: list[Any]) -> None:
-    """Keep what a graph has held until its last launch has run."""
+def _release(ran: Any, held: list[Any]) -> None:
+    """Keep what a graph has held until its last launch has finished."""
     with contextlib.suppress(RuntimeError):  # a forked child
         lifetime.keep_until_event(id(held), ran, held)

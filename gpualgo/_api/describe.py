@@ -1,4 +1,4 @@
-"""A call of an algorithm, taken down instead of run: what `prepare` and others start from."""
+"""Captures a call as a checked `Request` without running it, for `prepare` and others."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ def describe(
     where: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
     is_rough: bool = False,
 ) -> Request:  # fmt: skip
-    """Return a call with all its arguments checked; nothing is run.
+    """Return a call as a request with checked arguments; nothing is run.
 
-    `is_rough`: others may stand for lazy arrays that would be made real before.
+    `is_rough`: lazy arrays need not be materialized; other arrays may stand in for them.
     """
     if function not in ALGORITHMS:
         name = getattr(function, "__name__", None) or shown(function)
         if str(getattr(function, "__module__", "")).startswith("gpualgo."):
             raise TypeError(
-                f"{where}: {name} makes other calls, or none, by what it is given; pass one of the "
-                "algorithms that it is made of"
+                f"{where}: {name} decides from its arguments which algorithms it calls; pass one "
+                "of those"
             )
         raise TypeError(f"{where}: function must be an algorithm of gpualgo, got {name}")
     with recording.recording(_Describer(is_rough)):
-        found: Request = function(*args, **kwargs)
-    return found
+        request: Request = function(*args, **kwargs)
+    return request
 
 
 def checked_on_cpu(request: Request) -> Request:
-    """Raise what a call of the CPU's would raise before it runs; return it, its operator compiled.
+    """Raise the errors that a call on the CPU raises before it runs; return the request.
 
-    What elements decide is not looked at: offsets that fall, outputs too short for what is found.
+    The operator is compiled. Values are not checked, such as falling offsets or too short outputs.
     """
     problem, views, _, init, out, stream = request
     if problem.device != CPU:
@@ -62,12 +62,12 @@ def checked_on_cpu(request: Request) -> Request:
 
 
 def compiled_on_cpu(request: Request) -> Request:
-    """Compile the operator of a call on the CPU, which may refuse it; return the call to make.
+    """Compile the operator of a call on the CPU; return the request to use from then on.
 
-    That is another one where the operator's code needs numbers that it captures as constants.
+    It is a different request if the operator needs captured numbers as constants.
     """
     problem, views, op, init, _, _ = request
-    acc = problem.acc  # of a fold; other operators were typed when the problem was made
+    acc = problem.acc  # set for folds; other operators were compiled when the problem was made
     if problem.device != CPU or problem.is_empty or acc is None or problem.num_arguments != 2:
         return request
     try:
@@ -81,15 +81,15 @@ def compiled_on_cpu(request: Request) -> Request:
     except (TypeError, CompileError) as error:
         with settled.retried(op, problem.hot, error) as is_another:
             if is_another:
-                again = problem.again(views, op, init)
-                return compiled_on_cpu(request._replace(problem=again))
+                new_problem = problem.again(views, op, init)
+                return compiled_on_cpu(request._replace(problem=new_problem))
         refusals.name(error, op, problem.where, problem.op_name)
         raise
     return request
 
 
 def cuda_plan(request: Request) -> Plan | None:
-    """Return the plan of a call on device arrays; None where there is nothing to launch."""
+    """Return the plan of a call on device arrays; None if nothing is launched."""
     try:
         return _cuda_plan(request)
     except (TypeError, CompileError) as error:

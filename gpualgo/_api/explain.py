@@ -37,15 +37,15 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     Raises
     ------
     TypeError, ValueError, CompileError
-        As the call itself would raise, but for what elements decide: offsets that fall, say.
+        As the call itself would raise, except errors that depend on elements (falling offsets).
 
     Notes
     -----
-    Runs and launches nothing, and reads no element (but for offsets, and a histogram without
-    `range`). For arrays on a GPU the kernels are compiled, as by the call; for arrays of the host
-    the operator alone. A sort of lazy arrays makes them real first; what is told is of the sort.
-    Where elements decide what a sort of segments or a selection by rank does on the CPU, the usual
-    steps are told. See docs/devices.md for the table of ``"auto"``.
+    Runs and launches nothing, and reads no element (except offsets, and a histogram without
+    `range`). For arrays on a GPU the kernels are compiled, as by the call; for host arrays only the
+    operator is. A sort materializes lazy arrays first; the explanation covers the sort alone. If
+    the steps of a segmented sort or a selection by rank on the CPU depend on the elements, the
+    usual steps are given. See docs/devices.md for the table of ``"auto"``.
 
     Examples
     --------

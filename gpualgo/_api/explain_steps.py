@@ -1,4 +1,4 @@
-"""The steps of a call, told without running it: of a plan on a GPU, of a problem on the CPU."""
+"""The steps of a call for `explain`, without running it: of a GPU plan, or on the CPU."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from gpualgo._pipeline.problem import Problem, Request
 
 
 def read_by(views: Sequence[View]) -> int:
-    """Return how many bytes of memory views have: what is broadcast is there once."""
+    """Return the bytes of memory behind the views; broadcast elements count once."""
     return sum(map(_bytes_of, views))
 
 
 def written_by(problem: Problem) -> int:
-    """Return how many bytes the results have, at most."""
+    """Return the bytes of the results, at most."""
     return sum(math.prod(result.shape) * result.dtype.itemsize for result in problem.results)
 
 
@@ -33,50 +33,50 @@ def _bytes_of(view: View) -> int:
 
 
 def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
-    """Return the launches and memsets of a plan."""
+    """Return a plan's launches and memsets as steps."""
     problem = request.problem
-    named = dict(_named(plan, problem, request.views))
+    arrays = dict(_named(plan, problem, request.views))
     steps = []
     for step in plan.steps:
         if isinstance(step, Clear):
-            memory = (Touched(named[step.place].name, step.num_bytes),)
+            memory = (Touched(arrays[step.place].name, step.num_bytes),)
             steps.append(Step("memset", is_compiled=False, memory=memory))
         else:
-            steps.append(_of_launch(step, plan.device.ordinal, named))
+            steps.append(_of_launch(step, plan.device.ordinal, arrays))
     return tuple(steps)
 
 
 def _named(plan: Plan, problem: Problem, views: Sequence[View]) -> Iterator[tuple[int, Touched]]:
-    """Return what stands at the places of a plan's addresses."""
-    at = Places(len(views), len(problem.results))
+    """Yield the name and size of the memory at each slot of a plan's addresses."""
+    slots = Places(len(views), len(problem.results))
     for i, view in enumerate(views):
         name = problem.inputs[i] if i < len(problem.inputs) else f"input {i}"
-        yield at.source(i), Touched(name, _bytes_of(view))
+        yield slots.source(i), Touched(name, _bytes_of(view))
     for i, (name, result) in enumerate(
         zip(outputs.names_of(problem), problem.results, strict=True)
     ):
         size = math.prod(result.shape) * result.dtype.itemsize
-        yield at.target(i), Touched(name, size)
+        yield slots.target(i), Touched(name, size)
     for i, piece in enumerate(plan.pieces):
-        yield at.piece(i), Touched(f"temporary {i}", piece.num_bytes)
+        yield slots.piece(i), Touched(f"temporary {i}", piece.num_bytes)
 
 
-def _of_launch(launch: Launch, device: int, named: dict[int, Touched]) -> Step:
+def _of_launch(launch: Launch, device: int, arrays: dict[int, Touched]) -> Step:
     kernel = launch.kernel
     expression = build.expression_of(kernel.name)
     name = expression.partition("<")[0].rpartition("::")[2]
-    found = kernel.resources(device)
-    memory = tuple(named[place] for place in dict.fromkeys(launch.places) if place in named)
-    shared = launch.shared_bytes if found is None else found.shared_bytes + launch.shared_bytes
+    used = kernel.resources(device)
+    memory = tuple(arrays[slot] for slot in dict.fromkeys(launch.places) if slot in arrays)
+    shared = launch.shared_bytes if used is None else used.shared_bytes + launch.shared_bytes
     return Step(
         name, expression, grid=launch.grid, block=launch.threads,
-        registers=None if found is None else found.registers, shared_bytes=shared,
-        local_bytes=None if found is None else found.local_bytes, memory=memory,
+        registers=None if used is None else used.registers, shared_bytes=shared,
+        local_bytes=None if used is None else used.local_bytes, memory=memory,
     )  # fmt: skip
 
 
 def on_cpu(request: Request) -> tuple[Step, ...]:
-    """Return what a problem of arrays of the host does on the CPU."""
+    """Return the steps of a problem of host arrays on the CPU."""
     problem, views, op, init, out, _ = request
     arrays = [host.array_of(view) for view in views]
     if out is None:
@@ -86,9 +86,9 @@ def on_cpu(request: Request) -> tuple[Step, ...]:
         results = [host.array_of(target) for target in targets]
     if problem.is_empty or not any(result.size for result in results):
         return ()
-    found = problem.routines(arrays, results, problem.operator(op), problem.encode(init))
+    routines = problem.routines(arrays, results, problem.operator(op), problem.encode(init))
     return tuple(
         Step(each.name, is_compiled=each.is_compiled, tile=each.tile, tasks=each.tasks,
              threads=each.threads)
-        for each in found
+        for each in routines
     )  # fmt: skip

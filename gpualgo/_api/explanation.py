@@ -1,4 +1,4 @@
-"""What `gpualgo.explain` returns: plain attributes, and a text to be read."""
+"""The result of `gpualgo.explain`: plain attributes and a readable text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Touched(NamedTuple):
-    """Memory that a step is given: what it is, and how many bytes it has."""
+    """An array or temporary storage that a step uses."""
 
     name: str
     num_bytes: int
@@ -17,27 +17,27 @@ class Touched(NamedTuple):
 class Step:
     """One thing that a call does: a kernel's launch, a memset, or a function on the CPU.
 
-    What is not known, or not of this kind of step, is None.
+    Attributes that are unknown, or do not apply to this kind of step, are None.
 
     Attributes
     ----------
     name : str
-        Of a GPU's kernel its name, of the CPU's what it computes ("reduce", "packed sort"); of a
-        function of NumPy's ``"numpy.sort"``, say.
+        The name of a GPU kernel; on the CPU what the routine computes ("reduce", "packed sort"), or
+        a NumPy function such as ``"numpy.sort"``.
     expression : str
-        A GPU's kernel with its policy, as template arguments in C++; else empty.
+        A GPU kernel with its policy as C++ template arguments; else empty.
     is_compiled : bool
-        Whether it is a kernel of this package; False: a function of NumPy's, or a memset.
+        Whether it is a kernel of this package; False for a NumPy function or a memset.
     grid, block : int or None
         Blocks of the launch, and threads of a block.
     registers, shared_bytes, local_bytes : int or None
-        Of a GPU's kernel, as its machine code says: registers of a thread, shared memory of a
-        block (static, and what the launch adds), and stack and spilled registers of a thread.
+        Of a GPU kernel, read from its machine code: registers of a thread, shared memory of a
+        block (static plus dynamic), and stack and spilled registers of a thread.
     tile, tasks, threads : int or None
-        On the CPU: elements of a task, how many tasks there are, and how many threads share them,
-        at most. How many really do is decided by a look at the clock.
+        On the CPU: elements of a task, number of tasks, and the most threads that share them. The
+        actual number of threads depends on timing.
     memory : tuple of Touched
-        On a GPU: the arrays and temporary storage that it is given.
+        On a GPU: the arrays and temporary storage that the step uses.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Step:
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of what it is given, each array counted once, as a whole."""
+        """Total bytes of `memory`; each array is counted once, as a whole."""
         return sum(each.num_bytes for each in self.memory)
 
     def __str__(self) -> str:
@@ -80,7 +80,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a call would do, and where: what `gpualgo.explain` returns.
+    """What a call would do, and where; returned by `gpualgo.explain`.
 
     Attributes
     ----------
@@ -89,20 +89,20 @@ class Explanation:
     device : str
         ``"cpu"`` or ``"cuda:0"``.
     why : str
-        What has decided on the device.
+        Why this device was chosen.
     temp_storage_bytes : int or None
-        What the call takes on a GPU besides its arrays, as `gpualgo.temp_storage_bytes`; 0 on the
-        CPU, None for arrays of the host that travel to a GPU, where the blocks decide.
+        GPU memory that the call needs besides its arrays, as `gpualgo.temp_storage_bytes`; 0 on the
+        CPU, None for host arrays that are copied to a GPU, where it depends on the blocks.
     launches : int or None
         How many kernels it launches; 0 on the CPU, None as above.
     steps : tuple of Step
-        What it does, in order; empty where no element is read, and where blocks decide.
+        The steps in order; empty if no element is read, and for host arrays copied to a GPU.
     bytes_read, bytes_written : int
-        Of the inputs and of the results, each byte once: what no algorithm can do without. Bytes
-        that a result may have at most are all counted.
+        Bytes of the inputs and of the results, each counted once: the least any algorithm has to
+        move. A result of unknown length counts with its greatest length.
     bandwidth : float or None
-        Bytes per second that the GPU's memory moves at most, as its clock and width tell; None on
-        the CPU, and where the driver does not tell them.
+        Peak bandwidth of the GPU's memory in bytes per second, from its clock and bus width; None
+        on the CPU, and if the driver does not report them.
     """
 
     function: str
@@ -122,15 +122,15 @@ class Explanation:
 
     @property
     def bytes_moved(self) -> int:
-        """Bytes that the steps are given, each step's arrays as a whole: an upper bound."""
+        """Bytes of all arrays that the steps use, each counted as a whole: an upper bound."""
         return sum(step.num_bytes for step in self.steps)
 
     @property
     def expected_seconds(self) -> float | None:
-        """`bytes_moved` at the GPU's `bandwidth`; None on the CPU, and where either is unknown.
+        """`bytes_moved` at the GPU's `bandwidth`; None on the CPU, and if either is unknown.
 
-        Launches (2 to 4 µs each) and what an operator computes are not in it, and what lies in
-        the GPU's cache is faster.
+        Launches (2 to 4 µs each) and the operator's work are not included; data in the GPU's cache
+        is faster.
         """
         if not self.bandwidth or not self.bytes_moved:
             return None

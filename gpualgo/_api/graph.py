@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Graph:
-    """Calls that run as a whole, as often as wanted: what `gpualgo.graph` makes.
+    """Recorded calls that can be launched together many times; made by `gpualgo.graph`.
 
     It holds every array, operator and piece of temporary storage that it touches, for as long as
     it lives and, after that, until its last launch has run.
@@ -36,7 +36,7 @@ class Graph:
     is_graph, is_rough = True, False
 
     def call(self, request: Request) -> Any:
-        """Record a call and return its result; the calls' own path does that by itself."""
+        """Record a call and return its result; called by the pipeline, not by users."""
         if request.stream is not None:
             raise ValueError(
                 f"{request.problem.where}: stream= cannot be given while a graph is recorded; "
@@ -44,7 +44,7 @@ class Graph:
             )
         try:
             result, out = self._recording.record(request)
-        except BaseException as error:  # some of the call may be recorded
+        except BaseException as error:  # part of the call may be recorded already
             self._failure = error
             raise
         self._calls.append(request._replace(out=out))
@@ -74,8 +74,8 @@ class Graph:
         """Replace arrays: each pair is an array that the graph touches, and its successor.
 
         All calls are checked and recorded anew, so a successor may differ in strides and alignment.
-        Results that the graph made are such arrays too. Operators are looked at anew as well:
-        without any pair, numbers that they capture are what they are now.
+        Results that the graph made can be replaced too. Operators are read anew as well: without
+        any pair, only the numbers that they capture are updated.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Graph:
         Raises
         ------
         TypeError
-            A pair is none, or holds what is no array.
+            An argument is not a pair, or holds something that is no array.
         ValueError
             The graph does not touch an old array, or a successor does not fit; the graph stays as
             it was.
@@ -100,9 +100,9 @@ class Graph:
         calls = []
         with recording:
             for request in self._calls:
-                successor = _with_arrays(request, successors)
-                recording.record(successor)
-                calls.append(successor)
+                new_request = _with_arrays(request, successors)
+                recording.record(new_request)
+                calls.append(new_request)
         executable.replace(recording, calls, _touched(calls))
         self._calls = calls
 
@@ -122,11 +122,11 @@ class Graph:
             ) from self._failure
         self._executable = self._recording.finish(self._calls, _touched(self._calls))
 
-    def _successor(self, old: Any, new: Any) -> tuple[_Place, Any]:
-        """Return where an array of the graph lies, and its successor, once both are checked."""
+    def _successor(self, old: Any, new: Any) -> tuple[_ArrayId, Any]:
+        """Return the identity of an array of the graph and its checked replacement."""
         a, b = as_bytes_view(old, "Graph.update: old"), as_bytes_view(new, "Graph.update: new")
-        place = _place_of(a)
-        if all(_place_of(view) != place for view in _views(self._calls)):
+        old_id = _array_id(a)
+        if all(_array_id(view) != old_id for view in _views(self._calls)):
             raise ValueError(
                 "Graph.update: the graph does not touch an old array; pass an array that was "
                 "an argument or a result of one of its calls"
@@ -137,7 +137,7 @@ class Graph:
                 f"place of one of shape {a.shape} and dtype {a.dtype}; pass an array of the same "
                 "shape, dtype, library and device"
             )
-        return place, new
+        return old_id, new
 
 
 def _new_recording(device: int) -> Any:
@@ -150,19 +150,19 @@ def _new_recording(device: int) -> Any:
     return cuda_graph.Recording(device)
 
 
-# What makes two arrays one to a graph: the objects of a protocol differ from call to call.
-_Place: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]
+# Identifies an array by its memory: protocols create a new object for each access.
+_ArrayId: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype[Any]]
 
 
-def _place_of(view: View) -> _Place:
+def _array_id(view: View) -> _ArrayId:
     return view.device, address_of(view), view.shape, view.strides, view.dtype
 
 
-def _with_arrays(request: Request, successors: dict[_Place, Any]) -> Request:
-    """Return a call with arrays replaced by those that take their places."""
+def _with_arrays(request: Request, successors: dict[_ArrayId, Any]) -> Request:
+    """Return a call with its arrays replaced."""
 
     def view(old: View) -> View:
-        new = successors.get(_place_of(inputs.whole(old)))
+        new = successors.get(_array_id(inputs.whole(old)))
         if new is None:
             return old
         return inputs.broadcast_to(view_of(new, "Graph.update: new"), old.shape)
@@ -170,7 +170,7 @@ def _with_arrays(request: Request, successors: dict[_Place, Any]) -> Request:
     def output(old: Any) -> Any:
         if isinstance(old, tuple):
             return tuple(output(item) for item in old)
-        return successors.get(_place_of(as_bytes_view(old, "graph: an array")), old)
+        return successors.get(_array_id(as_bytes_view(old, "graph: an array")), old)
 
     problem, views, op, init, out, stream = request
     views = tuple(view(old) for old in views)
@@ -180,7 +180,7 @@ def _with_arrays(request: Request, successors: dict[_Place, Any]) -> Request:
 
 
 def _views(calls: list[Request]) -> list[View]:
-    """Return views of the calls' arrays, which a launch reads or writes."""
+    """Return views of all arrays that the calls read or write."""
     views: list[View] = []
     for request in calls:
         views += map(inputs.whole, request.views)
@@ -192,7 +192,7 @@ def _views(calls: list[Request]) -> list[View]:
 
 
 def _touched(calls: list[Request]) -> list[View]:
-    """Return views of the calls' arrays, and of those on a GPU that operators capture."""
+    """Return views of the calls' arrays and of the device arrays that their operators capture."""
     views = _views(calls)
     for problem, _, op, _, _, _ in calls:
         if problem.num_arguments:
@@ -202,7 +202,7 @@ def _touched(calls: list[Request]) -> list[View]:
 
 
 class _Block(WithBlock):
-    """Where the calls of a graph are recorded."""
+    """The `with` block in which calls are recorded."""
 
     def __init__(self, device: str | None, number: int) -> None:
         super().__init__(f"gpualgo.graph({'' if device is None else repr(device)})")
@@ -212,17 +212,17 @@ class _Block(WithBlock):
         if self.is_entered:
             raise RuntimeError("graph: a block records one graph; call gpualgo.graph again")
         self.is_entered = True
-        number, found = self._number, Graph(self._number)
-        # No table decides in it; and arrays of the host are the CPU's in a graph of the CPU.
+        number, graph = self._number, Graph(self._number)
+        # Host arrays stay on the graph's device: "auto" must not choose within the block.
         is_placed = default_device.current() == AUTO or number == CPU
         why = f"a graph is {'the CPU' if number == CPU else 'a GPU'}'s"
         with ExitStack() as stack:
-            stack.enter_context(found._recording)
-            stack.enter_context(_recording.recording(found))
+            stack.enter_context(graph._recording)
+            stack.enter_context(_recording.recording(graph))
             if is_placed:
                 stack.enter_context(default_device.fixed(number, why))
-            self._stack, self._graph = stack.pop_all(), found
-        return found
+            self._stack, self._graph = stack.pop_all(), graph
+        return graph
 
     def __exit__(self, *error: Any) -> None:
         self._stack.__exit__(*error)
@@ -250,21 +250,20 @@ def graph(device: str | None = None) -> _Block:
     NoDeviceError
         A GPU is named that is not there.
     RuntimeError
-        A call has to look at a result before it goes on, which cannot be recorded: it asks for the
-        range of a histogram's samples, say, or for the length of a result; on a GPU also if it
-        reads or writes pageable host memory.
+        A call has to read a result before it continues, which cannot be recorded: the range of a
+        histogram's samples, say, or the length of a result. On a GPU also if it reads or writes
+        pageable host memory.
     ValueError
         A call of a CPU's graph would run on a GPU.
 
     Notes
     -----
-    Arrays are on the GPU, or NumPy's in page-locked memory (`gpualgo.empty_pinned`); on the CPU
-    any of the host. Calls from within the block are recorded, on a GPU on a stream of the graph's
-    own; what other libraries do meanwhile is not. Other threads and tasks are not within it, though
-    the block starts them: their calls run as usual, and so do those of who calls a generator that
-    yields in its block. Results without dimensions are arrays as well, in
-    NumPy too. Temporary storage is the graph's own: as much as the call that takes most. See
-    docs/memory.md.
+    Arrays are on the GPU, or NumPy arrays in page-locked memory (`gpualgo.empty_pinned`); on the
+    CPU any host arrays. Calls in the block are recorded, on a GPU on a stream of the graph's own;
+    work of other libraries is not. Other threads and tasks, even if started in the block, and the
+    caller of a generator that yields in the block, are not recorded: their calls run as usual.
+    Results without dimensions are arrays, in NumPy too. The graph has its own temporary storage:
+    as much as the call that needs most. See docs/memory.md.
 
     Examples
     --------

@@ -13,36 +13,36 @@ _NAMES = ("cupy", "torch", "rmm")
 
 
 def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> None:
-    """Take temporary storage, and results that have no library of their own, from a resource.
+    """Allocate temporary storage, and results of arrays known by protocol, from a resource.
 
     Parameters
     ----------
     resource : cuda.core.MemoryResource, str or None
         A resource of cuda.core, or ``"cupy"``, ``"torch"`` or ``"rmm"`` for the pool that CuPy,
-        torch or RMM uses: then memory that one of them has freed serves the other. None: gpualgo's
-        own stream-ordered pool, as in the beginning.
+        torch or RMM uses: memory that one of them has freed can then be reused by the other. None:
+        gpualgo's own stream-ordered pool, the default.
     device : int, optional
         The GPU's number; without it the resource's own device, all devices for a name or None.
 
     Raises
     ------
     TypeError
-        `resource` is no such object.
+        `resource` is none of these.
     ValueError
         An unknown name, memory that a GPU cannot use, or a resource of another device.
     ImportError
         The library that is named is not installed.
     NoDeviceError
-        There is no such GPU: one that `device` names, or that a resource is of.
+        The GPU that `device` or the resource names does not exist.
 
     Notes
     -----
-    Without a GPU a name and None have nothing to set; they are checked all the same, so that a
-    program runs on either. The CPU's temporary storage is NumPy's, whatever is set.
+    Without a GPU, a name or None is checked but has no effect, so that a program runs on either.
+    Temporary storage on the CPU always comes from NumPy.
 
-    Holds for calls that begin later, in all threads. What was taken from a resource goes back to
-    it. Two megabytes that each stream keeps, and the storage of graphs, come from the driver
-    whatever is set. A call for which the resource has no memory raises MemoryError and writes
+    Applies to calls that begin later, in all threads. Memory is returned to the resource that it
+    came from. The two megabytes that each stream keeps, and the storage of graphs, always come from
+    the driver. If the resource has no memory for a call, the call raises MemoryError and writes
     nothing. See docs/memory.md.
 
     Examples
@@ -78,7 +78,7 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
 
 
 def _check_installed(name: str | None) -> None:
-    """Raise ImportError, as with a GPU, unless the library that is named is installed."""
+    """Raise ImportError, as with a GPU, unless the named library is installed."""
     if name is not None and importlib.util.find_spec(name) is None:
         raise ImportError(f"{_WHERE}: {name} is not installed; install it, or pass None", name=name)
 
@@ -95,7 +95,7 @@ def _adapter(name: str | None, device: int) -> Any:
 
 
 def _check(resource: Any) -> None:
-    """Raise unless a resource lends memory that a device can use."""
+    """Raise unless the resource allocates memory that a GPU can access."""
     missing = [
         name
         for name in ("allocate", "deallocate", "device_id", "is_device_accessible")

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """An algorithm prepared for arrays of one layout: what `gpualgo.prepare` makes.
+    """An algorithm prepared for arrays of one layout; made by `gpualgo.prepare`.
 
     Call it as ``plan(*arrays, out=None, out_count=None, temp_storage=None, stream=None)``. It may
-    be called from several threads. Arrays of the host go to the device that was decided for those
-    given to `prepare`, whatever the default device is by then and wherever they lie.
+    be called from several threads. Host arrays run on the device that was chosen by `prepare`,
+    whatever the default device is later and whether or not they are page-locked.
 
     Attributes
     ----------
@@ -53,15 +53,15 @@ class Plan:
     )  # fmt: skip
 
     def __init__(self, request: Request, relook: Relook | None = None) -> None:
-        """`relook`: gives the request of other arrays, where some are computed."""
+        """`relook`: returns the request for other arrays, if some arguments are lazy."""
         self._relook = relook
         request = compiled_on_cpu(request)
-        found = cuda_plan(request)
-        self.temp_storage_bytes = 0 if found is None else found.temp_storage_bytes
-        if request.problem.has_numbers:  # of which some may be compiled in by now
+        kernel_plan = cuda_plan(request)
+        self.temp_storage_bytes = 0 if kernel_plan is None else kernel_plan.temp_storage_bytes
+        if request.problem.has_numbers:  # some may have been compiled in by now
             problem = request.problem.again(request.views, request.op, request.init)
             request = request._replace(problem=problem)
-        # Arrays are let go: they only stood for those to come.
+        # The example arrays are released.
         views = tuple(view.without_owner() for view in request.views)
         self._request = request._replace(views=views, out=None, stream=None)
         self._name = f"{request.problem.where}: an argument of the plan"
@@ -79,7 +79,7 @@ class Plan:
             and views[0].library.name == "cupy" and not request.problem.arrays
             and not request.problem.has_numbers
             and not request.problem.reads_data
-            and not isinstance(request.init, np.ndarray)  # whose value may change
+            and not isinstance(request.init, np.ndarray)  # its value may change
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -105,19 +105,18 @@ class Plan:
         out : array or tuple of arrays, optional
             Where to write, as for the function.
         out_count : array, optional
-            Where to write how many results there are, for functions that take it.
+            Where to write the number of results, for functions that take it.
         temp_storage : array, optional
-            At least `temp_storage_bytes` bytes on the GPU, without gaps, from a multiple of 256 on,
-            or of the host for the CPU, from anywhere on. On a GPU nothing is allocated or kept for
-            the call then. What is in it does not matter; no other work may use it until the call's
-            is done.
+            At least `temp_storage_bytes` contiguous bytes, on the GPU aligned to 256, or on the
+            host for the CPU. On a GPU nothing is then allocated or kept for the call. Its contents
+            do not matter; no other work may use it until the call's work is done.
         stream : stream, optional
             As for the function.
 
         Raises
         ------
         TypeError, ValueError
-            An array has another layout, `temp_storage` is too small, or as the function raises.
+            An array has another layout, or `temp_storage` is too small; else as the function.
         """
         repeat = self._repeat
         if (
@@ -136,7 +135,7 @@ class Plan:
                 return out
         problem, _, op, init, _, _ = self._request
         if self._relook is not None:
-            views, op, problem = self._look_again(self._relook, arrays)
+            views, op, problem = self._request_for_lazy(self._relook, arrays)
         elif self._has_tuples:
             views = inputs.like(problem, arrays, self._name)
         else:
@@ -145,7 +144,7 @@ class Plan:
             self._refuse(views)
         if (
             self._op is not None and self._relook is None and hot_key(self._op) != self._key
-        ):  # it captures other values now
+        ):  # captured values have changed
             problem = problem.again(views, op, init)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
@@ -159,18 +158,18 @@ class Plan:
                 return solve(problem, views, op, init, out, stream)
         if (
             out is not None and stream is None and self._may_repeat and not recording.active
-            and problem is self._request.problem  # whose values `_key` is of
+            and problem is self._request.problem  # `_key` belongs to these values
         ):  # fmt: skip
             self._remember(problem, arrays[0], views, init, out)
         return solve(problem, views, op, init, out, stream)
 
-    def _look_again(
+    def _request_for_lazy(
         self, relook: Relook, arrays: tuple[Any, ...]
     ) -> tuple[tuple[View, ...], Any, Problem]:
-        """Return what other lazy arrays read, and the operator with what computes them."""
+        """Return the views that new lazy arrays read, the operator for them, and the problem."""
         request = relook(arrays)
         if type(request.problem) is not type(self._request.problem):
-            raise TypeError(f"{self._name} is an array, not lazy as it was; prepare another")
+            raise TypeError(f"{self._name} is an array, the plan needs a lazy one; prepare another")
         if len(request.views) != len(self._layouts):
             raise TypeError(
                 f"{self._name} reads {len(request.views)} arrays, the plan is for one that reads "
@@ -181,14 +180,14 @@ class Plan:
     def _remember(
         self, problem: Problem, x: Any, views: tuple[View, ...], init: Any, out: Any
     ) -> None:
-        """Keep a call's parameters for a call with the same two arrays of CuPy.
+        """Cache the launch parameters of a call, for the next call with the same two CuPy arrays.
 
-        Where the plan for this output is not known yet, the next call keeps them.
+        If the plan for this output is not cached yet, the next call does it.
         """
-        known = known_plan(problem, views, init, out)
-        if known is None:
+        entry = known_plan(problem, views, init, out)
+        if entry is None:
             return
-        plan, target = known
+        plan, target = entry
         launch = plan.packed((*problem.start(init), b"", views[0].ptr, target.ptr))
         if launch is None:
             self._may_repeat = False
@@ -198,22 +197,22 @@ class Plan:
     def _supplied(
         self, views: tuple[View, ...], out: Any, out_count: Any, temp_storage: Any, stream: Any
     ) -> Any:
-        """Return the context in which temporary storage is the caller's."""
+        """Return the context in which the call uses the caller's temporary storage."""
         name = self._request.problem.where
         storage = as_bytes_view(temp_storage, f"{name}: temp_storage")
-        place = views[0].device
+        device = views[0].device
         if recording.active and recording.current() is not None:
             raise ValueError(f"{name}: a graph has storage of its own; leave temp_storage out")
         on_cpu = self._request.problem.device == CPU
-        if storage.device != place or (place == CPU and not on_cpu):
+        if storage.device != device or (device == CPU and not on_cpu):
             raise ValueError(
-                f"{name}: temp_storage must lie where the arrays do; leave it out for host arrays "
-                "that travel to a GPU"
+                f"{name}: temp_storage must be on the arrays' device; leave it out for host arrays "
+                "that are copied to a GPU"
             )
         low, high = byte_bounds(storage)
         if not is_contiguous(storage) or storage.readonly or (low % 256 and not on_cpu):
             raise ValueError(
-                f"{name}: temp_storage must be writable, without gaps, from a multiple of 256 on"
+                f"{name}: temp_storage must be writable, contiguous and aligned to 256 bytes"
             )
         if high - low < self.temp_storage_bytes:
             raise ValueError(
@@ -223,17 +222,17 @@ class Plan:
         outs = outs if out_count is None else (*outs, out_count)
         others = [*views, *(as_bytes_view(x, f"{name}: out") for x in outs)]
         if any(overlap(storage, view) for view in others):
-            raise ValueError(f"{name}: temp_storage shares memory with an array; pass memory apart")
+            raise ValueError(f"{name}: temp_storage shares memory with an array; pass other memory")
         if on_cpu:
             return nullcontext()
         return lent(storage, low, high, views[0], stream, name)
 
     def _refuse(self, views: tuple[View, ...]) -> None:
-        """Raise unless the views have the prepared layouts but for their producer streams."""
-        name, wanted = self._request.problem.where, self._request.views
-        if len(views) != len(wanted):
-            raise TypeError(f"{name}: the plan takes {len(wanted)} array(s), got {len(views)}")
-        for view, prepared in zip(views, wanted, strict=True):
+        """Raise if the views' layouts differ from the prepared ones (producer streams may)."""
+        name, expected = self._request.problem.where, self._request.views
+        if len(views) != len(expected):
+            raise TypeError(f"{name}: the plan takes {len(expected)} array(s), got {len(views)}")
+        for view, prepared in zip(views, expected, strict=True):
             if (view.library.name, view.device) != (prepared.library.name, prepared.device):
                 raise TypeError(
                     f"{name}: the plan is for arrays of {prepared.library.name} on device "
@@ -260,8 +259,8 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     function : callable
         One of this package's algorithms: `gpualgo.reduce`, say.
     *args, **kwargs
-        What it would be called with: arrays that stand for those to come, and all else as it is to
-        be. ``out``, ``out_count`` and ``stream`` are given to the plan's calls instead.
+        The arguments of the call; arrays are examples of the layout. ``out``, ``out_count`` and
+        ``stream`` are passed to the plan's calls instead.
 
     Returns
     -------
@@ -275,9 +274,9 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
 
     Notes
     -----
-    Nothing is launched, and no element is read (but for a histogram without `range`). On the CPU
-    the operator is compiled, and the kernel around it by the plan's first call. The operator is
-    looked at in each call: if what it captures has changed, so does what the plan computes.
+    Nothing is launched, and no element is read (except by a histogram without `range`). On the CPU
+    the operator is compiled, and the kernel around it by the plan's first call. Each call reads the
+    operator's captured values: if they have changed, the plan computes with the new ones.
 
     Examples
     --------

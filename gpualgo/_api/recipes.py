@@ -1,4 +1,4 @@
-"""What `gpualgo warmup` calls: the known operators, and what is made of a caller's."""
+"""The calls that `gpualgo warmup` makes: common operators, and a caller's operators."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import numpy as np
 import gpualgo as ga
 
 DTYPES = ("float32", "float64", "int32", "int64")
-SIZES = (1000, 1 << 20)  # short arrays have kernels of their own
+SIZES = (1000, 1 << 20)  # short arrays use different kernels
 
 
 class Recipe(NamedTuple):
-    """Calls to be made, and what they are called.
+    """A named set of calls.
 
-    `is_tried`: of an operator on numbers of some dtype, which it may refuse.
+    `is_tried`: the operator may refuse numbers of this dtype, which is no failure.
     """
 
     name: str
@@ -37,7 +37,7 @@ def known() -> Iterator[Recipe]:
 
 
 def of_operator(name: str, op: Any) -> Iterator[Recipe]:
-    """Yield the calls with an operator; its own ones if it takes no arguments."""
+    """Yield the calls with an operator; a callable without parameters makes its own calls."""
     count = _num_arguments(op)
     if count == 0:
         yield Recipe(name, op)
@@ -49,12 +49,12 @@ def of_operator(name: str, op: Any) -> Iterator[Recipe]:
 
 
 def numbers(dtype: str, size: int) -> np.ndarray[Any, Any]:
-    """Return numbers from 0 to 99, in no order."""
+    """Return numbers from 0 to 99 in irregular order."""
     return (np.arange(size) * 37 % 100).astype(dtype)
 
 
 def _num_arguments(op: Any) -> int:
-    """Return how many arguments an operator has to be given."""
+    """Return how many arguments an operator requires."""
     fn = op.fn if isinstance(op, ga.Operator) else op
     if isinstance(fn, np.ufunc):
         return fn.nin
@@ -62,15 +62,15 @@ def _num_arguments(op: Any) -> int:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         parameters = inspect.signature(fn).parameters.values()
-    except ValueError:  # `min` and its like tell none, and are known by the pair that they join
+    except ValueError:  # `min` and similar have no signature; they are known as binary operators
         return 2
-    return sum(one.kind in kinds and one.default is empty for one in parameters)
+    return sum(p.kind in kinds and p.default is empty for p in parameters)
 
 
 def _call_with(op: Any, count: int, x: np.ndarray[Any, Any]) -> None:
-    """Make the calls that an operator of so many arguments is for."""
-    made = ga.transform(op, *[x] * count)
-    is_test = not isinstance(made, tuple) and made.dtype == bool
+    """Make the calls that use an operator with so many arguments."""
+    result = ga.transform(op, *[x] * count)
+    is_test = not isinstance(result, tuple) and result.dtype == bool
     if count == 1 and is_test:
         ga.select(x, op)
         ga.count(x, op)

@@ -1,4 +1,4 @@
-"""A plan's last call, to be launched again with the same two arrays."""
+"""The last call of a plan, for launching it again with the same two arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpualgo._arrays.view import View
 
 
 class Repeat:
-    """A call on two arrays of CuPy, to be launched again while both are where they were."""
+    """A packed launch on two CuPy arrays, valid while both keep their address and shape."""
 
     __slots__ = ("device", "launch", "out", "out_ptr", "out_shape", "stream", "x", "x_ptr",
                  "x_shape")  # fmt: skip

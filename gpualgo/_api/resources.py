@@ -1,4 +1,4 @@
-"""The pools of CuPy, torch and RMM as MemoryResources of cuda.core."""
+"""The memory pools of CuPy, torch and RMM as cuda.core MemoryResources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cuda.core import Buffer, MemoryResource
 
 
 class _OfDevice(MemoryResource):
-    """What all share: memory on one device, which a Buffer owns."""
+    """Base class: memory on one device that is owned by a Buffer."""
 
     def __init__(self, device: int) -> None:
         self._device = device
@@ -26,7 +26,7 @@ class _OfDevice(MemoryResource):
         return False
 
     def deallocate(self, ptr: Any, size: int, *, stream: Any) -> None:
-        """Nothing: the memory is its owner's, which goes with the Buffer."""
+        """Do nothing: the memory is freed with its owner, when the Buffer is released."""
 
 
 def _handle(stream: Any) -> int:
@@ -43,7 +43,6 @@ class CuPyResource(_OfDevice):
         self._cupy = cupy
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
-        """Return memory of CuPy's pool for a stream."""
         from gpualgo._arrays.cupy import _cupy_stream
 
         with (
@@ -55,7 +54,7 @@ class CuPyResource(_OfDevice):
 
 
 class _TorchMemory:
-    """A block of torch's caching allocator, given back when it is collected."""
+    """A block of torch's caching allocator, freed when it is garbage-collected."""
 
     def __init__(self, torch: Any, size: int, device: int, stream: int) -> None:
         self._torch = torch
@@ -75,7 +74,6 @@ class TorchResource(_OfDevice):
         self._torch = torch
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
-        """Return memory of torch's allocator for a stream."""
         memory = _TorchMemory(self._torch, size, self._device, _handle(stream))
         return Buffer.from_handle(memory.ptr, size, owner=memory)
 
@@ -90,7 +88,6 @@ class RMMResource(_OfDevice):
         self._rmm = rmm
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
-        """Return memory of RMM's resource for a stream."""
         memory = self._rmm.DeviceBuffer(size=size, stream=self._rmm.pylibrmm.stream.Stream(stream))
         return Buffer.from_handle(int(memory.ptr), size, owner=memory)
 

@@ -1,4 +1,4 @@
-"""The self-test of `gpualgo doctor`: compile and link, past the caches."""
+"""The self-test of `gpualgo doctor`: compiles and links, bypassing the caches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpualgo._operators.operator import Operator
 
 
 def self_test(arch: str = "sm_90") -> dict[str, Any]:
-    """Compile a kernel and an operator and link them, past the caches; needs no GPU."""
+    """Compile a kernel and an operator and link them, bypassing the caches; needs no GPU."""
     digits = arch.removeprefix("sm_")
     capability = int(digits[:-1]), int(digits[-1])
     start = time.perf_counter()
@@ -28,7 +28,6 @@ def self_test(arch: str = "sm_90") -> dict[str, Any]:
 
 
 def probe_spec() -> Spec:
-    """Return a small kernel with a caller's operator, for the self-test."""
     dtype = np.dtype(np.float32)
     op = Operator(lambda a, b: a * 0.5 + b)
     return rows_spec(op, dtype, dtype, flat(True), cut_rows(op, 1, 1 << 20, dtype))

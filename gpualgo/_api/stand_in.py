@@ -1,7 +1,7 @@
-"""A GPU that is not here: calls are planned for it and computed on the CPU; its kernels are built.
+"""A simulated GPU: calls are planned for it and computed on the CPU, and its kernels are compiled.
 
-It takes the calls on arrays of the host in which it is the default device, by the very path of
-such calls, so what they ask to be compiled is what they ask for on a real GPU.
+As the default device it takes calls on host arrays by the normal path, so they request the same
+kernels as on a real GPU.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from gpualgo._driver.device import Device
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array, Problem, problem_of
 
-# Shared memory of a block, in KiB, and the multiprocessors of a common model, which may decide
-# between kernels: by architecture.
+# By architecture: shared memory of a block in KiB, and multiprocessors of a common model. Both can
+# decide which kernel is used.
 MACHINES = {
     (7, 5): (64, 40), (8, 0): (163, 108), (8, 6): (99, 84), (8, 7): (163, 16), (8, 9): (99, 142),
     (9, 0): (227, 132), (10, 0): (227, 148), (12, 0): (99, 188),
 }  # fmt: skip
-_FIRST = 1 << 20  # no real GPU has such an ordinal
+_FIRST = 1 << 20  # above every real GPU's ordinal
 
 
 class StandIn(Device):
-    """Takes the kernels' specs and the calls of a GPU of some architecture."""
+    """A device that compiles kernels and computes calls for a GPU of some architecture."""
 
     def __init__(
         self, capability: tuple[int, int], pool: Executor, machine: tuple[int, int] | None = None
     ) -> None:
-        """`machine`: bytes of shared memory and multiprocessors, where the GPU is known."""
+        """`machine`: bytes of shared memory and number of multiprocessors, if the GPU is known."""
         super().__init__(_FIRST + 10 * capability[0] + capability[1])
         shared, sms = MACHINES[capability]
         limit, sms = (shared << 10, sms) if machine is None else machine
@@ -41,13 +41,13 @@ class StandIn(Device):
             may_overlap=capability >= (9, 0),
         )  # fmt: skip
         self.stand_in, self._pool = self, pool
-        self.found: set[str] = set()  # keys of what was kept already
+        self.found: set[str] = set()  # keys of kernels that were cached already
         self._building: dict[str, tuple[str, Future[Any]]] = {}
 
     def kernel(self, spec: build.Spec) -> Any:
-        """Return what stands for a kernel; its machine code is built meanwhile.
+        """Return a placeholder for a kernel; its machine code is built in the background.
 
-        The operator is compiled first: what refuses it is told to the call.
+        The operator is compiled first, so the call gets its errors.
         """
         key, is_kept = build.asked(spec, self.capability)
         if key not in self._building:
@@ -62,25 +62,25 @@ class StandIn(Device):
         self, problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None,
         init: Any,
     ) -> None:  # fmt: skip
-        """Plan a call on arrays of the host as on the GPU's, and compute it on the CPU."""
-        sources = tuple([self._there(NumPy.view(array)) for array in arrays])
-        targets = tuple([self._there(NumPy.view(result)) for result in results])
-        moved = op
+        """Plan a call on host arrays as on the GPU, and compute it on the CPU."""
+        sources = tuple([self._device_view(NumPy.view(array)) for array in arrays])
+        targets = tuple([self._device_view(NumPy.view(result)) for result in results])
+        device_op = op
         if op is not None and op.arrays:
-            moved = op.with_arrays(tuple(map(self._there, op.arrays)))
-        problem.cuda(sources, moved, targets)
+            device_op = op.with_arrays(tuple(map(self._device_view, op.arrays)))
+        problem.cuda(sources, device_op, targets)
         views = tuple([NumPy.view(array) for array in arrays])
-        own = problem_of(
+        cpu_problem = problem_of(
             type(problem), views, op, init, problem.rest, problem.where, problem.num_arguments, CPU
         )
-        own.cpu(arrays, results, own.operator(op), own.encode(init))
+        cpu_problem.cpu(arrays, results, cpu_problem.operator(op), cpu_problem.encode(init))
 
-    def _there(self, view: View) -> View:
+    def _device_view(self, view: View) -> View:
         address = view.ptr or address_of(view)
         return view._replace(ptr=address, device=self.ordinal, library=None, owner=None)
 
     def finish(self) -> tuple[set[str], list[str]]:
-        """Wait for all kernels; return the keys of those that were built, and what went wrong."""
+        """Wait for all kernels; return the keys of those that were built, and the failures."""
         failures = []
         for name, future in self._building.values():
             error = future.exception()
@@ -94,7 +94,7 @@ class StandIn(Device):
 
 
 class _Kernel:
-    """What stands for a kernel that is not loaded."""
+    """Placeholder for a kernel that is not loaded."""
 
     handle = library = None
 
@@ -102,7 +102,7 @@ class _Kernel:
         self.name = name
 
     def allow_shared(self, num_bytes: int, device: int) -> None:
-        """Nothing: it is not launched."""
+        """Do nothing: the kernel is never launched."""
 
     def wrapped(self, submit: Callable[..., Any]) -> Callable[..., Any]:
         return submit

@@ -1,4 +1,4 @@
-"""The public function `temp_storage_bytes`: what a call takes on a GPU besides its arrays."""
+"""The public function `temp_storage_bytes`: the GPU memory of a call besides its arrays."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
     function : callable
         One of this package's algorithms: `gpualgo.radix_sort`, say.
     *args, **kwargs
-        What it would be called with. Arrays are on a GPU, or of the host and processed on the
+        The arguments of the call. Arrays are on a GPU, or host arrays that are processed on the
         CPU; nothing is read or written.
 
     Returns
     -------
     int
-        Bytes: what a plan of `gpualgo.prepare` needs as ``temp_storage``. Those that a stream keeps
-        for all its calls are counted as well. The formula is on the page of each algorithm. 0 on
-        the CPU, whose kernels take what they need from NumPy and nothing from the caller.
+        Bytes that a plan of `gpualgo.prepare` needs as ``temp_storage``, including those that a
+        stream keeps for all its calls. The formula is on the page of each algorithm. 0 on the CPU,
+        whose kernels allocate temporary storage with NumPy.
 
     Raises
     ------
     TypeError
-        `function` is no algorithm of this package, arrays of the host would travel to a GPU, by
-        blocks that decide, or the call itself would be a TypeError.
+        `function` is no algorithm of this package, host arrays would be copied to a GPU, where the
+        storage depends on the blocks, or the call itself would raise a TypeError.
     ValueError
-        The call itself would be a ValueError.
+        The call itself would raise a ValueError.
 
     Notes
     -----
     Compiles the kernel for a GPU, as the call would, and on the CPU the operator. Launches nothing,
-    and raises nothing that elements decide, such as offsets that fall.
+    and raises no errors that depend on elements, such as falling offsets.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
 def lent(
     storage: View, low: int, high: int, first: View, stream: Any, where: str
 ) -> Iterator[None]:
-    """Let a call take temporary storage from an array, in the order of that one's stream."""
+    """Let a call use an array as temporary storage, ordered with the array's own stream."""
     streams = ordering.streams_of((first, storage))
     handle = ordering.handle_for(stream, first, where, streams)
     try:

@@ -1,4 +1,4 @@
-"""The public function `unique`, put together from sorts, scans and runs."""
+"""The public function `unique`, composed of sorts, scans and run-length encoding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 _WHERE = "unique"
-_MOST_TABLE = 1 << 30  # results of `reduce_by_index`
+_MOST_TABLE = 1 << 30  # up to so many elements `put_back` uses `reduce_by_index`
 
 
 def unique(
@@ -33,42 +33,42 @@ def unique(
     return_inverse: bool = False, return_counts: bool = False, out: ty.Outs | None = None,
     out_count: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the distinct elements, ascending; or, consecutive, the first of each run.
+    """Find the distinct elements in ascending order, or the first of each run (`consecutive`).
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        As for `radix_sort`; consecutive, as for `run_length_encode`. It is flattened in C order.
+        As for `radix_sort`, or with `consecutive` as for `run_length_encode`. Flattened in C order.
     consecutive : bool
-        Look for elements that differ from the one before, in the order of `x`, which is not sorted.
+        Find elements that differ from the one before, in the order of `x`, which is not sorted.
     return_index : bool
-        Also where each result first stands in `x`.
+        Also return the index in `x` of the first occurrence of each result.
     return_inverse : bool
-        Also which result each element of `x` is, in the shape of `x`.
+        Also return, for each element of `x`, the index of its result, in the shape of `x`.
     return_counts : bool
-        Also how many elements are equal to each; consecutive, how many follow one another.
+        Also return how many elements are equal to each result, or the run lengths.
     out, out_count
-        Where to write the elements alone: as for `select`. Not with a further result.
+        Where to write the elements: as for `select`. Not with `return_index` and the like.
     stream : stream, optional
         A CUDA stream for device arrays; without it the current stream of the array's library.
 
     Returns
     -------
     array, or tuple of arrays
-        One dimension, of the dtype of `x`, a tuple where `x` is one. With further results a tuple
-        of it and of them, int64, in the order of the arguments.
+        One dimension, of the dtype of `x`; a tuple if `x` is one. With further results, a tuple
+        of the elements and the further results (int64), in the order of the arguments.
 
     Raises
     ------
     TypeError
-        `x` is no array or, where it is sorted, of a dtype without an order; out does not fit.
+        `x` is no array, or has to be sorted and its dtype has no order; out does not fit.
     ValueError
-        out is too short (not where `out_count` is given), or it is given with a further result.
+        out is too short (and `out_count` is not given), or is given with a further result.
 
     Notes
     -----
-    NaN are equal, and last; -0.0 is equal to 0.0: of equal elements the first in `x` is given. A
-    stable sort, then one pass. See docs/runs.md.
+    NaN are equal to each other and last; -0.0 is equal to 0.0. Of equal elements the first in `x`
+    is returned. A stable sort, then one pass. See docs/runs.md.
 
     Examples
     --------
@@ -94,8 +94,8 @@ def unique(
     try:
         shape = _shape(x, out, out_count)
     except Elsewhere as found_elsewhere:
-        given = out_count if out is None else out
-        return found_elsewhere.call(_WHERE, given, stream, x, **flags)
+        target = out_count if out is None else out
+        return found_elsewhere.call(_WHERE, target, stream, x, **flags)
     if not any(more):
         keys = x if consecutive else _sorted(x, stream)
         return solve(keys, None, False, _WHERE, out, out_count, stream)
@@ -108,11 +108,11 @@ def unique(
     return of_runs(keys, order, wanted, shape, stream=stream)
 
 
-_TAKEN = Kept(lambda x, order: lazy.take(x, order))
+_TAKE = Kept(lambda x, order: lazy.take(x, order))
 
 
 class Wanted(NamedTuple):
-    """What is told besides the distinct elements."""
+    """The results requested besides the distinct elements."""
 
     indices: bool = False
     inverse: bool = False
@@ -120,8 +120,9 @@ class Wanted(NamedTuple):
 
 
 def in_order(x: Any, needs_order: bool, stream: Any = None) -> tuple[Any, Any]:
-    """Return all elements in order, flattened, and where in x they stand, where that is needed."""
-    if not needs_order or any(one is not x for one in _leaves(x)):  # numbers of tuples go along
+    """Return the sorted elements, flattened, and their indices in x if `needs_order`."""
+    # The second condition holds for tuples and structured arrays.
+    if not needs_order or any(one is not x for one in _fields(x)):
         return _sorted(x, stream), _order(x, stream) if needs_order else None
     if is_lazy(x):
         x = copy(x, stream=stream)
@@ -129,38 +130,38 @@ def in_order(x: Any, needs_order: bool, stream: Any = None) -> tuple[Any, Any]:
     if not order.shape[0]:
         return copy(x, stream=stream).reshape(-1), order
     is_on_host = view_of(x, f"{_WHERE}: x").device == CPU
-    whole = places.aligned(x, f"{_WHERE}: x") if is_on_host else x
-    return copy(_TAKEN((whole, order), _WHERE), stream=stream), order
+    source = places.aligned(x, f"{_WHERE}: x") if is_on_host else x
+    return copy(_TAKE((source, order), _WHERE), stream=stream), order
 
 
 def of_runs(
     keys: Any, order: Any, wanted: Wanted, shape: tuple[int, ...], *, eq: Any = None,
     differs: Any = None, stream: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the first of each run, and what is told of it, of elements that were put in order.
+    """Return the first element of each run of sorted elements, and the further results in `wanted`.
 
-    `order` is where these stand in an array of a shape, None where they stand there as they are.
-    `eq` tells what one run is, as of `run_length_encode`; `differs` gives int64 1 where two numbers
-    are of two, else 0.
+    `order`: indices of the elements in the original array of `shape`; None if they were not moved.
+    `eq`: equality as for `run_length_encode`. `differs`: returns int64 1 if two numbers belong to
+    different runs, else 0.
     """
     values, lengths = solve(keys, eq, True, _WHERE, None, None, stream)
-    found = [values]
+    results = [values]
     is_moved = order is not None and lengths.shape[0] > 0
     if wanted.indices:
         starts = exclusive_scan(lengths, stream=stream)
-        found.append(copy(lazy.take(order, starts), stream=stream) if is_moved else starts)
+        results.append(copy(lazy.take(order, starts), stream=stream) if is_moved else starts)
     if wanted.inverse:
-        numbers = _numbers(list(_leaves(keys)), differs or _differs, stream)
+        run_numbers = _run_numbers(list(_fields(keys)), differs or _differs, stream)
         if is_moved:
-            numbers = put_back(order, numbers, stream)
-        found.append(numbers.reshape(shape))
+            run_numbers = put_back(order, run_numbers, stream)
+        results.append(run_numbers.reshape(shape))
     if wanted.counts:
-        found.append(lengths)
-    return tuple(found)
+        results.append(lengths)
+    return tuple(results)
 
 
 def put_back(order: Any, values: Any, stream: Any = None) -> Any:
-    """Return values where they were before they were put into an order: ``result[order] = x``."""
+    """Undo a permutation: return result with ``result[order] = values``."""
     size = values.shape[0]
     if isinstance(order, np.ndarray) and size < _MOST_TABLE:
         return reduce_by_index(order, values, size, stream=stream)
@@ -169,7 +170,7 @@ def put_back(order: Any, values: Any, stream: Any = None) -> Any:
 
 
 def _shape(x: Any, *outs: Any) -> tuple[int, ...]:
-    """Return the shape of the elements, once they are such and no output lies among them."""
+    """Return the shape of x after checking it and that no output overlaps it."""
     if is_lazy(x):
         return tuple(combining.zipped(x, f"{_WHERE}: x").shape)
     try:
@@ -177,18 +178,18 @@ def _shape(x: Any, *outs: Any) -> tuple[int, ...]:
     except inputs.NumberOnGPU:
         return tuple(combining.zipped(x, f"{_WHERE}: x").shape)
     for out, name in zip(outs, ("out", "out_count"), strict=True):
-        for leaf in () if out is None else _leaves(out):
+        for leaf in () if out is None else _fields(out):
             target = as_bytes_view(leaf, f"{_WHERE}: {name}")
             if any(overlap(target, view) for view in views):
                 raise ValueError(f"{_WHERE}: {name} overlaps x; pass a separate array")
     return views[0].shape
 
 
-def _leaves(x: Any) -> Iterator[Any]:
-    """Yield the arrays of each number of elements, aligned."""
+def _fields(x: Any) -> Iterator[Any]:
+    """Yield the arrays of each field of x, contiguous."""
     if isinstance(x, tuple):
         for item in x:
-            yield from _leaves(item)
+            yield from _fields(item)
     elif isinstance(x, np.ndarray) and x.dtype.names is not None:
         yield from (np.ascontiguousarray(x[name]) for name in x.dtype.names)
     else:
@@ -196,36 +197,35 @@ def _leaves(x: Any) -> Iterator[Any]:
 
 
 def _sorted(x: Any, stream: Any) -> Any:
-    """Return all elements in order, flattened."""
     with refusals.told_by(_WHERE, "radix_sort", {"keys": "x"}):
         return radix_sort(x, axis=None, stream=stream)
 
 
 def _order(x: Any, stream: Any) -> Any:
-    """Return where in x the sorted elements stand."""
+    """Return the indices in x of the sorted elements."""
     with refusals.told_by(_WHERE, "argsort", {"keys": "x"}):
         return argsort(x, axis=None, stream=stream)
 
 
 def _flat(x: Any) -> Any:
-    """Return arrays without gaps, each as one dimension."""
+    """Return contiguous arrays, each reshaped to one dimension."""
     if not isinstance(x, tuple):
         return x.reshape(-1)
     items = map(_flat, x)
     return type(x)._make(items) if hasattr(x, "_make") else tuple(items)
 
 
-def _numbers(parts: list[Any], apart: Any, stream: Any) -> Any:
-    """Return which run each element belongs to, counted from 0."""
-    numbers = transform(_zero, parts[0], stream=stream)
-    if numbers.shape[0] < 2:
-        return numbers
+def _run_numbers(parts: list[Any], apart: Any, stream: Any) -> Any:
+    """Return the index of the run that each element belongs to."""
+    run_numbers = transform(_zero, parts[0], stream=stream)
+    if run_numbers.shape[0] < 2:
+        return run_numbers
     begins: Any = None
     for part in parts:
         differs = _BEGINS((part,), _WHERE, apart)
         begins = differs if begins is None else lazy.transform(max, begins, differs)
-    inclusive_scan(begins, out=numbers[1:], stream=stream)
-    return numbers
+    inclusive_scan(begins, out=run_numbers[1:], stream=stream)
+    return run_numbers
 
 
 _BEGINS = Kept(lambda part, apart: lazy.transform(apart, part[:-1], part[1:]))

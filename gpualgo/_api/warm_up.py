@@ -1,4 +1,4 @@
-"""Fill the cache on disk ahead: calls are made against GPUs that need not be here, and the CPU."""
+"""Fills the disk cache in advance, for the CPU and for GPUs that need not be present."""
 
 from __future__ import annotations
 
@@ -18,21 +18,19 @@ Capability = tuple[int, int]
 
 @dataclass
 class Report:
-    """What was done for one device."""
-
     device: str
     compiled: int = 0
     found: int = 0
-    refused: list[str] = field(default_factory=list)  # operators on dtypes that they do not take
+    refused: list[str] = field(default_factory=list)  # operators on dtypes that they do not support
     failures: list[str] = field(default_factory=list)
 
 
-class _Place(default_device.Fixed):
-    """The device of all calls, each of which asks for it."""
+class _ObservedDevice(default_device.Fixed):
+    """The default device of all calls; records whether a call has read it."""
 
     is_asked = False
 
-    def __enter__(self) -> _Place:  # type: ignore[override]
+    def __enter__(self) -> _ObservedDevice:  # type: ignore[override]
         super().__enter__()
         return self
 
@@ -47,16 +45,15 @@ class _Place(default_device.Fixed):
 
 
 def capability_of(arch: str) -> Capability:
-    """Return the compute capability of an architecture's name."""
-    for known in MACHINES:
-        if arch == f"sm_{known[0]}{known[1]}":
-            return known
+    for capability in MACHINES:
+        if arch == f"sm_{capability[0]}{capability[1]}":
+            return capability
     names = ", ".join(f"sm_{major}{minor}" for major, minor in MACHINES)
     raise ValueError(f"warmup: unknown architecture {arch!r}; use {names}")
 
 
 def present() -> dict[Capability, tuple[int, int]]:
-    """Return the GPUs that are here: shared memory and multiprocessors, by architecture."""
+    """Return shared memory and multiprocessors of the GPUs in this machine, by architecture."""
     count = driver.device_count() if driver.is_installed() else 0
     gpus = [device.get(number) for number in range(count)]
     return {gpu.capability: (gpu.shared_limit, gpu.num_sms) for gpu in gpus}
@@ -66,14 +63,14 @@ def warm_up(
     recipes: Sequence[Recipe], capabilities: Sequence[Capability], jobs: int,
     machines: dict[Capability, tuple[int, int]], tell: Callable[[Report], None],
 ) -> list[Report]:  # fmt: skip
-    """Compile what calls need, on the CPU and on GPUs of these architectures; return the reports.
+    """Compile what the calls need, on the CPU and for GPUs of these architectures; return reports.
 
-    `machines`: what is known of GPUs. `tell` is given each report when it is done.
+    `machines`: properties of known GPUs. `tell` is called with each report when it is finished.
     """
     reports = []
     with ThreadPoolExecutor(jobs) as pool:
-        for one in (None, *capabilities):
-            report = _on_cpu(recipes) if one is None else _on_gpu(recipes, one, pool, machines)
+        for each in (None, *capabilities):
+            report = _on_cpu(recipes) if each is None else _on_gpu(recipes, each, pool, machines)
             tell(report)
             reports.append(report)
     return reports
@@ -81,8 +78,8 @@ def warm_up(
 
 def _on_cpu(recipes: Sequence[Recipe]) -> Report:
     report = Report("cpu")
-    with disk_cache.watched() as seen, _Place(CPU, "warmup runs on it") as place:
-        _make(recipes, report, place)
+    with disk_cache.watched() as seen, _ObservedDevice(CPU, "warmup runs on it") as observed:
+        _make(recipes, report, observed)
     written = {key for key in seen.written if key.startswith(disk_cache.FOR_CPU)}
     read = {key for key in seen.read if key.startswith(disk_cache.FOR_CPU)}
     report.compiled, report.found = len(written), len(read - written)
@@ -96,22 +93,22 @@ def _on_gpu(
 ) -> Report:  # fmt: skip
     report = Report(f"sm_{capability[0]}{capability[1]}")
     gpu = StandIn(capability, pool, machines.get(capability))
-    with device.put(gpu), _Place(gpu.ordinal, "warmup stands in for a GPU") as place:
-        _make(recipes, report, place)
+    with device.put(gpu), _ObservedDevice(gpu.ordinal, "warmup stands in for a GPU") as observed:
+        _make(recipes, report, observed)
     built, failures = gpu.finish()
     report.compiled, report.found = len(built), len(gpu.found)
     report.failures += failures
     return report
 
 
-def _make(recipes: Sequence[Recipe], report: Report, place: _Place) -> None:
-    """Make all calls; note what is refused, and what fails."""
+def _make(recipes: Sequence[Recipe], report: Report, observed: _ObservedDevice) -> None:
+    """Make all calls; collect refused operators and failures."""
     done, refused = set(), {}
     for recipe in recipes:
         try:
-            place.is_asked = False
+            observed.is_asked = False
             recipe.calls()
-            if not place.is_asked:
+            if not observed.is_asked:
                 report.failures.append(
                     f"{recipe.name}: it calls nothing of gpualgo's; name an operator, or a "
                     "function without arguments that makes calls"
@@ -122,10 +119,10 @@ def _make(recipes: Sequence[Recipe], report: Report, place: _Place) -> None:
                 refused[recipe.name] = str(error)
             else:
                 report.failures.append(f"{recipe.name}: {error}")
-        except (Exception, SystemExit) as error:  # the other recipes are worth having
+        except (Exception, SystemExit) as error:  # continue with the other recipes
             report.failures.append(f"{recipe.name}: {type(error).__name__}: {error}")
     report.refused += refused
     for name, message in refused.items():
         operator = name.partition(" of ")[0]
-        if operator not in done:  # whatever the dtype
+        if operator not in done:  # refused for all dtypes
             report.failures.append(f"{name}: {message}")

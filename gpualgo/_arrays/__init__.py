@@ -1,1 +1,1 @@
-"""_arrays."""
+"""Array libraries: views of their arrays, and results in the caller's library."""

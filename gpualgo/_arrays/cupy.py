@@ -1,6 +1,6 @@
-"""CuPy's arrays as a library: always on a device.
+"""CuPy as an array library; its arrays are always on a device.
 
-Imported when one of its arrays first comes by; by then the caller has imported CuPy.
+Imported at the first CuPy array; by then the caller has imported CuPy.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ _make = tuple.__new__  # builds the named tuple without its Python-level constru
 
 
 def viewer_of(x: Any) -> Any:
-    """Return the viewer of a CuPy array, None for another object of CuPy's."""
-    cupy = sys.modules.get("cupy")  # None: only half imported
+    """Return the viewer of a CuPy array; None for other CuPy objects."""
+    cupy = sys.modules.get("cupy")  # None while its import is in progress
     return CuPy.view if cupy is not None and isinstance(x, cupy.ndarray) else None
 
 
 class CuPy:
-    """CuPy arrays: always on a device."""
-
     name = "cupy"
     has_producers = False
 
@@ -41,7 +39,7 @@ class CuPy:
 
     @staticmethod
     def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
-        """Return an uninitialised array, its memory ordered on the stream it is used on."""
+        """Return an uninitialised array; its memory is ordered on the stream that uses it."""
         cupy = sys.modules["cupy"]
         if stream is None and (driver.is_simple or _cupy_device(cupy) == device):
             return cupy.ndarray(shape, dtype)
@@ -53,7 +51,7 @@ class CuPy:
 
     @staticmethod
     def maker(shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> Callable[[], Any]:
-        """Return what makes such arrays, on the current stream."""
+        """Return a function that allocates such arrays on the current stream."""
         if driver.is_simple:
             return functools.partial(sys.modules["cupy"].ndarray, shape, dtype)
         return functools.partial(CuPy.empty, shape, dtype, device, None)
@@ -67,16 +65,16 @@ class CuPy:
         if driver.is_simple:
             handle: int = _current_stream().ptr
             return handle
-        with sys.modules["cupy"].cuda.Device(device):  # CuPy has a current stream for each
+        with sys.modules["cupy"].cuda.Device(device):  # CuPy has a current stream per device
             return int(_current_stream().ptr)
 
     pointer = operator.attrgetter("data.ptr")
 
 
 def _cupy_stream(cupy: Any, stream: int, device: int) -> Any:
-    """Return CuPy's object for a stream that it did not make."""
+    """Return a CuPy stream object for an external stream."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # CuPy 14 has another way, 13 has not
+        warnings.simplefilter("ignore", DeprecationWarning)  # of CuPy 14; 13 has no other class
         return cupy.cuda.ExternalStream(stream, device)
 
 
@@ -85,7 +83,7 @@ def _cupy_device(cupy: Any) -> int:
 
 
 def _current_stream() -> Any:
-    """Return CuPy's current stream; replaces itself by CuPy's own function."""
+    """Return CuPy's current stream; the first call replaces this function by CuPy's own."""
     global _current_stream
     _current_stream = sys.modules["cupy"].cuda.get_current_stream
     return _current_stream()

@@ -1,4 +1,4 @@
-"""DeviceArray: what results are when their input was known by protocol only, and raw memory."""
+"""DeviceArray: results for arrays known only by protocol, and views of raw device memory."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from gpualgo._driver.lifetime import Memory
 
 
 class DeviceArray:
-    """Memory on a GPU with a shape: results for arrays known by protocol, and `from_pointer`'s.
+    """An array on a GPU: the result for arrays known by protocol, or made by `from_pointer`.
 
     It can be indexed with integers, slices, ``...`` and ``None``, reshaped, transposed and retyped;
     each gives a view, which keeps `owner` alive. It exports ``__cuda_array_interface__`` and
-    DLPack: hand it to CuPy, torch or numba, or call ``copy_to_host()``. Memory of a result is
-    freed once this package's work on it, and all on the legacy default stream, has run; what other
-    libraries do with it on other streams has to be done before the last reference goes.
+    DLPack: pass it to CuPy, torch or numba, or call ``copy_to_host()``. The memory of a result is
+    freed once this package's work on it, and all work on the legacy default stream, has run. Work
+    of other libraries on other streams must be finished before the last reference is dropped.
 
     Attributes
     ----------
     ptr : int
-        Where the first element lies.
+        Address of the first element.
     shape, strides, dtype
-        As NumPy's; strides are in bytes.
+        As in NumPy; strides are in bytes.
     device : int
         The CUDA ordinal.
     stream : int
-        The producer stream: what is done with the array is queued there unless a call says
-        otherwise, and consumers are made to wait for it.
+        The producer stream: work on the array is queued there unless a call names another stream,
+        and consumers wait for it.
     readonly : bool
-        Whether writing to it is refused.
+        Whether the array is read-only.
     owner : object
-        What keeps the memory alive.
+        Object that keeps the memory alive.
     """
 
     __slots__ = (
@@ -88,14 +88,14 @@ class DeviceArray:
 
     def __getitem__(self, key: Any) -> DeviceArray:
         offset, shape, strides = _strides.index(self.shape, self.strides, key)
-        return self._seen(self.ptr + offset, shape, strides, self.dtype)
+        return self._new_view(self.ptr + offset, shape, strides, self.dtype)
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """Return a view in another shape; ValueError where only a copy could have it."""
+        """Return a view in another shape; raise ValueError if that needs a copy."""
         wanted = shape[0] if len(shape) == 1 else shape
         new = _strides.full_shape(wanted, self.size)
         strides = _strides.reshape(self.shape, self.strides, new, self.dtype.itemsize)
-        return self._seen(self.ptr, new, strides, self.dtype)
+        return self._new_view(self.ptr, new, strides, self.dtype)
 
     def transpose(self, *axes: int) -> DeviceArray:
         """Return a view with its axes in another order, reversed by default."""
@@ -105,7 +105,7 @@ class DeviceArray:
                 f"transpose: axes {order} do not name each of {self.ndim} axes once; name each once"
             )
         shape = tuple(self.shape[axis] for axis in order)
-        return self._seen(self.ptr, shape, tuple(self.strides[a] for a in order), self.dtype)
+        return self._new_view(self.ptr, shape, tuple(self.strides[a] for a in order), self.dtype)
 
     def view(self, dtype: Any) -> DeviceArray:
         """Return a view of the same bytes as items of another dtype, along the last axis."""
@@ -113,9 +113,9 @@ class DeviceArray:
         size = self.dtype.itemsize
         shape, strides = _strides.retype(self.shape, self.strides, size, new.itemsize)
         check_alignment(self.ptr, shape, strides, new, "view")
-        return self._seen(self.ptr, shape, strides, new)
+        return self._new_view(self.ptr, shape, strides, new)
 
-    def _seen(
+    def _new_view(
         self, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
     ) -> DeviceArray:
         return DeviceArray(
@@ -123,7 +123,7 @@ class DeviceArray:
         )
 
     def copy_to_host(self, *, stream: Any = None) -> np.ndarray[Any, Any]:
-        """Return a NumPy copy, once the work on `stream`, else the array's own, has finished."""
+        """Return a NumPy copy after waiting for `stream`, by default the array's own."""
         where = "copy_to_host"
         handle = self.stream if stream is None else streams.handle_of(stream, where)
         low, high = bounds(self.shape, self.strides, self.dtype.itemsize)
@@ -135,8 +135,8 @@ class DeviceArray:
                 copied = api.cuMemcpyDtoHAsync(raw.ctypes.data, self.ptr + low, raw.size, handle)
                 driver.check(copied, "cuMemcpyDtoHAsync")
                 driver.synchronize(handle)
-        seen: np.ndarray[Any, Any] = np.ndarray(self.shape, self.dtype, raw, -low, self.strides)
-        return seen if seen.flags.c_contiguous else seen.copy()
+        array: np.ndarray[Any, Any] = np.ndarray(self.shape, self.dtype, raw, -low, self.strides)
+        return array if array.flags.c_contiguous else array.copy()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -152,12 +152,12 @@ class DeviceArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        plain = self.strides == dense_strides(self.shape, self.dtype.itemsize)
+        is_contiguous = self.strides == dense_strides(self.shape, self.dtype.itemsize)
         interface: dict[str, Any] = {
             "shape": self.shape,
             "typestr": self.dtype.str,
             "data": (self.ptr if self.size else 0, self.readonly),
-            "strides": None if plain else self.strides,
+            "strides": None if is_contiguous else self.strides,
             "version": 3,
             "stream": self.stream or 1,  # 0 is not allowed: 1 is the legacy default stream
         }
@@ -172,7 +172,7 @@ class DeviceArray:
         self, stream: Any = None, *, max_version: Any = None, dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:  # fmt: skip
-        """Return a capsule; the consumer's stream waits for the array's own (-1: it does not)."""
+        """Return a capsule; the consumer's stream waits for the array's own unless it is -1."""
         from gpualgo._arrays import dlpack
 
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
@@ -193,7 +193,7 @@ class DeviceArray:
 
 
 def _consumer(stream: Any) -> int | None:
-    """Return the stream that a DLPack consumer names, None if it wants no ordering."""
+    """Return the stream that a DLPack consumer names; None for -1, no ordering."""
     if stream is None:
         return 0
     if not isinstance(stream, int) or isinstance(stream, bool) or stream < -1 or stream == 0:
@@ -205,7 +205,7 @@ def _consumer(stream: Any) -> int | None:
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int) -> DeviceArray:
-    """Return a new array, its memory ordered on the stream that will be its own."""
+    """Return a new array; its memory is ordered on `stream`, its producer stream."""
     strides = dense_strides(shape, dtype.itemsize)
     nbytes = math.prod(shape) * dtype.itemsize
     pointer, owner = 0, None
@@ -216,7 +216,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int
 
 
 def any_dtype(value: Any, where: str) -> np.dtype[Any]:
-    """Return the dtype of memory: one that kernels know, or any other of plain bytes."""
+    """Return the dtype of memory: one that kernels support, or any other of plain bytes."""
     try:
         return dtypes.as_dtype(value, where)
     except TypeError:
@@ -232,10 +232,10 @@ def any_dtype(value: Any, where: str) -> np.dtype[Any]:
 def check_alignment(
     ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any], where: str
 ) -> None:
-    """Raise ValueError unless each element lies where its dtype may."""
+    """Raise ValueError unless each element is aligned for its dtype."""
     if 0 in shape:
         return
-    # Kernels load a whole item at once; records are moved by their bytes.
+    # Kernels load a whole item at once; records are copied bytewise.
     step = dtype.alignment if dtypes.name_of(dtype) is None else dtype.itemsize
     if ptr % step:
         raise ValueError(

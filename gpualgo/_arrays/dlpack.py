@@ -1,8 +1,8 @@
-"""DLPack both ways: capsules read without consuming them, and capsules for device memory.
+"""DLPack import and export: reads capsules without consuming them, and exports device memory.
 
-A capsule that is read is the owner of what is seen: its destructor frees the memory once the last
-view is gone. Capsules that are made come from NumPy, whose destructor and deleter are compiled
-code that is safe in any thread; only the fields that NumPy cannot know are set here.
+An imported capsule owns the memory: its destructor frees it after the last view is gone. Exported
+capsules are created by NumPy, whose destructor and deleter are compiled code, safe in any thread;
+only the fields that NumPy cannot know are set here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Versioned(ctypes.Structure):
     )
 
 
-# Prototypes of our own: ctypes.pythonapi's are everybody's.
+# Separate prototypes: those of ctypes.pythonapi are shared by the whole process.
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
     ("PyCapsule_GetName", ctypes.pythonapi)
 )
@@ -62,7 +62,7 @@ _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char
 
 
 class Tensor(NamedTuple):
-    """What a capsule describes."""
+    """The contents of a capsule."""
 
     ptr: int
     shape: tuple[int, ...]
@@ -75,16 +75,16 @@ class Tensor(NamedTuple):
 
 
 def is_capsule(x: Any) -> bool:
-    """Return whether x is a bare capsule, not a producer of capsules."""
+    """Return whether x is a capsule itself rather than an array that makes one."""
     return type(x).__name__ == "PyCapsule"
 
 
-# Whether NumPy, by whose capsules arrays are exported, makes those that say what is read-only.
+# Whether NumPy creates versioned capsules, which can be marked read-only.
 KNOWS_VERSIONS = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
 def ask(producer: Any, **stream: int) -> Any:
-    """Return a producer's capsule; one that does not know versions is asked again without."""
+    """Return a producer's capsule; without max_version if the producer does not accept it."""
     try:
         return producer.__dlpack__(max_version=(1, 0), **stream)
     except TypeError:
@@ -92,7 +92,7 @@ def ask(producer: Any, **stream: int) -> Any:
 
 
 def read(capsule: Any) -> Tensor:
-    """Return what a capsule describes; the tensor holds the capsule."""
+    """Return the tensor of a capsule; the tensor keeps the capsule alive."""
     name = _name_of(capsule) or b""
     if name.startswith(b"used_dltensor"):
         raise ValueError(
@@ -117,8 +117,8 @@ def read(capsule: Any) -> Tensor:
 
 
 def _fields(capsule: Any, name: bytes) -> tuple[_DLTensor, int]:
-    """Return the tensor that a capsule points to, and its flags."""
-    if name == b"dltensor":  # its tensor comes first
+    """Return the DLTensor of a capsule, and its flags."""
+    if name == b"dltensor":  # the struct starts with the tensor
         return _DLTensor.from_address(_pointer_of(capsule, name)), 0
     if name != b"dltensor_versioned":
         raise TypeError(
@@ -127,7 +127,7 @@ def _fields(capsule: Any, name: bytes) -> tuple[_DLTensor, int]:
         )
     address = _pointer_of(capsule, name)
     version = _Version.from_address(address)
-    if version.major != 1:  # beyond the version nothing may be read
+    if version.major != 1:  # of other versions only the version may be read
         raise ValueError(
             f"a DLPack capsule has version {version.major}.{version.minor}, of which only 1.x can "
             "be read; make it with x.__dlpack__(max_version=(1, 0))"
@@ -154,7 +154,7 @@ def _dtype_of(tensor: _DLTensor) -> np.dtype[Any]:
 
 
 def from_strided_memory_view(x: Any) -> Tensor:
-    """Return what a cuda.core StridedMemoryView describes; the tensor holds it."""
+    """Return the tensor of a cuda.core StridedMemoryView, which it keeps alive."""
     if x.dtype is None:
         raise TypeError("a StridedMemoryView without a dtype has no elements; make it with dtype=")
     shape, dtype = tuple(x.shape), np.dtype(x.dtype)
@@ -168,7 +168,7 @@ def from_strided_memory_view(x: Any) -> Tensor:
 
 
 class _Holder:
-    """Memory with `__array_interface__`, and the object that it belongs to."""
+    """Exposes memory through `__array_interface__` and keeps its owner alive."""
 
     def __init__(self, tensor: Tensor, typestr: str) -> None:
         self.owner = tensor.owner
@@ -182,7 +182,7 @@ class _Holder:
 
 
 def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """Return a NumPy array over the memory; its base holds the owner."""
+    """Return a NumPy array over the memory; its base keeps the owner alive."""
     array = np.asarray(_Holder(tensor, tensor.dtype.str))
     if tensor.readonly:
         array.flags.writeable = False
@@ -190,22 +190,22 @@ def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 
 def export(tensor: Tensor, max_version: Any) -> Any:
-    """Return a capsule for memory of any device; it holds the owner."""
+    """Return a capsule for memory on any device; it keeps the owner alive."""
     is_versioned = KNOWS_VERSIONS and max_version is not None and max_version[0] >= 1
     if tensor.readonly and not is_versioned:
-        cure = "pass max_version=(1, 0)" if KNOWS_VERSIONS else "that takes NumPy 2.1 or newer"
+        hint = "pass max_version=(1, 0)" if KNOWS_VERSIONS else "that takes NumPy 2.1 or newer"
         raise BufferError(
-            f"__dlpack__: a read-only array can be exported to consumers of DLPack 1.0 only; {cure}"
+            f"__dlpack__: a read-only array can be exported to consumers of DLPack 1.0 only; {hint}"
         )
     is_bfloat = dtypes.name_of(tensor.dtype) == "bfloat16"
     array = np.asarray(_Holder(tensor, "<u2" if is_bfloat else tensor.dtype.str))
     if tensor.readonly:
         array.flags.writeable = False
     capsule: Any = array.__dlpack__(max_version=(1, 0)) if is_versioned else array.__dlpack__()
-    made, _ = _fields(capsule, _name_of(capsule))
-    made.device_type, made.device_id = tensor.device_type, tensor.device_id
+    dl_tensor, _ = _fields(capsule, _name_of(capsule))
+    dl_tensor.device_type, dl_tensor.device_id = tensor.device_type, tensor.device_id
     if is_bfloat:
-        made.code = _BFLOAT
-    if 0 in tensor.shape:  # NumPy has memory of its own for these
-        made.data = None
+        dl_tensor.code = _BFLOAT
+    if 0 in tensor.shape:  # for empty arrays NumPy sets its own pointer
+        dl_tensor.data = None
     return capsule

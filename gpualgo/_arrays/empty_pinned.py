@@ -37,19 +37,19 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     Raises
     ------
     TypeError
-        `shape` holds something else than ints, or `dtype` is none or holds objects.
+        `shape` does not consist of ints, or `dtype` is no dtype or has Python objects.
     ValueError
         An extent is negative.
     MemoryError
-        There is not so much memory, or not so much that can be locked.
+        There is not enough memory, or not enough that can be locked.
 
     Notes
     -----
-    The memory is freed once no array over it is left and the work that this package has queued on
-    it has run; other libraries' work is the caller's to wait for. Every GPU can use it. Locking
-    pages takes time, so make such an array once and use it again. As an input and as `out` of a
-    call with ``stream=`` it is what lets the call return without waiting: the result is there once
-    the stream has run. See docs/memory.md.
+    The memory is freed once no array uses it and the work that this package has queued on it has
+    run; the caller has to wait for work of other libraries. Every GPU can use it. Locking pages
+    takes time, so create such an array once and reuse it. If inputs and `out` of a call with
+    ``stream=`` are such arrays, the call returns without waiting: the result is complete once the
+    stream has run. See docs/memory.md.
 
     Examples
     --------
@@ -60,24 +60,24 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     9.0
     """
     extents = _extents(shape)
-    found = _dtype_of(dtype)
-    size = math.prod(extents) * found.itemsize
+    item_dtype = _dtype_of(dtype)
+    size = math.prod(extents) * item_dtype.itemsize
     if size > sys.maxsize:
         raise MemoryError(f"{_WHERE}: {size} bytes are more than any memory; pass a smaller shape")
     from gpualgo._driver import driver
 
     if not size or not driver.device_count():
-        return np.empty(extents, found)
+        return np.empty(extents, item_dtype)
     from gpualgo._arrays import page_locked
 
-    device = max(default_device.current(), 0)  # its context has to be some GPU's
-    return page_locked.allocate(size, device).view(found).reshape(extents)
+    device = max(default_device.current(), 0)  # any GPU's context will do
+    return page_locked.allocate(size, device).view(item_dtype).reshape(extents)
 
 
 def _extents(shape: Any) -> tuple[int, ...]:
     try:
-        given = tuple(shape) if np.iterable(shape) else (shape,)
-        extents = tuple(map(operator.index, given))
+        values = tuple(shape) if np.iterable(shape) else (shape,)
+        extents = tuple(map(operator.index, values))
     except TypeError:
         raise TypeError(
             f"{_WHERE}: shape must be an int or a sequence of ints, got {shape!r}"
@@ -91,11 +91,11 @@ def _dtype_of(dtype: Any) -> np.dtype[Any]:
     if type(dtype) is str and dtype == "bfloat16":
         return dtypes.bfloat16()
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        result: np.dtype[Any] = np.dtype(dtype)
     except TypeError:
         raise TypeError(f"{_WHERE}: dtype {dtype!r} is not a dtype of NumPy") from None
-    if found.hasobject or not found.itemsize:
+    if result.hasobject or not result.itemsize:
         raise TypeError(
-            f"{_WHERE}: dtype {found} does not hold plain bytes; use a number's or a record's"
+            f"{_WHERE}: dtype {result} does not hold plain bytes; use a number's or a record's"
         )
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""One value written everywhere in a device array, in stream order and without host memory."""
+"""Fills a device array with one value, in stream order and without host memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpualgo._driver import driver
 
 
 def fill(target: View, value: np.ndarray[Any, Any], stream: int) -> None:
-    """Queue the writing of one value to every element."""
+    """Queue writing one value to all elements."""
     if 0 in target.shape:
         return
     data = np.asarray(value).astype(target.dtype).tobytes()
@@ -30,7 +30,7 @@ def fill(target: View, value: np.ndarray[Any, Any], stream: int) -> None:
 def _fill_line(
     address: int, rows: int, pitch: int, words: list[int], unit: int, stream: int
 ) -> None:
-    """Queue the writing of the words to places that lie pitch bytes apart."""
+    """Queue writing the words to `rows` addresses that are `pitch` bytes apart."""
     api = driver.api()
     bits = 8 * unit
     if pitch < 0:

@@ -1,4 +1,4 @@
-"""Tuples of arrays: the arrays that they hold, and how others are put together like them."""
+"""Tuples of arrays: their flattening into arrays, and packing results into the same structure."""
 
 from __future__ import annotations
 
@@ -11,89 +11,89 @@ import numpy as np
 
 from gpualgo._base import records
 
-Leaf: TypeAlias = tuple[Any, str]  # an array, and what it is called in a message
+Leaf: TypeAlias = tuple[Any, str]  # an array, and its name in messages
 
 
 class Form(NamedTuple):
-    """How a tuple is built: of which class, and of what items, None for one that is no tuple.
+    """The structure of a tuple: its class and its items, None for items that are arrays.
 
-    A NumPy structured array is one whose class is its dtype.
+    For a NumPy structured array, the class is its dtype.
     """
 
     cls: Any
     items: tuple[Form | None, ...]
-    is_aligned: bool = False  # a dtype, which is equal to one that is not and has the same offsets
+    is_aligned: bool = False  # a dtype's; `==` of dtypes ignores it if the offsets are the same
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the items are called in a path."""
+        """The names or indices of the items, for paths."""
         if isinstance(self.cls, np.dtype):
             return tuple(self.cls.names or ())
         return tuple(getattr(self.cls, "_fields", None) or map(str, range(len(self.items))))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The paths of the numbers of an element."""
-        found: list[str] = []
+        """The paths of all scalars of an element."""
+        paths: list[str] = []
         for key, item in zip(self.keys, self.items, strict=True):
-            found += [key] if item is None else [f"{key}.{name}" for name in item.names]
-        return tuple(found)
+            paths += [key] if item is None else [f"{key}.{name}" for name in item.names]
+        return tuple(paths)
 
     @property
     def places(self) -> tuple[str, ...]:
-        """How the arrays of a tuple are got at, in Python."""
-        found: list[str] = []
+        """The Python index expressions of all arrays of a tuple, such as [0][1]."""
+        expressions: list[str] = []
         for i, item in enumerate(self.items):
-            place = f"[{self.keys[i]!r}]" if isinstance(self.cls, np.dtype) else f"[{i}]"
-            found += [place] if item is None else [place + inner for inner in item.places]
-        return tuple(found)
+            part = f"[{self.keys[i]!r}]" if isinstance(self.cls, np.dtype) else f"[{i}]"
+            expressions += [part] if item is None else [part + inner for inner in item.places]
+        return tuple(expressions)
 
     def packed(self, arrays: Sequence[Any]) -> Any:
-        """Return a tuple of this form of as many arrays as an element has numbers."""
-        rest = iter(arrays)
-        return self._packed(rest)
+        """Return a tuple of this form, filled with one array per scalar of an element."""
+        remaining = iter(arrays)
+        return self._packed(remaining)
 
-    def _packed(self, rest: Iterator[Any]) -> Any:
-        items = [next(rest) if item is None else item._packed(rest) for item in self.items]
+    def _packed(self, source: Iterator[Any]) -> Any:
+        items = [next(source) if item is None else item._packed(source) for item in self.items]
         if isinstance(self.cls, np.dtype):
             return _structured(self.cls, items)
         return tuple(items) if self.cls is tuple else self.cls._make(items)
 
 
 def form_of(names: Sequence[str], classes: Sequence[Form | None] = ()) -> Form:
-    """Return the form of an element of numbers of these paths.
+    """Return the form of an element with scalars at these paths.
 
-    Of the forms at hand those are taken that have the same fields: an operator knows no others.
+    Named tuple classes are taken from `classes` if their fields match.
     """
-    known: dict[Any, Any] = {}
+    classes_by_keys: dict[Any, Any] = {}
     for form in classes:
         for part in (form, *(() if form is None else form.items)):
             if part is not None:
-                known.setdefault(part.keys, part.cls)
+                classes_by_keys.setdefault(part.keys, part.cls)
 
-    def made(cls: Any, items: list[Any]) -> Form:
+    def make(cls: Any, items: list[Any]) -> Form:
         fields = getattr(cls, "_fields", None)
-        return Form(cls if fields is None else known.get(fields, cls), tuple(items))
+        return Form(cls if fields is None else classes_by_keys.get(fields, cls), tuple(items))
 
-    found: Form = records.built(names, [None] * len(names), made)
-    return found
+    result: Form = records.built(names, [None] * len(names), make)
+    return result
 
 
 def structure_of(form: Form, kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any] | None:
-    """Return the structured dtype of a form with fields of these kinds.
+    """Return the structured dtype of a form with fields of these dtypes.
 
-    None: the form is a tuple's, or fields share bytes, so that the order of writing decides.
+    None if the form is a tuple's, or if fields overlap, so that the order of writing matters.
     """
     if not isinstance(form.cls, np.dtype):
         return None
-    made = _structure(form.cls, kinds)
-    places = sorted((offset, kind.itemsize) for kind, offset, *_ in (made.fields or {}).values())
-    is_apart = all(at + size <= after for (at, size), (after, _) in pairwise(places))
-    return made if is_apart else None
+    dtype = _structure(form.cls, kinds)
+    extents = sorted((offset, kind.itemsize) for kind, offset, *_ in (dtype.fields or {}).values())
+    is_apart = all(begin + size <= after for (begin, size), (after, _) in pairwise(extents))
+    return dtype if is_apart else None
 
 
 def _structure(dtype: np.dtype[Any], kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """Return a structured dtype with fields of these kinds: itself, if it has them."""
+    """Return a structured dtype with fields of these dtypes; `dtype` itself if it has them."""
     assert dtype.names is not None
     if list(kinds) == [dtype[name] for name in dtype.names]:
         return dtype
@@ -103,24 +103,24 @@ def _structure(dtype: np.dtype[Any], kinds: Sequence[np.dtype[Any]]) -> np.dtype
 def _structured(dtype: np.dtype[Any], items: Sequence[Any]) -> Any:
     """Return a structured array of arrays, or a structured scalar of scalars."""
     dtype = _structure(dtype, [np.asarray(item).dtype for item in items])
-    whole = np.empty(np.shape(items[0]), dtype)
+    result = np.empty(np.shape(items[0]), dtype)
     for name, item in zip(dtype.names or (), items, strict=True):
-        whole[name] = item
-    return whole if isinstance(items[0], np.ndarray) else whole[()]
+        result[name] = item
+    return result if isinstance(items[0], np.ndarray) else result[()]
 
 
 def is_tuple(x: Any) -> bool:
-    """Return whether x stands for elements of several numbers."""
+    """Return whether the elements of x are tuples: x is a tuple or a structured array."""
     return isinstance(x, tuple) or (isinstance(x, np.ndarray) and x.dtype.names is not None)
 
 
 def taken_apart(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf], Form]:
-    """Return the arrays of a tuple or structured array, and how it is built.
+    """Return the arrays of a tuple or structured array, and its form.
 
-    `has_names`: an operator knows its fields by their names, which have to be such.
+    `has_names`: field names must be identifiers, as an operator accesses fields by name.
     """
     leaves: list[Leaf] = []
-    form = _taken(x, where, leaves, 0, has_names)
+    form = _flatten(x, where, leaves, 0, has_names)
     if len(leaves) > records.MAX_FIELDS:
         raise TypeError(
             f"{where} has elements of {len(leaves)} numbers, at most {records.MAX_FIELDS} are "
@@ -129,7 +129,7 @@ def taken_apart(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf],
     return leaves, form
 
 
-def _taken(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool) -> Form:
+def _flatten(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool) -> Form:
     if depth > 1:
         raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
     if isinstance(x, np.ndarray):
@@ -141,7 +141,7 @@ def _taken(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool) 
     for i, item in enumerate(x):
         name = f"{where}[{i}]" if fields is None else f"{where}.{fields[i]}"
         if is_tuple(item):
-            items.append(_taken(item, name, leaves, depth + 1, has_names))
+            items.append(_flatten(item, name, leaves, depth + 1, has_names))
         else:
             leaves.append((item, name))
             items.append(None)
@@ -170,7 +170,7 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf], has_names: bool) -> Form:
 
 
 def parts_of(x: Any, form: Form) -> list[Any] | None:
-    """Return what x holds in the places of a form's numbers; None if it is built otherwise."""
+    """Return the items of x for each scalar of a form; None if x has another structure."""
     keys: tuple[str, ...] | None = None
     if isinstance(x, np.ndarray) and x.dtype.names is not None:
         keys, items = x.dtype.names, [x[name] for name in x.dtype.names]
@@ -182,13 +182,13 @@ def parts_of(x: Any, form: Form) -> list[Any] | None:
         keys is not None and form.cls is not tuple and keys != form.keys
     ):
         return None
-    found: list[Any] = []
+    parts: list[Any] = []
     for item, part in zip(items, form.items, strict=True):
         if part is not None:
             inner = parts_of(item, part)
             if inner is None:
                 return None
-            found += inner
+            parts += inner
         else:
-            found.append(item)
-    return found
+            parts.append(item)
+    return parts

@@ -38,20 +38,20 @@ def from_pointer(
     ----------
     ptr : int
         The address of the first element: an int, a ``cuda.bindings`` ``CUdeviceptr`` or anything
-        with ``__int__``; memory of a device, managed or page-locked.
+        with ``__int__``. The memory is device memory, managed or page-locked.
     shape : int or tuple of ints
-        The extents; an extent of zero makes any address right.
+        The extents; with an extent of zero any address is valid.
     dtype : dtype
-        Of the elements: one that kernels know, or any other of plain bytes.
+        Dtype of the elements: one that kernels support, or any other of plain bytes.
     owner : object, optional
-        Kept alive by the array and every view of it; without it the caller keeps the memory.
+        Kept alive by the array and all views of it; without it the caller keeps the memory alive.
     strides : tuple of ints, optional
-        In bytes, of any sign; without it C order without gaps.
+        In bytes, of any sign; C order without gaps by default.
     readonly : bool
-        Refuse the array as an output.
+        Whether the array is refused as an output.
     stream : stream, optional
-        The stream that the memory is used on, and that calls without ``stream=`` run on; the
-        caller keeps it. Without it the legacy default stream.
+        The stream that the memory is used on, and on which calls without ``stream=`` run; the
+        caller keeps it alive. The legacy default stream by default.
 
     Returns
     -------
@@ -71,9 +71,8 @@ def from_pointer(
 
     Notes
     -----
-    The driver is asked for the allocation of the address; nothing is launched. Memory that a pool
-    lends out, as CuPy's and torch's do, counts as one allocation with all that its block holds.
-    See docs/memory.md.
+    The driver is asked for the allocation of the address; nothing is launched. For memory from a
+    pool, such as CuPy's or torch's, the allocation is the pool's whole block. See docs/memory.md.
 
     Examples
     --------
@@ -89,29 +88,29 @@ def from_pointer(
     address = _address(ptr)
     extents = _ints(shape, "shape") if isinstance(shape, (tuple, list)) else _ints([shape], "shape")
     element = device_array.any_dtype(dtype, _WHERE)
-    longest = max(math.prod(extents) * element.itemsize, *extents, 0)
-    if min(extents, default=0) < 0 or longest >= _MAX_BYTES:
+    greatest = max(math.prod(extents) * element.itemsize, *extents, 0)
+    if min(extents, default=0) < 0 or greatest >= _MAX_BYTES:
         raise ValueError(
             f"{_WHERE}: shape {extents} of {element} cannot be an array's; pass extents from 0 on "
             "that fit an address space"
         )
-    steps = dense_strides(extents, element.itemsize)
+    byte_strides = dense_strides(extents, element.itemsize)
     if strides is not None:
-        steps = _ints(strides, "strides")
-        if len(steps) != len(extents):
+        byte_strides = _ints(strides, "strides")
+        if len(byte_strides) != len(extents):
             raise ValueError(
-                f"{_WHERE}: strides {steps} are not one for each extent of shape {extents}; "
+                f"{_WHERE}: strides {byte_strides} are not one for each extent of shape {extents}; "
                 "pass as many, in bytes"
             )
     producer = 0 if stream is None else streams.handle_of(stream, _WHERE)
     driver.require_device(0)
-    device_array.check_alignment(address, extents, steps, element, _WHERE)
-    low, high = bounds(extents, steps, element.itemsize)
+    device_array.check_alignment(address, extents, byte_strides, element, _WHERE)
+    low, high = bounds(extents, byte_strides, element.itemsize)
     device, pointer = addresses.place(address, low, high, _WHERE)
     return device_array.DeviceArray(
         pointer,
         extents,
-        steps,
+        byte_strides,
         element,
         device,
         producer if producer != 1 else 0,
@@ -121,7 +120,7 @@ def from_pointer(
 
 
 def _address(ptr: Any) -> int:
-    """Return ptr as an int; an array or a float, whose value would be taken, is refused."""
+    """Return ptr as an int; refuse arrays and floats, which have `__int__` but are no addresses."""
     if isinstance(ptr, ctypes.c_void_p):
         ptr = ptr.value or 0
     is_number = isinstance(ptr, (int, np.integer)) and not isinstance(ptr, (bool, np.bool_))
@@ -141,12 +140,12 @@ def _address(ptr: Any) -> int:
 
 def _ints(values: Any, name: str) -> tuple[int, ...]:
     try:
-        return tuple(operator.index(_no_flag(v)) for v in values)
+        return tuple(operator.index(_no_bool(v)) for v in values)
     except TypeError:
         raise TypeError(
             f"{_WHERE}: {name} must be made of ints, got {values!r}; pass a tuple of ints"
         ) from None
 
 
-def _no_flag(value: Any) -> Any:
+def _no_bool(value: Any) -> Any:
     return None if isinstance(value, bool) else value

@@ -1,4 +1,4 @@
-"""stream= -> the integer handle of a CUDA stream, and its order with the streams of arrays."""
+"""Chooses the stream of a call and orders it with the streams of its arrays."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from gpualgo._driver.streams import LAST_DEFAULT, check_device, handle_of, wait_
 
 
 def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | None = None) -> int:
-    """Return the handle of the stream on which device arrays are worked on, the first one and more.
+    """Return the handle of the stream on which a call on device arrays runs.
 
-    It is that of stream=, else that of the first array's library. It waits for the arrays'
-    `streams` (see `streams_of`), without them for that of the first array. RuntimeError if one of
-    them is captured and it is not: to wait would draw it into a capture that is not the call's.
+    It is stream=, else the stream of the first array's library. It waits for `streams` (see
+    `streams_of`), by default for that of the first array. Raises RuntimeError if one of them is
+    being captured and the call's stream is not: waiting would add the call's stream to that
+    capture.
     """
     from gpualgo._driver import driver
 
@@ -34,7 +35,7 @@ def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | No
 
 
 def come_after(handle: int, streams: Iterable[int], device: int, where: str) -> None:
-    """Let a stream wait for those of arrays."""
+    """Let a stream wait for the streams of arrays."""
     from gpualgo._driver import driver
 
     for earlier in streams:
@@ -47,15 +48,15 @@ def come_after(handle: int, streams: Iterable[int], device: int, where: str) -> 
 
 
 class _Handle(int):
-    """A handle that holds its stream: what is made on it is freed on it."""
+    """A handle that keeps its stream alive: memory allocated on it is also freed on it."""
 
     stream: Any
 
 
 def streams_of(views: Sequence[View]) -> set[int]:
-    """Return the streams that are joined with a call's: those of its arrays' libraries.
+    """Return the streams that a call synchronizes with: those of its arrays' libraries.
 
-    None of arrays of one library that has a current stream: the caller orders that with stream=.
+    Empty if all arrays are of one library with a current stream: there the caller controls order.
     """
     libraries = {view.library for view in views}
     first = views[0]
@@ -65,9 +66,9 @@ def streams_of(views: Sequence[View]) -> set[int]:
 
 
 def keep(handle: int, streams: Iterable[int], views: Sequence[View]) -> None:
-    """See to it that arrays outlive what is queued on the stream, and that `streams` come after it.
+    """Keep arrays alive until the stream's work has run, and let `streams` wait for it.
 
-    What is done next with an array on its own stream finds results there, and overwrites no input.
+    So later work on an array's own stream sees the results and does not overwrite inputs too early.
     """
     from gpualgo._driver import driver
     from gpualgo._driver.lifetime import Memory

@@ -1,4 +1,4 @@
-"""Memory of the host that kernels read and write in place: page-locked, registered or managed."""
+"""Host memory that kernels can access in place: page-locked, registered or managed."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
 
-_HOST, _DEVICE = 1, 2  # CUmemorytype; 0 is memory that CUDA does not know
+_HOST, _DEVICE = 1, 2  # CUmemorytype; 0: memory unknown to CUDA
 
 
 def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = True) -> View | None:
-    """Return a host array as kernels on the current device see it; None if they cannot.
+    """Return a host array as kernels on the current device see it; None if they cannot access it.
 
-    They cannot where a byte of it is pageable, where elements lie across their alignment
-    (`is_aligned`), or in more dimensions than a kernel walks.
+    None if any byte is pageable, if elements are misaligned (with `is_aligned`), or if there are
+    more dimensions than kernels support.
     """
     first = address_of(array)
-    if records.is_position(array.dtype):  # which lie nowhere
+    if records.is_position(array.dtype):  # index inputs have no memory
         return array._replace(ptr=first - records.ORIGIN, device=device)
     if len(array.shape) > MAX_DIMS or (is_aligned and not _is_aligned(array, first)):
         return None
@@ -48,13 +48,13 @@ def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = Tr
 
 
 def is_within(low: int, high: int) -> bool:
-    """Return whether memory of the host, which is not empty, is page-locked or managed."""
+    """Return whether a non-empty range of host memory is page-locked or managed."""
     kind, is_managed, _, start, size = _attributes(low)
     return (kind == _HOST or is_managed) and start <= low <= high <= start + size
 
 
 def _is_aligned(array: View, first: int) -> bool:
-    """Return whether every element lies at a multiple of its size."""
+    """Return whether every element's address is a multiple of the item size."""
     itemsize = array.dtype.itemsize
     if first % itemsize:
         return False
@@ -63,32 +63,32 @@ def _is_aligned(array: View, first: int) -> bool:
 
 
 @cache
-def _asked() -> list[Any]:
-    """Return the attributes of a pointer that decide, in the order of `_attributes`."""
+def _attribute_ids() -> list[Any]:
+    """Return the pointer attributes to query, in the order of `_attributes`."""
     names = "MEMORY_TYPE", "IS_MANAGED", "DEVICE_POINTER", "RANGE_START_ADDR", "RANGE_SIZE"
-    known = driver.api().CUpointer_attribute
-    return [getattr(known, f"CU_POINTER_ATTRIBUTE_{name}") for name in names]
+    attributes = driver.api().CUpointer_attribute
+    return [getattr(attributes, f"CU_POINTER_ATTRIBUTE_{name}") for name in names]
 
 
 def _attributes(address: int) -> tuple[int, bool, int, int, int]:
-    """Return memory's type, whether it is managed, its device pointer, and its range."""
-    asked = _asked()
-    status, found = driver.api().cuPointerGetAttributes(len(asked), asked, address)
-    if status:  # what CUDA cannot say anything about is no memory of its own
+    """Return an address's memory type, whether it is managed, its device pointer, and its range."""
+    ids = _attribute_ids()
+    status, values = driver.api().cuPointerGetAttributes(len(ids), ids, address)
+    if status:  # memory unknown to CUDA
         return 0, False, 0, 0, 0
-    kind, is_managed, pointer, start, size = found
+    kind, is_managed, pointer, start, size = values
     return int(kind), bool(is_managed), int(pointer), int(start), int(size)
 
 
 class Memory:
-    """Page-locked bytes, freed when the last array over them dies."""
+    """Page-locked bytes, freed when the last array that uses them is gone."""
 
     __slots__ = ("__array_interface__", "__weakref__")
 
     def __init__(self, size: int, device: int) -> None:
         api = driver.api()
         with gpu.get(device).outside_capture():
-            # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP, for every context and in place.
+            # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP: every context, mapped for kernels.
             result = api.cuMemHostAlloc(size, 3)
         codes = api.CUresult
         if result[0] in (codes.CUDA_ERROR_OUT_OF_MEMORY, codes.CUDA_ERROR_INVALID_VALUE):
@@ -104,12 +104,12 @@ class Memory:
 
 
 def allocate(size: int, device: int) -> np.ndarray[Any, Any]:
-    """Return page-locked bytes; every GPU can use them."""
+    """Return page-locked bytes that every GPU can use."""
     array: np.ndarray[Any, Any] = np.asarray(Memory(size, device))
     return array
 
 
 def _free(address: int, device: int) -> None:
-    """Give page-locked memory back; what a stream still uses is held by `memory` until then."""
+    """Free page-locked memory, once nothing keeps it alive."""
     with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         driver.api().cuMemFreeHost(address)

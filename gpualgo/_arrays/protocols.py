@@ -1,4 +1,4 @@
-"""Arrays known only by a protocol: views of them, and the library that their results come from."""
+"""Arrays known only by a protocol: their views, and the library that allocates their results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpualgo._driver import device as gpu
 
 
 class Protocol:
-    """The library of arrays known by protocol that work on one stream: their producer's."""
+    """The library of arrays known by protocol that share one producer stream."""
 
     name = "cuda-array-interface"
     has_producers = True
@@ -31,7 +31,7 @@ class Protocol:
     def empty(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None
     ) -> DeviceArray:
-        # A graph's stream is of its recording alone: its launches run elsewhere.
+        # A graph's capture stream exists only while recording; launches use other streams.
         if stream is None or recording.is_capturing():
             stream = self.producer_stream
         return device_array.empty(shape, dtype, device, stream)
@@ -49,20 +49,19 @@ class Protocol:
         return pointer
 
 
-@lru_cache(4096)  # streams come and go
+@lru_cache(4096)  # bounded, as streams are created and destroyed
 def at(producer_stream: int) -> Protocol:
-    """Return the library of a producer stream: one object for each, as calls compare them."""
+    """Return the library of a producer stream; the same object each time, as calls compare it."""
     return Protocol(producer_stream)
 
 
 def own_view(x: DeviceArray) -> View:
-    """Return the view of a DeviceArray."""
     library = at(x.stream)
     return View(x.ptr, x.shape, x.strides, x.dtype, x.device, library, x.readonly, x)
 
 
 def interface_view(x: Any, interface: dict[str, Any]) -> View:
-    """Return the view of a `__cuda_array_interface__`."""
+    """Return the view of an array with `__cuda_array_interface__`."""
     if interface.get("mask") is not None:
         raise TypeError("a masked CUDA array would lose its mask; pass the data alone")
     shape = tuple(int(n) for n in interface["shape"])
@@ -86,14 +85,14 @@ def interface_view(x: Any, interface: dict[str, Any]) -> View:
 
 
 def _producer_of(stream: Any) -> int:
-    """Return the stream of a `__cuda_array_interface__`; 0 is the legacy default stream."""
+    """Return the handle of a `__cuda_array_interface__` stream; 0: the legacy default stream."""
     return 0 if stream is None or int(stream) == 1 else int(stream)
 
 
 class Borrowed:
-    """A DLPack tensor on a GPU, given back once the work on it is done.
+    """A DLPack tensor on a GPU that is released after the work queued on it.
 
-    Its producer may free the memory for a stream of its own as soon as the capsule is gone.
+    Its producer may reuse the memory on its own stream as soon as the capsule is destroyed.
     """
 
     __slots__ = ("tensor",)
@@ -108,7 +107,7 @@ class Borrowed:
             with gpu.get(self.tensor.device_id).current():
                 if driver.is_free(0):
                     lifetime.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
-        except RuntimeError:  # the child of a fork, or CUDA has ended: nothing runs any more
+        except RuntimeError:  # a forked child, or CUDA has shut down: nothing is running
             pass
 
 
@@ -122,14 +121,14 @@ def borrowed_view(x: Borrowed) -> View:
 
 
 def capsule_of(producer: Any, device: int) -> Any:
-    """Return a producer's capsule, the legacy default stream having to wait for its work."""
+    """Return a producer's capsule after making the legacy default stream wait for its work."""
     driver.require_device(device)
     with gpu.get(device).current():
         return dlpack.ask(producer, stream=1 if driver.is_free(0) else -1)
 
 
 def strided_memory_view(tensor: dlpack.Tensor) -> View:
-    """Return the view of a cuda.core StridedMemoryView of memory that a GPU can use."""
+    """Return the view of a cuda.core StridedMemoryView that a GPU can access."""
     return View(
         tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, max(tensor.device_id, 0), at(0),
         tensor.readonly, tensor.owner,
@@ -137,10 +136,9 @@ def strided_memory_view(tensor: dlpack.Tensor) -> View:
 
 
 def protocol_view(x: Any) -> View:
-    """Return the view of an array known only by a protocol."""
     if not recording.active:
         return _protocol_view(x)
-    with recording.suspended():  # asking for it may compute the array
+    with recording.suspended():  # reading the protocol attribute may compute the array
         return _protocol_view(x)
 
 
@@ -156,7 +154,7 @@ def _protocol_view(x: Any) -> View:
         kind, device = x.__dlpack_device__()
         if int(kind) in dlpack.DEVICE:
             tensor = dlpack.read(capsule_of(x, int(device)))
-        elif int(kind) in dlpack.HOST:  # such producers are asked without a stream
+        elif int(kind) in dlpack.HOST:  # host producers take no stream
             tensor = dlpack.read(dlpack.ask(x))
         else:
             raise _unknown_device(int(kind))
@@ -172,7 +170,6 @@ def _unknown_device(kind: int) -> TypeError:
 
 
 def _strided_memory_view(x: Any) -> View:
-    """Return the view of a cuda.core StridedMemoryView, on the host or a GPU."""
     tensor = dlpack.from_strided_memory_view(x)
     if tensor.device_type == dlpack.CPU:
         return NumPy.view(dlpack.as_numpy(tensor))
@@ -180,7 +177,7 @@ def _strided_memory_view(x: Any) -> View:
 
 
 def viewer_of(x: Any) -> Any:
-    """Return the viewer of what this package made, or of anything with a protocol."""
+    """Return the viewer of this package's arrays, or of any object with a protocol."""
     if isinstance(x, DeviceArray):
         return own_view
     return borrowed_view if isinstance(x, Borrowed) else protocol_view

@@ -1,6 +1,6 @@
-"""PyTorch's tensors as a library: on the host or a device.
+"""PyTorch as an array library; its tensors are on the host or a device.
 
-Imported when one of its tensors first comes by; by then the caller has imported torch.
+Imported at the first tensor; by then the caller has imported torch.
 """
 
 from __future__ import annotations
@@ -22,34 +22,32 @@ _to_torch: dict[np.dtype[Any], Any] = {}
 
 
 def _torch_dtype(dtype: Any) -> np.dtype[Any]:
-    found = _torch_dtypes.get(dtype)
-    if found is None:
+    numpy_dtype = _torch_dtypes.get(dtype)
+    if numpy_dtype is None:
         name = str(dtype).rpartition(".")[2]
         if name not in dtypes.NAMES:
             raise TypeError(
                 f"a tensor of {dtype} has no kernel; use one of {', '.join(dtypes.NAMES)}"
             )
-        found = _torch_dtypes[dtype] = dtypes.from_name(name)
-    return found
+        numpy_dtype = _torch_dtypes[dtype] = dtypes.from_name(name)
+    return numpy_dtype
 
 
 def _torch_dtype_of(dtype: np.dtype[Any]) -> Any:
-    found = _to_torch.get(dtype)
-    if found is None:
+    torch_dtype = _to_torch.get(dtype)
+    if torch_dtype is None:
         name = str(dtypes.name_of(dtype))
-        found = _to_torch[dtype] = getattr(sys.modules["torch"], name)
-    return found
+        torch_dtype = _to_torch[dtype] = getattr(sys.modules["torch"], name)
+    return torch_dtype
 
 
 def viewer_of(x: Any) -> Any:
-    """Return the viewer of a tensor, None for another object of torch's."""
-    torch = sys.modules.get("torch")  # None: only half imported
+    """Return the viewer of a tensor; None for other torch objects."""
+    torch = sys.modules.get("torch")  # None while its import is in progress
     return Torch.view if torch is not None and isinstance(x, torch.Tensor) else None
 
 
 class Torch:
-    """PyTorch tensors: on the host or a device."""
-
     name = "torch"
     has_producers = False
 
@@ -59,7 +57,7 @@ class Torch:
             raise TypeError(
                 "a tensor that requires grad would lose its gradient here; pass x.detach()"
             )
-        if x.is_conj() or x.is_neg():  # its memory holds other numbers than it shows
+        if x.is_conj() or x.is_neg():  # its memory does not hold the values that it represents
             raise TypeError(
                 "a conjugate or negative view cannot be used; pass x.resolve_conj().resolve_neg()"
             )
@@ -71,7 +69,7 @@ class Torch:
         try:
             strides = tuple([stride * itemsize for stride in x.stride()])
             pointer, shape = x.data_ptr(), tuple(x.shape)
-        except RuntimeError:  # of what has no strides, or no memory of its own
+        except RuntimeError:  # raised if it has no strides or no memory of its own
             pointer, shape, strides = 0, (1,), (0,)
         if not pointer and 0 not in shape:
             raise TypeError(
@@ -93,10 +91,10 @@ class Torch:
 
     @staticmethod
     def maker(shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> Callable[[], Any]:
-        """Return what makes such tensors, on the current stream."""
+        """Return a function that allocates such tensors on the current stream."""
         torch = sys.modules["torch"]
-        place = torch.device("cuda", device)
-        return functools.partial(torch.empty, shape, dtype=_torch_dtype_of(dtype), device=place)
+        cuda = torch.device("cuda", device)
+        return functools.partial(torch.empty, shape, dtype=_torch_dtype_of(dtype), device=cuda)
 
     @staticmethod
     def transposed(x: Any, axes: tuple[int, ...]) -> Any:

@@ -1,9 +1,9 @@
-"""Any array -> a frozen view of its memory; results in the caller's library.
+"""Views: frozen descriptions of arrays of any library.
 
-A library is a module with `view(x)`, `empty(shape, dtype, device, stream)`, `stream(device)`,
-`transposed(x, axes)`, `to_numpy(x)` and `from_numpy(a, like)`; the ones for CuPy, torch and the
-protocols are imported when an array of theirs first comes by. Where it `has_producers`, there is
-one library object for each producer stream.
+A library is an object with `view(x)`, `empty(shape, dtype, device, stream)`, `stream(device)`,
+`transposed(x, axes)`, `to_numpy(x)` and `from_numpy(a, like)`. Those for CuPy, torch and the
+protocols are imported at their first array. If a library `has_producers`, there is one library
+object per producer stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpualgo._driver.default_device import CPU
 
 
 class View(NamedTuple):
-    """An array's memory. `ptr` may be 0 for arrays of the host: `address_of` asks those."""
+    """An array's memory. `ptr` may be 0 for host arrays: use `address_of`."""
 
     ptr: int
     shape: tuple[int, ...]
@@ -36,7 +36,7 @@ class View(NamedTuple):
     owner: Any
 
     def without_owner(self) -> View:
-        """Return where it lies, without keeping it alive."""
+        """Return the view without its owner, so that it does not keep the memory alive."""
         return self._replace(owner=None)
 
 
@@ -48,37 +48,35 @@ layout_of: Callable[[View], Layout] = operator.itemgetter(slice(1, 6))
 
 
 def alignment_of(views: Sequence[View]) -> int:
-    """Return where arrays lie, modulo 16, and which lie within each other's elements, as a number.
+    """Return a number that identifies addresses modulo 16 and distances below 64 bytes.
 
-    Those less than 64 bytes (`records.PIECE_BYTES`) from the one before may be fields of one array
-    of records.
+    Arrays less than 64 bytes (`records.PIECE_BYTES`) from the previous one may be fields of the
+    same records.
     """
-    before = views[0].ptr
-    alignment = before & 15
+    previous = views[0].ptr
+    alignment = previous & 15
     if len(views) == 1:
         return alignment
     for view in views[1:]:
         pointer = view.ptr
-        distance = pointer - before
+        distance = pointer - previous
         if not -64 < distance < 64:
             distance = 64 + (pointer & 15)
         alignment = alignment << 8 | distance + 64
-        before = pointer
+        previous = pointer
     return alignment
 
 
 def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
-    """Return the view of memory of a GPU, in C order without gaps, that nobody owns."""
+    """Return the view of contiguous GPU memory in C order, without an owner."""
     strides = dense_strides(shape, dtype.itemsize)
     return View(pointer, shape, strides, dtype, device, None, False, None)
 
 
 class NumPy:
-    """NumPy's side of the library protocol."""
-
     name = "numpy"
     has_producers = False
-    host_device: int | None = None  # where its arrays are processed: on the default device
+    host_device: int | None = None  # None: arrays are processed on the default device
 
     @staticmethod
     def view(x: Any) -> View:
@@ -98,12 +96,12 @@ class NumPy:
 
     @staticmethod
     def scalar(a: np.ndarray[Any, Any]) -> Any:
-        """Return a 0-d result as NumPy does: a scalar."""
+        """Return a 0-d result as a scalar, as NumPy does."""
         return a[()]
 
 
 class NumPyOnCPU(NumPy):
-    """The same of inputs that ask for the CPU."""
+    """NumPy for inputs that were created for the CPU."""
 
     host_device = CPU
 
@@ -112,17 +110,17 @@ _viewers: dict[type, Any] = {np.ndarray: NumPy.view}
 
 
 def view_of(x: Any, where: str) -> View:
-    """Return the view of x, an array of any dtype; raise TypeError if it is none."""
+    """Return the view of an array of any dtype; raise TypeError if x is no array."""
     viewer = _viewers.get(type(x))
     if viewer is None:
-        with recording.suspended():  # asking for a protocol may compute the array
+        with recording.suspended():  # reading a protocol attribute may compute the array
             viewer = _find_viewer(x, where)
     view: View = viewer(x)
     return view
 
 
 def as_view(x: Any, where: str) -> View:
-    """Return the view of x; raise TypeError if it is no array of a supported dtype."""
+    """Return the view of x; raise TypeError unless it is an array of a supported dtype."""
     view = view_of(x, where)
     if dtypes.name_of(view.dtype) is None:
         dtypes.check(view.dtype, where)
@@ -130,14 +128,13 @@ def as_view(x: Any, where: str) -> View:
 
 
 def as_bytes_view(x: Any, where: str) -> View:
-    """Return the view of x, an array of any dtype whose items are plain bytes to be moved."""
+    """Return the view of an array of any dtype whose items are plain bytes."""
     view = view_of(x, where)
     check_items(view, where)
     return view
 
 
 def check_items(view: View, where: str) -> None:
-    """Raise TypeError unless items are plain bytes."""
     if view.dtype.hasobject or not view.dtype.itemsize:
         raise TypeError(
             f"{where} has dtype {view.dtype}, whose items are not plain bytes; "
@@ -145,15 +142,14 @@ def check_items(view: View, where: str) -> None:
         )
 
 
-# Packages whose arrays have a viewer of their own, and the module here that has it: loaded when
-# one of their arrays first comes by.
+# Packages with a viewer module of their own, imported at their first array.
 _MODULES = {"cupy": "cupy", "torch": "torch", "gpualgo": "protocols"}
-_CARRIERS = ("PyCapsule", "StridedMemoryView")  # DLPack's; cuda.core's before 1.0
+_CARRIERS = ("PyCapsule", "StridedMemoryView")  # of DLPack, and of cuda.core before 1.0
 
 
 def _find_viewer(x: Any, where: str) -> Any:
     cls = type(x)
-    masked = sys.modules.get("numpy.ma")  # importing it takes longer than a first call may
+    masked = sys.modules.get("numpy.ma")  # not imported here: that takes longer than a first call
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise TypeError(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
     package = cls.__module__.partition(".")[0]
@@ -209,7 +205,7 @@ def _not_an_array(x: Any, where: str) -> TypeError:
 
 
 def is_contiguous(view: View) -> bool:
-    """Return whether a view lies in C order without gaps."""
+    """Return whether a view is in C order without gaps."""
     step = view.dtype.itemsize
     for extent, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if extent != 1 and stride != step:
@@ -219,7 +215,7 @@ def is_contiguous(view: View) -> bool:
 
 
 def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a view's byte strides once it is broadcast to shape."""
+    """Return a view's byte strides after broadcasting it to a shape."""
     if view.shape == shape:
         return view.strides
     missing = len(shape) - len(view.shape)
@@ -231,23 +227,23 @@ def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def address_of(view: View) -> int:
-    """Return where a view's first element lies; 0 without memory, as an empty tensor may be."""
+    """Return the address of a view's first element; 0 without memory, as for empty tensors."""
     if view.device != CPU or view.ptr or not hasattr(view.owner, "__array_interface__"):
         return view.ptr
     return int(view.owner.__array_interface__["data"][0])
 
 
 def byte_bounds(view: View) -> tuple[int, int]:
-    """Return the first byte of a view and the one past its last."""
+    """Return the address of a view's first byte and of the one past its last."""
     start, shape, size = address_of(view), view.shape, view.dtype.itemsize
-    if len(shape) == 1 and shape[0] and view.strides[0] > 0:  # most arrays, and in warm calls
+    if len(shape) == 1 and shape[0] and view.strides[0] > 0:  # fast path for most arrays
         return start, start + (shape[0] - 1) * view.strides[0] + size
     low, high = bounds(shape, view.strides, size)
     return start + low, start + high
 
 
 def overlap(a: View, b: View) -> bool:
-    """Return whether two views share a byte (or might: where that is too hard to tell)."""
+    """Return whether two views share a byte, or might if that is too hard to decide."""
     if a.device != b.device:
         return False
     a_low, a_high = byte_bounds(a)
@@ -255,18 +251,18 @@ def overlap(a: View, b: View) -> bool:
     if a_low >= b_high or b_low >= a_high:
         return False
     try:
-        shares: Any = np.shares_memory  # its stub knows no other max_work than -1 and 0
+        shares: Any = np.shares_memory  # its stub allows only -1 and 0 for max_work
         return bool(shares(_Addresses(a).array, _Addresses(b).array, max_work=100_000))
     except np.exceptions.TooHardError:
         return True
 
 
 def has_duplicates(view: View) -> bool:
-    """Return whether two elements share a byte (or might: where that is too hard to tell)."""
+    """Return whether two elements share a byte, or might if that is too hard to decide."""
     if 0 in view.shape:
         return False
     axes = [axis for axis, extent in enumerate(view.shape) if extent > 1]
-    reach = view.dtype.itemsize  # of all that steps along shorter strides can come to
+    reach = view.dtype.itemsize  # extent in bytes of the axes with shorter strides
     for axis in sorted(axes, key=lambda axis: abs(view.strides[axis])):
         stride = abs(view.strides[axis])
         if stride < reach:
@@ -276,14 +272,14 @@ def has_duplicates(view: View) -> bool:
 
 
 def _repeats(view: View, axes: list[int]) -> bool:
-    """Return whether elements that differ in the first axis, and maybe in others, share a byte."""
+    """Return whether elements with different indices along the first axis share a byte."""
     extents, strides = ([sizes[axis] for axis in axes] for sizes in (view.shape, view.strides))
     pointer = address_of(view)
     first = view._replace(ptr=pointer, shape=(1, *extents[1:]), strides=tuple(strides))
-    rest = view._replace(
+    others = view._replace(
         ptr=pointer + strides[0], shape=(extents[0] - 1, *extents[1:]), strides=tuple(strides)
     )
-    return overlap(first, rest)
+    return overlap(first, others)
 
 
 class _Addresses:

@@ -1,1 +1,1 @@
-"""The CUDA backend."""
+"""The CUDA backend: compiling, caching and launching kernels."""

@@ -1,8 +1,8 @@
-"""Kernel template + arguments + operator -> a loaded kernel; caches in memory and on disk.
+"""Builds loaded kernels from templates, arguments and operators, with caches in memory and on disk.
 
-Three things are cached apart: a kernel's own LTO-IR (per source, template arguments and
-architecture), an operator's result dtype, and the linked cubin. So a new operator costs numba
-and the link, and a known one in a new process costs reading one file.
+Three things are cached separately: a kernel's LTO-IR (by source, template arguments and
+architecture), the dtype of an operator's result, and the linked cubin. So a new operator costs
+numba and the link; a known one in a new process costs reading one file.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from gpualgo._operators.operator import Operator
 
 @dataclass(frozen=True)
 class Spec:
-    """A kernel: its header in cuda_src, its name with template arguments, what it takes."""
+    """A kernel: its header in cuda_src, its template instance, its parameters and its operator."""
 
     header: str
     expression: str
-    parameters: Parameters = field(compare=False)  # they follow from the expression
-    op: Operator | None = None  # None: recognised operators are part of the expression
+    parameters: Parameters = field(compare=False)  # determined by the expression
+    op: Operator | None = None  # None: a recognised operator, which is part of the expression
     arg_dtypes: tuple[Argument, ...] = ()
     result_dtype: np.dtype[Any] | None = None
-    computed: Computed | None = None  # what op's source makes of what is read
+    computed: Computed | None = None  # how op's source computes the elements
 
     def __post_init__(self) -> None:
         if self.op is not None and self.op.key.numbers:
@@ -44,32 +44,31 @@ class Spec:
 
     @property
     def source(self) -> str:
-        """What is compiled; with what tells of captured arrays and numbers if there are any."""
-        defined = ""
+        """The C++ source to compile; macros say whether op captures arrays and numbers."""
+        macros = ""
         if self.op is not None and self.op.key.arrays:
-            defined = "#define GPUALGO_CAPTURES\n"
+            macros = "#define GPUALGO_CAPTURES\n"
         if self.op is not None and self.op.key.numbers:
-            defined += "#define GPUALGO_NUMBERS\n"
-        return f'{defined}#include "{self.header}"\n{self.parameters.checks(self.expression)}'
+            macros += "#define GPUALGO_NUMBERS\n"
+        return f'{macros}#include "{self.header}"\n{self.parameters.checks(self.expression)}'
 
 
-# A kernel that is given up stays loaded: graphs that others recorded may launch it, and never tell.
+# An evicted kernel stays loaded: recorded graphs may still launch it.
 _kernels: Memo[driver.Kernel] = Memo(4096)
-_images: Memo[tuple[bytes, str]] = Memo(256)  # the machine code of operators that capture arrays
-_cubins: Memo[tuple[bytes, str]] = Memo(256)  # what follows is on disk, too
-_expressions: Memo[str] = Memo(4096)  # by the names that compilers made of them
+_images: Memo[tuple[bytes, str]] = Memo(256)  # machine code of kernels with captured arrays
+_cubins: Memo[tuple[bytes, str]] = Memo(256)  # this and the following are also on disk
+_expressions: Memo[str] = Memo(4096)  # by mangled kernel name
 _kernel_irs: Memo[tuple[bytes, str]] = Memo(256)
 _operator_irs: Memo[Any] = Memo(256)
 _result_dtypes: Memo[np.dtype[Any]] = Memo(4096)
 
 
 def kernel(spec: Spec, device: int) -> driver.Kernel:
-    """Return the loaded kernel of a spec for a device's architecture."""
-    found = gpu.get(device)
-    if found.stand_in is not None:
-        stood: driver.Kernel = found.stand_in.kernel(spec)
-        return stood
-    capability = found.capability
+    gpu_device = gpu.get(device)
+    if gpu_device.stand_in is not None:
+        placeholder: driver.Kernel = gpu_device.stand_in.kernel(spec)
+        return placeholder
+    capability = gpu_device.capability
     key = (*_memory_key(spec), capability)
     views = () if spec.op is None else spec.op.arrays
     if views:
@@ -81,7 +80,7 @@ def kernel(spec: Spec, device: int) -> driver.Kernel:
 
 
 def kernels(specs: Sequence[Spec], device: int) -> list[driver.Kernel]:
-    """Return the loaded kernels of specs; those that are new are compiled side by side."""
+    """Return the loaded kernels of specs; missing ones are compiled in parallel."""
     if gpu.get(device).stand_in is not None:
         return [kernel(spec, device) for spec in specs]
     capability = gpu.get(device).capability
@@ -98,10 +97,10 @@ def kernels(specs: Sequence[Spec], device: int) -> list[driver.Kernel]:
 
 def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.Kernel, bytes]:
     code, name = cubin(spec, capability)
-    with gpu.get(device).outside_capture():  # of whatever anybody records
+    with gpu.get(device).outside_capture():  # exempt from captures of any thread
         try:
             return driver.Kernel(code, name), code
-        except RuntimeError:  # made for another driver: an older one may not load it
+        except RuntimeError:  # built for another driver: an older one may refuse it
             code, name = _build(spec, capability)
             return driver.Kernel(code, name), code
 
@@ -116,7 +115,7 @@ def _operator_parts(op: Operator, arg_dtypes: Any, result_dtype: Any) -> tuple[s
 
 
 class _Function(NamedTuple):
-    """A function that a kernel calls."""
+    """A device function that a kernel calls, compiled from Python."""
 
     op: Operator
     arg_dtypes: tuple[Argument, ...]
@@ -124,37 +123,37 @@ class _Function(NamedTuple):
 
 
 def is_functor(op: Operator, args: Sequence[Any], result: Any) -> bool:
-    """Return whether an operator is one of the kernels' own, which take and return one type."""
+    """Return whether an operator is a C++ functor, whose arguments and result have one type."""
     return op.name is not None and all(arg == result for arg in args)
 
 
 def _functions_of(spec: Spec) -> list[_Function]:
-    """Return what is compiled from Python for a kernel."""
+    """Return the functions of a kernel that are compiled from Python."""
     if spec.op is None:
         return []
-    found = []
+    functions = []
     if not is_functor(spec.op, spec.arg_dtypes, spec.result_dtype):
-        found.append(_Function(spec.op, spec.arg_dtypes, spec.result_dtype))
+        functions.append(_Function(spec.op, spec.arg_dtypes, spec.result_dtype))
     if spec.computed is not None:
         numbers = tuple(map(records.number_of, spec.computed.numbers))
-        found.append(_Function(spec.op.source, numbers, spec.computed.result))
-    return found
+        functions.append(_Function(spec.op.source, numbers, spec.computed.result))
+    return functions
 
 
 def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
-    """Return a spec's machine code and kernel name; needs no GPU."""
+    """Return a spec's machine code and its kernel's name; needs no GPU."""
     key = _cubin_key(spec, capability)
 
     def make() -> tuple[bytes, str]:
-        what, arch = spec.expression + _of(spec.op), arch_of(capability)
+        what, arch = spec.expression + _op_text(spec.op), arch_of(capability)
         if spec.op is not None:
             recompiled.noted(spec.op)
-        if (found := _read_code(key)) is not None:
+        if (cached := _read_code(key)) is not None:
             log.tell(log.INFO, "found on disk: kernel %s for %s", what, arch)
-            return found
+            return cached
         with log.making("compiled kernel %s for %s", what, arch):
-            made = _build(spec, capability)
-        return _write_code(key, made)
+            built = _build(spec, capability)
+        return _write_code(key, built)
 
     code = _cubins.made(key, make)
     if _expressions.get(code[1]) is None:
@@ -162,19 +161,19 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     return code
 
 
-def _of(op: Operator | None) -> str:
+def _op_text(op: Operator | None) -> str:
     return "" if op is None else f" of {recompiled.place_of(op.shown)}"
 
 
 def expression_of(name: str) -> str:
-    """Return the expression of a kernel that has been built here, else its name as it is."""
+    """Return the template instance of a kernel built by this process, else the name itself."""
     return _expressions.get(name) or name
 
 
 def asked(spec: Spec, capability: tuple[int, int]) -> tuple[str, bool]:
-    """Return the key of a spec's machine code, and whether that is kept.
+    """Return the key of a spec's machine code, and whether it is cached.
 
-    Where it is not, what the kernel calls of Python's is compiled, which may be refused.
+    If it is not, the spec's operator is compiled, which may raise.
     """
     is_kept = _is_kept(spec, capability)
     if not is_kept:
@@ -189,7 +188,7 @@ def _cubin_key(spec: Spec, capability: tuple[int, int]) -> str:
 
 
 def _is_kept(spec: Spec, capability: tuple[int, int]) -> bool:
-    """Return whether a spec's machine code is in memory, or was on disk and is there now."""
+    """Return whether a spec's machine code is cached; loads it from disk into memory."""
     key = _cubin_key(spec, capability)
     if _cubins.get(key) is None:
         code = _read_code(key)
@@ -200,64 +199,61 @@ def _is_kept(spec: Spec, capability: tuple[int, int]) -> bool:
 
 
 def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
-    """Compile a spec past the cache of cubins."""
+    """Compile a spec without looking it up in the cache."""
     if spec.op is None:
         return _compile(spec, capability, is_ltoir=False)
     *compiled, (code, name) = side_by_side(
         *(partial(operator, *function, capability) for function in _functions_of(spec)),
         partial(_kernel_ir, spec, capability),
     )
-    pieces = (code, *(function.ltoir for function in compiled))
-    return toolchain.linked(pieces, arch_of(capability), spec.expression), name
+    parts = (code, *(function.ltoir for function in compiled))
+    return toolchain.linked(parts, arch_of(capability), spec.expression), name
 
 
 def operator(
     op: Operator, arg_dtypes: tuple[Any, ...], result_dtype: Any, capability: tuple[int, int]
 ) -> Any:
-    """Return the compiled operator for one architecture."""
-
     def make() -> Any:
         from gpualgo._cuda.operator import compile_operator
 
         recompiled.noted(op)
-        place, arch = recompiled.place_of(op.shown), arch_of(capability)
-        with log.making("compiled operator %s for %s", place, arch):
+        location, arch = recompiled.place_of(op.shown), arch_of(capability)
+        with log.making("compiled operator %s for %s", location, arch):
             return compile_operator(op, arg_dtypes, result_dtype, capability)
 
-    made = _operator_irs.made((op.code, arg_dtypes, result_dtype, capability), make)
-    if result_dtype is None:  # for the kernel, which asks for this dtype
-        key = (op.code, arg_dtypes, made.result_dtype, capability)
+    compiled = _operator_irs.made((op.code, arg_dtypes, result_dtype, capability), make)
+    if result_dtype is None:  # the kernel will ask for it with this dtype
+        key = (op.code, arg_dtypes, compiled.result_dtype, capability)
         if _operator_irs.get(key) is None:
-            _operator_irs.add(key, made)
-    return made
+            _operator_irs.add(key, compiled)
+    return compiled
 
 
 def result_dtype(
     op: Operator, arg_dtypes: tuple[Any, ...], wanted: Any, capability: tuple[int, int]
 ) -> np.dtype[Any]:
-    """Return the dtype of op's result, from the disk cache where it has been inferred before."""
+    """Return the dtype of op's result; inferred results are cached on disk."""
 
     def make() -> np.dtype[Any]:
         key = kept.key_of("result", *_operator_parts(op, arg_dtypes, wanted))
         entry = kept.read(key)
         if entry is not None and len(entry) == 1:
-            known = records.from_label(entry[0].decode())
-            if known is not None:
-                return known
-        found: np.dtype[Any] = operator(op, arg_dtypes, wanted, capability).result_dtype
-        kept.write(key, (records.label(found).encode(),))
-        return found
+            cached = records.from_label(entry[0].decode())
+            if cached is not None:
+                return cached
+        inferred: np.dtype[Any] = operator(op, arg_dtypes, wanted, capability).result_dtype
+        kept.write(key, (records.label(inferred).encode(),))
+        return inferred
 
     return _result_dtypes.made((op.code, arg_dtypes, wanted), make)
 
 
 def arch_of(capability: tuple[int, int]) -> str:
-    """Return NVRTC's name of an architecture."""
     return f"sm_{capability[0]}{capability[1]}"
 
 
 def _compile(spec: Spec, capability: tuple[int, int], is_ltoir: bool) -> tuple[bytes, str]:
-    """Run NVRTC on a kernel: return machine code or LTO-IR, and the kernel's name."""
+    """Run NVRTC; return machine code or LTO-IR, and the kernel's name."""
     arch = arch_of(capability)
     return toolchain.compiled(spec.source, spec.expression, arch, kept.source_folder(), is_ltoir)
 
@@ -267,12 +263,12 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     key = kept.key_of("ltoir", spec.source, spec.expression, arch_of(capability), version)
 
     def make() -> tuple[bytes, str]:
-        if (found := _read_code(key)) is not None:
+        if (cached := _read_code(key)) is not None:
             log.tell(log.DEBUG, "found on disk: LTO-IR of kernel %s", spec.expression)
-            return found
+            return cached
         with log.making("compiled kernel %s to LTO-IR", spec.expression):
-            made = _compile(spec, capability, is_ltoir=True)
-        return _write_code(key, made)
+            built = _compile(spec, capability, is_ltoir=True)
+        return _write_code(key, built)
 
     return _kernel_irs.made(key, make)
 

@@ -1,4 +1,4 @@
-"""Copies between arrays of any strides, and gathers, of items of any size."""
+"""Copies between arrays of any strides, and gathers, for items of any size."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GATHER = Parameters(
 
 
 def word_bytes(*numbers: int) -> int:
-    """Return the widest word that divides sizes, strides and addresses."""
+    """Return the widest word that divides all sizes, strides and addresses."""
     return math.gcd(_WIDEST, *(abs(number) for number in numbers))
 
 
@@ -34,13 +34,11 @@ def _word(size: int) -> str:
 
 
 def copy_spec(word: int) -> Spec:
-    """Return the kernel that copies words between layouts."""
     expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}>"
     return Spec("copy.cuh", expression, _COPY)
 
 
 def gather_spec(word: int, index_bytes: int) -> Spec:
-    """Return the kernel that gathers words."""
     return Spec(
         "copy.cuh",
         f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}, "
@@ -56,8 +54,8 @@ def _grid(num_words: int) -> int:
 def copy(
     dims: Dims, itemsize: int, alignment: int, device: int, takes: Mapping[str, Any]
 ) -> Launch:
-    """Return the launch of a copy; strides are those of input and output."""
-    # Neighbouring threads should write neighbours.
+    """Return the launch of a copy; `dims` have the strides of input and output."""
+    # Neighbouring threads write neighbouring words.
     dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
     word = word_bytes(itemsize, alignment, *(s for _, strides in dims for s in strides))
     if word < itemsize:
@@ -73,7 +71,7 @@ def gather(
     num_rows: int, row_items: int, itemsize: int, alignment: int, index_bytes: int, device: int,
     takes: Mapping[str, int],
 ) -> Launch:  # fmt: skip
-    """Return the launch that puts rows' items in a new order."""
+    """Return the launch that gathers items of rows in the order of `indices`."""
     word = word_bytes(itemsize, alignment)
     num_words = num_rows * row_items * (itemsize // word)
     packed = _GATHER.pack(num_words=num_words, words_per_item=itemsize // word, row_items=row_items)

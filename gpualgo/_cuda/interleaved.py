@@ -1,4 +1,4 @@
-"""Records whose numbers lie together in memory: loaded whole, where that can be."""
+"""Arrays that are fields of the same records in memory: kernels load whole records if possible."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from gpualgo._cuda.templates import VECTOR_BYTES
 def interleaved(
     source: Element, pointers: Sequence[int], strides: Iterable[Sequence[int]], step: int
 ) -> Interleaved | None:
-    """Return how numbers at these pointers lie together in records `step` apart; None if not so.
+    """Return the record layout of fields at these pointers; None if they do not share records.
 
-    `strides`: of each dimension, every leaf's. At least half of a record's bytes are its numbers'.
+    `strides`: for each dimension the strides of all fields. `step`: size of a record in bytes. The
+    fields must cover at least half of the record.
     """
     if not isinstance(source, np.dtype) or source.names is None:
         return None
     sizes = [leaf.itemsize for leaf in records.memory_leaves(source)]
-    if len(sizes) < len(pointers) or any(len(set(one)) > 1 for one in strides):
+    if len(sizes) < len(pointers) or any(len(set(axis_strides)) > 1 for axis_strides in strides):
         return None
-    found = records.in_one_piece(pointers, sizes)
-    if found is None or found[1] != step:
+    layout = records.in_one_piece(pointers, sizes)
+    if layout is None or layout[1] != step:
         return None
-    return Interleaved(source, step, found[0])
+    return Interleaved(source, step, layout[0])
 
 
 def fitting(leaf: Element, unit: int) -> int:
-    """Return how many neighbours one access may cover at multiples of `unit` bytes."""
+    """Return how many neighbouring elements one access may load at multiples of `unit` bytes."""
     if not isinstance(leaf, Interleaved):
         return unit // records.step_of(leaf)
     most = 0

@@ -1,4 +1,4 @@
-"""Compiled code on disk: what its keys hold, and when a process may keep its own."""
+"""Disk cache of compiled code: what its keys depend on, and when entries may be written."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _unchanged: set[str] = set()  # modules that were loaded from the sources that w
 
 
 def source_folder() -> Path:
-    """Return where the .cuh files are: in the installed package, else in the source tree."""
+    """Return the folder of the .cuh files: in the installed package, else in the source tree."""
     installed = PACKAGE / "cuda_src"
     return installed if installed.is_dir() else PACKAGE.parent / "cuda_src"
 
 
 @cache
 def provenance() -> str | None:
-    """Return what all kept code of this process depends on: sources, and who compiles them.
+    """Return what all cached code depends on: sources, compiler versions and numba's settings.
 
-    None if the sources are no files, or others than those which this process has loaded.
+    None if the sources cannot be read, or differ from those that this process has loaded.
     """
     before = set(sys.modules)
     try:
         kernels, rules = source_files()
         digest = digest_of_sources((source_folder(), kernels), (PACKAGE, rules))
-    except OSError:  # the modules are in an archive, or there is their bytecode alone
+    except OSError:  # the modules are in an archive, or only bytecode exists
         return None
     if digest is None:
         return None
@@ -41,11 +41,11 @@ def provenance() -> str | None:
 
 
 def source_files() -> tuple[list[str], list[str]]:
-    """Return the kernels' sources, and the modules that decide what an operator compiles to."""
+    """Return the kernels' sources, and the modules that determine how operators are compiled."""
     folder = str(source_folder())
-    below = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    subfolders = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
     kernels = files_of(folder, ".cuh")
-    for name in below:
+    for name in subfolders:
         kernels += files_of(os.path.join(folder, name), ".cuh")
     rules = [
         os.path.join(PACKAGE, *name.split("/"))
@@ -57,20 +57,20 @@ def source_files() -> tuple[list[str], list[str]]:
 
 
 def key_of(*parts: str) -> str:
-    """Return the key of what these parts name."""
+    """Return the cache key for these parts and the provenance."""
     return hashlib.sha256("\0".join((provenance() or "", *parts)).encode()).hexdigest()
 
 
 def read(key: str) -> tuple[bytes, ...] | None:
-    """Return the fields of an entry on disk, None if there is none."""
+    """Return the fields of a disk entry; None if there is none."""
     return None if provenance() is None else disk.read(key)
 
 
 def write(key: str, fields: tuple[bytes, ...]) -> None:
-    """Keep an entry on disk.
+    """Write a disk entry, unless a source file has changed.
 
-    Not once a kernel's source has changed, which is read at each compilation, or a module was
-    loaded from a source that had: this process may have compiled either version.
+    NVRTC reads the kernels' sources at each compilation, so each write checks them again. After a
+    change it is unknown whether this process compiled the old or the new source.
     """
     if provenance() is not None and not _has_changed():
         disk.write(key, fields)
@@ -80,5 +80,5 @@ def _has_changed() -> bool:
     try:
         kernels, _ = source_files()
         return loaded.has_newer_modules(_unchanged) or loaded.changed_since(kernels)
-    except OSError:  # one has gone
+    except OSError:  # a source file is missing
         return True

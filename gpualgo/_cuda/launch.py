@@ -1,4 +1,4 @@
-"""Launches: a kernel, its grid, and its parameters packed in advance; a `Plan` queues them."""
+"""Launches: a kernel, its grid and its prepacked parameters; a `Plan` queues them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 
-AT_NUMBERS = 4  # where a call's addresses hold what an operator's numbers are, see `Plan`
+AT_NUMBERS = 4  # index of an operator's captured numbers in a call's addresses, see `Plan`
 
 
 class Block:
-    """Memory of one launch: its parameters as the kernel reads them, and how it is launched."""
+    """The parameter memory and launch configuration of one launch."""
 
     __slots__ = ("_table", "address", "buffer", "config", "offset", "stream")
 
@@ -31,11 +31,11 @@ class Block:
 
 
 class Launch:
-    """A kernel with its grid and its parameters: one struct, whose head changes from call to call.
+    """A kernel with its grid and parameter struct, whose head changes from call to call.
 
-    `takes` names the fields of the head: each takes what stands at a place in the addresses of a
-    call (see `Plan`), (place, offset) with so many bytes added. What takes nothing takes `NONE`.
-    Parameter blocks are lent out and taken back (`free`), so that threads never share one.
+    `takes` maps each field of the head to an index into a call's addresses (see `Plan`), or to
+    (index, bytes to add). A field without value takes `NONE`. Parameter blocks are taken from
+    `free` and returned, so threads never share one.
     """
 
     __slots__ = ("_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
@@ -46,7 +46,7 @@ class Launch:
         self, kernel: driver.Kernel, grid: int, threads: int, packed: Packed,
         device: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, overlaps: bool = False,
     ) -> None:  # fmt: skip
-        """`overlaps`: start while the kernel queued before still runs; the kernel waits itself."""
+        """`overlaps`: the kernel may start before the previous one ends; it waits by itself."""
         self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
         self.shared_bytes, self._overlaps = shared_bytes, overlaps
         kernel.allow_shared(shared_bytes, device)
@@ -56,16 +56,16 @@ class Launch:
             takes = {NUMBERS: AT_NUMBERS, **takes}
         places, offsets = packed.parameters.taken(takes)
         self.places = places
-        one = places[0] if len(places) == 1 else None  # itemgetter of one item gives no tuple
+        only = places[0] if len(places) == 1 else None  # itemgetter of one item returns no tuple
         self.pick: Callable[[Any], Any] = operator.itemgetter(
-            *places if one is None else (slice(one, one + 1),)
+            *places if only is None else (slice(only, only + 1),)
         )
         self.offsets = offsets if any(offsets) else None
         self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
         self.free: list[Block] = []
 
     def new_block(self) -> Block:
-        """Return a block for one launch at a time."""
+        """Return a new block, for one launch at a time."""
         api = driver.api()
         config = api.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
@@ -79,16 +79,16 @@ class Launch:
         return Block(self._head.size, self._tail, config)
 
     def fill(self, block: Block, addresses: tuple[Any, ...]) -> None:
-        """Write what is taken, with the offsets added, into a block."""
+        """Write the addresses plus offsets into a block."""
         assert self.offsets is not None
-        taken = self.pick(addresses)
+        picked = self.pick(addresses)
         self.pack(
             block.buffer, block.offset,
-            *[a + offset if offset else a for a, offset in zip(taken, self.offsets, strict=True)],
+            *[a + offset if offset else a for a, offset in zip(picked, self.offsets, strict=True)],
         )  # fmt: skip
 
     def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None]:
-        """Return launch(stream) for addresses that stay; threads may call it side by side."""
+        """Return launch(stream) for fixed addresses; thread-safe."""
         submit, handle, to_stream = self.submit, self.handle, driver.api().CUstream
         free = [self._filled(addresses)]
 
@@ -115,7 +115,7 @@ class Launch:
         return block
 
     def retry(self, status: Any, config: Any, parameters: int) -> None:
-        """Launch once more in a thread that CUDA has not seen yet; raise where that is not it."""
+        """Launch again in a thread without a context; raise any other error."""
         if status == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
             with gpu.get(self.device).current():
                 (status,) = self.submit(config, self.handle, parameters, 0)

@@ -1,4 +1,4 @@
-"""Shapes and strides as kernels read them (parts/layout.cuh)."""
+"""Shapes and strides in the form that kernels read (parts/layout.cuh)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def divisor(value: int) -> tuple[int, int, int]:
 
 
 def layout_type(is_even: bool) -> str:
-    """Return what finds offsets: in any dimensions, or (is_even) in one."""
+    """Return the C++ layout type: EvenLayout for one dimension (`is_even`), else Layout."""
     return "EvenLayout" if is_even else "Layout"
 
 
 def layout_of(operands: int, is_even: bool) -> Parameters:
-    """Return Layout<operands> or (is_even) EvenLayout<operands>, whose value is dimensions."""
+    """Return the description of Layout<operands>, or of EvenLayout<operands> with `is_even`."""
     return even_layout(operands) if is_even else layout(operands)
 
 
@@ -31,21 +31,21 @@ DIVISOR = Parameters("Divisor", divisor, value=I64, magic=U64, shift=I64)
 
 @cache
 def layout(operands: int) -> Parameters:
-    """Return Layout<operands>, whose value is dimensions with so many strides each."""
+    """Return Layout<operands>; its value is a list of dimensions with a stride per operand."""
 
     def numbers(dims: Dims) -> list[int]:
         if len(dims) > MAX_DIMS:
             raise ValueError(
-                f"an array that keeps {len(dims)} separate dimensions once neighbours are joined "
-                f"needs more than the {MAX_DIMS} that kernels hold; make it contiguous first"
+                f"an array has {len(dims)} separate dimensions after adjacent ones are merged, "
+                f"kernels support at most {MAX_DIMS}; make it contiguous first"
             )
         padded = [*dims, *([(1, (0,) * operands)] * (MAX_DIMS - len(dims)))]
-        found = [len(dims)]
+        values = [len(dims)]
         for extent, _ in padded:
-            found += divisor(extent)
+            values += divisor(extent)
         for operand in range(operands):
-            found += [strides[operand] for _, strides in padded]
-        return found
+            values += [strides[operand] for _, strides in padded]
+        return values
 
     return Parameters(
         "Layout", numbers,
@@ -53,17 +53,17 @@ def layout(operands: int) -> Parameters:
     )  # fmt: skip
 
 
-MAX_NESTED = (1 << 31) - 1  # of the inner dimension
+MAX_NESTED = (1 << 31) - 1  # greatest extent of the inner dimension
 
 
 def is_nested(dims: Dims) -> bool:
-    """Return whether a NestedLayout takes these dimensions."""
+    """Return whether a NestedLayout can hold these dimensions."""
     return len(dims) == 2 and dims[1][0] <= MAX_NESTED
 
 
 @cache
 def nested_layout(operands: int) -> Parameters:
-    """Return NestedLayout<operands>, whose value is two dimensions, as of Layout."""
+    """Return NestedLayout<operands>; its value is two dimensions, as for Layout."""
 
     def numbers(dims: Dims) -> list[int]:
         (_, outer), (extent, strides) = dims
@@ -78,7 +78,7 @@ def nested_layout(operands: int) -> Parameters:
 
 @cache
 def even_layout(operands: int) -> Parameters:
-    """Return EvenLayout<operands>, whose value is at most one dimension, as of Layout."""
+    """Return EvenLayout<operands>; its value is at most one dimension, as for Layout."""
 
     def numbers(dims: Dims) -> tuple[int, ...]:
         return dims[0][1] if dims else (0,) * operands

@@ -1,7 +1,7 @@
-"""Operator -> LTO-IR of a device function. The one module that knows numba's CUDA target.
+"""Compiles an operator to LTO-IR of a device function. Only this module uses numba's CUDA target.
 
-Device ABI (docs/adr/0001): `extern "C" void gpualgo_operator(void* result, const void* state,
-const void* const* args)`; every pointer points to one element as it lies in memory.
+Device ABI (docs/adr/0001): `extern "C" void gpualgo_operator(void* result, const void* state, const
+void* const* args)`; every pointer points to one element in its memory format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gpualgo._operators.operator import OPERATOR, SOURCE, Operator
 
 NUMBER_NAME = "gpualgo_number"
 _NAMES = {None: "gpualgo_operator", OPERATOR: "gpualgo_operator", SOURCE: "gpualgo_input"}
-_lock = threading.RLock()  # numba's registries and type inference are not safe to enter twice
+_lock = threading.RLock()  # numba's registries and type inference are not thread-safe
 
 
 @forks.in_child
@@ -45,7 +45,7 @@ _targets: Memo[Any] = Memo(1)
 
 
 def _install() -> Any:
-    """Import numba's CUDA target and teach it NumPy-2 arithmetic."""
+    """Import numba's CUDA target and install NumPy-2 arithmetic."""
     try:
         with loading:
             from numba.cuda import compiler, datamodel, dispatcher, extending  # noqa: F401
@@ -68,7 +68,7 @@ def _install() -> Any:
 
 
 def _state_words(builder: Any) -> Any:
-    """Return a pointer to the words that describe captured arrays (operator.cuh defines them)."""
+    """Return a pointer to the descriptions of captured arrays (defined in operator.cuh)."""
     from llvmlite import ir as llvm
 
     word, index = llvm.IntType(64), llvm.IntType(32)
@@ -81,7 +81,7 @@ def _state_words(builder: Any) -> Any:
 
 
 def _number(builder: Any, index: int) -> Any:
-    """Return a word of the numbers that are data (operator.cuh defines the function)."""
+    """Return a captured number that is passed at run time (by a function of operator.cuh)."""
     from llvmlite import ir as llvm
     from numba.cuda import cgutils
 
@@ -156,7 +156,7 @@ class _Compilation:
         return DeviceOperator(bytes(ltoir), result)
 
     def device_function(self, fn: Any) -> Any:
-        """Return a dispatcher that compiles for our architecture and asks no driver for one."""
+        """Return a dispatcher that compiles for a given architecture without a driver."""
         from gpualgo._operators.numpy_rules import rewrite
 
         if fn not in self.dispatchers:

@@ -1,16 +1,16 @@
-"""What kernels take, described once: packed by name, and compared by the compiler.
+"""Descriptions of kernel parameter structs: packed by field name and checked by the compiler.
 
-A description has the fields of a C++ struct by the same names, in the same order; what follows
-from that is where each lies. The leading pointers and start value are taken from each call's
-addresses (see `Plan`); all other fields are fixed when a launch is made. Values of structs are
-mappings, those of arrays sequences:
+A description has the fields of a C++ struct, with the same names in the same order; offsets follow
+from that. The leading pointers and the initial value (the head) are filled from each call's
+addresses (see `Plan`); all other fields are fixed when a launch is created. Values of structs are
+mappings, those of arrays are sequences:
 
     COPY = Parameters("CopyParams", input=POINTER, output=POINTER, num_words=I64, layout=layout(2))
     Launch(kernel, grid, threads, COPY.pack(num_words=n, layout=dims), device,
-           takes={"input": place, "output": (place, offset)})
+           takes={"input": index, "output": (index, offset)})
 
-What is compiled asserts the size and the place of every field (`Parameters.checks`), so that a
-kernel that reads others does not compile.
+The compiled source asserts size and offset of every field (`Parameters.checks`), so a kernel with a
+different struct does not compile.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from gpualgo._operators.numbers import NUMBER_WORDS
 
 @dataclass(frozen=True)
 class Scalar:
-    """A number of C++, by its code in `struct`."""
+    """A C++ number, given by its `struct` code."""
 
     code: str
     alignment: int = 0
-    is_taken: bool = False  # from a call's addresses, if nothing before it is fixed
+    is_taken: bool = False  # filled from a call's addresses, if all fields before it are
 
     @property
     def size(self) -> int:
@@ -45,8 +45,6 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Array:
-    """An array of C++."""
-
     item: Kind
     count: int
 
@@ -63,14 +61,14 @@ class Array:
 
 
 class Packed(NamedTuple):
-    """The fixed fields of parameters, as bytes."""
+    """The fixed fields of a parameter struct, as bytes."""
 
     parameters: Parameters
     tail: bytes
 
 
 class Parameters:
-    """A struct of C++ that a kernel takes, or a part of one."""
+    """A C++ struct that a kernel takes as its parameter, or a struct within one."""
 
     __slots__ = ("_leaves", "_make", "_num_taken", "_tail", "alignment", "fields", "head", "name",
                  "size")  # fmt: skip
@@ -80,7 +78,7 @@ class Parameters:
     def __init__(
         self, name: str, make: Callable[[Any], Sequence[Any]] | None = None, /, **fields: Kind
     ) -> None:
-        """`make`: returns all numbers of the struct, in order, for one value that it stands for."""
+        """`make`: converts a value of this struct to its numbers, in order."""
         self.name, self._make = name, make
         self.alignment = max((kind.alignment for kind in fields.values()), default=1)
         self.fields: dict[str, tuple[int, Kind]] = {}
@@ -101,58 +99,58 @@ class Parameters:
         return Array(self, count)
 
     def with_numbers(self) -> Parameters:
-        """Return a description that begins with an operator's numbers (parts/operator.cuh)."""
+        """Return a description that starts with captured numbers (parts/operator.cuh)."""
         fields = {name: kind for name, (_, kind) in self.fields.items()}
         return Parameters(self.name, self._make, **{NUMBERS: _WORDS}, **fields)
 
     def pack(self, **fixed: Any) -> Packed:
-        """Return the fields that do not change from call to call."""
+        """Return the packed fields that do not change from call to call."""
         leaves = self._leaves[self._num_taken :]
         values = self._values(leaves, fixed, "values")
         numbers: list[Any] = []
         for leaf, value in zip(leaves, values, strict=True):
-            made = (value,) if leaf.make is None else leaf.make(value)
-            if len(made) != leaf.numbers:
+            items = (value,) if leaf.make is None else leaf.make(value)
+            if len(items) != leaf.numbers:
                 raise TypeError(
-                    f"{self.name}: {leaf.path} got {len(made)} numbers; give {leaf.numbers}"
+                    f"{self.name}: {leaf.path} got {len(items)} numbers; give {leaf.numbers}"
                 )
-            numbers += made
+            numbers += items
         return Packed(self, self._tail.pack(*numbers))
 
     def taken(self, takes: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the places that the head takes, and what is added to the address at each.
+        """Return the address indices of the head's fields, and the bytes added to each address.
 
-        `takes` gives each field of the head a place, or (place, offset).
+        `takes` maps each field of the head to an index, or to (index, offset).
         """
-        given = self._values(self._leaves[: self._num_taken], takes, "places")
-        pairs = [(place, 0) if isinstance(place, int) else place for place in given]
-        places, offsets = zip(*pairs, strict=True)
-        return places, offsets
+        entries = self._values(self._leaves[: self._num_taken], takes, "places")
+        pairs = [(index, 0) if isinstance(index, int) else index for index in entries]
+        indices, offsets = zip(*pairs, strict=True)
+        return indices, offsets
 
     def checks(self, kernel: str) -> str:
-        """Return C++ that does not compile unless a kernel takes what is described here.
+        """Return C++ assertions that the kernel's parameter struct matches this description.
 
-        NVRTC 13.0 and older know no offset in constant expressions: sizes alone are compared there.
+        NVRTC up to 13.0 has no offsetof in constant expressions: there only sizes are compared.
         """
-        sizes = [
+        size_checks = [
             '#include "parts/parameters.cuh"',
             f"using Parameters = gpualgo::ParametersOf<decltype(&{kernel})>::type;",
             f'static_assert(sizeof(Parameters) == {self.size}, "size of {self.name}");',
         ]
-        places = ["#ifdef __has_builtin", "#if __has_builtin(__builtin_offsetof)"]
+        offset_checks = ["#ifdef __has_builtin", "#if __has_builtin(__builtin_offsetof)"]
         for path, offset, size in self.places():
-            sizes.append(
+            size_checks.append(
                 f'static_assert(sizeof(Parameters::{path}) == {size}, "size of '
                 f'{self.name}.{path}");'
             )
-            places.append(
+            offset_checks.append(
                 f"static_assert(__builtin_offsetof(Parameters, {path}) == {offset}, "
                 f'"place of {self.name}.{path}");'
             )
-        return "\n".join([*sizes, *places, "#endif", "#endif"]) + "\n"
+        return "\n".join([*size_checks, *offset_checks, "#endif", "#endif"]) + "\n"
 
     def places(self, path: str = "", offset: int = 0) -> Iterator[tuple[str, int, int]]:
-        """Return path, offset and size of every field, and of those within structs."""
+        """Yield path, offset and size of every field, including fields of nested structs."""
         for field, (begin, kind) in self.fields.items():
             name = path + field
             yield name, offset + begin, kind.size
@@ -161,18 +159,18 @@ class Parameters:
             if isinstance(kind, Parameters):
                 yield from kind.places(f"{name}.", offset + begin)
 
-    def _values(self, leaves: list[_Leaf], given: Mapping[str, Any], what: str) -> list[Any]:
-        found = dict(self._spread(self, given, ""))
-        missing = [leaf.path for leaf in leaves if leaf.path not in found]
+    def _values(self, leaves: list[_Leaf], mapping: Mapping[str, Any], what: str) -> list[Any]:
+        values = dict(self._spread(self, mapping, ""))
+        missing = [leaf.path for leaf in leaves if leaf.path not in values]
         if missing:
             raise TypeError(f"{self.name}: {what} are missing; give {', '.join(missing)}")
-        unknown = found.keys() - {leaf.path for leaf in leaves}
+        unknown = values.keys() - {leaf.path for leaf in leaves}
         if unknown:
             raise TypeError(f"{self.name} takes no {what} for {', '.join(sorted(unknown))}")
-        return [found[leaf.path] for leaf in leaves]
+        return [values[leaf.path] for leaf in leaves]
 
     def _spread(self, kind: Kind, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """Return the paths and values of the leaves that a value of some kind holds."""
+        """Yield path and value of each leaf of a value."""
         if _is_leaf(kind):
             yield path, value
         elif isinstance(kind, Array):
@@ -192,20 +190,21 @@ class Parameters:
 Kind: TypeAlias = Scalar | Array | Parameters
 
 NUMBERS = "captured_words"
-"""The field of an operator's numbers, beside a kernel's own fields: none of them has this name."""
+"""The field of an operator's captured numbers; no kernel has a field of this name."""
 _WORDS = Scalar(f"{8 * NUMBER_WORDS}s", 8, is_taken=True)
 
 
 class _Leaf(NamedTuple):
-    """What is given as one value."""
+    """A field, or part of one, that is given as one value."""
 
     path: str
     offset: int
     size: int
-    code: str  # of all its numbers
+    code: str  # struct code of all its numbers
     numbers: int
     is_taken: bool = False
-    make: Callable[[Any], Sequence[Any]] | None = None  # returns them; None: the value is the one
+    # Converts the value to numbers; None: it is the number
+    make: Callable[[Any], Sequence[Any]] | None = None
 
 
 def _up(number: int, step: int) -> int:
@@ -219,7 +218,7 @@ def _is_leaf(kind: Kind) -> bool:
 
 
 def _leaves_of(kind: Kind, path: str, offset: int, is_part: bool = False) -> Iterator[_Leaf]:
-    """Return the leaves of a description, or (`is_part`) the one that stands for all of them."""
+    """Yield the leaves of a description; a nested struct with `make` is one leaf (`is_part`)."""
     if isinstance(kind, Scalar):
         yield _Leaf(path, offset, kind.size, kind.code, 1, kind.is_taken)
     elif isinstance(kind, Array):
@@ -241,7 +240,7 @@ def _leaves_of(kind: Kind, path: str, offset: int, is_part: bool = False) -> Ite
 
 
 def _struct_of(leaves: list[_Leaf], begin: int, end: int) -> struct.Struct:
-    """Return what packs leaves into the bytes [begin, end)."""
+    """Return the struct that packs leaves into bytes [begin, end)."""
     code = "<"
     for leaf in leaves:
         code += _gap(leaf.offset - begin) + leaf.code
@@ -260,7 +259,7 @@ POINTER = Scalar("Q", 8, is_taken=True)
 
 @cache
 def init(num_bytes: int) -> Parameters:
-    """Return Init<A> (parts/fold.cuh), for an A of so many bytes."""
+    """Return Init<A> (parts/fold.cuh) for a type A of so many bytes."""
     value = Scalar(f"{_up(num_bytes, 16)}s", 16, is_taken=True)
     return Parameters("Init", value=value, is_given=Scalar("q", 8, is_taken=True))
 
@@ -269,6 +268,6 @@ _CODES = {"i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q", "f4"
 
 
 def scalar(dtype: np.dtype[Any], alignment: int = 0) -> Scalar:
-    """Return the kind of a number of 2 to 8 bytes, at its own alignment or a wider one."""
+    """Return the Scalar of a number of 2 to 8 bytes, at its own or a wider alignment."""
     code = _CODES[f"{dtype.kind}{dtype.itemsize}"]
     return Scalar(code, alignment or dtype.itemsize)

@@ -1,4 +1,4 @@
-"""Temporary storage of a plan: pieces in what is kept for a stream, or in one allocation."""
+"""Temporary storage of a plan: pieces of a stream's workspace, or of one allocation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpualgo._driver.device import Device
 from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
 
-TICKETS, KEPT, STATES = 0, TICKET_BYTES, TICKET_BYTES + KEPT_BYTES  # of a stream's workspace
+TICKETS, KEPT, STATES = 0, TICKET_BYTES, TICKET_BYTES + KEPT_BYTES  # offsets in a workspace
 _ENDS = {TICKETS: TICKET_BYTES, KEPT: STATES, STATES: STATES + STATE_BYTES}
 
 
@@ -17,12 +17,12 @@ class Piece(NamedTuple):
     """Temporary storage for one purpose."""
 
     num_bytes: int
-    kept_at: int | None = None  # where it may lie in a stream's workspace, if it fits there
-    is_zeroed: bool = False  # zero at first, and left so by the kernels
+    kept_at: int | None = None  # offset in a stream's workspace, used if the piece fits there
+    is_zeroed: bool = False  # zero before each launch; kernels reset it to zero
 
     @property
     def fits(self) -> bool:
-        """Return whether the workspace has room for it."""
+        """Return whether the piece fits into its part of the workspace."""
         if self.kept_at is None:
             return False
         start = max(start for start in _ENDS if start <= self.kept_at)
@@ -30,16 +30,16 @@ class Piece(NamedTuple):
 
 
 class Lent(NamedTuple):
-    """Pieces for one call, and how they are given back."""
+    """The pieces of one call, and what is needed to release them."""
 
     device: Device
     pieces: tuple[int, ...]
-    address: int  # of what was allocated, or 0
+    address: int  # of the allocation, or 0
     stream: int
-    turn: AbstractContextManager[int] | None  # of the workspace, where others have to wait
+    turn: AbstractContextManager[int] | None  # lock of the shared workspace
 
     def release(self) -> None:
-        """Give back what is lent, in the order of the stream."""
+        """Release the pieces in stream order."""
         try:
             if self.address:
                 self.device.free(self.address, self.stream)
@@ -49,9 +49,9 @@ class Lent(NamedTuple):
 
 
 class Pieces:
-    """Where a plan's pieces lie: in a stream's workspace, or one after another, zeroed ones first.
+    """Offsets of a plan's pieces: in a stream's workspace, and in one allocation (zeroed first).
 
-    A piece that is never kept (`kept_at` is None) is allocated in both cases.
+    A piece with `kept_at` None is allocated in both cases.
     """
 
     __slots__ = ("_device", "_is_kept", "_is_shared", "_kept", "_large_bytes", "_own",
@@ -61,19 +61,19 @@ class Pieces:
         """`is_shared`: several launches use the pieces one after the other."""
         self._device, self._is_shared = device, is_shared
         order = sorted(range(len(pieces)), key=lambda i: not pieces[i].is_zeroed)
-        own = [0] * len(pieces)
+        offsets = [0] * len(pieces)
         end = self._zeroed_bytes = 0
         for i in order:
-            own[i] = aligned(end)
-            end = own[i] + pieces[i].num_bytes
+            offsets[i] = aligned(end)
+            end = offsets[i] + pieces[i].num_bytes
             if pieces[i].is_zeroed:
                 self._zeroed_bytes = end
-        self._own, self.num_bytes = tuple(own), end
+        self._own, self.num_bytes = tuple(offsets), end
         large = [piece for piece in pieces if piece.kept_at is None]
         self._is_kept = all(piece.fits for piece in pieces if piece.kept_at is not None)
         self._is_kept &= len(large) < len(pieces) and not any(piece.is_zeroed for piece in large)
         self._large_bytes = sum(aligned(piece.num_bytes) for piece in large)
-        # Where each lies in the workspace; negative: so far, and one more, within the large ones.
+        # Offsets in the workspace; -1 - offset for pieces in the separate allocation.
         self._kept: list[int] = []
         position = 0
         for piece in pieces:
@@ -84,9 +84,9 @@ class Pieces:
                 self._kept.append(piece.kept_at)
 
     def kept(self, stream: int) -> tuple[int, ...] | None:
-        """Return the pieces in the stream's workspace; None: they have to be lent.
+        """Return the pieces' addresses in the stream's workspace; None if `lend` is needed.
 
-        Launches on one stream follow each other, so that plans of one launch share a workspace.
+        Launches on one stream run one after the other, so plans of one launch share a workspace.
         """
         if not self._is_kept or self._is_shared or self._large_bytes:
             return None
@@ -104,10 +104,10 @@ class Pieces:
                 except BaseException:
                     turn.__exit__(None, None, None)
                     raise
-                kept = [base + at if at >= 0 else large - 1 - at for at in self._kept]
+                kept = [base + start if start >= 0 else large - 1 - start for start in self._kept]
                 return Lent(self._device, tuple(kept), large, stream, turn)
             turn.__exit__(None, None, None)
-        self._device.context.ensure()  # for what is queued without a launch
+        self._device.context.ensure()  # memsets and allocations need a context, too
         address = self._allocate(self.num_bytes, stream)
         try:
             if self._zeroed_bytes:

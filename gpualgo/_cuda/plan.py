@@ -1,8 +1,8 @@
-"""Plans: what a problem queues on a GPU for arrays of some layouts, as data.
+"""Plans: the steps that a problem queues on a GPU for arrays of given layouts.
 
-A plan is a list of steps over one tuple of addresses. Each step names the places in it that it
-takes: the start value, whether there is one, its address on the device, and 0; the numbers that the
-operator captures; then the sources, the targets, and the pieces of temporary storage.
+A plan is a list of steps over one tuple of addresses; each step names the indices that it takes: 0
+to 3 for the initial value, whether it is given, its device address, and 0; 4 for the operator's
+captured numbers; then sources, targets and pieces of temporary storage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ VALUE, GIVEN, FIRST, NONE = range(4)
 
 
 class Places(NamedTuple):
-    """Where the addresses of a plan stand."""
+    """Indices of the arrays in a plan's addresses."""
 
     num_sources: int
     num_targets: int
@@ -38,14 +38,14 @@ class Places(NamedTuple):
 
 @final
 class Clear(NamedTuple):
-    """A step that sets so many bytes at a place to zero."""
+    """A step that sets bytes at an address to zero."""
 
     place: int
     num_bytes: int
 
 
 class Plan:
-    """Steps in order, and the temporary storage that they take. Nothing is decided any more."""
+    """Steps in order, and their temporary storage; everything is decided."""
 
     __slots__ = ("__weakref__", "device", "pieces", "steps", "storage", "tables",
                  "temp_storage_bytes")  # fmt: skip
@@ -54,7 +54,7 @@ class Plan:
         self, device: int, steps: Sequence[Launch | Clear], pieces: Sequence[Piece] = (),
         tables: object = None,
     ) -> None:  # fmt: skip
-        """`tables` owns memory that kernels read: it lives as long as the plan."""
+        """`tables`: owner of memory that kernels read; it lives as long as the plan."""
         self.device, self.steps, self.tables = gpu.get(device), list(steps), tables
         self.pieces = tuple(pieces)
         is_shared = sum(isinstance(step, Launch) for step in steps) > 1
@@ -62,8 +62,8 @@ class Plan:
         self.temp_storage_bytes = self.storage.num_bytes if self.storage is not None else 0
 
     def queue(self, stream: int, addresses: tuple[Any, ...]) -> None:
-        """Queue all steps on a stream: start, sources and targets are given."""
-        before = None if driver.is_simple else self.device.context.enter()
+        """Queue all steps on a stream; `addresses` has everything but the temporary storage."""
+        previous = None if driver.is_simple else self.device.context.enter()
         lent = None
         try:
             if self.tables is not None and driver.is_capturing(stream):
@@ -100,13 +100,13 @@ class Plan:
                 if lent is not None:
                     lent.release()
             finally:
-                if before is not None:
-                    leave(before)
+                if previous is not None:
+                    leave(previous)
 
     def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None] | None:
-        """Return launch(stream) for addresses that stay, None where each call has to take storage.
+        """Return launch(stream) for fixed addresses; None if each call needs temporary storage.
 
-        For one device, on which no launch needs a closer look.
+        Only for a single device, where launches need no context switch.
         """
         (step, *others) = self.steps
         if others or self.storage is not None or isinstance(step, Clear):

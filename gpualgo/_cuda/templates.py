@@ -1,4 +1,4 @@
-"""What the templates of all kernels share: constants, functors, specs."""
+"""Shared by the templates of all kernels: constants, functors, specs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS_PER_WARP = 2112
 
 
 def tagged_bytes(dtype: np.dtype[Any]) -> int:
-    """Return what a value takes that blocks hand each other (parts/tagged.cuh)."""
+    """Return the size of a value that blocks exchange with tags (parts/tagged.cuh)."""
     return 8 * -(-dtype.itemsize // 4)
 
 
@@ -33,8 +33,8 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
     """Return the C++ type of an operator."""
     if build.is_functor(op, args, result):
         assert op.name is not None
-        known = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
-        return f"gpualgo::WithNumbers<{known}>" if op.key.numbers else known
+        functor_name = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
+        return f"gpualgo::WithNumbers<{functor_name}>" if op.key.numbers else functor_name
     types = ", ".join(map(records.cpp_name, (result, *args)))
     if op.part == SOURCE:
         return f"gpualgo::InputFunction<{str(bool(op.key.numbers)).lower()}, {types}>"
@@ -43,22 +43,22 @@ def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]
 
 
 START = {"value": VALUE, "is_given": GIVEN}
-"""The places that an Init takes."""
+"""The address indices that an Init takes."""
 
 
 class Access(NamedTuple):
-    """How a kernel reaches elements: a type of C++, and what its objects hold."""
+    """How a kernel accesses elements: a C++ type and its fields."""
 
     cpp: str
     fields: Parameters
-    in_bytes: bool = False  # records travel as the bytes that they are
+    in_bytes: bool = False  # records are loaded as raw bytes
 
 
 def spec_of(
     header: str, expression: str, parameters: Parameters, op: Operator, acc: np.dtype[Any],
     source: records.Element | None = None,
 ) -> Spec:  # fmt: skip
-    """Return the kernel of an operator on a dtype, which reads elements of source."""
+    """Return the spec of a kernel with an operator on dtype acc that reads elements of `source`."""
     computed = source if isinstance(source, records.Computed) else None
     if op.name is not None and computed is None:
         return Spec(header, expression, parameters)
@@ -66,7 +66,7 @@ def spec_of(
 
 
 def is_aligned(operands: Sequence[records.Element], items: int, alignment: int) -> bool:
-    """Return whether packs of so many elements can be loaded at once from multiples of it."""
+    """Return whether vectors of so many elements can be loaded at multiples of `alignment`."""
     return all(
         alignment % math.gcd(VECTOR_BYTES, items * records.step_of(operand)) == 0
         for operand in operands

@@ -1,6 +1,6 @@
-"""NVRTC and nvJitLink: source to machine code, or to LTO-IR that an operator is linked with.
+"""NVRTC and nvJitLink: compile source to machine code or LTO-IR, and link LTO-IR with operators.
 
-By cuda.bindings: cuda.core would take 100 ms to load, and hands nvJitLink a `-fma=false`, which it
+Through cuda.bindings: cuda.core takes 100 ms to load and passes `-fma=false`, which nvJitLink
 refuses. Both compilers run without the GIL.
 """
 
@@ -26,7 +26,7 @@ def _bindings(name: str, what: str) -> Any:
 
 @cache
 def nvrtc_version() -> str:
-    """Return NVRTC's version: an older nvJitLink cannot read a newer NVRTC's LTO-IR."""
+    """Return NVRTC's version; an older nvJitLink cannot read a newer NVRTC's LTO-IR."""
     version = _bindings("nvrtc", "compiling").nvrtcVersion()
     return ".".join(map(str, _checked(version)))
 
@@ -34,18 +34,18 @@ def nvrtc_version() -> str:
 def compiled(
     source: str, expression: str, arch: str, folder: Path, is_ltoir: bool
 ) -> tuple[bytes, str]:
-    """Return a kernel's machine code, or its LTO-IR, and the name that it has there."""
+    """Return a kernel's machine code or LTO-IR, and the kernel's mangled name."""
     nvrtc = _bindings("nvrtc", "compiling")
     options = [
         f"--gpu-architecture={arch}", "--std=c++17", f"--include-path={folder}",
         "--fmad=false",  # a * b + c rounds twice, as in NumPy and on the CPU
-        "--device-as-default-execution-space",  # generic lambdas, too: up to 13.0 they were not
+        "--device-as-default-execution-space",  # needed for generic lambdas up to NVRTC 13.0
     ]  # fmt: skip
     if is_ltoir:
         options += ["--dlink-time-opt", "--relocatable-device-code=true"]
     try:
         program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"gpualgo", 0, [], []))
-    except Exception as error:  # the library is not there
+    except Exception as error:  # the library is missing
         raise CompileError(f"NVRTC failed on {expression}: {error}") from error
     try:
         _checked(nvrtc.nvrtcAddNameExpression(program, expression.encode()))
@@ -71,14 +71,14 @@ def _filled(size: Any, fill: Any, program: Any) -> bytes:
 
 
 def _checked(result: tuple[Any, ...]) -> Any:
-    """Return the values of a call of NVRTC; raise RuntimeError if it failed."""
+    """Return the values of an NVRTC call; raise RuntimeError if it failed."""
     if result[0] != 0:
         raise RuntimeError(result[0].name)
     return result[1] if len(result) == 2 else result[1:]
 
 
 def linked(parts: tuple[bytes, ...], arch: str, what: str) -> bytes:
-    """Return the machine code of pieces of LTO-IR, each inlined into the others."""
+    """Link LTO-IR parts with inlining; return the machine code."""
     nvjitlink = _bindings("nvjitlink", "linking")
     options = [f"-arch={arch}", "-lto", "-O3", "-fma=0"]
     linker = nvjitlink.create(len(options), options)

@@ -1,1 +1,1 @@
-"""_driver."""
+"""The CUDA driver: devices, streams, memory, and copies between host and device."""

@@ -1,4 +1,4 @@
-"""What the driver knows of an address."""
+"""Queries the driver about addresses: device, allocation, page-locking."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpualgo._driver import driver
 
 
 class Allocation(NamedTuple):
-    """The memory that an address lies in."""
+    """The allocation that contains an address."""
 
     start: int
     size: int
@@ -19,43 +19,46 @@ class Allocation(NamedTuple):
 
 
 def find(pointer: int) -> Allocation | None:
-    """Return the allocation of an address, None if no GPU can use it."""
+    """Return the allocation that contains an address; None if no GPU can use it."""
     driver.require_device(0)
     driver.check_process()
     device = _ordinal(pointer)
     if device is None:
         return None
-    if device < 0:  # managed memory need not have one
+    if device < 0:  # managed memory need not have a device
         if not _attribute("IS_MANAGED", pointer):
             return None
         device = 0
     with gpu.get(device).current():
-        seen = _attribute("DEVICE_POINTER", pointer)
+        mapped = _attribute("DEVICE_POINTER", pointer)
         start, size = _attribute("RANGE_START_ADDR", pointer), _attribute("RANGE_SIZE", pointer)
         if start is None or not size:
             status, start, size = driver.api().cuMemGetAddressRange(pointer)
             if status:
                 return None
-    return None if seen is None else Allocation(int(start), int(size), device, int(seen))
+    return None if mapped is None else Allocation(int(start), int(size), device, int(mapped))
 
 
 def place(address: int, low: int, high: int, where: str) -> tuple[int, int]:
-    """Return the device of an array and its address there, once its bytes are within memory."""
-    found = find(address) if address else None
-    if low == high:  # no elements
-        return (0, address) if found is None else (found.device, found.ptr)
-    if found is None:
+    """Return an array's device and device pointer; raise if it leaves its allocation.
+
+    `low` and `high` are the bounds of its bytes, relative to `address`.
+    """
+    allocation = find(address) if address else None
+    if low == high:  # the array is empty
+        return (0, address) if allocation is None else (allocation.device, allocation.ptr)
+    if allocation is None:
         raise ValueError(
             f"{where}: {address:#x} is not the address of memory that a GPU can use; pass that of "
             "device, managed or page-locked memory that is still allocated"
         )
-    before, behind = address - found.start, found.start + found.size - address
-    if before + low < 0 or high > behind:
+    before, after = address - allocation.start, allocation.start + allocation.size - address
+    if before + low < 0 or high > after:
         raise ValueError(
             f"{where}: the array takes the bytes from {low} to {high} around {address:#x}, but "
-            f"its allocation only has those from {-before} to {behind}; pass a smaller shape"
+            f"its allocation only has those from {-before} to {after}; pass a smaller shape"
         )
-    return found.device, found.ptr
+    return allocation.device, allocation.ptr
 
 
 def device_of(pointer: int) -> int:
@@ -72,44 +75,44 @@ def device_of(pointer: int) -> int:
 
 
 def is_pageable(address: int, size: int) -> bool:
-    """Return whether the driver knows neither end of memory of the host."""
+    """Return whether host memory is pageable at both ends."""
     return not any(_attribute("MEMORY_TYPE", end) for end in (address, address + size - 1))
 
 
 def is_known(address: int) -> bool:
-    """Return whether the driver knows a byte of the host's memory."""
+    """Return whether the driver knows a host address, so that it is not pageable."""
     status, kind = driver.api().cuPointerGetAttribute(_memory_type(), address)
     return not status and bool(kind)
 
 
 def is_page_locked(address: int, size: int) -> bool:
-    """Return whether memory of the host, which is not empty, is page-locked from end to end."""
+    """Return whether host memory of at least one byte is page-locked from end to end."""
     kind = _attribute("MEMORY_TYPE", address)
     if not kind or int(kind) != 1:  # CU_MEMORYTYPE_HOST
         return False
-    start, room = _attribute("RANGE_START_ADDR", address), _attribute("RANGE_SIZE", address)
-    return bool(start and room) and address + size <= int(start) + int(room)
+    start, length = _attribute("RANGE_START_ADDR", address), _attribute("RANGE_SIZE", address)
+    return bool(start and length) and address + size <= int(start) + int(length)
 
 
 def is_open(address: int) -> bool:
-    """Return whether memory is of cuMemAlloc, which GPUs that reach each other all reach."""
+    """Return whether memory was allocated by cuMemAlloc, which all peer GPUs can access."""
     return bool(_attribute("IS_LEGACY_CUDA_IPC_CAPABLE", address))
 
 
 def pool_of(address: int) -> int | None:
-    """Return the handle of the pool that lends memory, None if none does."""
-    found = _attribute("MEMPOOL_HANDLE", address)
-    return int(found) or None if found is not None else None
+    """Return the handle of the memory pool of an address; None if it has none."""
+    handle = _attribute("MEMPOOL_HANDLE", address)
+    return int(handle) or None if handle is not None else None
 
 
 def _ordinal(pointer: int) -> int | None:
-    """Return the device of an address, negative if it has none, None if no GPU knows it."""
+    """Return the device of an address; negative if it has none, None if no GPU knows it."""
     ordinal = _attribute("DEVICE_ORDINAL", pointer)
     if ordinal is None or driver.is_simple:
         return None if ordinal is None else int(ordinal)
-    # cuda.bindings up to 13.3 answers 0 for every device.
-    status, found = driver.bindings("runtime").cudaPointerGetAttributes(pointer)
-    return None if status else int(found.device)
+    # The driver API of cuda.bindings up to 13.3 returns 0 for every device.
+    status, attributes = driver.bindings("runtime").cudaPointerGetAttributes(pointer)
+    return None if status else int(attributes.device)
 
 
 @cache
@@ -118,7 +121,7 @@ def _memory_type() -> Any:
 
 
 def _attribute(name: str, pointer: int) -> Any:
-    """Return an attribute of an address, None where the driver has none."""
+    """Return a pointer attribute; None if the driver reports none."""
     api = driver.api()
     attribute = getattr(api.CUpointer_attribute, f"CU_POINTER_ATTRIBUTE_{name}")
     status, value = api.cuPointerGetAttribute(attribute, pointer)

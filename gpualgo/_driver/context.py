@@ -1,4 +1,4 @@
-"""A GPU's primary context, which CuPy and torch use as well, and what is done within it."""
+"""A GPU's primary context, shared with CuPy and torch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpualgo._driver.driver import check
 
 
 class Context:
-    """The primary context of a GPU, retained when it is first used."""
+    """The primary context of a GPU, retained at first use."""
 
     __slots__ = ("_handle", "_lock", "ordinal")
 
@@ -23,7 +23,6 @@ class Context:
 
     @property
     def handle(self) -> Any:
-        """The driver's handle."""
         if self._handle is None:
             with self._lock:
                 if self._handle is None:
@@ -32,37 +31,37 @@ class Context:
         return self._handle
 
     def enter(self) -> Any:
-        """Make it current; return the one before, for `leave`: None if it was so already."""
+        """Make the context current; return the previous one, or None if it was current already."""
         driver.check_process()
         api, handle = driver.api(), self.handle
-        before = check(api.cuCtxGetCurrent(), "cuCtxGetCurrent")
-        if int(before) == int(handle):
+        previous = check(api.cuCtxGetCurrent(), "cuCtxGetCurrent")
+        if int(previous) == int(handle):
             return None
         check(api.cuCtxSetCurrent(handle), "cuCtxSetCurrent")
-        return before
+        return previous
 
     def current(self) -> Current:
-        """Make it current within a ``with`` block."""
+        """Return a `with` block in which the context is current."""
         return Current(self)
 
     @contextmanager
     def outside_capture(self) -> Iterator[None]:
-        """Do here what a capture would forbid, and what is no part of it."""
+        """Make the context current and exempt this thread's work from any stream capture."""
         with Current(self), driver.relaxed():
             yield
 
     def ensure(self) -> None:
-        """Adopt the calling thread unless it has a context already."""
+        """Make the context current if the thread has none."""
         if not int(check(driver.api().cuCtxGetCurrent(), "cuCtxGetCurrent")):
             self.adopt_thread()
 
     def adopt_thread(self) -> None:
-        """Make it the context of a thread that CUDA has not seen yet."""
+        """Make the context current in a thread that has none yet."""
         driver.check_process()
         check(driver.api().cuCtxSetCurrent(self.handle), "cuCtxSetCurrent")
 
     def stream_id(self, stream: int) -> int:
-        """Return a stream's identity, which no later stream shares even if it gets its handle."""
+        """Return a stream's unique id, which is never reused, unlike its handle."""
         api = driver.api()
         result = api.cuStreamGetId(stream)
         if result[0]:
@@ -74,7 +73,7 @@ class Context:
 
 
 class Current:
-    """A with block in which a context is current; the one before comes back."""
+    """A `with` block in which a context is current; restores the previous one."""
 
     __slots__ = ("_before", "_context")
 
@@ -89,6 +88,6 @@ class Current:
 
 
 def leave(before: Any) -> None:
-    """Bring back the context that was current before `Context.enter`."""
+    """Restore the context that `Context.enter` returned."""
     if before is not None:
         driver.api().cuCtxSetCurrent(before)

@@ -1,4 +1,4 @@
-"""Where NumPy arrays are processed: where a table says if there is a GPU, else the CPU."""
+"""The default device for host arrays: the environment's, a `with` block's, or "auto"."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
 from typing import Any
 
-CPU = -1  # device numbers: CUDA ordinals, and this
-AUTO = -2  # no device: there is a GPU, and a table decides for each call (`_pipeline/auto.py`)
+CPU = -1  # device numbers are CUDA ordinals, or this
+AUTO = -2  # no device: a GPU exists and a table decides each call (`_pipeline/auto.py`)
 
 _chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
 _NOTHING = "{0} is no statement of its own and has changed nothing; write `with {0}:`"
@@ -19,14 +19,15 @@ _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
 _KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
 _RUN_LATER = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
-_from_environment: dict[bytes | str | None, int] = {}  # by what it holds, as it holds it
+# Parsed values of GPUALGO_DEVICE, by the raw value.
+_from_environment: dict[bytes | str | None, int] = {}
 
 
 class WithBlock:
-    """What warns when it goes if it was never entered."""
+    """Warns on destruction if the `with` block was never entered."""
 
     def __init__(self, shown: str) -> None:
-        """`shown`: the call that made it."""
+        """`shown`: the call that created it, for the message."""
         self.is_entered = False
         self._shown = shown
 
@@ -36,7 +37,7 @@ class WithBlock:
 
 
 class Fixed(AbstractContextManager[None]):
-    """A device on which host arrays run within a block, for some reason."""
+    """A `with` block that fixes the device of host arrays, for a stated reason."""
 
     def __init__(self, number: int, reason: str) -> None:
         self.number, self.reason = number, reason
@@ -45,12 +46,12 @@ class Fixed(AbstractContextManager[None]):
         _chosen.set((*_chosen.get(), self))
 
     def __exit__(self, *exc: object) -> None:
-        # Blocks of generators may end in any order, and in a context where they did not begin.
-        left = list(_chosen.get())
-        if self in left:
-            left.reverse()
-            left.remove(self)
-            _chosen.set(tuple(reversed(left)))
+        # Blocks in generators may end in any order, and in another context than they began in.
+        stack = list(_chosen.get())
+        if self in stack:
+            stack.reverse()
+            stack.remove(self)
+            _chosen.set(tuple(reversed(stack)))
 
 
 class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
@@ -64,7 +65,7 @@ class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
         super().__enter__()
 
     def __call__(self, function: Any) -> Any:
-        self.is_entered = True  # by each call
+        self.is_entered = True  # each call enters it
         if any(is_one(function) for is_one in _RUN_LATER):
             raise TypeError(
                 f"default_device: {function.__qualname__} is a coroutine or generator, whose body "
@@ -79,29 +80,30 @@ class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
 def default_device(device: str) -> _DefaultDevice:
     """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
-    ``"auto"`` is what holds without it: without a GPU the CPU, with one whichever a fixed table
-    names for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`.
-    The choice holds for the current thread or task, for tasks that it starts meanwhile, and for
-    functions that it hands to `asyncio.to_thread`; not for other threads. A generator that yields
-    within the block makes it for its caller, too. Device arrays are not affected: they run where
-    they live. The environment variable ``GPUALGO_DEVICE`` sets the same for a process.
+    ``"auto"`` is the default: the CPU if there is no GPU, else the device that a fixed table gives
+    for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`. The
+    choice applies to the current thread or task, to tasks that it starts meanwhile, and to
+    functions that it passes to `asyncio.to_thread`; not to other threads. If a generator yields
+    within the block, the choice also applies to its caller. Device arrays are not affected: they
+    run on their own device. The environment variable ``GPUALGO_DEVICE`` sets the default of a
+    process.
 
     Raises
     ------
     ValueError
-        The name is none of these.
+        The name is unknown.
     NoDeviceError
-        A GPU is named and cannot be used; it is never replaced by the CPU.
+        The named GPU cannot be used; the CPU never replaces it.
 
     Notes
     -----
-    Both errors come at once, not when the block begins. What is called without ``with`` changes
-    nothing, which a RuntimeWarning says. The result decorates functions as well, but for coroutines
-    and generators (TypeError): their bodies run later.
+    Both errors are raised at once, not when the block begins. A call without ``with`` has no effect
+    and gives a RuntimeWarning. The result can also decorate functions, except coroutines and
+    generators (TypeError), whose bodies run later.
 
     On one device the same input gives the same bits. The CPU and a GPU associate floats
-    differently, so that with ``"auto"`` a sum may differ in its last bits from that of a machine
-    without a GPU; name a device to have one answer wherever that device is.
+    differently, so with ``"auto"`` the last bits of a sum may differ from those on a machine
+    without a GPU; name a device to get the same result on every machine that has it.
 
     Examples
     --------
@@ -114,12 +116,12 @@ def default_device(device: str) -> _DefaultDevice:
 
 
 def fixed(number: int, reason: str) -> Fixed:
-    """Run host arrays on a device, for some reason, within a ``with`` block."""
+    """Return a `with` block that runs host arrays on a device, for a stated reason."""
     return Fixed(number, reason)
 
 
 def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> int:
-    """Return the device number of a name; raise NoDeviceError for a GPU that is not there."""
+    """Return the device number of a name; raise NoDeviceError if the GPU does not exist."""
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", name) if isinstance(name, str) else None
     if match is None:
         raise ValueError(f"{where}: unknown device {name!r}; use {known}")
@@ -133,32 +135,32 @@ def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> in
 
 
 def current() -> int:
-    """Return the device number on which host arrays run; or AUTO, on which none runs."""
+    """Return the device number for host arrays, or AUTO."""
     chosen = _chosen.get()
     if chosen:
         return chosen[-1].number
     environ: Any = os.environ
-    try:  # in a tenth of the time that the mapping takes
-        told = environ._data.get(_KEY)
-    except AttributeError:  # another Python's, or another mapping in its place
-        told = environ.get(_NAME)
+    try:  # ten times as fast as os.environ.get
+        raw = environ._data.get(_KEY)
+    except AttributeError:  # another Python implementation, or os.environ was replaced
+        raw = environ.get(_NAME)
     try:
-        return _from_environment[told]
-    except KeyError:  # parsed as it was told: another thread may have set another one by now
-        name = environ.decodevalue(told) if isinstance(told, bytes) else told
-        found = _parse_default(name or "auto", _NAME)
-    _from_environment[told] = found
-    return found
+        return _from_environment[raw]
+    except KeyError:  # parse the value read above: another thread may have changed it
+        name = environ.decodevalue(raw) if isinstance(raw, bytes) else raw
+        number = _parse_default(name or "auto", _NAME)
+    _from_environment[raw] = number
+    return number
 
 
 def of_streams() -> int:
-    """Return the GPU whose streams calls on host arrays take; CPU if they take none."""
-    found = current()
-    return 0 if found == AUTO else found
+    """Return the GPU for stream= of calls on host arrays; CPU if they take no streams."""
+    number = current()
+    return 0 if number == AUTO else number
 
 
 def why() -> str:
-    """Return who has decided on the default device."""
+    """Return the reason for the default device."""
     chosen, environment = _chosen.get(), os.environ.get("GPUALGO_DEVICE", "")
     if chosen and chosen[-1].reason:
         return chosen[-1].reason
@@ -168,7 +170,6 @@ def why() -> str:
 
 
 def name_of(number: int) -> str:
-    """Return the name of a device number."""
     return "cpu" if number == CPU else f"cuda:{number}"
 
 

@@ -1,7 +1,6 @@
-"""One GPU: what it can do, its memory, and what is kept on it between calls.
+"""One GPU: its properties, its memory, and the resources cached on it between calls.
 
-Everything that belongs to one GPU hangs on its `Device`; a test that needs another GPU puts one in
-the table.
+Tests can replace a GPU by another `Device` (`put`).
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from gpualgo._driver.driver import check
 Value = TypeVar("Value")
 
 
-class _Lasting(Generic[Value]):
-    """An attribute that is found when first asked for, by one thread, and plain from then on."""
+class _CachedAttribute(Generic[Value]):
+    """An attribute that is computed on first access, by one thread, and then cached."""
 
     def __init__(self, find: Callable[[Any], Value]) -> None:
-        self._find, self.__doc__ = find, find.__doc__
+        self._compute, self.__doc__ = find, find.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     @overload
-    def __get__(self, device: None, owner: Any) -> _Lasting[Value]: ...
+    def __get__(self, device: None, owner: Any) -> _CachedAttribute[Value]: ...
     @overload
     def __get__(self, device: Device, owner: Any) -> Value: ...
     def __get__(self, device: Device | None, owner: Any) -> Any:
@@ -37,14 +36,14 @@ class _Lasting(Generic[Value]):
             return self
         with device.lock:
             if self._name not in device.__dict__:
-                device.__dict__[self._name] = self._find(device)
+                device.__dict__[self._name] = self._compute(device)
             return device.__dict__[self._name]
 
 
 class Device:
-    """A GPU by its ordinal, made and found by `get`."""
+    """A GPU with an ordinal; use `get`."""
 
-    stand_in: Any = None  # of one that is not here: what takes its kernels and calls (`_api`)
+    stand_in: Any = None  # for a simulated GPU: takes its kernels and calls (`_api`)
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
@@ -57,58 +56,55 @@ class Device:
         size = trays.TRAY_BYTES
         self.trays = trays.Trays(context, size, size, trays.MOST_TRAYS)
         self.large_trays = trays.Trays(context, 0, trays.LARGE_BYTES, trays.MOST_LARGE)
-        # Bound here once, as every warm call asks.
+        # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id
         self.kept_workspace, self.second_workspace = storage.first, storage.second
         self.allocate, self.free = storage.allocate, storage.free
 
-    @_Lasting
+    @_CachedAttribute
     def capability(self) -> tuple[int, int]:
-        """Its compute capability."""
         name = "COMPUTE_CAPABILITY"
         return self._attribute(f"{name}_MAJOR"), self._attribute(f"{name}_MINOR")
 
-    @_Lasting
+    @_CachedAttribute
     def num_sms(self) -> int:
-        """How many multiprocessors it has."""
         return self._attribute("MULTIPROCESSOR_COUNT")
 
-    @_Lasting
+    @_CachedAttribute
     def shared_limit(self) -> int:
-        """How many bytes of shared memory one block may have."""
+        """The most shared memory of one block, in bytes."""
         return self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
-    @_Lasting
+    @_CachedAttribute
     def memory_bytes(self) -> int:
-        """How much memory it has, whoever uses it."""
+        """Total memory, whoever uses it."""
         return int(check(driver.api().cuDeviceTotalMem(self.ordinal), "cuDeviceTotalMem"))
 
-    @_Lasting
+    @_CachedAttribute
     def memory_bandwidth(self) -> float | None:
-        """Bytes per second that its memory moves at most; None where the driver does not tell."""
+        """Peak memory bandwidth in bytes per second; None if the driver does not report it."""
         kilohertz = self._attribute("MEMORY_CLOCK_RATE")
         bits = self._attribute("GLOBAL_MEMORY_BUS_WIDTH")
-        return 2e3 * kilohertz * bits / 8 or None  # twice each cycle
+        return 2e3 * kilohertz * bits / 8 or None  # double data rate
 
-    @_Lasting
+    @_CachedAttribute
     def may_overlap(self) -> bool:
-        """Whether a kernel can be launched while the one before still runs, in graphs too."""
+        """Whether a kernel may start while the previous one still runs, in graphs too."""
         version = check(driver.api().cuDriverGetVersion(), "cuDriverGetVersion")
         return bool(self.capability >= (9, 0) and version >= 12030)
 
-    @_Lasting
+    @_CachedAttribute
     def array_stream(self) -> int:
-        """A stream of our own on which memory of results is taken and given back.
+        """A stream of this package that orders allocation and release of results.
 
-        Theirs may be gone by then: an array known by protocol names its stream, and does not hold
-        it.
+        The producer stream of an array known by protocol may be destroyed before the array is.
         """
         return self._new_stream()
 
-    @_Lasting
+    @_CachedAttribute
     def copy_stream(self) -> int:
-        """A stream of our own, for copies of what the host captures and for memory of lanes."""
+        """A stream of this package for copies of captured host arrays."""
         return self._new_stream()
 
     def _new_stream(self) -> int:
@@ -116,26 +112,27 @@ class Device:
             return int(check(driver.api().cuStreamCreate(1), "cuStreamCreate"))
 
     def _attribute(self, name: str) -> int:
-        known = driver.api().CUdevice_attribute
-        attribute = getattr(known, f"CU_DEVICE_ATTRIBUTE_{name}")
-        found = driver.api().cuDeviceGetAttribute(attribute, self.ordinal)
-        return int(check(found, "cuDeviceGetAttribute"))
+        names = driver.api().CUdevice_attribute
+        attribute = getattr(names, f"CU_DEVICE_ATTRIBUTE_{name}")
+        value = driver.api().cuDeviceGetAttribute(attribute, self.ordinal)
+        return int(check(value, "cuDeviceGetAttribute"))
 
 
 _devices: dict[int, Device] = {}
-_left: list[dict[int, Device]] = []  # of parents: what they hold may not be given back in a child
+# Devices of parent processes, which a forked child must not release.
+_abandoned: list[dict[int, Device]] = []
 _lock = threading.Lock()
 
 
 def get(ordinal: int) -> Device:
-    """Return the GPU of an ordinal; raise NoDeviceError if there is none."""
+    """Return the GPU with an ordinal; raise NoDeviceError if there is none."""
     try:
         return _devices[ordinal]
     except KeyError:
-        return _added(ordinal)
+        return _new(ordinal)
 
 
-def _added(ordinal: int) -> Device:
+def _new(ordinal: int) -> Device:
     driver.check_process()
     driver.require_device(ordinal)
     with _lock:
@@ -144,7 +141,7 @@ def _added(ordinal: int) -> Device:
 
 @contextmanager
 def put(device: Device) -> Iterator[None]:
-    """Let a device be found by its ordinal within a ``with`` block."""
+    """Register a device under its ordinal within a `with` block."""
     with _lock:
         _devices[device.ordinal] = device
     try:
@@ -155,13 +152,13 @@ def put(device: Device) -> Iterator[None]:
 
 
 def known() -> list[Device]:
-    """Return the GPUs in use."""
+    """Return the GPUs used so far."""
     return list(_devices.values())
 
 
 @forks.in_child
-def _leave() -> None:
-    """Use nothing of the parent's in a forked child."""
+def _abandon() -> None:
+    """Drop the parent's devices in a forked child."""
     global _devices, _lock
-    _left.append(_devices)
+    _abandoned.append(_devices)
     _devices, _lock = {}, threading.Lock()

@@ -1,7 +1,7 @@
-"""Devices, contexts, kernels and streams: thin over cuda.bindings.
+"""Devices, kernels and streams: a thin layer over cuda.bindings.
 
-Only cuda.bindings.driver is imported here, so that a first call that finds its kernels in the
-disk cache pays for no compiler and no cuda.core.
+Only cuda.bindings.driver is imported at first: a call whose kernels are in the disk cache loads
+neither a compiler nor cuda.core.
 """
 
 from __future__ import annotations
@@ -28,27 +28,24 @@ _owner_pid: int | None = None  # the process that called cuInit
 
 @cache
 def bindings(name: str) -> Any:
-    """Return a module of cuda.bindings."""
     with loading:
         return import_module(f"cuda.bindings.{name}")
 
 
 @cache
 def core() -> Any:
-    """Return cuda.core."""
     with loading:
         return import_module("cuda.core")
 
 
 @cache
 def api() -> Any:
-    """Return cuda.bindings.driver."""
     return bindings("driver")
 
 
 @cache
 def is_installed() -> bool:
-    """Say whether there is a CUDA driver at all: to ask it takes cuda.bindings, and 50 ms more."""
+    """Return whether a CUDA driver library exists; avoids the 50 ms to load cuda.bindings."""
     try:
         ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:
@@ -71,7 +68,7 @@ def check(result: Any, what: str) -> Any:
 
 @cache
 def _probe() -> tuple[int, str]:
-    """Return the number of GPUs and, where there are none, why."""
+    """Return the number of GPUs and, if there are none, the reason."""
     global _owner_pid
     try:
         driver = api()
@@ -82,20 +79,20 @@ def _probe() -> tuple[int, str]:
         if status != 0:
             return 0, f"the driver does not start ({driver.cuGetErrorName(status)[1].decode()})"
         status, count = driver.cuDeviceGetCount()
-    except Exception as error:  # cuda.bindings raises when libcuda is not there
+    except Exception as error:  # raised by cuda.bindings if libcuda is missing
         return 0, f"no CUDA driver was found ({str(error).strip().splitlines()[0]})"
     _owner_pid = os.getpid()
-    _start(int(count))
+    _set_simple(int(count))
     return int(count), "the driver reports no GPU"
 
 
 def device_count() -> int:
-    """Return the number of usable GPUs; 0 where packages or driver are missing."""
+    """Return the number of usable GPUs; 0 if packages or the driver are missing."""
     return _probe()[0]
 
 
 def require_device(ordinal: int) -> None:
-    """Raise NoDeviceError, saying what was looked for, unless the GPU is there."""
+    """Raise NoDeviceError with the reason unless the GPU exists."""
     count, reason = _probe()
     if count == 0:
         raise NoDeviceError(f"cuda:{ordinal} was asked for but {reason}; {_HINT}")
@@ -106,29 +103,29 @@ def require_device(ordinal: int) -> None:
         )
 
 
-_shared_lock = threading.Lock()  # of all kernels' limits
-is_simple = False  # one device, and not in a forked child: a launch needs no further look
+_shared_lock = threading.Lock()  # guards the shared-memory limits of all kernels
+is_simple = False  # one device, and not a forked child: launches need no context switch
 
 
-def _start(count: int) -> None:
-    """Remember how launches have to look; a forked child loses the short cut."""
+def _set_simple(count: int) -> None:
+    """Set `is_simple`; a forked child resets it."""
     global is_simple
     is_simple = count == 1
 
 
 @forks.in_child
-def _forget() -> None:
+def _reset_in_child() -> None:
     global is_simple, _shared_lock
     is_simple, _shared_lock = False, threading.Lock()
 
 
 def is_lost() -> bool:
-    """Return whether this is a child of the process that started CUDA: nothing of it works here."""
+    """Return whether CUDA was initialized in a parent process and so cannot be used in this one."""
     return _owner_pid is not None and os.getpid() != _owner_pid
 
 
 def check_process() -> None:
-    """Raise in a child of the process that started CUDA."""
+    """Raise in a forked child of the process that initialized CUDA."""
     if is_lost():
         raise RuntimeError(
             "CUDA was started before this process was forked and cannot be used in the child; "
@@ -137,7 +134,7 @@ def check_process() -> None:
 
 
 class Resources(NamedTuple):
-    """What a kernel's machine code takes: of a thread, and statically of a block."""
+    """Registers and local memory per thread, and static shared memory per block, of a kernel."""
 
     registers: int
     shared_bytes: int
@@ -145,7 +142,7 @@ class Resources(NamedTuple):
 
 
 class Kernel:
-    """A loaded kernel: a handle that works in every context, and its library, kept alive."""
+    """A loaded kernel: a handle valid in every context, and the library that contains it."""
 
     __slots__ = ("_kernel", "_shared", "handle", "library", "name")
 
@@ -158,11 +155,11 @@ class Kernel:
         kernel = check(driver.cuLibraryGetKernel(library, name.encode()), f"finding kernel {name}")
         self.library, self.handle, self.name = library, driver.CUfunction(int(kernel)), name
         self._kernel = kernel
-        self._shared: dict[int, int] = {}  # bytes that it may have, by device
+        self._shared: dict[int, int] = {}  # dynamic shared memory allowed so far, by device
 
     def allow_shared(self, num_bytes: int, device: int) -> None:
-        """Let the kernel have so much dynamic shared memory; up to 48 KB need no leave."""
-        with _shared_lock:  # leave once given stays: other launches of the kernel may need it
+        """Allow so much dynamic shared memory; up to 48 KiB need no permission."""
+        with _shared_lock:  # never lowered: other launches of the kernel may need it
             if num_bytes <= max(48 << 10, self._shared.get(device, 0)):
                 return
             attribute = api().CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -171,67 +168,66 @@ class Kernel:
             self._shared[device] = num_bytes
 
     def resources(self, device: int) -> Resources | None:
-        """Return what the kernel takes on a device; None where the driver does not tell."""
-        found = []
+        """Return the kernel's resource use on a device; None if the driver does not report it."""
+        values = []
         for name in ("NUM_REGS", "SHARED_SIZE_BYTES", "LOCAL_SIZE_BYTES"):
             attribute = getattr(api().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
             status, *value = api().cuKernelGetAttribute(attribute, self._kernel, device)
             if status:
                 return None
-            found.append(int(value[0]))
-        return Resources(*found)
+            values.append(int(value[0]))
+        return Resources(*values)
 
     def wrapped(self, submit: Callable[..., Any]) -> Callable[..., Any]:
-        """Return how this kernel is launched, given how any kernel is: the same way."""
+        """Return the function that launches this kernel; subclasses wrap the driver's `submit`."""
         return submit
 
 
 def is_capturing(stream: int) -> bool:
-    """Return whether a stream's work is recorded instead of run."""
+    """Return whether a stream is being captured."""
     status, capture = api().cuStreamIsCapturing(stream)
     return bool(status == 0 and int(capture) != 0)
 
 
 def is_free(stream: int) -> bool:
-    """Return whether a stream can be used now: the legacy default one not beside a capture."""
+    """Return whether a stream is usable now; the legacy default stream is not during a capture."""
     status, capture = api().cuStreamIsCapturing(stream)
     return not status and not int(capture)
 
 
 def refuse_capture(stream: int, reason: str) -> None:
-    """Raise RuntimeError if a stream is being captured: what would wait cannot be recorded."""
+    """Raise RuntimeError if a stream is being captured, as waiting cannot be recorded."""
     if is_capturing(stream):
         raise RuntimeError(f"{reason}; a call that has to wait cannot be recorded in a graph")
 
 
 @contextmanager
 def relaxed() -> Iterator[None]:
-    """Do what a capture, by whatever thread, would forbid or be spoilt by, being no part of it."""
+    """Allow calls that an ongoing capture of any thread would forbid; they are not recorded."""
     mode = api().CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    before = check(
+    previous = check(
         api().cuThreadExchangeStreamCaptureMode(mode), "cuThreadExchangeStreamCaptureMode"
     )
     try:
         yield
     finally:
-        api().cuThreadExchangeStreamCaptureMode(before)
+        api().cuThreadExchangeStreamCaptureMode(previous)
 
 
 def synchronize(stream: int) -> None:
-    """Wait until a stream has finished."""
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize")
 
 
 def settle(stream: int) -> None:
-    """Wait after an error, whatever is recorded meanwhile: what is queued uses memory yet."""
+    """Wait for a stream after an error, even during a capture, as queued work still uses memory."""
     with relaxed():
         synchronize(stream)
 
 
 def write(address: int, data: bytes) -> None:
-    """Write into the current device's memory, past all streams of the caller and their captures.
+    """Copy data to device memory and wait, on a new stream that no capture involves.
 
-    Waits until it is done. The caller is `outside_capture`.
+    The caller must be in `outside_capture`.
     """
     flags = api().CUstream_flags.CU_STREAM_NON_BLOCKING
     stream = check(api().cuStreamCreate(flags), "cuStreamCreate")

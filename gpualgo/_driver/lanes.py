@@ -1,4 +1,4 @@
-"""Lanes: streams on which pieces of pageable arrays travel, by page-locked memory of their own."""
+"""Copy lanes: streams with pinned buffers, for large strided pageable arrays."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import numpy as np
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
 
-SLOT_BYTES = 4 << 20  # of a page-locked buffer
-# Of a device: 256 MB go up in 6.5 ms by 16 lanes, in 7.1 by 8, 8.3 by 4, 29 by one (one H200).
+SLOT_BYTES = 4 << 20  # size of a pinned buffer
+# Per device. Upload of 256 MB: 6.5 ms with 16 lanes, 7.1 with 8, 8.3 with 4, 29 with one (H200).
 MOST_LANES = 8
 
 
 class Slot:
-    """A page-locked buffer and the event that says when the GPU is done with it."""
+    """A pinned buffer, and an event that is recorded after its last copy."""
 
     __slots__ = ("address", "bytes", "event")
 
@@ -35,25 +35,25 @@ class Slot:
     def array(
         self, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0
     ) -> np.ndarray[Any, Any]:
-        """Return the buffer's bytes from an offset on as an array."""
+        """Return the buffer from an offset on as an array."""
         size = math.prod(shape) * dtype.itemsize
         return self.bytes[offset : offset + size].view(dtype).reshape(shape)
 
     def wait(self) -> None:
-        """Wait until what was queued before the last record has run."""
+        """Wait for the work that was queued before the last `record`."""
         check(driver.api().cuEventSynchronize(self.event), "cuEventSynchronize")
 
     def record(self, stream: int) -> None:
         check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
 
     def free(self) -> None:
-        """Give it back; nothing may use it any more."""
+        """Free the buffer, which must be unused."""
         check(driver.api().cuEventDestroy(self.event), "cuEventDestroy")
         check(driver.api().cuMemFreeHost(self.address), "cuMemFreeHost")
 
 
 class Lane:
-    """A stream and two page-locked buffers: one is filled or emptied while the other travels."""
+    """A stream with two pinned buffers: the host uses one while the other is copied."""
 
     __slots__ = ("slots", "stream")
 
@@ -68,21 +68,21 @@ class Lane:
 
 
 class Lanes:
-    """The lanes of one device, which its calls share; they are kept for the next call."""
+    """The lanes of one device, shared by its calls and reused."""
 
     def __init__(self, new_stream: Callable[[], int]) -> None:
         self._new_stream = new_stream
         self._idle: list[Lane] = []
-        self._count = 0  # that there are
+        self._count = 0  # number of lanes created
         self._changed = threading.Condition()
 
     @contextmanager
     def lend(self) -> Iterator[Lane]:
-        """Lend a lane, as soon as there is one; its work has run when it is given back.
+        """Yield a lane, waiting for a free one; its work is finished when it is returned.
 
-        Where no memory can be locked for a further one, those that there are have to do.
+        If no memory can be pinned for another lane, calls share the existing ones.
         """
-        lane, is_idle = self._taken(), False
+        lane, is_idle = self._take(), False
         try:
             try:
                 yield lane
@@ -96,11 +96,11 @@ class Lanes:
             with self._changed:
                 if is_idle:
                     self._idle.append(lane)
-                else:  # nobody knows what it still does
+                else:  # its state is unknown: drop it
                     self._count -= 1
                 self._changed.notify()
 
-    def _taken(self) -> Lane:
+    def _take(self) -> Lane:
         with self._changed:
             while not self._idle:
                 if self._count < MOST_LANES:

@@ -1,4 +1,4 @@
-"""How long memory lives: results of no library, and whatever a stream still uses."""
+"""Lifetime of device memory: results of no library, and objects that a stream still uses."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from gpualgo._driver.streams import wait_for
 
 
 def allocate_array(size: int, stream: int, device: int) -> int:
-    """Return memory for a result, to be used on a stream.
+    """Return memory for a result, usable on a stream.
 
-    It may outlive the stream and whatever supplies temporary storage.
+    The memory may outlive the stream and the supplier of temporary storage.
     """
-    found = gpu.get(device)
-    own = found.array_stream
-    with found.outside_capture():
-        address = found.pool.allocate(size, own)
-        if driver.is_capturing(stream):  # whose work may not wait for what is not captured
-            driver.synchronize(own)
+    gpu_device = gpu.get(device)
+    array_stream = gpu_device.array_stream
+    with gpu_device.outside_capture():
+        address = gpu_device.pool.allocate(size, array_stream)
+        if driver.is_capturing(stream):  # captured work must not wait for work outside the capture
+            driver.synchronize(array_stream)
         else:
-            wait_for(stream, own, device)
+            wait_for(stream, array_stream, device)
     return address
 
 
 def release(address: int, device: int, events: dict[int, Any]) -> None:
-    """Give a result's memory back once the events have come: its uses, by stream.
+    """Free a result's memory after the events of its uses on each stream.
 
-    Other libraries may have used it on the legacy default stream, where most of them work.
+    Also waits for the legacy default stream, on which most other libraries work.
     """
     with suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
-        found, api = gpu.get(device), driver.api()
-        own = found.array_stream
+        gpu_device, api = gpu.get(device), driver.api()
+        array_stream = gpu_device.array_stream
         if driver.is_free(0):
-            wait_for(own, 0, device)
+            wait_for(array_stream, 0, device)
         for event in events.values():
-            check(api.cuStreamWaitEvent(own, event, 0), "cuStreamWaitEvent")
+            check(api.cuStreamWaitEvent(array_stream, event, 0), "cuStreamWaitEvent")
             check(api.cuEventDestroy(event), "cuEventDestroy")
-        found.pool.free(address, own)
+        gpu_device.pool.free(address, array_stream)
 
 
-_in_use: dict[Any, list[tuple[Any, Any]]] = {}  # oldest first, by stream
-_in_use_lock = threading.RLock()  # a finalizer that runs inside may come here as well
+_in_use: dict[Any, list[tuple[Any, Any]]] = {}  # by stream, oldest first
+_in_use_lock = threading.RLock()  # reentrant: a finalizer may run while it is held
 
 
 @forks.in_child
@@ -57,9 +57,9 @@ def _renew_lock() -> None:
 
 
 def keep_until_done(stream: int, device: int, *objects: Any) -> None:
-    """Hold objects until what is queued on the stream so far has run.
+    """Keep objects alive until the stream's queued work has run.
 
-    What a capture records is held by its graph instead.
+    During a capture the graph keeps them instead.
     """
     if driver.is_capturing(stream):
         return
@@ -71,10 +71,10 @@ def keep_until_done(stream: int, device: int, *objects: Any) -> None:
 
 
 def keep_until_event(key: Any, event: Any, objects: Any) -> None:
-    """Hold objects until an event, which is destroyed then; events of a key come in order."""
+    """Keep objects alive until an event, then destroy it; events of one key complete in order."""
     api = driver.api()
-    finished: list[Any] = []  # let go only outside the lock
-    with _in_use_lock, driver.relaxed():  # asking after an event would end others' captures
+    finished: list[Any] = []  # released outside the lock
+    with _in_use_lock, driver.relaxed():  # querying an event would invalidate captures
         _in_use.setdefault(key, []).append((event, objects))
         for other, entries in list(_in_use.items()):
             while entries and not api.cuEventQuery(entries[0][0])[0]:
@@ -86,30 +86,30 @@ def keep_until_event(key: Any, event: Any, objects: Any) -> None:
 
 
 class Memory:
-    """Device memory that goes back to the pool when nobody holds it and the GPU is done with it."""
+    """Device memory that is freed once it has no references and the GPU has finished using it."""
 
     __slots__ = ("__weakref__", "_events", "device", "stream")
 
     def __init__(self, stream: int, device: int) -> None:
-        self.stream = stream  # held: it may be the handle that holds its stream
+        self.stream = stream  # kept: the handle may own its stream
         self.device = device
-        self._events: dict[int, Any] = {}  # by the stream's identity: after the last use there
+        self._events: dict[int, Any] = {}  # after the last use on each stream, by stream id
 
     def take(self, size: int) -> int:
-        """Return the address of so many bytes, to be used on the stream first."""
+        """Allocate `size` bytes, first used on the stream; return the address."""
         address = allocate_array(size, int(self.stream), self.device)
         free = weakref.finalize(self, release, address, self.device, self._events)
         free.atexit = False
         return address
 
     def use_on(self, stream: int) -> None:
-        """Remember that what is queued on a stream by now uses the memory."""
-        if driver.is_capturing(stream):  # the graph holds its arrays
+        """Record that the work queued on a stream so far uses the memory."""
+        if driver.is_capturing(stream):  # the graph keeps its arrays
             return
         api = driver.api()
-        found = gpu.get(self.device)
-        with found.current():
-            identity = found.stream_id(stream)
+        gpu_device = gpu.get(self.device)
+        with gpu_device.current():
+            identity = gpu_device.stream_id(stream)
             event = self._events.get(identity)
             if event is None:
                 event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing

@@ -1,4 +1,4 @@
-"""Several GPUs of one host: their memory, and the order of their streams."""
+"""Several GPUs of one host: peer access, copies, and ordering between their streams."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gpualgo._driver import addresses, driver, lifetime, staging
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
 
-# Of less than this our own memory is held until its copy has run; of more the stream of its owner
-# waits, so that what is given back can be lent again.
+# Smaller sources owned by this package are kept alive until copied. For larger ones the owner's
+# stream waits, so that freed memory can be reused.
 HELD_BYTES = 1 << 20
 
 
 class Memory(NamedTuple):
-    """Where an array without gaps lies, and the stream that it is used on."""
+    """A contiguous array's memory, and the stream that uses it."""
 
     address: int
     device: int
@@ -27,7 +27,7 @@ class Memory(NamedTuple):
 
 
 _opened: set[tuple[int, int]] = set()
-_beside: dict[int, int] = {}  # streams, by their GPUs
+_beside: dict[int, int] = {}  # streams for copies, by GPU
 _lock = threading.Lock()
 
 
@@ -38,7 +38,7 @@ def _forget() -> None:
 
 
 def open_both(a: int, b: int) -> None:
-    """Let two GPUs reach each other's memory, where the machine can; else copies go by the host."""
+    """Enable peer access between two GPUs if supported; otherwise copies go through the host."""
     pair = min(a, b), max(a, b)
     if pair in _opened:
         return
@@ -50,7 +50,7 @@ def open_both(a: int, b: int) -> None:
 
 
 def _open(own: int, other: int) -> None:
-    """Let one GPU reach the memory of another."""
+    """Let one GPU access the memory of another."""
     api = driver.api()
     if not check(api.cuDeviceCanAccessPeer(own, other), "cuDeviceCanAccessPeer"):
         return
@@ -63,14 +63,12 @@ def _open(own: int, other: int) -> None:
 
 
 def can_reach(own: int, other: int) -> bool:
-    """Return whether one GPU can read and write the memory of another itself."""
-    found = driver.api().cuDeviceCanAccessPeer(own, other)
-    return own == other or bool(check(found, "cuDeviceCanAccessPeer"))
+    """Return whether one GPU can access the memory of another directly."""
+    result = driver.api().cuDeviceCanAccessPeer(own, other)
+    return own == other or bool(check(result, "cuDeviceCanAccessPeer"))
 
 
 class Copy(NamedTuple):
-    """So many bytes that go from one place to another."""
-
     target: Memory
     source: Memory
     size: int
@@ -84,8 +82,8 @@ def _stream_of(memory: Memory) -> Stream:
     return memory.device, memory.stream
 
 
-def _after(earlier: Stream) -> Any:
-    """Return a new event that comes when a stream has done what it has queued so far."""
+def _record_event(earlier: Stream) -> Any:
+    """Return a new event that completes when a stream's queued work has run."""
     device, stream = earlier
     with gpu.get(device).current():
         event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
@@ -94,16 +92,16 @@ def _after(earlier: Stream) -> Any:
 
 
 def _wait(waiting: dict[Stream, list[Stream]]) -> None:
-    """Let streams wait for what others, of any GPU, have queued so far; the host does not wait.
+    """Let streams, of any GPU, wait for the work queued so far on others; the host does not wait.
 
-    All is looked at before any waits: two may wait for each other.
+    All events are recorded before any stream waits, as two streams may wait for each other.
     """
-    wanted = {earlier for several in waiting.values() for earlier in several}
-    events = {earlier: _after(earlier) for earlier in wanted}
+    streams = {earlier for others in waiting.values() for earlier in others}
+    events = {earlier: _record_event(earlier) for earlier in streams}
     try:
-        for (device, stream), several in waiting.items():
+        for (device, stream), others in waiting.items():
             with gpu.get(device).current():
-                for earlier in several:
+                for earlier in others:
                     waits = driver.api().cuStreamWaitEvent(stream, events[earlier], 0)
                     check(waits, "cuStreamWaitEvent")
     finally:
@@ -112,56 +110,56 @@ def _wait(waiting: dict[Stream, list[Stream]]) -> None:
 
 
 def move(copy: Copy) -> None:
-    """Queue a copy on the target's stream, and nothing else."""
+    """Queue a copy on the target's stream, without any ordering."""
     (target, source, size), api = copy, driver.api()
-    place = gpu.get(target.device)
+    to_gpu = gpu.get(target.device)
     if target.device == source.device:
-        with place.current():
+        with to_gpu.current():
             staging.move(source.address, target.address, size, target.stream)
         return
     open_both(target.device, source.device)
-    origin = gpu.get(source.device)
-    with place.current():
+    from_gpu = gpu.get(source.device)
+    with to_gpu.current():
         queued = api.cuMemcpyPeerAsync(
-            target.address, place.context.handle, source.address, origin.context.handle, size,
+            target.address, to_gpu.context.handle, source.address, from_gpu.context.handle, size,
             target.stream,
         )  # fmt: skip
         check(queued, "cuMemcpyPeerAsync")
 
 
 def copy_all(copies: Sequence[Copy], are_ours: bool) -> None:
-    """Queue copies, each on its target's stream, after what the source's has queued so far.
+    """Queue copies on their targets' streams, after the work queued so far on the sources' streams.
 
-    None of them waits for another but on the same stream, so that they go both ways at once. What
-    is queued on the sources' streams from now on comes behind them; `are_ours`: small sources are
-    held instead, as nobody writes to them.
+    Copies on different streams are not ordered, so both directions overlap. Later work on the
+    sources' streams waits for the copies; with `are_ours`, small sources are kept alive instead, as
+    nobody writes to them.
     """
     before: dict[Stream, list[Stream]] = {}
-    behind: dict[Stream, list[Stream]] = {}
-    held: dict[Stream, list[Any]] = {}
+    after: dict[Stream, list[Stream]] = {}
+    kept: dict[Stream, list[Any]] = {}
     for target, source, size in copies:
-        into, origin = _stream_of(target), _stream_of(source)
-        if into == origin:
+        target_stream, source_stream = _stream_of(target), _stream_of(source)
+        if target_stream == source_stream:
             continue
-        _add(before, into, origin)
+        _add_wait(before, target_stream, source_stream)
         if are_ours and size < HELD_BYTES:
-            held.setdefault(into, []).append(source.owner)
+            kept.setdefault(target_stream, []).append(source.owner)
         else:
-            _add(behind, origin, into)
+            _add_wait(after, source_stream, target_stream)
     _wait(before)
     for copy in copies:
         move(copy)
-    for (device, stream), owners in held.items():
+    for (device, stream), owners in kept.items():
         lifetime.keep_until_done(stream, device, *owners)
-    _wait(behind)
-    _use([source for _, source, _ in copies])
+    _wait(after)
+    _mark_used([source for _, source, _ in copies])
 
 
 def can_read(reader: int, memory: Memory) -> bool:
-    """Return whether kernels of a GPU can read memory of another one where it lies.
+    """Return whether a GPU's kernels can read the memory of another GPU in place.
 
-    What cuMemAlloc gave they can once the GPUs reach each other, and what our own pool lends; of
-    other pools and of what is mapped otherwise nobody knows.
+    True for memory of cuMemAlloc and of this package's pool, once peer access is enabled. For other
+    pools and mappings this is unknown.
     """
     if reader == memory.device:
         return True
@@ -173,46 +171,46 @@ def can_read(reader: int, memory: Memory) -> bool:
 
 
 Read = tuple[Stream, Memory]
-"""A stream whose kernels read, and what they read."""
+"""A stream whose kernels read, and the memory that they read."""
 
 
 @contextmanager
 def reading(reads: Sequence[Read]) -> Iterator[None]:
-    """Let streams read memory by what is queued on them within, wherever it lies.
+    """Let streams read memory of any GPU in the work that is queued within the block.
 
-    That comes after what the memory's own stream has queued so far; what is queued there later
-    comes behind it.
+    That work waits for the work queued so far on the memory's own stream, and later work there
+    waits for it.
     """
     before: dict[Stream, list[Stream]] = {}
-    behind: dict[Stream, list[Stream]] = {}
+    after: dict[Stream, list[Stream]] = {}
     for reader, memory in reads:
-        origin = _stream_of(memory)
-        if origin != reader:
-            _add(before, reader, origin)
-            _add(behind, origin, reader)
+        source_stream = _stream_of(memory)
+        if source_stream != reader:
+            _add_wait(before, reader, source_stream)
+            _add_wait(after, source_stream, reader)
     _wait(before)
     try:
         yield
     finally:
-        _wait(behind)
-        _use([memory for _, memory in reads])
+        _wait(after)
+        _mark_used([memory for _, memory in reads])
 
 
 @contextmanager
 def copying(groups: Sequence[Sequence[Copy]]) -> Iterator[Callable[[int], None]]:
-    """Queue copies beside what else their GPUs do, and give what lets targets wait for a group.
+    """Queue groups of copies on extra streams; yield a function that waits for a group.
 
-    The copies to a GPU run on a stream for them alone, one after another, after what the streams of
-    targets and sources have queued so far; these streams do not wait for the last of them before
-    the end. Nobody writes to sources meanwhile, and a target is used once its group was waited for.
+    The copies to a GPU run in order on one extra stream of it, after the work queued so far on the
+    streams of targets and sources. Those streams wait for the copies only at the end. Meanwhile
+    nobody may write to the sources; a target may be used once its group was waited for.
     """
     before: dict[Stream, list[Stream]] = {}
-    behind: dict[Stream, list[Stream]] = {}
+    after: dict[Stream, list[Stream]] = {}
     for copy in (copy for group in groups for copy in group):
-        beside = copy.target.device, _stream_for_copies(copy.target.device)
+        copy_stream = copy.target.device, _stream_for_copies(copy.target.device)
         for stream in map(_stream_of, copy[:2]):
-            _add(before, beside, stream)
-            _add(behind, stream, beside)
+            _add_wait(before, copy_stream, stream)
+            _add_wait(after, stream, copy_stream)
     arrived: list[dict[Stream, Any]] = []
 
     def wait(number: int) -> None:
@@ -224,42 +222,42 @@ def copying(groups: Sequence[Sequence[Copy]]) -> Iterator[Callable[[int], None]]
         _wait(before)
         for group in groups:
             for target, source, size in group:
-                own = _stream_for_copies(target.device)
-                move(Copy(target._replace(stream=own), source, size))
+                handle = _stream_for_copies(target.device)
+                move(Copy(target._replace(stream=handle), source, size))
             arrived.append({
-                stream: _after((stream[0], _stream_for_copies(stream[0])))
+                stream: _record_event((stream[0], _stream_for_copies(stream[0])))
                 for stream in {_stream_of(target) for target, *_ in group}
             })  # fmt: skip
         yield wait
     finally:
-        _wait(behind)
+        _wait(after)
         for event in (event for events in arrived for event in events.values()):
             check(driver.api().cuEventDestroy(event), "cuEventDestroy")
-        _use([source for group in groups for _, source, _ in group])
+        _mark_used([source for group in groups for _, source, _ in group])
 
 
 def _stream_for_copies(device: int) -> int:
-    """Return a stream of a GPU that waits for none of the others by itself."""
-    found = _beside.get(device)
-    if found is None:
+    """Return a GPU's stream for copies, which does not synchronize with the default stream."""
+    stream = _beside.get(device)
+    if stream is None:
         with _lock:
-            found = _beside.get(device)
-            if found is None:
+            stream = _beside.get(device)
+            if stream is None:
                 with gpu.get(device).outside_capture():
-                    made = driver.api().cuStreamCreate(1)  # CU_STREAM_NON_BLOCKING
-                found = _beside[device] = int(check(made, "cuStreamCreate"))
-    return found
+                    result = driver.api().cuStreamCreate(1)  # CU_STREAM_NON_BLOCKING
+                stream = _beside[device] = int(check(result, "cuStreamCreate"))
+    return stream
 
 
-def _use(memories: Sequence[Memory]) -> None:
-    """Have memory of our own given back after what its stream has queued by now."""
+def _mark_used(memories: Sequence[Memory]) -> None:
+    """Let memory of this package be freed only after the work that its stream has queued so far."""
     for memory in memories:
         own = getattr(memory.owner, "owner", None)
         if type(own) is lifetime.Memory:
             own.use_on(memory.stream)
 
 
-def _add(waiting: dict[Stream, list[Stream]], later: Stream, earlier: Stream) -> None:
+def _add_wait(waiting: dict[Stream, list[Stream]], later: Stream, earlier: Stream) -> None:
     several = waiting.setdefault(later, [])
     if earlier not in several:
         several.append(earlier)

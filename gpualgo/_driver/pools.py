@@ -1,4 +1,4 @@
-"""Where device memory comes from: a pool of our own on each device, or the caller's resource."""
+"""Allocation of device memory: this package's pool on each device, or the caller's resource."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from gpualgo._driver import driver
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
-KEPT_SHARE = 4  # a quarter of the device's memory stays in its pool when it is not in use
+KEPT_SHARE = 4  # up to a quarter of the device's memory stays in the pool when unused
 
 
 class Pool:
-    """A device's memory, which streams take and give back in their order."""
+    """Stream-ordered allocation of one device's memory."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._lock = threading.Lock()
-        self._handle: Any = None  # our pool, once made
+        self._handle: Any = None  # this package's pool, once created
         self._resource: Any = None  # the caller's cuda.core MemoryResource
-        self._lent: dict[int, Any] = {}  # what resources lent, by address
+        self._lent: dict[int, Any] = {}  # buffers from resources, by address
 
     def set_resource(self, resource: Any) -> None:
-        """Take memory from a cuda.core MemoryResource from now on; None: from our pool."""
+        """Allocate from a cuda.core MemoryResource from now on; None restores the pool."""
         self._resource = resource
 
     def allocate(self, size: int, stream: int) -> int:
-        """Return the address of size bytes, usable in the order of a stream.
+        """Return the address of `size` bytes, usable in stream order.
 
-        What a capture records belongs to its graph, whichever resource is set: memory given back
-        to a resource could be lent to others while the graph still uses it.
+        During a capture the memory belongs to the graph, whichever resource is set: a resource
+        could hand out freed memory again while the graph still uses it.
         """
         if driver.is_capturing(stream):
             return self._from_graph(size, stream)
@@ -50,7 +50,7 @@ class Pool:
         return address
 
     def open_to(self, ordinal: int) -> None:
-        """Let another GPU reach what the pool of our own lends, now and later."""
+        """Let another GPU access current and future allocations of this package's pool."""
         api = driver.api()
         access = api.CUmemAccessDesc()
         access.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
@@ -60,11 +60,11 @@ class Pool:
             check(api.cuMemPoolSetAccess(self._pool(), [access], 1), "cuMemPoolSetAccess")
 
     def is_own(self, handle: int | None) -> bool:
-        """Return whether a pool's handle is that of our own."""
+        """Return whether a handle is that of this package's pool."""
         return handle is not None and self._handle is not None and handle == int(self._handle)
 
     def free(self, address: int, stream: int) -> None:
-        """Take memory back once the stream's earlier work is done."""
+        """Free memory after the stream's earlier work."""
         buffer = self._lent.pop(address, None) if self._lent else None
         if buffer is None:
             check(driver.api().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
@@ -72,7 +72,7 @@ class Pool:
             buffer.close(core_stream(stream))
 
     def _from_graph(self, size: int, stream: int) -> int:
-        """Record an allocation: its memory is the graph's, of no pool."""
+        """Record an allocation: the memory belongs to the graph, not to a pool."""
         with self._context.current():
             result = driver.api().cuMemAllocAsync(size, stream)
         where = f"allocating {size} bytes in a graph on cuda:{self._context.ordinal}"
@@ -80,11 +80,11 @@ class Pool:
 
     def _from_pool(self, size: int, stream: int) -> int:
         api, ordinal = driver.api(), self._context.ordinal
-        with self._context.outside_capture():  # of whatever other threads record
+        with self._context.outside_capture():  # exempt from captures of other threads
             pool = self._pool()
             result = api.cuMemAllocFromPoolAsync(size, pool, stream)
             if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
-                # What earlier calls have freed is ours only once they have run.
+                # Memory freed by earlier calls becomes available once they have run.
                 api.cuStreamSynchronize(stream)
                 api.cuMemPoolTrimTo(pool, 0)
                 result = api.cuMemAllocFromPoolAsync(size, pool, stream)
@@ -99,7 +99,7 @@ class Pool:
         return int(check(result, f"allocating {size} bytes on cuda:{ordinal}"))
 
     def _pool(self) -> Any:
-        """Return our pool; the device's default one gives all memory back when anybody waits."""
+        """Return this package's pool; the default pool frees all memory at each synchronization."""
         with self._lock:
             if self._handle is None:
                 self._handle = _new_pool(self._context.ordinal)
@@ -121,7 +121,6 @@ def _new_pool(ordinal: int) -> Any:
 
 
 def core_stream(stream: int) -> Any:
-    """Return cuda.core's object of a stream."""
     core = driver.core()
     if stream in (0, 1):
         return core.LEGACY_DEFAULT_STREAM

@@ -1,8 +1,12 @@
-"""Host memory to the GPU and back: small and page-locked arrays by the driver, others by stages.
+"""Copies between host memory and a GPU.
 
-Large arrays with gaps go by lanes, whose threads close these.
+| host memory | copied by |
+| page-locked, or small | the driver |
+| pageable, contiguous | stages |
+| pageable, with gaps, up to 16 MiB | stages, through a contiguous temporary |
+| pageable, with gaps, larger | lanes (several threads) |
 
-What arrives is as the host has it in C order; the device's memory has no gaps.
+Device memory is contiguous and in C order of the host array.
 """
 
 from __future__ import annotations
@@ -20,32 +24,32 @@ from gpualgo._driver.driver import check
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
 from gpualgo._driver.stages import Part
 
-# Below, the driver's own copies: calls with 4 MiB up and down took 0.8 to 0.95 of what CuPy takes
-# by them on one host, by stages, for which threads wake up, 0.5 to 1.3 on three.
+# Smaller copies are left to the driver. Calls with 4 MiB up and down, relative to CuPy's time: 0.8
+# to 0.95 by driver copies (one host), 0.5 to 1.3 by stages, which wake threads (three hosts).
 DIRECT_BYTES = 6 << 20
-GAPS_BYTES = 16 << 20  # with gaps one thread puts so much together, for more the lanes do
-PAGES_BYTES = 256 << 20  # of a result that get their pages before they arrive; blocks of a stage
+GAPS_BYTES = 16 << 20  # one thread makes smaller strided arrays contiguous; lanes copy larger ones
+PAGES_BYTES = 256 << 20  # pages of a result are populated in parts of this size before they arrive
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Block: TypeAlias = tuple[int, Array]  # how many bytes lie before it, and where it lies on the host
+Block: TypeAlias = tuple[int, Array]  # device offset, and the host memory
 
 
 @contextmanager
 def device_buffers(device: int, stream: int, sizes: list[int]) -> Iterator[list[int]]:
     """Allocate device memory for one call; all of it or, with MemoryError, none."""
-    found, taken = gpu.get(device), list[int]()
+    gpu_device, buffers = gpu.get(device), list[int]()
     with ExitStack() as stack:
         for size in sizes:
-            address = found.allocate(max(size, 16), stream)
-            stack.callback(found.free, address, stream)
-            taken.append(address)
-        yield taken
+            address = gpu_device.allocate(max(size, 16), stream)
+            stack.callback(gpu_device.free, address, stream)
+            buffers.append(address)
+        yield buffers
 
 
 def pieces(
     shape: tuple[int, ...], itemsize: int, limit: int = SLOT_BYTES
 ) -> Iterator[tuple[int | slice, ...]]:
-    """Cut an array in C order into blocks of at most `limit` bytes, as indices into it."""
+    """Split an array in C order into blocks of at most `limit` bytes; yield their indices."""
     inner = itemsize
     axis = len(shape)
     while axis > 0 and inner * shape[axis - 1] <= limit:
@@ -61,39 +65,39 @@ def pieces(
 
 
 def upload(source: Array, target: int, device: int, stream: int) -> None:
-    """Copy an array to the device: it is there for what is queued on the stream from now on.
+    """Copy an array to the device; available to work queued on the stream from now on.
 
-    Page-locked memory is read when the stream comes to it.
+    Page-locked memory is read in stream order.
     """
     upload_all([source], target, device, stream)
 
 
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
-    """Copy arrays to the device, one behind the other."""
-    rest, parts, closed = list[Block](), list[Part](), list[Array]()
-    offset, way = 0, _Way(sources, stream)
+    """Copy arrays to the device, one after the other in memory."""
+    strided, parts, temporaries = list[Block](), list[Part](), list[Array]()
+    offset, route = 0, _Route(sources, stream)
     for source in sources:
         if not source.nbytes:
             continue
-        plain = way.plain(source)
+        plain = route.plain(source)
         if plain is None:
-            rest.append((offset, source))
+            strided.append((offset, source))
         else:
             if plain is not source:
                 plain[...] = source
-                closed.append(plain)  # held until the stage has read it
-            place, size = plain.ctypes.data, plain.nbytes
-            if way.is_staged(place, size) or not sends(place, target + offset, size, stream):
-                parts.append((offset, place, size))
+                temporaries.append(plain)  # kept until the stage has read it
+            host, size = plain.ctypes.data, plain.nbytes
+            if route.is_staged(host, size) or not sends(host, target + offset, size, stream):
+                parts.append((offset, host, size))
         offset += source.nbytes
     if parts:
         with gpu.get(device).stages.lend(stream) as stage:
             if stage is not None:
                 stage.upload(parts, target, stream)
             else:
-                for offset, place, size in parts:
-                    send(place, target + offset, size, stream)
-    if not rest:
+                for offset, host, size in parts:
+                    send(host, target + offset, size, stream)
+    if not strided:
         return
 
     def move(lane: Lane, blocks: Sequence[Block]) -> None:
@@ -105,28 +109,28 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
             send(slot.address, target + offset, block.nbytes, lane.stream)
             slot.record(lane.stream)
 
-    _by_lanes(move, rest, device, stream)
+    _by_lanes(move, strided, device, stream)
 
 
 def download(source: int, target: Array, device: int, stream: int) -> None:
-    """Copy device memory into an array, which may be looked at once the stream has run."""
+    """Copy device memory into an array; complete once the stream has run."""
     download_all(source, [target], device, stream)
 
 
 def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
-    """Copy device memory into arrays that lie there one behind the other."""
-    rest, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
-    offset, way = 0, _Way(targets, stream)
+    """Copy adjacent device memory into several arrays."""
+    strided, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
+    offset, route = 0, _Route(targets, stream)
     for target in targets:
         if not target.nbytes:
             continue
-        plain = way.plain(target)
+        plain = route.plain(target)
         if plain is None:
-            rest.append((offset, target))
+            strided.append((offset, target))
         else:
-            place, size = plain.ctypes.data, plain.nbytes
-            if way.is_staged(place, size) or not fetches(source + offset, place, size, stream):
-                parts.append((offset, place, size))
+            host, size = plain.ctypes.data, plain.nbytes
+            if route.is_staged(host, size) or not fetches(source + offset, host, size, stream):
+                parts.append((offset, host, size))
             if plain is not target:
                 copies.append((target, plain))
         offset += target.nbytes
@@ -135,13 +139,13 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
             if stage is not None:
                 stage.download(_with_pages(parts), source, stream)
             else:
-                for offset, place, size in _with_pages(parts):
-                    fetch(source + offset, place, size, stream)
+                for offset, host, size in _with_pages(parts):
+                    fetch(source + offset, host, size, stream)
     if copies:
         driver.synchronize(stream)
     for target, plain in copies:
         target[...] = plain
-    if not rest:
+    if not strided:
         return
 
     def move(lane: Lane, blocks: Sequence[Block]) -> None:
@@ -153,41 +157,41 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
                 land(lane.slots[1 - number % 2], blocks[number - 1][1])
         land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])
 
-    _by_lanes(move, rest, device, stream)
+    _by_lanes(move, strided, device, stream)
 
 
 def _with_pages(parts: Sequence[Part]) -> Iterator[Part]:
-    """Cut what arrives into parts that have their pages, each as its turn comes.
+    """Yield parts of a download after populating their host pages, each when it is requested.
 
-    Pages of a file that the host's memory does not hold would else be gone when they are written.
+    Populated earlier, pages of a memory-mapped file could be evicted before they are written.
     """
-    for offset, place, size in parts:
+    for offset, address, size in parts:
         for done in range(0, size, PAGES_BYTES):
             length = min(PAGES_BYTES, size - done)
-            pages.populate(place + done, length)
-            yield offset + done, place + done, length
+            pages.populate(address + done, length)
+            yield offset + done, address + done, length
 
 
-class _Way:
-    """How arrays that travel together do."""
+class _Route:
+    """Decides how arrays that are copied together are transferred."""
 
     def __init__(self, arrays: Sequence[Array], stream: int) -> None:
         num_bytes = sum(array.nbytes for array in arrays)
-        # What a capture records is done later, when blocks hold something else.
+        # Captured copies run later, when a stage's blocks hold other data.
         self._is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
-        self._is_closed = num_bytes < GAPS_BYTES
+        self._is_made_contiguous = num_bytes < GAPS_BYTES
 
     def plain(self, array: Array) -> Array | None:
-        """Return an array without gaps: itself, or room for it; None: it goes by lanes."""
+        """Return the array if contiguous, else an empty contiguous one; None if lanes copy it."""
         if array.flags.c_contiguous:
             return array
-        return np.empty(array.shape, array.dtype) if self._is_closed else None
+        return np.empty(array.shape, array.dtype) if self._is_made_contiguous else None
 
     def is_staged(self, place: int, num_bytes: int) -> bool:
-        """Return whether memory goes by a stage, not by the driver's own copy.
+        """Return whether memory is copied by a stage rather than by the driver.
 
-        Page-locked memory is copied as it is. Memory that is page-locked at one end alone the
-        driver would refuse.
+        The driver copies page-locked memory. It would refuse memory that is page-locked at one end
+        only.
         """
         if self._is_direct and addresses.is_pageable(place, num_bytes):
             return False
@@ -195,7 +199,7 @@ class _Way:
 
 
 def land(slot: Any, target: Array) -> None:
-    """Put what has been fetched into a slot in its place."""
+    """Copy a slot's contents to the target array after its download."""
     slot.wait()
     np.copyto(target, slot.array(target.shape, target.dtype))
 
@@ -203,24 +207,24 @@ def land(slot: Any, target: Array) -> None:
 def _by_lanes(
     move: Callable[[Lane, Sequence[Block]], None], arrays: Sequence[Block], device: int, stream: int
 ) -> None:
-    """Move all blocks of arrays, threads a share of neighbours each."""
+    """Copy all blocks of arrays by several threads, a range of neighbouring blocks each."""
     blocks = [
         (offset + inner, block) for offset, array in arrays for inner, block in _blocks(array)
     ]
     shares = min(len(blocks), 2 * MOST_LANES)
-    driver.synchronize(stream)  # lanes wait for nothing that is queued there
-    found = gpu.get(device)
+    driver.synchronize(stream)  # lanes are not ordered with this stream
+    gpu_device = gpu.get(device)
 
     def body(first: int, last: int) -> None:
         begin, end = (len(blocks) * share // shares for share in (first, last))
-        with found.current(), found.lanes.lend() as lane:
+        with gpu_device.current(), gpu_device.lanes.lend() as lane:
             move(lane, blocks[begin:end])
 
     threads.run(body, shares, sum(array.nbytes for _, array in arrays))
 
 
 def _blocks(array: Array) -> Iterator[Block]:
-    """Yield an array's blocks in C order."""
+    """Yield an array's blocks in C order, with their offsets."""
     offset = 0
     for index in pieces(array.shape, array.itemsize):
         block = array[(*index, ...)]
@@ -229,7 +233,7 @@ def _blocks(array: Array) -> Iterator[Block]:
 
 
 def stretch(array: Array, first: int, end: int) -> list[Array]:
-    """Return the parts that hold the elements [first, end) of an array in C order."""
+    """Return views that together hold elements [first, end) of an array in C order."""
     if array.flags.c_contiguous:
         array = array.reshape(-1)
     if first == end:
@@ -237,34 +241,34 @@ def stretch(array: Array, first: int, end: int) -> list[Array]:
     if array.ndim < 2:
         return [array.reshape(-1)[first:end]]
     inner = array[0].size
-    (row, begin), (last, rest) = divmod(first, inner), divmod(end, inner)
+    (row, begin), (last, last_end) = divmod(first, inner), divmod(end, inner)
     if row == last:
-        return stretch(array[row], begin, rest)
-    found = stretch(array[row], begin, inner) if begin else []
+        return stretch(array[row], begin, last_end)
+    parts = stretch(array[row], begin, inner) if begin else []
     row += begin > 0
     if row < last:
-        found.append(array[row:last])
-    return found + (stretch(array[last], 0, rest) if rest else [])
+        parts.append(array[row:last])
+    return parts + (stretch(array[last], 0, last_end) if last_end else [])
 
 
 def send(host: int, target: int, size: int, stream: int) -> None:
-    """Queue a copy from the host to the device; of pageable memory it has been read on return."""
+    """Queue a copy from host to device; pageable memory has been read on return."""
     check(driver.api().cuMemcpyHtoDAsync(target, host, size, stream), "cuMemcpyHtoDAsync")
 
 
 def fetch(source: int, host: int, size: int, stream: int) -> None:
-    """Queue a copy from the device to the host; into pageable memory it is done on return."""
+    """Queue a copy from device to host; into pageable memory it is complete on return."""
     check(driver.api().cuMemcpyDtoHAsync(host, source, size, stream), "cuMemcpyDtoHAsync")
 
 
 def sends(host: int, target: int, size: int, stream: int) -> bool:
-    """Do as `send`; False: the driver refuses, as it does memory that is page-locked in part."""
+    """Like `send`; return False if the driver refuses, as for partly page-locked memory."""
     result = driver.api().cuMemcpyHtoDAsync(target, host, size, stream)
     return not _is_refused(result, "cuMemcpyHtoDAsync", stream)
 
 
 def fetches(source: int, host: int, size: int, stream: int) -> bool:
-    """Do as `fetch`; False: the driver refuses, as it does memory that is page-locked in part."""
+    """Like `fetch`; return False if the driver refuses, as for partly page-locked memory."""
     result = driver.api().cuMemcpyDtoHAsync(host, source, size, stream)
     return not _is_refused(result, "cuMemcpyDtoHAsync", stream)
 
@@ -272,12 +276,12 @@ def fetches(source: int, host: int, size: int, stream: int) -> bool:
 def _is_refused(result: Any, what: str, stream: int) -> bool:
     if result[0] == 0:
         return False
-    # A stage is no way out of a capture: blocks hold something else when it is run.
+    # A captured copy cannot use a stage: its blocks hold other data when the graph runs.
     if result[0] != driver.api().CUresult.CUDA_ERROR_INVALID_VALUE or driver.is_capturing(stream):
         check(result, what)
     return True
 
 
 def move(source: int, target: int, size: int, stream: int) -> None:
-    """Queue a copy between any two places that the GPU can reach."""
+    """Queue a copy between any two addresses that the GPU can access."""
     check(driver.api().cuMemcpyAsync(target, source, size, stream), "cuMemcpyAsync")

@@ -1,4 +1,4 @@
-"""stream= -> the integer handle of a CUDA stream; one stream waits for another."""
+"""Converts stream= to the integer handle of a CUDA stream, and orders streams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
 
-LAST_DEFAULT = 2  # 0 and 1: the legacy default stream, 2: the thread's
+LAST_DEFAULT = 2  # 0 and 1: the legacy default stream, 2: the per-thread default stream
 
 
 def handle_of(stream: Any, where: str) -> int:
@@ -46,14 +46,14 @@ def _find_handle(stream: Any, where: str) -> int:
         ) from None
 
 
-def _from_protocol(answer: Any, where: str) -> int:
+def _from_protocol(result: Any, where: str) -> int:
     try:
-        version, handle = answer
+        version, handle = result
     except (TypeError, ValueError):
         version, handle = None, None
     if version != 0 or handle is None:
         raise TypeError(
-            f"{where}: stream's __cuda_stream__ gives {answer!r}, of which only (0, handle) is "
+            f"{where}: stream's __cuda_stream__ gives {result!r}, of which only (0, handle) is "
             "understood; pass the handle"
         )
     return int(handle)
@@ -62,24 +62,25 @@ def _from_protocol(answer: Any, where: str) -> int:
 def check_device(handle: int, device: int, where: str) -> None:
     api = driver.api()
     with gpu.get(device).current():
-        before = check(api.cuCtxGetCurrent(), "cuCtxGetCurrent")
+        previous = check(api.cuCtxGetCurrent(), "cuCtxGetCurrent")
         context = check(api.cuStreamGetCtx(handle), "cuStreamGetCtx")
         check(api.cuCtxSetCurrent(context), "cuCtxSetCurrent")
         try:
-            found = int(check(api.cuCtxGetDevice(), "cuCtxGetDevice"))
+            stream_device = int(check(api.cuCtxGetDevice(), "cuCtxGetDevice"))
         finally:
-            check(api.cuCtxSetCurrent(before), "cuCtxSetCurrent")
-    if found != device:
+            check(api.cuCtxSetCurrent(previous), "cuCtxSetCurrent")
+    if stream_device != device:
         raise ValueError(
-            f"{where}: stream= is of cuda:{found} but the arrays are on cuda:{device}; "
+            f"{where}: stream= is of cuda:{stream_device} but the arrays are on cuda:{device}; "
             "pass a stream of their device"
         )
 
 
 def wait_for(stream: int, earlier: int, device: int) -> None:
-    """Let a stream wait for what another has queued so far; the host does not wait.
+    """Let a stream wait for the work queued so far on another; the host does not wait.
 
-    A stream that is being captured does not: its graph runs later, on a stream of its launch.
+    A captured stream does not wait for one that is not captured: its graph runs later, on another
+    stream.
     """
     if stream == earlier or (stream < LAST_DEFAULT and earlier < LAST_DEFAULT):
         return

@@ -1,7 +1,7 @@
-"""Trays: page-locked memory for a small call's arrays, and as much memory of the GPU.
+"""Trays: reusable buffers for calls on small host arrays, page-locked memory plus device memory.
 
-Those for larger calls, whose arrays travel otherwise, are memory of the GPU alone.
-A call takes a tray for itself and gives it back when its work has run; they are kept for the next.
+Trays for larger calls have device memory only. A call owns a tray until its work has finished;
+trays are reused.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from gpualgo._driver import driver
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
-TRAY_BYTES = 1 << 20  # of all arrays of a call, in each of both memories
-MOST_TRAYS = 8  # of a device
-LARGE_BYTES = 16 << 20  # of a larger one, in the GPU's memory
+TRAY_BYTES = 1 << 20  # all arrays of a call, in host and device memory each
+MOST_TRAYS = 8  # per device
+LARGE_BYTES = 16 << 20  # of a larger tray, device memory only
 MOST_LARGE = 2
 
 
 class Tray:
-    """Memory of both sides; kernels see that of the host, if there is any, at the same address."""
+    """A host and a device buffer; kernels access the host buffer at its host address."""
 
     __slots__ = ("device", "host")
 
@@ -28,7 +28,7 @@ class Tray:
         api = driver.api()
         self.host = 0
         if host_bytes:
-            # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP, for every context and in place.
+            # 3: CU_MEMHOSTALLOC_PORTABLE and DEVICEMAP: every context, mapped for kernels.
             self.host = int(check(api.cuMemHostAlloc(host_bytes, 3), "allocating pinned memory"))
         try:
             text = f"allocating {device_bytes} bytes"
@@ -40,7 +40,7 @@ class Tray:
 
 
 class Trays:
-    """The trays of one device and size, which its calls share."""
+    """The trays of one size on one device, shared by its calls."""
 
     def __init__(self, context: Context, host_bytes: int, device_bytes: int, most: int) -> None:
         self._context, self._sizes, self._most = context, (host_bytes, device_bytes), most
@@ -50,28 +50,28 @@ class Trays:
         self._lock = threading.Lock()
 
     def take(self) -> Tray | None:
-        """Return a tray that nobody uses; None: no further one can be had."""
+        """Return an unused tray; None if no further one can be allocated."""
         try:
             return self._idle.pop()
         except IndexError:
             return self._new()
 
     def give_back(self, tray: Tray) -> None:
-        """End the use of a tray, whose work has run."""
+        """Return a tray whose work has finished."""
         self._idle.append(tray)
 
     def give_back_in_doubt(self, tray: Tray) -> None:
-        """End the use of a tray after an error: what was queued for it may be to run yet."""
+        """Return a tray after an error: queued work may still use it."""
         self._in_doubt.append(tray)
         with suppress(Exception), self._lock:
             self._settle()
 
     def _settle(self) -> None:
-        """Wait for what trays are in doubt of; raise if that cannot be."""
-        settled = list(self._in_doubt)
+        """Wait for the work of trays returned after errors; raise if waiting fails."""
+        pending = list(self._in_doubt)
         with self._context.current():
             driver.settle(0)
-        for tray in settled:
+        for tray in pending:
             self._in_doubt.remove(tray)
             self._idle.append(tray)
 
@@ -84,9 +84,9 @@ class Trays:
             if self._count >= self._most:
                 return None
             try:
-                with self._context.outside_capture():  # of whatever other threads record
+                with self._context.outside_capture():  # exempt from captures of other threads
                     tray = Tray(*self._sizes)
-            except MemoryError:  # the call says so, if what it needs is not there either
+            except MemoryError:  # the call allocates its own memory, or raises
                 return None
             self._count += 1
             return tray

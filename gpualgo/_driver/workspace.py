@@ -1,6 +1,6 @@
-"""Temporary storage: a workspace for each stream, kept; anything larger for one call.
+"""Temporary storage: a cached workspace per stream; larger sizes are allocated per call.
 
-A call may be supplied with storage (`supplied`): then nothing is kept or allocated for it.
+If a call is given storage (`supplied`), nothing is cached or allocated for it.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 from gpualgo._driver.pools import Pool
 
-TICKET_BYTES = 64 << 10  # counters and tagged words, at the front: zero between launches
-KEPT_BYTES = 1 << 20  # partials beyond this are allocated for one call
-STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words, which no other use may disturb
+TICKET_BYTES = 64 << 10  # counters and tagged words at the front, zero between launches
+KEPT_BYTES = 1 << 20  # partial results; larger ones are allocated per call
+STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words that no other use may overwrite
 ALIGNMENT = 256
-_MAX_WORKSPACES = 512  # of one device; none is ever freed, as a launch may be about to use it
+_MAX_WORKSPACES = 512  # per device; never freed, as a launch may be about to use one
 
 
 class Supplier(Protocol):
-    """Storage that the calls of a thread take theirs from."""
+    """Storage from which all calls of a thread allocate."""
 
     def take(self, size: int, device: int) -> int:
-        """Return the address of so many bytes, which nothing else uses before the call ends."""
+        """Return the address of `size` bytes that nothing else uses until the call ends."""
 
 
 class Given:
-    """Storage that a caller lends for one call."""
+    """Storage that a caller provides for one call."""
 
     def __init__(self, address: int, size: int) -> None:
         self._next, self._end = address, address + size
 
     def take(self, size: int, device: int) -> int:
-        """Return the address of the next piece."""
+        """Return the address of the next `size` bytes."""
         address, self._next = self._next, self._next + aligned(size)
         if address + size > self._end:
             raise ValueError(
-                "temp_storage is too small for arrays that lie as these; prepare with such arrays"
+                "temp_storage is too small for arrays of this alignment; prepare with such arrays"
             )
         return address
 
@@ -54,33 +54,31 @@ _thread = _Thread()
 
 @contextmanager
 def supplied(supplier: Supplier) -> Iterator[None]:
-    """Let calls of this thread take all temporary storage from a supplier."""
-    before, _thread.supplier = _thread.supplier, supplier
+    """Let calls of this thread allocate all temporary storage from a supplier."""
+    previous, _thread.supplier = _thread.supplier, supplier
     try:
         yield
     finally:
-        _thread.supplier = before
+        _thread.supplier = previous
 
 
 def aligned(size: int) -> int:
-    """Return what a piece of temporary storage takes."""
+    """Round a size up to the alignment of temporary storage."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 class Storage:
-    """The temporary storage of one device."""
-
     def __init__(self, context: Context, pool: Pool) -> None:
         self._context, self._pool = context, pool
-        self._first: dict[int, int] = {}  # workspaces by the stream's identity
-        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and whose turn it is
+        self._first: dict[int, int] = {}  # workspaces by stream id
+        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and its lock
         self._lock = threading.Lock()
 
     def first(self, stream: int) -> int:
-        """Return a stream's workspace for one launch, tickets first; 0: the call needs its own.
+        """Return a stream's workspace for one launch; 0 if the call has to allocate its own.
 
-        Launches on one stream follow each other, so they share one. A stream that is being captured
-        gets memory inside the graph (`allocate`), as the graph may run beside the stream.
+        Launches on one stream run one after the other and share it. A captured stream allocates
+        inside the graph (`allocate`), as the graph may run concurrently with the stream.
         """
         if _thread.supplier is not None or driver.is_capturing(stream):
             return 0
@@ -89,20 +87,20 @@ class Storage:
 
     @contextmanager
     def second(self, stream: int) -> Iterator[int]:
-        """Lend a stream's second workspace, for launches that use it one after the other.
+        """Yield a stream's second workspace, for several launches in turn; 0 if unavailable.
 
-        No other thread queues any that use it in between. 0: the call needs one of its own.
+        While it is held, no other thread queues launches that use it.
         """
         if _thread.supplier is not None or driver.is_capturing(stream):
             yield 0
             return
         identity = self._context.stream_id(stream)
-        found = self._second.get(identity) or self._new_second(identity, stream)
-        if found is None:
+        workspace = self._second.get(identity) or self._new_second(identity, stream)
+        if workspace is None:
             yield 0
             return
-        with found[1]:
-            yield found[0]
+        with workspace[1]:
+            yield workspace[0]
 
     def _new_first(self, identity: int, stream: int) -> int:
         with self._lock:
@@ -120,9 +118,9 @@ class Storage:
         return len(self._first) + len(self._second) >= _MAX_WORKSPACES
 
     def _new(self, stream: int) -> int:
-        # Not from the pool: a process's first cuMemAllocAsync takes milliseconds.
+        # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
         size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
-        with self._context.outside_capture():  # of whatever other threads record
+        with self._context.outside_capture():  # exempt from captures of other threads
             address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
         clear(address, size, stream)
         return address
@@ -135,11 +133,11 @@ class Storage:
         return self._pool.allocate(size, stream)
 
     def free(self, address: int, stream: int) -> None:
-        """Give temporary storage back once the stream's earlier work is done."""
+        """Free temporary storage after the stream's earlier work."""
         if _thread.supplier is None:
             self._pool.free(address, stream)
 
 
 def clear(address: int, size: int, stream: int) -> None:
-    """Set device memory to zero, in stream order."""
+    """Set device memory to zero in stream order."""
     check(driver.api().cuMemsetD8Async(address, 0, size, stream), "cuMemsetD8Async")

@@ -1,1 +1,1 @@
-"""_pipeline."""
+"""From a checked call to queued kernels or CPU work."""

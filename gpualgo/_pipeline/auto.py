@@ -1,7 +1,7 @@
-"""Which device takes host arrays while the default device is "auto" and there is a GPU: one table.
+"""Chooses CPU or GPU for host arrays while the default device is "auto", by one table.
 
-A call is placed by what it is, never by a clock, the number of cores or free memory: the same
-program makes the same choices again, and so gives the same bits.
+The choice depends only on algorithm, sizes, dtypes and page-locking, never on timing, core counts
+or free memory: the same program makes the same choices and gets the same bits.
 """
 
 from __future__ import annotations
@@ -22,38 +22,40 @@ from gpualgo._driver import driver
 from gpualgo._driver.default_device import CPU, name_of
 from gpualgo._operators.operator import Operator
 
-GPU = 0  # the one that takes them
-MEMORY_SHARE = 16  # arrays take at most this part of the GPU's memory: a sort needs 7 times as much
+GPU = 0  # the GPU that "auto" uses
+MEMORY_SHARE = 16  # arrays may fill 1/16 of the GPU's memory: a sort needs 7 times as much
 
 
 class Row(NamedTuple):
-    """From where to where a kind of algorithm runs on the GPU: between these bounds, both in."""
+    """The size range in which a group of algorithms runs on the GPU (bounds inclusive)."""
 
     name: str
     algorithms: tuple[str, ...]
-    least_keys: int | None = None  # of all rows of an array together; None: never
-    least_key_bytes: int = 0  # of all fields of a key that is a tuple
-    most_bytes: int = 0  # of keys and values together
+    least_keys: int | None = None  # summed over all rows; None: never on the GPU
+    least_key_bytes: int = 0  # summed over the fields of a tuple key
+    most_bytes: int = 0  # keys plus values
     counted: str = "keys"
 
     @property
     def rule(self) -> str:
-        """Say where they run."""
+        """Describe the row in words, for `explain`."""
         if self.least_keys is None:
             return "cpu"
-        of = f" of {self.least_key_bytes} bytes or more" if self.least_key_bytes > 1 else ""
+        width = f" of {self.least_key_bytes} bytes or more" if self.least_key_bytes > 1 else ""
         return (
-            f"{name_of(GPU)} from {self.least_keys} {self.counted}{of} on, up to "
+            f"{name_of(GPU)} from {self.least_keys} {self.counted}{width} on, up to "
             f"{self.most_bytes >> 30} GiB or 1/{MEMORY_SHARE} of the GPU's memory; "
             "else cpu"
         )
 
 
-# Measured on three H200s (PCIe 5) with 16 cores each, pageable arrays of 2^10 to 2^27 elements: the
-# CPU is 1.3 to 7 times as fast at one pass, whose copy takes the time. The GPU is as fast at sorts
-# of 4-byte keys from 2^16 on and 2 to 5 times from 2^18 on; with values, or for their order, as
-# fast from 2^13 on and 4 times from 2^15 on; at histograms 1.2 to 5 times from 2^16 to 2^22 and 0.8
-# to 1.3 beyond. Narrow keys are counted.
+# Measured on three H200s (PCIe 5, 16 cores each) with pageable arrays of 2^10 to 2^27 elements.
+# Speed of the GPU relative to the CPU:
+#   one pass              1/7 to 1/1.3: the copy takes the time
+#   sort of 4-byte keys   1 from 2^16 on, 2 to 5 from 2^18 on
+#   with values, argsort  1 from 2^13 on, 4 from 2^15 on
+#   histogram             1.2 to 5 from 2^16 to 2^22, 0.8 to 1.3 beyond
+# The CPU sorts narrower keys by counting.
 TABLE = (
     Row(
         "one pass",
@@ -75,8 +77,6 @@ _rows = {row.name: row for row in TABLE}
 
 
 class Choice(NamedTuple):
-    """A device, and why that one."""
-
     device: int
     why: str
 
@@ -87,7 +87,7 @@ PAGEABLE, PAGE_LOCKED, LOST = range(3)
 def choose(
     row_name: str, keys: Sequence[View], views: Sequence[View], op: Operator | None, lie: int
 ) -> Choice:
-    """Return where a call on host arrays runs; `lie` is what `where_they_lie` says of them."""
+    """Return where a call on host arrays runs; `lie` is the result of `where_they_lie`."""
     if lie == LOST:
         return Choice(CPU, "the GPU of the parent cannot be used in a forked process")
     for view in () if op is None else op.arrays:
@@ -104,90 +104,89 @@ def choose(
         is_worth_it = num_keys >= row.least_keys and key_bytes >= row.least_key_bytes
     if lie == PAGE_LOCKED and fits:
         return Choice(GPU, "all its arrays are page-locked, and count as the GPU's")
-    found = GPU if fits and is_worth_it else CPU
-    return Choice(found, f"the default device is 'auto', whose row for it is: {row.rule}")
+    device = GPU if fits and is_worth_it else CPU
+    return Choice(device, f"the default device is 'auto', whose row for it is: {row.rule}")
 
 
 # --- page-locked arrays -------------------------------------------------------------------------
 
 
-# What NumPy arrays that own memory, or stand for it, were when they first came by: to ask the
-# driver takes longer than all else. Arrays that are registered later stay what they were.
-_known: dict[int, tuple[weakref.ref[Any], bool | None]] = {}
+# Whether each NumPy base array is page-locked, asked once per array: the driver query takes longer
+# than the rest of a warm call. Memory that is registered later is still treated as pageable.
+_is_locked_by_id: dict[int, tuple[weakref.ref[Any], bool | None]] = {}
 
 
 def where_they_lie(views: Sequence[View]) -> int:
-    """Return PAGE_LOCKED if all arrays are, as a part of the key of a call."""
+    """Return PAGE_LOCKED, PAGEABLE or LOST for a call's arrays; part of the call's cache key."""
     if _is_lost:
         return LOST
-    found = PAGEABLE
+    result = PAGEABLE
     for view in views:
         owner = view.owner
         if type(owner) is np.ndarray:
             base = owner.base
             root = base if type(base) is np.ndarray else owner
-            known = _known.get(id(root))
+            entry = _is_locked_by_id.get(id(root))
             is_locked = (
-                known[1] if known is not None and known[0]() is root else _remember(root, view)
+                entry[1] if entry is not None and entry[0]() is root else _remember(root, view)
             )
         else:
-            is_locked = _ask(view)
+            is_locked = _query_page_locked(view)
         if is_locked:
-            found = PAGE_LOCKED
+            result = PAGE_LOCKED
         elif is_locked is not None and view.shape and 0 not in view.shape:
             return PAGEABLE
-    return found
+    return result
 
 
 def is_known_pageable(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether an array of NumPy's own class is known not to be page-locked."""
+    """Return whether an array of exactly NumPy's class is known not to be page-locked."""
     base = array.base
     root = base if type(base) is np.ndarray else array
-    known = _known.get(id(root))
-    return known is not None and known[1] is False and known[0]() is root
+    entry = _is_locked_by_id.get(id(root))
+    return entry is not None and entry[1] is False and entry[0]() is root
 
 
 def _remember(root: np.ndarray[Any, Any], view: View) -> bool | None:
     whole = view if records.is_position(view.dtype) else NumPy.view(root)
-    found, key = _ask(whole), id(root)
-    _known[key] = weakref.ref(root, functools.partial(_forget, key)), found
-    return found
+    is_locked, key = _query_page_locked(whole), id(root)
+    _is_locked_by_id[key] = weakref.ref(root, functools.partial(_forget, key)), is_locked
+    return is_locked
 
 
 def _forget(key: int, reference: Any) -> None:
-    known = _known.get(key)
-    if known is not None and known[0] is reference:
-        _known.pop(key, None)
+    entry = _is_locked_by_id.get(key)
+    if entry is not None and entry[0] is reference:
+        _is_locked_by_id.pop(key, None)
 
 
-def _ask(view: View) -> bool | None:
-    """Return whether an array is page-locked; None if it goes with any other: it is a number."""
+def _query_page_locked(view: View) -> bool | None:
+    """Return whether an array is page-locked; None for scalars and other arrays without memory."""
     if view.device != CPU or records.is_position(view.dtype):
         return None
     low, high = byte_bounds(view)
     if low == high:
         return None
-    started = next(filter(_is_started, range(driver.device_count())), None)
-    if started is not None:  # else no memory can be page-locked, and no context need be made
-        with gpu.get(started).current():
+    ordinal = next(filter(_is_started, range(driver.device_count())), None)
+    if ordinal is not None:  # without a context no memory can be page-locked
+        with gpu.get(ordinal).current():
             if page_locked.is_within(low, high):
                 return True
     return None if not view.shape else False
 
 
 def _is_started(ordinal: int) -> bool:
-    """Return whether a GPU has its primary context."""
+    """Return whether a GPU's primary context is active."""
     status, _, is_active = driver.api().cuDevicePrimaryCtxGetState(ordinal)
     return not status and bool(is_active)
 
 
 def is_usable() -> bool:
-    """Return whether this process can use the GPU."""
     return not _is_lost
 
 
 @forks.in_child
-def _lose() -> None:
+def _update_is_lost() -> None:
     global _is_lost
     _is_lost = driver.is_lost()
 

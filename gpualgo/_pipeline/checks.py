@@ -1,4 +1,4 @@
-"""One-line checks of arguments, each with one sentence that says what to do."""
+"""Argument checks; each raises an error with one sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpualgo._driver.default_device import CPU
 
 
 def plain_axis(axis: Any, where: str, what: str = "None or an int") -> int | None:
-    """Return axis as a Python int or None, so that a key tells it from all that is no axis."""
+    """Return axis as a Python int or None, so that cache keys do not mix up 1, True and 1.0."""
     if axis is None:
         return None
     try:
@@ -39,18 +39,18 @@ def plain_axes(axis: Any, where: str) -> int | tuple[int, ...] | None:
 
 
 def axes_of(axis: int | tuple[int, ...] | None, ndim: int, where: str) -> tuple[int, ...]:
-    """Return plain axes as sorted non-negative ones; None means all."""
+    """Return the axes as sorted non-negative ints; None means all axes."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple) else (axis,)
-    axes = [_within(index, ndim, where) for index in given]
+    axis_tuple = axis if isinstance(axis, tuple) else (axis,)
+    axes = [_within(index, ndim, where) for index in axis_tuple]
     if len(set(axes)) != len(axes):
         raise ValueError(f"{where}: axis {axis!r} names an axis twice; name each once")
     return tuple(sorted(axes))
 
 
 def axis_of(axis: int | None, ndim: int, where: str) -> int | None:
-    """Return a plain axis as a non-negative one, or None if it is None."""
+    """Return the axis as a non-negative int, or None."""
     return None if axis is None else _within(axis, ndim, where)
 
 
@@ -65,7 +65,7 @@ def _no_bool(value: Any) -> Any:
 
 
 def integer(value: Any, name: str, where: str) -> int:
-    """Return an argument that is an int."""
+    """Return the argument as an int; raise TypeError for other types."""
     try:
         return operator.index(_no_bool(value))
     except TypeError:
@@ -73,20 +73,20 @@ def integer(value: Any, name: str, where: str) -> int:
 
 
 def flag(value: Any, name: str, where: str) -> bool:
-    """Return an argument that says yes or no."""
+    """Return the argument as a bool; raise TypeError for other types."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{where}: {name} must be True or False, got {shown(value)}")
     return bool(value)
 
 
 def element(view: View, name: str, where: str) -> None:
-    """Raise TypeError unless kernels hold elements of this dtype."""
+    """Raise TypeError unless kernels support elements of this dtype."""
     if dtypes.name_of(view.dtype) is None and not records.is_position(view.dtype):
         dtypes.check(view.dtype, f"{where}: {name}")
 
 
 def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
-    """Return the dtype that is accumulated in: dtype=, else a NumPy init's, else x's."""
+    """Return the accumulator's dtype: dtype=, else that of a NumPy init, else that of x."""
     if dtype is not None:
         acc = dtypes.as_dtype(dtype, where)
     elif init is None or type(init) in _WEAK_RANK:
@@ -102,12 +102,12 @@ def accumulator(view: View, init: Any, dtype: Any, where: str) -> np.dtype[Any]:
 
 
 def dtype_of(init: Any) -> Any:
-    """Return a NumPy init's dtype; any other object is named by its type, and refused later."""
+    """Return the dtype of a NumPy init, or the type of any other object (checked later)."""
     return init.dtype if isinstance(init, (np.generic, np.ndarray)) else type(init)
 
 
 def init_value_dtype(init: Any, where: str) -> np.dtype[Any]:
-    """Return the supported dtype of a NumPy init; refuse any other object."""
+    """Return the supported dtype of a NumPy init; raise TypeError for any other object."""
     if not isinstance(init, (np.generic, np.ndarray)):
         init_value(init, np.dtype(np.float64), where)
     return dtypes.check(init.dtype, f"{where}: init")
@@ -153,14 +153,14 @@ def init_value(
 
 
 def start_of(init: Any, like: View, where: str) -> Any:
-    """Return init, as a view if it is an array on a GPU."""
+    """Return init, as a view if it is a device array."""
     if type(init) in _WEAK_RANK or isinstance(init, (np.generic, np.ndarray)):
         return init
     return device_init(init, like, where)
 
 
 def device_init(init: Any, like: View, where: str) -> View:
-    """Return the view of an init that is an array beside x on a GPU; refuse any other object."""
+    """Return the view of a device array that is passed as init; it must be on the device of x."""
     if not (hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")):
         init_value(init, np.dtype(np.float64), where)
     view = as_view(init, f"{where}: init")
@@ -191,7 +191,7 @@ def output(
     out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str,
     name: str = "out", viewer: Any = as_view, is_bound: bool = False,
 ) -> View:  # fmt: skip
-    """Return the view of out= once it fits the result; is_bound: one that may be shorter."""
+    """Return the checked view of out=; with `is_bound` its length may differ from the result's."""
     view: View = out if type(out) is View else viewer(out, f"{where}: {name}")
     if view.device != like.device:
         raise TypeError(
@@ -201,8 +201,8 @@ def output(
     if name == "out_count" and view.shape == (1,):
         view = view._replace(shape=(), strides=())
     if view.shape != shape and not (is_bound and len(view.shape) == 1):
-        wanted = "one dimension" if is_bound else str(shape)
-        raise ValueError(f"{where}: {name} has shape {view.shape}, the result has {wanted}")
+        expected = "one dimension" if is_bound else str(shape)
+        raise ValueError(f"{where}: {name} has shape {view.shape}, the result has {expected}")
     if view.dtype != dtype:
         raise TypeError(f"{where}: {name} has dtype {view.dtype}, the result has {dtype}")
     if view.readonly:
@@ -229,7 +229,7 @@ def aligned(view: View, name: str, where: str) -> None:
 
 
 def dimensions(view: View, name: str, where: str) -> None:
-    """Raise ValueError for more dimensions than all libraries hold alike."""
+    """Raise ValueError if an array has more than `MAX_DIMS` dimensions."""
     if len(view.shape) > MAX_DIMS:
         raise ValueError(
             f"{where}: {name} has {len(view.shape)} dimensions, at most {MAX_DIMS} are possible; "
@@ -241,7 +241,7 @@ MAX_DIMS = 32
 
 
 def same_place(views: list[View], where: str) -> None:
-    """Raise unless all arrays live on one device, of whichever libraries they are."""
+    """Raise unless all arrays are on one device; their libraries may differ."""
     first = views[0]
     for view in views[1:]:
         if (view.device == CPU) != (first.device == CPU):
@@ -262,5 +262,5 @@ def no_stream(stream: Any, where: str) -> None:
 
 
 def _describe(view: View) -> str:
-    place = "the CPU" if view.device == CPU else f"cuda:{view.device}"
-    return f"{getattr(view.library, 'name', 'array')} on {place}"
+    device = "the CPU" if view.device == CPU else f"cuda:{view.device}"
+    return f"{getattr(view.library, 'name', 'array')} on {device}"

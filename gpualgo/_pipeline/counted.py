@@ -1,8 +1,8 @@
-"""Results whose length the elements decide: an array of just that length, or the caller's.
+"""Results whose length depends on the elements, such as those of select.
 
-A problem `is_counted` whose last result is an int64 that tells how many elements of the others
-there are. Without `out` a call waits for it and returns arrays of that length; with `out` and
-`out_count` it returns without waiting, so that it can be recorded; with `out` alone it waits, and
+The last result of a problem with `is_counted` is the number of elements in the others (int64).
+Without `out`, the call waits for the count and returns arrays of that length. With `out` and
+`out_count` it does not wait, so it can be recorded in a graph. With `out` alone it waits and
 returns the part of `out` that was written.
 """
 
@@ -24,45 +24,46 @@ from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import run
 
 _COUNT = np.dtype(np.int64)
-_LEAST_SHARE = 4  # a result that is less of the memory it lies in moves to memory of its own
+_LEAST_SHARE = 4  # a result that fills less than 1/4 of its memory is copied
 
 
 def solve(
     problem: Problem, views: tuple[View, ...], op: Any, out: Any, out_count: Any, stream: Any,
     init: Any = None,
 ) -> Any:  # fmt: skip
-    """Run a problem that is counted; the result is put together as its form says."""
+    """Run a problem with `is_counted` and pack the results into the problem's form."""
     where = problem.where
     handle = _check_waiting(problem, views[0], out, out_count, stream)
-    given: tuple[Any, ...] | None = None
+    outs_and_count: tuple[Any, ...] | None = None
     if out is not None:
         outs = _outputs(problem, out)
         count = _new_count(views[0], stream, where) if out_count is None else out_count
-        given = (*outs, count)
-    result = run(problem, views, op, init, given, stream)
+        outs_and_count = (*outs, count)
+    result = run(problem, views, op, init, outs_and_count, stream)
     if type(result) is Request:
         return result
     if out is not None and out_count is not None:
         return out
     *arrays, last = result
-    found = int(last) if problem.views_on_host else _wait(last, problem.device, handle)
+    count_found = int(last) if problem.views_on_host else _read_count(last, problem.device, handle)
     if out is None:
-        if problem.views_on_host:  # they have their lengths already
-            return _split(problem, arrays, found)
+        if problem.views_on_host:  # arrays already have their final length
+            return _split(problem, arrays, count_found)
         if problem.results[0].is_bound:
-            arrays = [_just(array, found) for array in arrays]
-        return _split(problem, arrays, found)
-    arrays = [_sliced(array) for array in arrays]
+            arrays = [_shortened(array, count_found) for array in arrays]
+        return _split(problem, arrays, count_found)
+    arrays = [_sliceable(array) for array in arrays]
     room = arrays[0].shape[0]
-    if found > room:
+    if count_found > room:
         raise ValueError(
-            f"{where}: out has room for {room} elements, the result has {found}; pass a longer one"
+            f"{where}: out has room for {room} elements, the result has {count_found}; "
+            "pass a longer one"
         )
-    return _part_of(problem, out, arrays, found, room)
+    return _part_of(problem, out, arrays, count_found, room)
 
 
-def _sliced(array: Any) -> Any:
-    """Return an array that can be sliced: of one that shows a protocol alone, one over it."""
+def _sliceable(array: Any) -> Any:
+    """Return an array that supports slicing: a DeviceArray over one known by protocol only."""
     if hasattr(type(array), "__getitem__"):
         return array
     view = view_of(array, "out")
@@ -73,7 +74,7 @@ def _sliced(array: Any) -> Any:
 
 
 def _check_waiting(problem: Problem, like: View, out: Any, out_count: Any, stream: Any) -> int:
-    """Return the stream that a call waits for, once it may; of others it does not matter."""
+    """Return the stream to wait for; 0 if the call need not wait. Raise if it may not wait."""
     where = problem.where
     if out is None and out_count is not None:
         raise TypeError(f"{where}: out_count is given without out; pass out= too, or neither")
@@ -82,7 +83,7 @@ def _check_waiting(problem: Problem, like: View, out: Any, out_count: Any, strea
     recorder = recording.current() if recording.active else None
     if recorder is not None and recorder.is_graph:
         raise RuntimeError(
-            f"{where}: the length of the result is waited for, which cannot be recorded; "
+            f"{where}: the call waits for the length of its result, which cannot be recorded; "
             "pass out= and out_count="
         )
     if problem.views_on_host or recorder is not None:
@@ -102,33 +103,33 @@ def _outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
 
 
 def _new_count(like: View, stream: Any, where: str) -> Any:
-    """Return an array for a count, in the library and on the device of an input."""
+    """Return an array for the count, in the library and on the device of an input."""
     if like.device == CPU:
         return like.library.from_numpy(np.empty((), _COUNT), like.owner)
     handle = None if stream is None else streams.handle_of(stream, where)
     return like.library.empty((), _COUNT, like.device, handle)
 
 
-def _wait(count: Any, device: int, stream: int) -> int:
-    """Return a count that was queued on a stream, once it is there."""
-    found = np.empty((), _COUNT)
+def _read_count(count: Any, device: int, stream: int) -> int:
+    """Return the count after waiting for the stream that computes it."""
+    value = np.empty((), _COUNT)
     with gpu.get(device).current():
-        staging.fetch(view_of(count, "out_count").ptr, found.ctypes.data, found.nbytes, stream)
+        staging.fetch(view_of(count, "out_count").ptr, value.ctypes.data, value.nbytes, stream)
         driver.synchronize(stream)
-    return int(found)
+    return int(value)
 
 
-def _just(array: Any, count: int) -> Any:
-    """Return an array's first elements, in memory of their own where most of it is idle."""
+def _shortened(array: Any, count: int) -> Any:
+    """Return the first elements of an array; a copy if most of the array's memory is unused."""
     part = array[:count]
     if count * _LEAST_SHARE >= len(array):
         return part
     copy = getattr(part, "copy", None) or getattr(part, "clone", None)
-    return part if copy is None else copy()  # all work on it is done: any stream will do
+    return part if copy is None else copy()  # the call has waited, so any stream will do
 
 
 def _split(problem: Problem, arrays: Sequence[Any], count: int) -> Any:
-    """Return a result; one that has a rest as both its parts."""
+    """Return the results; a partition is returned as both its parts."""
     if problem.results[0].is_bound:
         return _packed(problem, arrays)
     first, rest = ([array[part] for array in arrays] for part in (slice(count), slice(count, None)))
@@ -142,7 +143,7 @@ def _packed(problem: Problem, arrays: Sequence[Any]) -> Any:
 
 
 def _part_of(problem: Problem, out: Any, arrays: Sequence[Any], count: int, room: int) -> Any:
-    """Return what was written of out=; out= itself where that is all of it."""
+    """Return the written part of out=, or out= itself if all of it was written."""
     if not problem.results[0].is_bound:
         if isinstance(out, np.ndarray):
             return out[:count], out[count:]
@@ -150,7 +151,7 @@ def _part_of(problem: Problem, out: Any, arrays: Sequence[Any], count: int, room
         return _packed_as(problem, parts[0]), _packed_as(problem, parts[1])
     if count == room:
         return out
-    if isinstance(out, np.ndarray):  # a structured one, too
+    if isinstance(out, np.ndarray):  # including structured arrays
         return out[:count]
     return _packed_as(problem, [array[:count] for array in arrays])
 

@@ -1,4 +1,4 @@
-"""What a call on a device has to decide: outputs, streams, and a plan if there is none yet."""
+"""Prepares calls on device arrays that are not warm: outputs, stream order, and the plan."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gpualgo._pipeline import checks, outputs
 from gpualgo._pipeline.problem import Problem
 from gpualgo._pipeline.results import Result
 
-_MAX_PLANS = 64  # of a problem: for alignments and outputs
+_MAX_PLANS = 64  # of one problem, for different alignments and outputs
 
 
 class Decided(NamedTuple):
-    """All that is left to do is to queue the plan, if there is one, and to finish."""
+    """A prepared call: queue the plan, if there is one, then call `finish`."""
 
     plan: Plan | None
     stream: int
@@ -32,16 +32,16 @@ class Decided(NamedTuple):
 def decide(
     problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
 ) -> Decided:
-    """Decide all about a call on device arrays; results are made, nothing is queued but fills."""
-    problem.start(init)  # which checks it, though there may be nothing to launch
+    """Prepare a call on device arrays: allocate results, order streams; queue nothing but fills."""
+    problem.start(init)  # checks init, even if nothing is launched
     first, where = views[0], problem.where
     outs = () if out is None else outputs.check(problem, views, init, out)
-    read = (*views, init) if type(init) is View else views
-    streams = ordering.streams_of((*read, *outs))
+    inputs = (*views, init) if type(init) is View else views
+    streams = ordering.streams_of((*inputs, *outs))
     handle = ordering.handle_for(stream, first, where, streams)
     targets = outs or outputs.new(problem, first, None if stream is None else handle)
     result = outputs.result_of(targets, out)
-    finish = partial(ordering.keep, handle, streams, (*read, *targets)) if streams else None
+    finish = partial(ordering.keep, handle, streams, (*inputs, *targets)) if streams else None
     if all(0 in target.shape for target in targets):
         return Decided(None, handle, (), result, None)
     if problem.is_empty:
@@ -58,38 +58,38 @@ def decide(
 def plan_for(
     problem: Problem, views: tuple[View, ...], op: Any, targets: tuple[View, ...], is_new: bool
 ) -> Plan:
-    """Return the plan for arrays where they lie, made and kept if there is none yet.
+    """Return the cached plan for arrays of these alignments, or build one.
 
-    `is_new`: the targets are new results of the library, which start at multiples of 16.
+    `is_new`: the targets are new results of the library, aligned to 16 bytes.
     """
     if is_new:
         alignment = alignment_of(views)
         plan = problem.plans.get(alignment)
         if plan is None:
             plan = _new_plan(problem, views, op, targets)
-            if problem.is_direct and not problem.makers:  # before the plan is seen
+            if problem.is_direct and not problem.makers:  # before other threads see the plan
                 library, device = views[0].library, problem.device
                 problem.makers = [_maker(result, library, device) for result in problem.results]
-            _keep(problem.plans, alignment, plan)
+            _cache_plan(problem.plans, alignment, plan)
         return plan
     parts: list[Any] = [alignment_of(views), alignment_of(targets)]
     for target in targets:
         parts.append(layout_of(target))
         parts += [view.ptr == target.ptr for view in views]
-    if problem.views_on_host:  # kernels see them in place, or copies without gaps
+    if problem.views_on_host:  # kernels read them in place or as contiguous copies
         parts += [view.strides for view in views]
     key = tuple(parts)
-    known = problem.plans_into.get(key)
-    if known is None:
+    entry = problem.plans_into.get(key)
+    if entry is None:
         plan = _new_plan(problem, views, op, targets)
         extents = tuple([_extent(view) for view in views])
-        known = (plan, _extent(targets[0]), extents)
-        _keep(problem.plans_into, key, known)
-    return known[0]
+        entry = (plan, _extent(targets[0]), extents)
+        _cache_plan(problem.plans_into, key, entry)
+    return entry[0]
 
 
 def _maker(result: Result, library: Any, device: int) -> Callable[[], Any]:
-    """Return what makes new arrays for a result."""
+    """Return a function that makes new arrays for a result."""
     maker: Callable[[], Any] = library.maker(
         ordered(result.shape, result.order), result.dtype, device
     )
@@ -100,7 +100,7 @@ def _maker(result: Result, library: Any, device: int) -> Callable[[], Any]:
 
 
 def _extent(view: View) -> tuple[int, int]:
-    """Return a view's first byte and the one past its last, from its pointer on."""
+    """Return the first byte of a view and the one past its last, relative to its pointer."""
     low, high = byte_bounds(view)
     return low - view.ptr, high - view.ptr
 
@@ -119,11 +119,11 @@ def _new_plan(
 _lock = threading.Lock()
 
 
-def _keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
+def _cache_plan(plans: dict[Any, Any], key: Any, plan: Any) -> None:
     with _lock:
         surplus = [plans.pop(next(iter(plans))) for _ in range(len(plans) - _MAX_PLANS + 1)]
         plans[key] = plan
-    del surplus  # let go outside the lock
+    del surplus  # destroyed outside the lock
 
 
 @forks.in_child

@@ -1,4 +1,4 @@
-"""What arrays hold that calls look at: of the host, and of a device where GPUALGO_CHECK=1 asks."""
+"""Values of arrays, for checks: of host arrays always, of device arrays if GPUALGO_CHECK=1."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ VARIABLE = "GPUALGO_CHECK"
 
 
 def are_on() -> bool:
-    """Return whether values on devices are looked at, as those of the host are."""
+    """Return whether values of device arrays are checked."""
     return flag(VARIABLE) is True
 
 
 def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
-    """Return what an array on a device holds, once its stream has come so far."""
+    """Return the values of a device array after waiting for its stream."""
     handle = ordering.handle_for(stream, view, where, (view.library.stream(view.device),))
     low, high = byte_bounds(view)
-    held = np.empty(high - low, np.uint8)
+    raw_bytes = np.empty(high - low, np.uint8)
     with gpu.get(view.device).current():
         driver.refuse_capture(handle, f"{where}: {VARIABLE} is set, so values are looked at")
-        staging.fetch(low, held.ctypes.data, held.nbytes, handle)
+        staging.fetch(low, raw_bytes.ctypes.data, raw_bytes.nbytes, handle)
         driver.synchronize(handle)
-    found: np.ndarray[Any, Any] = np.ndarray(
-        view.shape, view.dtype, held, view.ptr - low, view.strides
+    array: np.ndarray[Any, Any] = np.ndarray(
+        view.shape, view.dtype, raw_bytes, view.ptr - low, view.strides
     )
-    return found
+    return array
 
 
 def of_host(view: View, where: str, stream: Any, why: str) -> np.ndarray[Any, Any]:
-    """Return an array of the host, once a given stream, which may write it, has come so far."""
+    """Return a host array after waiting for stream=, which may still write to it."""
     owner = view.owner
-    found: np.ndarray[Any, Any] = (
+    array: np.ndarray[Any, Any] = (
         owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
     )
     device = default_device.of_streams()
     if stream is not None and device != CPU:
         from gpualgo._pipeline import host_whole
 
-        host_whole.before_host_on(device, stream, found, where, why)
-    return found
+        host_whole.before_host_on(device, stream, array, where, why)
+    return array

@@ -1,4 +1,4 @@
-"""Checks of what goes with elements that are tuples: dtype=, init, identities, one by one."""
+"""Checks of dtype=, init and identities for elements that are tuples, field by field."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Dtype = np.dtype[Any]
 
 
 def element_of(views: Sequence[View], form: Form | None) -> Dtype:
-    """Return the dtype of the elements that arrays hold together."""
+    """Return the dtype of one element of arrays that form tuples."""
     if form is None:
         return views[0].dtype
     return records.record(form.names, [view.dtype for view in views])
@@ -27,20 +27,20 @@ def element_of(views: Sequence[View], form: Form | None) -> Dtype:
 def accumulator(
     views: Sequence[View], form: Form | None, init: Any, dtype: Any, where: str
 ) -> Dtype:
-    """Return the dtype that is accumulated in, of each number as `checks.accumulator` says."""
+    """Return the accumulator's dtype; each field follows `checks.accumulator`."""
     if form is None:
         return checks.accumulator(views[0], init, dtype, where)
-    given = dtypes_of(dtype, form.names, where)
+    dtypes_given = dtypes_of(dtype, form.names, where)
     inits = (None,) * len(views) if init is None else numbers_of(init, form.names, where, "init")
-    found = [
-        checks.accumulator(view, first, wanted, where)
-        for view, first, wanted in zip(views, inits, given, strict=True)
+    field_dtypes = [
+        checks.accumulator(view, field_init, field_dtype, where)
+        for view, field_init, field_dtype in zip(views, inits, dtypes_given, strict=True)
     ]
-    return records.record(form.names, found)
+    return records.record(form.names, field_dtypes)
 
 
 def check_operator(op: Operator, dtype: Dtype, where: str) -> None:
-    """Raise TypeError for a recognised operator that has no meaning on elements of a dtype."""
+    """Raise TypeError if a recognised operator is not defined on elements of a dtype."""
     if dtype.names is None:
         check_dtype(op, dtype, where)
     elif op.name is not None:
@@ -51,7 +51,7 @@ def check_operator(op: Operator, dtype: Dtype, where: str) -> None:
 
 
 def dtypes_of(dtype: Any, names: Sequence[str], where: str) -> tuple[Any, ...]:
-    """Return what dtype= says of each number: one for all, or a tuple that is built alike."""
+    """Return each field's dtype from dtype=: one for all, or a tuple structured like an element."""
     if isinstance(dtype, np.dtype) and dtype.names is not None:
         if len(dtype.names) != len(names):
             raise TypeError(
@@ -65,71 +65,72 @@ def dtypes_of(dtype: Any, names: Sequence[str], where: str) -> tuple[Any, ...]:
 
 
 def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple[Any, ...]:
-    """Return the numbers of a tuple that is built as an element is."""
+    """Return the scalars of a nested tuple that has the structure of an element, flattened."""
 
-    def taken(value: Any, shape: Any) -> list[Any]:
+    def flatten(value: Any, shape: Any) -> list[Any]:
         if shape is None:
             return [value]
         fields, items = shape
         if isinstance(value, (np.void, np.ndarray)) and value.dtype.names is not None:
             value = _Fields(value.dtype.names, tuple(value[name] for name in value.dtype.names))
-        given = getattr(value, "_fields", None)
+        own = getattr(value, "_fields", None)
         is_alike = isinstance(value, tuple) and len(value) == len(items)
-        if not is_alike or (given is not None and fields is not None and given != fields):
+        if not is_alike or (own is not None and fields is not None and own != fields):
             shown = type(value).__name__ if not isinstance(value, tuple) else repr(value)
             raise TypeError(
                 f"{where}: {what} must be a tuple as the elements are, with "
                 f"{', '.join(f'{what}[{name}]' for name in names)}; got {shown}"
             )
-        found: list[Any] = []
+        scalars: list[Any] = []
         for item, inner in zip(value, items, strict=True):
-            found += taken(item, inner)
-        return found
+            scalars += flatten(item, inner)
+        return scalars
 
     shape = records.built(names, [None] * len(names), records.fields_of)
-    return tuple(taken(value, shape))
+    return tuple(flatten(value, shape))
 
 
 class _Fields(tuple[Any, ...]):
-    """The values of a structured scalar."""
+    """The values of a structured scalar as a named tuple."""
 
     _fields: tuple[str, ...]
 
     def __new__(cls, fields: tuple[str, ...], values: tuple[Any, ...]) -> _Fields:
-        made = super().__new__(cls, values)
-        made._fields = fields
-        return made
+        self = super().__new__(cls, values)
+        self._fields = fields
+        return self
 
 
 def encoded(value: Any, acc: Dtype, where: str, what: str = "init") -> np.ndarray[Any, Any]:
-    """Return an init or an identity as a 0-d array of dtype acc."""
+    """Return an init or identity as a 0-d array of dtype acc."""
     if acc.names is None:
         return checks.init_value(value, acc, where, what)
-    found = np.zeros((), acc)
+    record = np.zeros((), acc)
     numbers = numbers_of(value, acc.names, where, what)
     for name, number in zip(acc.names, numbers, strict=True):
-        found[name] = checks.init_value(number, acc[name], where, what)
-    return found
+        record[name] = checks.init_value(number, acc[name], where, what)
+    return record
 
 
 def kinds_of(init: Any) -> Any:
-    """Return what of an init decides the accumulator: the dtypes of NumPy's numbers, else types."""
+    """Return what init contributes to the accumulator: dtypes of NumPy scalars, types of others."""
     if isinstance(init, tuple):
         return (type(init), *map(kinds_of, init))
     return checks.dtype_of(init)
 
 
 def classes_of(dtype: Any) -> Any:
-    """Return the classes of a dtype= that is a tuple: equal ones may have other fields."""
+    """Return the tuple classes in dtype=: tuples that compare equal may have different fields."""
     return (type(dtype), *map(classes_of, dtype)) if isinstance(dtype, tuple) else None
 
 
 def wanted_of(found: Dtype, dtype: Any, where: str) -> Dtype:
-    """Return the dtype of results of op that dtype= asks for, where op's own is found."""
+    """Return the dtype that dtype= requests for results of op; `found` is the dtype op returns."""
     if found.names is None:
         raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")
     pairs = zip(dtypes_of(dtype, found.names, where), records.leaves(found), strict=True)
-    made: Dtype = records.with_leaves(
-        found, [own if one is None else dtypes.as_dtype(one, where) for one, own in pairs]
+    result: Dtype = records.with_leaves(
+        found,
+        [actual if wanted is None else dtypes.as_dtype(wanted, where) for wanted, actual in pairs],
     )
-    return made
+    return result

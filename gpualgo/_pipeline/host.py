@@ -1,4 +1,4 @@
-"""Calls on arrays of the host: on the CPU's cores, or on a GPU that they travel to and from."""
+"""Calls on host arrays: run on CPU threads, or staged to a GPU and back."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gpualgo._pipeline.problem import Array, Problem
 def run(
     problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
 ) -> Any:
-    """Solve a problem for arrays of the host; returns when the results are there."""
+    """Run a problem on host arrays; return when the results are complete."""
     if stream is not None:
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
     arrays = [array_of(view) for view in views]
     encoded = problem.encode(init)
-    whole: Array | None = None  # with the results as its fields
+    whole: Array | None = None  # structured array that has the results as fields
     if out is None:
         results, whole = new_results(problem)
     else:
@@ -45,8 +45,8 @@ def run(
         return out.owner if type(out) is View else out
     if problem.is_counted:
         parts = results if whole is None else [whole, results[-1]]
-        *found, count = host_warm.counted(parts, problem.results[0].is_bound)
-        return (*[library.from_numpy(array, arrays[0]) for array in found], count)
+        *new, count = host_warm.counted(parts, problem.results[0].is_bound)
+        return (*[library.from_numpy(array, arrays[0]) for array in new], count)
     if whole is not None:
         return whole[()] if problem.gives_scalars and not whole.shape else whole
     answers = [library.from_numpy(result, arrays[0]) for result in results]
@@ -56,26 +56,26 @@ def run(
 
 
 def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
-    """Return new results, and the structured array whose fields they are."""
+    """Return new result arrays, and the structured array whose fields they are, if any."""
     results, structure = problem.results, problem.structure
     if structure is not None:
         count = results[-1:] if problem.is_counted else ()
         results = (results[0]._replace(dtype=structure), *count)
-    new: list[Array] = [
+    arrays: list[Array] = [
         result.made(functools.partial(np.empty, dtype=result.dtype), NumPy) for result in results
     ]
     if structure is None:
-        return new, None
-    return [*[new[0][name] for name in structure.names or ()], *new[1:]], new[0]
+        return arrays, None
+    return [*[arrays[0][name] for name in structure.names or ()], *arrays[1:]], arrays[0]
 
 
 def array_of(view: View) -> Array:
-    """Return an array of the host as NumPy's, broadcast as its view is."""
+    """Return a host array as a NumPy array, broadcast to the view's shape."""
     owner = view.owner
     array: Array = owner if type(owner) is np.ndarray else view.library.to_numpy(owner)
     if array.shape == view.shape:
         return array
-    if not view.shape and array.size == 1:  # a count of one dimension
+    if not view.shape and array.size == 1:  # out_count of shape (1,)
         return array.reshape(())
     return np.broadcast_to(array, view.shape)
 
@@ -83,7 +83,7 @@ def array_of(view: View) -> Array:
 def fill(
     problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any
 ) -> None:
-    """Write what results hold where no element is read."""
+    """Write the results of an empty input."""
     content = problem.of_empty(op, init)
     if problem.device != CPU:
         from gpualgo._pipeline import host_whole
@@ -98,24 +98,24 @@ def _run_on_gpu(
     problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
     is_new: bool,
 ) -> None:  # fmt: skip
-    """Bring the arrays to the problem's device, block by block where it can be, and back.
+    """Stage host arrays to the problem's device, run, and copy the results back.
 
-    `is_new`: nobody else has the results.
+    `is_new`: the results are new arrays that nobody else holds.
     """
     from gpualgo._base import log
 
-    way = _staged(problem, arrays, results, op, init, stream, is_new)
+    strategy = _staged(problem, arrays, results, op, init, stream, is_new)
     if log.is_on(log.INFO):
-        given, made = (sum([array.nbytes for array in each]) for each in (arrays, results))
+        bytes_in, bytes_out = (sum([array.nbytes for array in each]) for each in (arrays, results))
         text = "staged %s on cuda:%d %s: %d bytes there, %d bytes back"
-        log.tell(log.INFO, text, problem.where, problem.device, way, given, made)
+        log.tell(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
 
 
 def _staged(
     problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
     is_new: bool,
 ) -> str:  # fmt: skip
-    """Run on the problem's device; return by which way."""
+    """Run on the problem's device; return the staging strategy used, for the log."""
     from gpualgo._driver import device as gpu
     from gpualgo._pipeline import host_captured, host_small, host_whole
 
@@ -131,11 +131,11 @@ def _staged(
     if op is not None:
         op = host_captured.on_device(op, device, stream, where)
     with gpu.get(device).current():
-        places = host_whole.in_place(
+        device_views = host_whole.in_place(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked
         )
-        if (None in places or problem.copies_page_locked) and problem.in_blocks(
-            arrays, results, op, problem.encode(init), stream, places
+        if (None in device_views or problem.copies_page_locked) and problem.in_blocks(
+            arrays, results, op, problem.encode(init), stream, device_views
         ):
             return "by blocks"
         is_queued = False
@@ -147,13 +147,13 @@ def _staged(
                 results,
                 where,
                 problem.copies_page_locked,
-                places,
+                device_views,
                 is_bound=problem.is_counted and problem.results[0].is_bound,
             ) as (handle, sources, targets):
                 is_queued = True
                 host_whole.queue(problem, handle, sources, targets, op, init)
         except MemoryError:
-            if is_queued or not problem.without_room(arrays, results, op, stream, places):
+            if is_queued or not problem.without_room(arrays, results, op, stream, device_views):
                 raise
             return "by blocks, as there is no room for all"
-        return "whole" if None in places else "where page-locked memory lies"
+        return "whole" if None in device_views else "where page-locked memory lies"

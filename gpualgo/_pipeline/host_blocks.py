@@ -1,4 +1,4 @@
-"""What calls share that bring arrays of the host to a GPU block by block: memory, and its bound."""
+"""Shared parts of out-of-core calls: host arrays processed on a GPU block by block."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import host_whole
 from gpualgo._pipeline.problem import NO_START, Array, Problem, Start
 
-ALLOWED = 3, 4  # of the GPU's memory: what one call may take of it, arrays and storage together
+ALLOWED = 3, 4  # share of the GPU's memory that one call may use, arrays and storage together
 
 Index: TypeAlias = tuple[slice, ...]
 Queue: TypeAlias = Callable[..., None]
 
 
 class Operand:
-    """A host array that is cut into blocks, and its view if kernels take it in place."""
+    """A host array that is processed in blocks; `place` is its view if kernels read it in place."""
 
     def __init__(self, array: Array, place: View | None) -> None:
         self.array, self.place = array, place
 
     def view(self, index: Any, staged: int, device: int) -> View:
-        """Return what the kernel sees of a block: itself, or memory of the device."""
+        """Return what the kernel gets for a block: a view in place, or of staged memory."""
         block = self.array[index]
         if self.place is None:
             return dense_view(staged, block.shape, block.dtype, device)
@@ -40,13 +40,13 @@ class Operand:
 
 
 def allowed_bytes(device: int) -> int:
-    """Return how much memory a call may take: a part of all that there is, whoever uses it."""
-    share, of = ALLOWED
-    return gpu.get(device).memory_bytes * share // of
+    """Return how much memory a call may use: a share of the GPU's total, whoever uses the rest."""
+    share, denominator = ALLOWED
+    return gpu.get(device).memory_bytes * share // denominator
 
 
 def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
-    """Return the stream of a call that the host takes part in; what was queued there has run."""
+    """Return the stream of a call, after waiting for a given stream= as the host takes part."""
     handle = host_whole.handle_on(problem.device, stream, array, problem.where)
     if stream is not None:
         host_whole.before_host(handle, reason)
@@ -56,16 +56,16 @@ def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
 def dense(
     dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int, first: int = 0
 ) -> list[View]:
-    """Return views of arrays without gaps, as plans are made for them before there is memory.
+    """Return contiguous views with placeholder addresses: plans are built before memory exists.
 
-    Each has an address of its own, those of outputs from the number of inputs on: plans ask whether
-    arrays are the same.
+    Each view has a different address, as plans check whether arrays are the same. Outputs start at
+    `first`, the number of inputs.
     """
     return [dense_view(first + i + 1 << 44, shape, dtype, device) for i, dtype in enumerate(dtypes)]
 
 
 def host(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...]) -> tuple[View, ...]:
-    """Return views of such arrays of the host, for whom a problem is looked up."""
+    """Return such views as host arrays, to look up a problem."""
     views = dense(dtypes, shape, CPU)
     return tuple([view._replace(library=NumPy) for view in views])
 
@@ -74,17 +74,17 @@ def host(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...]) -> tuple[View,
 def memory(
     device: int, stream: int, sizes: Sequence[int], plans: Sequence[Plan]
 ) -> Iterator[tuple[list[int], Queue]]:
-    """Take the memory of a whole call at once, before it writes anything.
+    """Allocate the memory of a whole call before it writes anything.
 
-    Gives an address for each size, and what queues one of the plans: its sources and targets, and
-    what it starts from. Plans share their temporary storage, as they follow each other.
+    Yields an address for each size, and a function that queues a plan with its sources, targets and
+    initial value. The plans run one after the other and share their temporary storage.
     """
     storage = max((plan.temp_storage_bytes for plan in plans), default=0)
     buffers = staging.device_buffers(device, stream, [*sizes, storage])
-    with buffers as (*addresses, last), settled(stream):
+    with buffers as (*addresses, storage_address), settled(stream):
 
         def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_START) -> None:
-            with workspace.supplied(workspace.Given(last, workspace.aligned(storage))):
+            with workspace.supplied(workspace.Given(storage_address, workspace.aligned(storage))):
                 plan.queue(stream, (*start, words, *operands))
 
         yield addresses, queue
@@ -92,7 +92,7 @@ def memory(
 
 @contextmanager
 def settled(stream: int) -> Iterator[None]:
-    """Wait, after an error, for copies from and to arrays that the caller may free."""
+    """After an error, wait for copies from and to arrays that the caller may free."""
     try:
         yield
     except BaseException:
@@ -102,26 +102,26 @@ def settled(stream: int) -> Iterator[None]:
 
 
 def indices(shape: tuple[int, ...], axes: Sequence[int], size: int, limit: int) -> Iterator[Index]:
-    """Yield slices of all axes, of which some are cut: a block has `limit` bytes, or one element.
+    """Yield blocks as slices of all axes; a block has at most `limit` bytes or one element.
 
-    The axes are cut in their order, an element along them has `size` bytes.
+    `axes` are split in this order; one element along them has `size` bytes.
     """
-    for cut in staging.pieces(tuple(shape[axis] for axis in axes), size, limit):
+    for piece in staging.pieces(tuple(shape[axis] for axis in axes), size, limit):
         index = [slice(0, extent) for extent in shape]
-        for axis, item in zip(axes, cut, strict=False):
+        for axis, item in zip(axes, piece, strict=False):
             index[axis] = item if isinstance(item, slice) else slice(item, item + 1)
         yield tuple(index)
 
 
 class Written:
-    """Whether a call has begun to write its results."""
+    """Records whether a call has begun to write its results."""
 
     has_begun = False
 
 
 @contextmanager
 def told(where: str, arrays: Sequence[Array], results: Sequence[Array]) -> Iterator[Written]:
-    """Say of errors on the way what they leave behind: in place, what there was is lost."""
+    """On errors of calls that work in place, add to the message that the input is lost."""
     written = Written()
     try:
         yield written
@@ -131,5 +131,5 @@ def told(where: str, arrays: Sequence[Array], results: Sequence[Array]) -> Itera
             raise
         kind = MemoryError if isinstance(error, MemoryError) else RuntimeError
         raise kind(
-            f"{where}: out is its input and half written, so that what it held is lost: {error}"
+            f"{where}: out is the input and partly overwritten, so its elements are lost: {error}"
         ) from error

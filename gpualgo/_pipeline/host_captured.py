@@ -1,4 +1,4 @@
-"""Captured arrays of the host, on their way to a GPU for a call whose other arrays are staged."""
+"""Copies captured host arrays to a GPU for a call whose other arrays are staged."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gpualgo._operators.operator import Operator
 
 
 def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
-    """Return op with copies on the device of the pageable arrays that it captures.
+    """Return op with its captured pageable arrays replaced by copies on the device.
 
-    The copies are there when it returns, and live as long as the operator and what runs with it.
+    The copies are complete on return and live as long as the operator and the work that uses it.
     """
     if not op.arrays:
         return op
@@ -40,7 +40,7 @@ def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
 
 
 def _copied(view: View, device: int) -> View:
-    """Return the view of a copy without gaps, which the view's owner frees."""
+    """Return the view of a contiguous copy on the device, which the view's owner frees."""
     source = np.ascontiguousarray(_Addresses(view).array).reshape(view.shape)
     stream = gpu.get(device).copy_stream
     copy = device_array.empty(view.shape, view.dtype, device, stream)
@@ -50,11 +50,11 @@ def _copied(view: View, device: int) -> View:
         driver.check(status, "cuMemcpyHtoDAsync")
         driver.synchronize(stream)
     return view._replace(ptr=copy.ptr, strides=copy.strides, device=device, owner=copy,
-                         library=_Lane(stream))  # fmt: skip
+                         library=_CopyStream(stream))  # fmt: skip
 
 
-class _Lane:
-    """What a launch asks a captured array's library for: the stream that it is written on."""
+class _CopyStream:
+    """Stand-in library of a captured array: returns the stream on which the copy was written."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream

@@ -1,6 +1,6 @@
-"""What fills and empties page-locked blocks: threads that stand by, once there is much to copy.
+"""Multithreaded copies between host arrays and page-locked blocks.
 
-Whoever brings arrays of the host to a GPU imports this.
+Imported by every module that stages host arrays to a GPU.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from gpualgo._driver import stages
 
 
 def _copy(target: int, source: int, size: int) -> None:
-    from gpualgo._cpu import copying  # which a program of small arrays does not load
+    from gpualgo._cpu import copying  # deferred: programs with small arrays never need it
 
     stages.copy_by(copying.copy)
     copying.copy(target, source, size)

@@ -1,9 +1,9 @@
-"""Warm calls on the CPU: NumPy arrays of a known layout, a kernel that is at hand.
+"""Warm calls on the CPU: NumPy arrays of a known layout and a compiled kernel.
 
-What the first call has decided is kept with its problem, but for memory: addresses, and the values
-that the operator captures or that the scan begins with, are each call's own. Results are new, or
-the only one is an `out=` that is as a new one would be and lies apart from what is read. All else
-goes by `host.run`: other outputs, arrays of other classes, and what problems do not prepare.
+The first call's decisions are cached with its problem. Addresses, captured scalars and init belong
+to each call. Results are new arrays, or one `out=` with the layout of a new array that overlaps no
+input. All other calls take `host.run`: other outputs, subclasses of ndarray, and problems without
+`prepared`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def prepare(
     problem: Problem, views: tuple[View, ...], op: Operator | None, arrays: list[Array],
     results: list[Array],
 ) -> None:  # fmt: skip
-    """Keep with a problem what its next calls need, where they can do without the general path."""
+    """Cache what later calls need on the problem, if they can skip the general path."""
     problem.is_asked = True
     if problem.arrays or problem.is_empty or problem.reads_data:
         return
@@ -45,9 +45,9 @@ def prepare(
 
 
 def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> bool:
-    """Return whether a call's only output is such as it would make itself, in C order.
+    """Return whether a call's only output has the layout of a new array and overlaps no input.
 
-    An output that shares memory with an input is not: what is kept must hold for outputs elsewhere.
+    Overlap is excluded because the cached decisions must hold for other outputs too.
     """
     if len(results) > 1 or problem.structure is not None or problem.is_counted:
         return False
@@ -62,14 +62,12 @@ def _is_as_new(result: Array, arrays: list[Array]) -> bool:
 
 
 class Warm:
-    """A warm call."""
+    """A cached call that skips the general path."""
 
     def __init__(
         self, problem: Problem, prepared: Prepared, op: Operator | None, views: tuple[View, ...]
     ) -> None:
-        self._problem: Problem = weakref.proxy(
-            problem
-        )  # no cycle: one that is given up goes at once
+        self._problem: Problem = weakref.proxy(problem)  # no reference cycle
         self._prepared = prepared
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
@@ -78,15 +76,16 @@ class Warm:
             results = (results[0]._replace(dtype=problem.structure), *count)
         self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
         self._axes = [inverse(r.order) for r in results]
-        self._is_turned = any(self._axes)
+        self._is_transposed = any(self._axes)
         self._is_counted, self._is_bound = problem.is_counted, problem.results[0].is_bound
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
-        # All that broadcasts to a layout is of one problem, whatever its own shape.
+        # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
         is_one = len(self._results) == 1 and self._names is None
-        self._takes_out = is_one and not (self._is_turned or self._is_counted)
+        self._takes_out = is_one and not (self._is_transposed or self._is_counted)
         self._is_plain = self._takes_out and not (self._may_broadcast or problem.has_numbers)
-        self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)  # and its address
+        # The last init, as an array, and that array's address.
+        self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)
         self._state: Any = None
         if problem.has_numbers and op is not None:
             from gpualgo._cpu.captured import state_of
@@ -94,22 +93,22 @@ class Warm:
             self._state = state_of(op.key)
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any = None) -> Any:
-        """Return the result; None: the general path is to say what it is, or what is wrong."""
+        """Return the result; None if the fast path does not apply and the caller must fall back."""
         arrays = [view.owner for view in views]
         for array in arrays:
             if type(array) is not ndarray:
                 return None
-        kept = self._init  # held: another thread's call may put its own there
-        if out is None and self._is_plain and init is kept[0]:
-            made = np.empty(*self._results[0])
-            self._prepared(arrays, (made,), kept[2])
-            return made[()] if self._is_scalar else made
-        return self._made(arrays, views, op, init, out)
+        cached = self._init  # a local copy: another thread may replace it meanwhile
+        if out is None and self._is_plain and init is cached[0]:
+            result = np.empty(*self._results[0])
+            self._prepared(arrays, (result,), cached[2])
+            return result[()] if self._is_scalar else result
+        return self._compute(arrays, views, op, init, out)
 
-    def _made(
+    def _compute(
         self, arrays: list[Array], views: tuple[View, ...], op: Any, init: Any, out: Any
     ) -> Any:
-        """Return the result whatever it takes."""
+        """Return the result; handles out=, broadcasting, captured scalars and several results."""
         if out is not None:
             out = out.owner if type(out) is View else out
             if not self._fits(out, arrays, init):
@@ -119,52 +118,52 @@ class Warm:
                 x if x.shape == view.shape else np.broadcast_to(x, view.shape)
                 for x, view in zip(arrays, views, strict=True)
             ]
-        known, start, begin = self._init
-        words = b""
-        if known is not init or self._state is not None:
+        cached_init, start, init_address = self._init
+        scalars = b""
+        if cached_init is not init or self._state is not None:
             try:
-                if known is not init:
+                if cached_init is not init:
                     start = self._problem.encode(init)
-                    begin = 0 if start is None else address(start)
+                    init_address = 0 if start is None else address(start)
                     if is_plain(init):
-                        self._init = init, start, begin
+                        self._init = init, start, init_address
                 if self._state is not None:
-                    words = self._problem.words(op)
+                    scalars = self._problem.words(op)
             except (TypeError, ValueError, CapturesChanged):
                 return None
         if out is not None:
-            made = [out]
+            results = [out]
         else:
-            made = [np.empty(shape, dtype) for shape, dtype in self._results]
-        if self._is_turned:  # axes lie in another order than C's
-            pairs = zip(made, self._axes, strict=True)
-            made = [array.transpose(axes) if axes else array for array, axes in pairs]
-        outs = made
+            results = [np.empty(shape, dtype) for shape, dtype in self._results]
+        if self._is_transposed:  # the axes in memory are not in C order
+            pairs = zip(results, self._axes, strict=True)
+            results = [array.transpose(axes) if axes else array for array, axes in pairs]
+        outs = results
         if self._names is not None:
-            outs = [*[made[0][name] for name in self._names], *made[1:]]
+            outs = [*[results[0][name] for name in self._names], *results[1:]]
         if self._state is None:
-            self._prepared(arrays, outs, begin)
+            self._prepared(arrays, outs, init_address)
         else:
             user = object()
             try:
-                self._state.take(user, b"", words)
-                self._prepared(arrays, outs, begin)
+                self._state.take(user, b"", scalars)
+                self._prepared(arrays, outs, init_address)
             finally:
                 try:
                     self._state.leave(user)
-                except BaseException:  # of a signal's handler
+                except BaseException:  # raised by a signal handler
                     self._state.leave(user)
                     raise
         if out is not None:
             return out
         if self._is_counted:
-            return counted(made, self._is_bound)
-        if len(made) > 1:
-            return tuple([result[()] for result in made] if self._is_scalar else made)
-        return made[0][()] if self._is_scalar else made[0]
+            return counted(results, self._is_bound)
+        if len(results) > 1:
+            return tuple([result[()] for result in results] if self._is_scalar else results)
+        return results[0][()] if self._is_scalar else results[0]
 
     def _fits(self, out: Any, arrays: list[Array], init: Any) -> bool:
-        """Return whether an output is as a new result would be, and shares no memory."""
+        """Return whether out= has the layout of a new result and shares no memory with an input."""
         if not self._takes_out or type(out) is not np.ndarray or type(init) is View:
             return False
         shape, dtype = self._results[0]
@@ -172,9 +171,9 @@ class Warm:
 
 
 def counted(results: list[Array], is_bound: bool) -> tuple[Any, ...]:
-    """Return new results, as long as the last of them says if that bounds them; it as a number."""
-    *found, last = results
-    count = int(last)
-    for array in found if is_bound else ():  # which nobody else has: the rest is given back
+    """Return new results and the count; with `is_bound`, resize the results to the count."""
+    *arrays, count_array = results
+    count = int(count_array)
+    for array in arrays if is_bound else ():  # nobody else has them: unused memory is freed
         array.resize(count, refcheck=False)
-    return *found, count
+    return *arrays, count

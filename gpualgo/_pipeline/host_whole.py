@@ -1,7 +1,7 @@
-"""Host arrays as kernels take them: page-locked ones in place, others whole on the GPU.
+"""Stages whole host arrays: kernels use page-locked arrays in place, pageable ones are copied.
 
-What a call waits for is decided here: a stream that was given, and no pageable array, is not waited
-for. Everything else is done when the call returns.
+A call with stream= and only page-locked arrays returns without waiting. All other calls return when
+their work is done.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Arrays = Sequence[np.ndarray[Any, Any]]
 
 
 def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -> list[View | None]:
-    """Return the arrays as kernels on the current device see them; None for pageable ones."""
+    """Return the arrays as views for kernels on the current device; None for pageable arrays."""
     return [page_locked.view(NumPy.view(a), device, where, is_aligned) for a in arrays]
 
 
 def as_seen(
     inputs: Arrays, outputs: Arrays, places: Sequence[View | None], device: int
 ) -> tuple[list[View], list[View]]:
-    """Return views as kernels would see arrays that come whole, but for their addresses."""
+    """Return the views that kernels would get for whole arrays; addresses are missing."""
     operands = [
         _Operand(array, place, is_copied=False)
         for array, place in zip((*inputs, *outputs), places, strict=True)
@@ -48,13 +48,13 @@ def on_device(
     device: int, stream: Any, inputs: Arrays, outputs: Arrays, where: str,
     is_copied: bool = False, places: list[View | None] | None = None, is_bound: bool = False,
 ) -> Iterator[tuple[int, list[View], list[View]]]:  # fmt: skip
-    """Give the stream, and views of the inputs and of room for the outputs, for kernels.
+    """Yield the stream, and device views of the inputs and outputs, for kernels.
 
-    Page-locked arrays are used in place (`places`, where the caller knows them); with `is_copied`
-    those without gaps are copied to the device, by one asynchronous copy. Of others the device gets
-    the elements in C order. After the block the outputs are copied to their arrays, which may be
-    the inputs, as far as the last of them tells with `is_bound`. Nothing is written to pageable
-    arrays if anything fails.
+    Page-locked arrays are used in place (`places`, if the caller has them already). With
+    `is_copied`, contiguous page-locked arrays are copied to the device by one asynchronous copy
+    instead. Pageable arrays get contiguous device memory. After the block, outputs are copied to
+    their arrays, which may be the inputs; with `is_bound`, only as many elements as the last output
+    counts. If anything fails, nothing is written to pageable arrays.
     """
     handle = handle_on(device, stream, inputs[0], where)
     arrays = (*inputs, *outputs)
@@ -77,7 +77,7 @@ def on_device(
                 driver.synchronize(handle)
                 is_done = True
         finally:
-            if not is_done:  # after an error, too
+            if not is_done:  # also after an error
                 lifetime.keep_until_done(handle, device, *arrays)
 
 
@@ -85,15 +85,15 @@ def on_device(
 def _lend(
     operands: list[_Operand], num_inputs: int, device: int, stream: int, is_bound: bool
 ) -> Iterator[list[View]]:
-    """Give what kernels see of the operands, and bring inputs there and outputs back."""
-    lent = [one for one in dict.fromkeys(operand.record for operand in operands) if one.is_lent]
-    sizes = [one.array.nbytes for one in lent]
+    """Yield the device views of the operands; upload inputs before and download outputs after."""
+    buffers = [one for one in dict.fromkeys(operand.record for operand in operands) if one.is_lent]
+    sizes = [buffer.array.nbytes for buffer in buffers]
     with staging.device_buffers(device, stream, sizes) as addresses:
-        for one, address in zip(lent, addresses, strict=True):
-            one.address = address
+        for buffer, address in zip(buffers, addresses, strict=True):
+            buffer.address = address
         views = [operand.view(device) for operand in operands]
-        for one in dict.fromkeys(operand.record for operand in operands[:num_inputs]):
-            one.upload(device, stream)
+        for buffer in dict.fromkeys(operand.record for operand in operands[:num_inputs]):
+            buffer.upload(device, stream)
         yield views
         outputs = operands[num_inputs:]
         if is_bound:
@@ -106,13 +106,13 @@ def _lend(
 
 
 def written(results: Arrays) -> list[np.ndarray[Any, Any]]:
-    """Return what was written of results, as their last one counts; behind it they stay."""
-    *found, count = results
-    return [*[result[: int(count.reshape(()))] for result in found], count]
+    """Return the written part of each result; the last result holds the number of elements."""
+    *arrays, count = results
+    return [*[result[: int(count.reshape(()))] for result in arrays], count]
 
 
 def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str) -> int:
-    """Return where to process a host array on a device: on stream=, else on the default stream."""
+    """Return the stream on which host arrays are processed: stream=, else the default stream."""
     if stream is None:
         return 0
     view = NumPy.view(array)._replace(device=device)
@@ -120,7 +120,7 @@ def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str)
 
 
 def before_host(stream: int, reason: str) -> None:
-    """Wait for a stream before the host itself reads or writes: what was queued comes first."""
+    """Wait for a stream before the host reads or writes arrays; refuse if it is being captured."""
     driver.refuse_capture(stream, reason)
     driver.synchronize(stream)
 
@@ -128,7 +128,7 @@ def before_host(stream: int, reason: str) -> None:
 def before_host_on(
     device: int, stream: Any, array: np.ndarray[Any, Any], where: str, reason: str
 ) -> None:
-    """Wait for stream= on a device, if it was given, before the host itself reads or writes."""
+    """Wait for stream= on a device, if given, before the host reads or writes arrays."""
     if stream is not None:
         handle = handle_on(device, stream, array, where)
         with gpu.get(device).current():
@@ -136,7 +136,7 @@ def before_host_on(
 
 
 def pageable(is_input: bool, where: str) -> str:
-    """Return why a call has to wait for the host."""
+    """Return the message that says why a call has to wait for the host."""
     if is_input:
         return (
             f"{where}: an array is pageable host memory, or misaligned; "
@@ -146,44 +146,44 @@ def pageable(is_input: bool, where: str) -> str:
 
 
 def _join(operands: Sequence[_Operand]) -> None:
-    """Have pageable arrays that follow each other and lie together travel as one."""
+    """Let neighbouring pageable arrays that are fields of the same records travel as one copy."""
     begin = 0
     while begin < len(operands):
         end = begin
         while end < len(operands) and operands[end].place is None:
             end += 1
-        found = None
-        while end > begin + 1 and found is None:
-            found = together([operand.array for operand in operands[begin:end]])
-            end -= found is None
-        if found is None:
+        joined = None
+        while end > begin + 1 and joined is None:
+            joined = together([operand.array for operand in operands[begin:end]])
+            end -= joined is None
+        if joined is None:
             begin += 1
             continue
-        record = _Operand(found.records, None, False)
-        for operand, offset in zip(operands[begin:end], found.offsets, strict=True):
+        record = _Operand(joined.records, None, False)
+        for operand, offset in zip(operands[begin:end], joined.offsets, strict=True):
             operand.within, operand.offset = record, offset
         begin = end
 
 
 class _Operand:
-    """A host array, and where kernels see it: in place, or in memory of the device."""
+    """A host array and its device view: page-locked memory in place, or device memory."""
 
     def __init__(self, array: np.ndarray[Any, Any], place: View | None, is_copied: bool) -> None:
         self.array, self.place = array, place
         self.is_lent = place is None
-        self.address = 0  # of the memory lent
-        self.within: _Operand | None = None  # what it travels in, if that is another
-        self.offset = 0  # in that
-        # Memory without gaps travels as it lies, in whichever order of axes that is.
+        self.address = 0  # of the device memory
+        self.within: _Operand | None = None  # the records that contain it, if it travels in them
+        self.offset = 0  # its offset within an element of those records
+        # Contiguous memory is copied unchanged, in any order of axes.
         self.order = () if place is not None else order_of(array.shape, [array.strides])
         if self.order and not array.transpose(self.order).flags.c_contiguous:
             self.order = ()
         if place is not None and is_copied:
             self.first, past = byte_bounds(place)
-            self.is_lent = past - self.first == array.nbytes  # no gaps: one copy brings it over
+            self.is_lent = past - self.first == array.nbytes  # contiguous: one copy suffices
 
     def view(self, device: int) -> View:
-        """Return what kernels see; what is lent has its address."""
+        """Return the device view; staged memory must have its address by now."""
         if self.place is None:
             array, record = self.array, self.record
             strides = ordered_strides(array.shape, record.array.itemsize, record.order)
@@ -195,7 +195,7 @@ class _Operand:
 
     @property
     def record(self) -> _Operand:
-        """What it travels in."""
+        """The operand that is copied: the records that contain this array, or itself."""
         return self if self.within is None else self.within
 
     @property
@@ -218,15 +218,15 @@ class _Operand:
 def queue(
     problem: Problem, stream: int, sources: list[View], targets: list[View], op: Any, init: Any
 ) -> None:
-    """Queue a problem for arrays that kernels see."""
+    """Queue a problem for device views of arrays."""
     views, outs = tuple(sources), tuple(targets)
-    is_kept = op is None or not op.arrays
-    if not is_kept:  # copies of captured arrays lie somewhere else next time
+    is_cached = op is None or not op.arrays
+    if not is_cached:  # copies of captured arrays have another address next time
         plan = problem.cuda(views, op, outs)
     else:
         plan = plan_for(problem, views, op, outs, is_new=False)
     addresses = [view.ptr for view in (*views, *outs)]
-    words = b"" if op is None else op.words
-    plan.queue(stream, (*problem.start(init), words, *addresses))
-    if not is_kept and plan.tables is not None:  # which kernels read
+    scalars = b"" if op is None else op.words
+    plan.queue(stream, (*problem.start(init), scalars, *addresses))
+    if not is_cached and plan.tables is not None:  # kernels still read them
         lifetime.keep_until_done(stream, problem.device, plan)

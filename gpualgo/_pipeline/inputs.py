@@ -1,4 +1,4 @@
-"""Arguments that are arrays, or tuples of them: their views, and results put together alike."""
+"""Views of arguments that are arrays or tuples of arrays, and results packed into tuples."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Views = tuple[View, ...]
 
 
 class NumberOnGPU(TypeError):
-    """A number stands beside arrays on a GPU, where it has no memory: it is computed."""
+    """Raised for a number among GPU arrays: it has no device memory, so it must be computed."""
 
 
 def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
-    """Return the views of an argument's arrays; with the form of a tuple."""
+    """Return the views of an argument's arrays, and the form if it is a tuple."""
     if not isinstance(x, tuple):
         view = NumPy.view(x) if type(x) is np.ndarray else view_of(x, where)
         if view.dtype.names is None:
@@ -41,7 +41,7 @@ def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | Non
 
 
 def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
-    """Return the same, the arrays of a tuple broadcast against each other."""
+    """Return the same as `taken`, with the arrays of a tuple broadcast against each other."""
     views, form = taken(x, where, has_names)
     if form is not None:
         name, _, what = where.partition(": ")
@@ -56,22 +56,22 @@ def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | No
 def several(
     arguments: Sequence[Any], where: str, has_names: bool = True
 ) -> tuple[Views, tuple[Form | None, ...]]:
-    """Return the views of several arguments' arrays, and the arguments' forms."""
+    """Return the views of several arguments' arrays, and the form of each argument."""
     if len(arguments) == 1:
         views, form = taken(arguments[0], where, has_names)
         return views, (form,)
     pairs = [taken(x, where, has_names) for x in arguments]
-    views = tuple([view for found, _ in pairs for view in found])
+    views = tuple([view for argument_views, _ in pairs for view in argument_views])
     return views, tuple([form for _, form in pairs])
 
 
 def _views(leaves: Sequence[forms.Leaf], where: str) -> Views:
     views = [None if _is_number(x) else view_of(x, name) for x, name in leaves]
-    known = [view for view in views if view is not None]
-    if not known:
+    array_views = [view for view in views if view is not None]
+    if not array_views:
         raise TypeError(f"{where} is a tuple of numbers alone; pass at least one array in it")
     return tuple(
-        _number(x, known[0], name) if view is None else view
+        _number(x, array_views[0], name) if view is None else view
         for view, (x, name) in zip(views, leaves, strict=True)
     )
 
@@ -80,15 +80,15 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, (bool, int, float, complex, np.generic))
 
 
-def _number(x: Any, beside: View, where: str) -> View:
-    """Return the view of a number that stands beside arrays."""
-    if beside.device != CPU:
+def _number(x: Any, neighbour: View, where: str) -> View:
+    """Return the view of a number that stands next to arrays in a tuple."""
+    if neighbour.device != CPU:
         raise NumberOnGPU(
             f"{where} is the number {x!r} beside arrays on a GPU; pass an array of one element"
         )
     number = np.array(x)
     dtypes.check(number.dtype, where)
-    return view_of(beside.library.from_numpy(number, beside.owner), where)
+    return view_of(neighbour.library.from_numpy(number, neighbour.owner), where)
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]], where: str) -> tuple[int, ...]:
@@ -101,36 +101,38 @@ def broadcast(shapes: Sequence[tuple[int, ...]], where: str) -> tuple[int, ...]:
 
 
 def broadcast_to(view: View, shape: tuple[int, ...]) -> View:
-    """Return the view of an array that is broadcast to a shape; its owner stays the array."""
+    """Return a view broadcast to a shape; its owner is still the original array."""
     if view.shape == shape:
         return view
     return view._replace(shape=shape, strides=strides_for(view, shape), readonly=True)
 
 
 def whole(view: View) -> View:
-    """Return the view of the array that may have been broadcast to what is given."""
+    """Return the view of the original array behind a view that may be broadcast."""
     if view.owner is None or 0 not in view.strides:
         return view
     return view_of(view.owner, "an array")
 
 
 def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
-    """Return the views of arguments that are built as a problem's are, which holds tuples."""
-    own, has_names = problem.taken(arguments, where), problem.has_names
-    views, found = several(arguments, where, has_names) if own is None else own
-    if found != problem.forms and len(views) == len(problem.inputs):
-        raise TypeError(f"{where} is built otherwise than the one it was prepared for")
-    if problem.spreads_tuples and found == problem.forms:
-        with contextlib.suppress(ValueError):  # else no shape is as prepared, which is told next
+    """Return the views of arguments, which must have the structure of the problem's."""
+    parsed, has_names = problem.taken(arguments, where), problem.has_names
+    views, found_forms = several(arguments, where, has_names) if parsed is None else parsed
+    if found_forms != problem.forms and len(views) == len(problem.inputs):
+        raise TypeError(
+            f"{where} has another tuple structure than the prepared one; prepare another"
+        )
+    if problem.spreads_tuples and found_forms == problem.forms:
+        with contextlib.suppress(ValueError):  # the caller reports shapes that do not fit
             first = spread(arguments[0], where, has_names)[0]
-            rest, shape = views[len(first) :], first[0].shape
-            if all(broadcast([view.shape, shape], where) == shape for view in rest):
-                return (*first, *[broadcast_to(view, shape) for view in rest])
+            other_views, shape = views[len(first) :], first[0].shape
+            if all(broadcast([view.shape, shape], where) == shape for view in other_views):
+                return (*first, *[broadcast_to(view, shape) for view in other_views])
     return views
 
 
 def names(views: Views, form: Form | None, name: str) -> tuple[str, ...]:
-    """Return what an argument's arrays are called in messages."""
+    """Return the names of an argument's arrays for messages."""
     return (name,) if form is None else tuple(f"{name}[{path}]" for path in form.names)
 
 
@@ -138,20 +140,20 @@ def names(views: Views, form: Form | None, name: str) -> tuple[str, ...]:
 
 
 def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
-    """Return the arrays of out=, which is built as a problem's results are."""
+    """Return the arrays of out=, which must have the structure of the problem's results."""
     if problem.form is None:
         return out if isinstance(out, tuple) else (out,)
-    found = forms.parts_of(out, problem.form)
-    if found is None:
-        parts = ", ".join(f"out{place}" for place in problem.form.places)
+    parts = forms.parts_of(out, problem.form)
+    if parts is None:
+        names = ", ".join(f"out{place}" for place in problem.form.places)
         raise TypeError(
-            f"{problem.where}: out must be a tuple of arrays as the result is, with {parts}"
+            f"{problem.where}: out must be a tuple of arrays as the result is, with {names}"
         )
-    return tuple(found)
+    return tuple(parts)
 
 
 def solve(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any) -> Any:
-    """Run a problem whose results are put together to a tuple."""
+    """Run a problem whose results are packed into a tuple."""
     form = problem.form
     assert form is not None
     outs = None

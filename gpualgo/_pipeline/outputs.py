@@ -1,4 +1,4 @@
-"""out=: checked against a problem's results, or made in the caller's library."""
+"""Results: out= checked against a problem, or new arrays in the caller's library."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _make = tuple.__new__  # builds a View without its Python-level constructor
 
 
 def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tuple[View, ...]:
-    """Return the views of out= once they fit, and lie apart or where a result may be in place."""
+    """Return the views of out= after checking shapes, dtypes and overlap with other arrays."""
     where, results = problem.where, problem.results
-    given: tuple[Any, ...] = (out,)
+    given_outs: tuple[Any, ...] = (out,)
     if len(results) > 1:
         if not isinstance(out, tuple) or len(out) != len(results):
             raise TypeError(
                 f"{where}: out must be a tuple of {_NUMBERS.get(len(results), len(results))} "
                 "arrays, one for each result"
             )
-        given = out
+        given_outs = out
     names = names_of(problem)
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
         checks.output(
             array, views[0], result.shape, result.dtype, where, name, viewer, result.is_bound
         )
-        for array, result, name in zip(given, results, names, strict=True)
+        for array, result, name in zip(given_outs, results, names, strict=True)
     )
     bounds = [pair for pair, one in zip(zip(targets, names, strict=True), results, strict=True)
               if one.is_bound]  # fmt: skip
@@ -47,9 +47,9 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
         for i, source in enumerate(views):
             may_be_same = i in result.in_place_of
             if not (may_be_same and is_same(target, source)) and overlap(target, source):
-                way = f", or {problem.inputs[i]} itself to work in place" if may_be_same else ""
+                hint = f", or {problem.inputs[i]} itself to work in place" if may_be_same else ""
                 raise ValueError(
-                    f"{where}: {name} overlaps {problem.inputs[i]}; pass a separate array{way}"
+                    f"{where}: {name} overlaps {problem.inputs[i]}; pass a separate array{hint}"
                 )
         if type(init) is View and overlap(target, init):
             raise ValueError(f"{where}: {name} shares memory with init; pass a separate array")
@@ -61,18 +61,18 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
 
 
 def names_of(problem: Problem) -> Sequence[str]:
-    """Return what the arrays of out= are called in messages."""
+    """Return the names of the arrays of out= for messages."""
     count = len(problem.results)
     if count == 1:
         return ("out",)
     if problem.output_names:
         return problem.output_names
-    places = [f"[{i}]" for i in range(count)] if problem.form is None else problem.form.places
-    return [f"out{place}" for place in places]
+    suffixes = [f"[{i}]" for i in range(count)] if problem.form is None else problem.form.places
+    return [f"out{suffix}" for suffix in suffixes]
 
 
 def is_same(out: View, x: View) -> bool:
-    """Return whether each element of out lies where that of x does."""
+    """Return whether out and x have the same elements at the same addresses."""
     if address_of(out) != address_of(x) or out.dtype != x.dtype:
         return False
     if out.shape == x.shape and out.strides == x.strides:
@@ -89,20 +89,19 @@ def _size(shape: tuple[int, ...]) -> int:
 
 
 def new(problem: Problem, like: View, stream: int | None) -> tuple[View, ...]:
-    """Return new results on the device of an input, in its library."""
+    """Return new results in an input's library and on its device."""
     library, device = like.library, like.device
-    made = []
+    targets = []
     for result in problem.results:
         shape, dtype = result.shape, result.dtype
         make = partial(library.empty, dtype=dtype, device=device, stream=stream)
         x = result.made(make, library)
         pointer, strides = library.pointer(x), result.strides()
-        made.append(_make(View, (pointer, shape, strides, dtype, device, library, False, x)))
-    return tuple(made)
+        targets.append(_make(View, (pointer, shape, strides, dtype, device, library, False, x)))
+    return tuple(targets)
 
 
 def result_of(targets: tuple[View, ...], out: Any) -> Any:
-    """Return what the caller gets: out itself, or the new arrays."""
     if out is not None:
         return out.owner if type(out) is View else out
     return targets[0].owner if len(targets) == 1 else tuple([target.owner for target in targets])

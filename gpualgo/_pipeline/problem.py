@@ -1,6 +1,6 @@
-"""A problem: an algorithm's arguments but for the memory, checked once; what equal calls share.
+"""A problem: the checked arguments of a call, without memory; cached and shared by equal calls.
 
-One file of more than 300 lines, as what equal calls share and how it is found are read together.
+This file exceeds 300 lines: what equal calls share and how it is looked up are read together.
 """
 
 from __future__ import annotations
@@ -31,58 +31,58 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Extent = tuple[int, int]
 Start: TypeAlias = tuple[bytes, int, int, int]
-"""What comes before the first element: its bytes, 1 if there are any, its device address, and 0."""
+"""The initial value: its bytes, 1 if given, its device address or 0, and 0."""
 NO_START: Start = (b"", 0, 0, 0)
 _UNKNOWN = object()
-PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable: identity tells them
+PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable
 
 
 def is_plain(init: Any) -> bool:
-    """Return whether a start value that is the same object is the same value."""
+    """Return whether an init is immutable, so that the same object always has the same value."""
     return type(init) in PLAIN or (type(init) is tuple and PLAIN.issuperset(map(type, init)))
 
 
 Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
-"""A call on the CPU: inputs, before they are broadcast, new results, and init's address or 0."""
+"""Runs a call on the CPU: takes inputs (broadcast by itself), results, init's address or 0."""
 
 
 class Problem:
-    """What an algorithm tells the pipeline: a subclass for each algorithm.
+    """The specification of a call; each algorithm has a subclass.
 
-    Its __init__ checks the arguments: the device that it runs on, the inputs' views, the operator
-    (None: it has none), the start value, `rest` (all other arguments in plain form: hashable, and
-    equal only where they mean the same, so never 1.0 or True for 1), and the public function's
-    name. It sets `results` and, where inputs may hold nothing to combine, `is_empty`.
+    __init__ checks the arguments: device, views of the inputs, operator or None, initial value,
+    `rest` and the public function's name. `rest` holds all other arguments in canonical form:
+    hashable, and equal only if they mean the same (never 1.0 or True for 1). __init__ sets
+    `results` and, for inputs without elements, `is_empty`.
     """
 
-    max_kept: ClassVar[int] = 4096  # problems of an algorithm
+    max_kept: ClassVar[int] = 4096  # cached problems of one algorithm
     problems: ClassVar[Memo[Problem]]
-    num_bytes = 0  # of arrays and tables that it holds between calls, which few do
+    num_bytes = 0  # of memory held between calls
     inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
-    needs_alignment = True  # kernels load whole items
-    copies_page_locked = False  # on a GPU: arrays of the host are never used in place
-    gives_scalars = False  # for a result of no dimensions, in NumPy
-    reads_data = False  # elements decide the problem: a plan's call looks at them
-    takes_any_items = False  # of outputs: plain bytes of any dtype
-    spreads_tuples = False  # the arrays of one are broadcast against each other, and no others
-    op_name: ClassVar[str] = "op"  # what the public function calls its operator
-    has_names = True  # of a tuple's fields, by which an operator knows them
-    broadcasts_arguments = False  # others are broadcast to the first one's shape
-    looks_again = False  # its operator is put together anew by each call, of a plan too
-    has_starts = False  # init is arrays, which come last among the inputs
-    is_counted = False  # the last result is a count, which elements decide (see `counted`)
-    output_names: tuple[str, ...] = ()  # of several results, where they are not `out`'s items
+    needs_alignment = True  # kernels load whole items, so addresses are multiples of the item size
+    copies_page_locked = False  # on a GPU, page-locked arrays are copied, never used in place
+    gives_scalars = False  # 0-d NumPy results are returned as scalars
+    reads_data = False  # the problem depends on the values of elements, which each call reads
+    takes_any_items = False  # outputs may have any dtype of plain bytes
+    spreads_tuples = False  # arrays within a tuple are broadcast against each other
+    op_name: ClassVar[str] = "op"  # the operator's parameter name in the public function
+    has_names = True  # the operator accesses tuple fields by name
+    broadcasts_arguments = False  # later arguments are broadcast to the first one's shape
+    looks_again = False  # each call composes its operator anew, also for a prepared plan
+    has_starts = False  # init consists of arrays, which are the last inputs
+    is_counted = False  # the last result is the number of elements of the others (see `counted`)
+    output_names: tuple[str, ...] = ()  # of several results, unless they are items of `out`
 
     results: tuple[Result, ...]
-    is_empty = False  # no element is read
-    forms: tuple[Form | None, ...] = ()  # of arguments that are tuples
-    form: Form | None = None  # of results that are put together to one
-    structure: np.dtype[Any] | None = None  # of results that are made as fields of one array
-    acc: np.dtype[Any] | None = None  # of init, where that is not the first result's
-    choice: Choice | None = None  # of the device, where the table has made one
-    warm: Any = None  # `host_warm.Warm`, if the first call on the CPU has prepared it
-    is_asked = False  # whether it has been tried
-    small: Any = None  # `host_small.Small`, once small arrays of the host were on a GPU
+    is_empty = False  # no input element is read
+    forms: tuple[Form | None, ...] = ()  # one for each argument, None if it is no tuple
+    form: Form | None = None  # how results are packed into a tuple
+    structure: np.dtype[Any] | None = None  # if results are fields of one structured array
+    acc: np.dtype[Any] | None = None  # the accumulator's dtype, if it is not the first result's
+    choice: Choice | None = None  # why this device, if `auto` chose it
+    warm: Any = None  # `host_warm.Warm` or `host_small.Small` once prepared
+    is_asked = False  # whether preparing `warm` has been tried
+    small: Any = None  # `host_small.Small`, after small host arrays ran on a GPU
 
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)
@@ -94,13 +94,13 @@ class Problem:
         for view, name in zip(views, self.inputs, strict=False):
             checks.dimensions(view, name, where)
         self.device, self.rest, self.where = device, rest, where
-        self.num_arguments = 2  # of the operator
-        self.hot: Any = None  # what decides its kernel, as it was when the first call began
-        self.arrays = () if op is None else ownerless(op.arrays)  # that op captures
-        self.has_numbers = op is not None and bool(op.key.numbers)  # that are data
-        self._kept = None if op is None else op.identity  # its id is in the key
+        self.num_arguments = 2  # number of arguments of the operator
+        self.hot: Any = None  # the operator's key when the first call began
+        self.arrays = () if op is None else ownerless(op.arrays)  # captured by op
+        self.has_numbers = op is not None and bool(op.key.numbers)  # passed at run time
+        self._kept = None if op is None else op.identity  # kept alive, as its id is part of the key
         library, self.views_on_host = views[0].library, views[0].device == CPU
-        # Device arrays of one library that has a current stream: no order between streams.
+        # All arrays are device arrays of one library with a current stream: no stream order needed.
         read = (*views, init) if type(init) is View else views
         self.is_direct = not (self.views_on_host or library.has_producers) and all(
             view.library is library for view in read
@@ -109,17 +109,17 @@ class Problem:
             self.stream: Callable[[int], int] = library.stream
             self.pointer: Callable[[Any], int] = library.pointer
         self.out_name = f"{where}: out"
-        self.plans: dict[int, Plan] = {}  # into new results, by the inputs' alignment
-        # Into outputs that were given, with how far the output and the inputs reach.
+        self.plans: dict[int, Plan] = {}  # for new results, by the inputs' alignment
+        # For out=; each entry also has the extents of the output and the inputs.
         self.plans_into: dict[Any, tuple[Plan, Extent, tuple[Extent, ...]]] = {}
-        self.default_start: Array | None = None  # where no init is given
+        self.default_start: Array | None = None  # the initial value if no init is given
         self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_START)
-        self.makers: list[Callable[[], Any]] = []  # of new results, once there is a plan for them
+        self.makers: list[Callable[[], Any]] = []  # allocate new results, once a plan exists
 
-    # What an algorithm defines.
+    # Defined by each algorithm.
 
     def of_empty(self, op: Any, init: Any) -> Array:
-        """Return what all results hold where no element is read, 0-d."""
+        """Return the 0-d value that all results hold if no element is read."""
         raise NotImplementedError
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
@@ -127,42 +127,42 @@ class Problem:
         raise NotImplementedError
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        """Run on the CPU's cores."""
+        """Run on CPU threads."""
         raise NotImplementedError
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
     ) -> list[Routine]:
-        """Return what `cpu` would run for these arguments, in order; runs and compiles nothing."""
+        """Return the routines that `cpu` would run, in order; nothing is run or compiled."""
         raise NotImplementedError
 
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
-        """Return what `cpu` does for arrays of these layouts, wherever they lie, and such results.
+        """Return a callable that does what `cpu` does, for arrays of these layouts at any address.
 
-        None: each call goes by `cpu`. op captures no arrays; the numbers that it captures are there
-        when it is called.
+        None if each call has to go through `cpu`. op captures no arrays; captured numbers are set
+        when the callable runs.
         """
         return None
 
     def taken(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
-        """Return the views of such arguments and their forms; None: each is taken by itself."""
+        """Return the views and forms of arguments; None if each argument is parsed by itself."""
         return None
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
-        """Return the same call's problem for other arrays, where it `reads_data`."""
+        """Return the problem for arrays with other values, if `reads_data`."""
         return self
 
     def in_blocks(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        """Run arrays of the host on a GPU, one block at a time; False: they go there as a whole.
+        """Run host arrays on a GPU block by block; return False if not supported for these arrays.
 
-        `places`: arrays and results as kernels see them, None for pageable ones.
+        `places`: device views of arrays and results, None for pageable ones.
         """
         return False
 
@@ -170,87 +170,87 @@ class Problem:
         self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        """Do as `in_blocks` with arrays that find no room on the GPU as a whole; False: nor so.
+        """Run out of core after an allocation failed; return False if not supported.
 
-        Only for what has the same bits however it is cut.
+        Only for results that do not depend on how the input is split.
         """
         return False
 
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        """Return a call's row of the table, and the arrays whose elements that counts."""
+        """Return the call's row in the table of `auto`, and the arrays whose elements count."""
         return "one pass", views[:1]
 
-    # What follows from that.
+    # Shared by all algorithms.
 
     def hold(self, num_bytes: int) -> None:
-        """Count so many bytes more that are held between calls."""
+        """Add to the bytes that are held between calls."""
         self.num_bytes += num_bytes
         if self.num_bytes:
             self.problems.weigh(self, self.num_bytes)
 
     def encode(self, init: Any) -> Array | None:
-        """Return init as a 0-d array of the result's dtype; None: there is none, on the host."""
+        """Return init as a 0-d array of the accumulator's dtype; None without init."""
         if init is None:
             return self.default_start
         return elements.encoded(init, self.acc or self.results[0].dtype, self.where)
 
     def start(self, init: Any) -> Start:
-        """Return init as kernels take it; the last one is remembered."""
+        """Return init as a kernel argument; the last one is cached."""
         if type(init) is View:
             return b"", 0, init.ptr, 0
         encoded = self.encode(init)
-        found: Start = NO_START if encoded is None else (encoded.tobytes(), 1, 0, 0)
+        start: Start = NO_START if encoded is None else (encoded.tobytes(), 1, 0, 0)
         if is_plain(init):
-            self.last_start = (init, found)
-        return found
+            self.last_start = (init, start)
+        return start
 
     def identity(self, op: Operator, hint: str) -> Array:
-        """Return op's identity in the result's dtype; raise ValueError, with a hint, if none."""
+        """Return op's identity in the accumulator's dtype; raise ValueError with a hint if none."""
         dtype = self.acc or self.results[0].dtype
         identity = op.identity_for(dtype)
         if identity is None:
             raise ValueError(f"{self.where}: {hint}; pass init= or ga.Operator(op, identity=...)")
-        if op.identity is None:  # a recognised operator's: 0, 1 and -1 fit every dtype
+        if op.identity is None:  # identities of recognised operators: 0, 1 and -1 fit every dtype
             return np.array(identity).astype(dtype)
         return elements.encoded(identity, dtype, self.where, "identity")
 
     def parts_of(self, content: Array) -> list[Array]:
-        """Return what each result holds of an element that all of them hold."""
+        """Return the value of each result, given the common value of all."""
         names = content.dtype.names
         return [content] * len(self.results) if names is None else [content[n] for n in names]
 
     def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
-        """Return the same call's problem for op as it is now."""
+        """Return the problem of the same call for op's current captured values."""
         return self.like(views, op, init, self.rest)
 
     def like(self, views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...]) -> Problem:
-        """Return a problem of this kind on this device, whatever the default one is now."""
-        place = self.choice or self.device
-        return problem_of(type(self), views, op, init, rest, self.where, self.num_arguments, place)
+        """Return a problem of this kind on this device, whatever the default device is now."""
+        device = self.choice or self.device
+        return problem_of(type(self), views, op, init, rest, self.where, self.num_arguments, device)
 
     def on_gpu(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
-        """Return it with stream= given: on a GPU, where nobody but the table chose the CPU."""
+        """Return the problem for a call with stream=: on the GPU if only "auto" chose the CPU."""
         if self.choice is None or self.device != CPU or not _auto().is_usable():
             return self
-        place = _auto().Choice(_auto().GPU, "stream= is given, and streams are a GPU's")
+        choice = _auto().Choice(_auto().GPU, "stream= is given, and streams are a GPU's")
         return problem_of(
-            type(self), views, op, init, self.rest, self.where, self.num_arguments, place
+            type(self), views, op, init, self.rest, self.where, self.num_arguments, choice
         )
 
     def words(self, op: Any) -> bytes:
-        """Return the numbers that op captures, as they are now; raises `CapturesChanged`."""
+        """Return the current values of op's captured numbers; may raise `CapturesChanged`."""
         return words_as_of(op, self.hot, self.where)
 
     def operator(self, op: Any) -> Operator | None:
-        """Return the operator of a call that has begun, as it was then."""
+        """Return the operator as it was when the call began."""
         if not self.num_arguments:
             return None
         return as_operator(op, self.where, self.num_arguments, self.hot)
 
 
 class Request(NamedTuple):
-    """A call with everything decided but the memory: what plans and graphs keep."""
+    """A call with everything decided but the memory; used by plans and graphs."""
 
     problem: Problem
     views: tuple[View, ...]
@@ -268,7 +268,7 @@ def _where_they_lie(views: tuple[View, ...]) -> int:
 
 @functools.cache
 def _auto() -> Any:
-    """Return the module that places host arrays: no machine without a GPU loads it."""
+    """Return the module `auto`; machines without a GPU never import it."""
     from gpualgo._pipeline import auto
 
     return auto
@@ -278,50 +278,50 @@ def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...],
     where: str, num_arguments: int = 2, host_device: int | Choice | None = None,
 ) -> Problem:  # fmt: skip
-    """Return the problem of a call; its arguments are checked when they are new.
+    """Return the cached problem of a call, or check the arguments and create it.
 
-    Equal problems have equal operators, layouts and `rest`, and inits of one kind. An algorithm
-    whose operator takes no arguments has none. Arrays of the host are for `host_device`, without
-    it for the default device: "auto" is a part of the key, and so is what the table asks of them.
+    Equal problems have equal operators, layouts and `rest`, and inits of one type. A problem
+    without operator has num_arguments 0. Host arrays go to `host_device`, else to the default
+    device; with "auto", the key also holds whether the arrays are page-locked.
     """
-    first, hot = views[0], None
+    first, op_key = views[0], None
     try:
-        hot = hot_key(op) if num_arguments else None
+        op_key = hot_key(op) if num_arguments else None
     except (TypeError, ValueError, CompileError) as error:
         refusals.name(error, op, where, kind.op_name)
         raise
-    start: Any = type(init)
-    if start not in PLAIN:
-        on_device = start is View
-        start = (init.dtype, init.device, init.library) if on_device else elements.kinds_of(init)
+    init_kind: Any = type(init)
+    if init_kind not in PLAIN:
+        is_view = init_kind is View
+        init_kind = (init.dtype, init.device, init.library) if is_view else elements.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
-    # An operator that is none has no key, as where there is none: it shall not find its problem.
-    key: tuple[Any, ...] = (layouts, hot if num_arguments else _UNKNOWN, start, rest, where)
+    # An invalid operator has the key None; a marker keeps it apart from "no operator".
+    key: tuple[Any, ...] = (layouts, op_key if num_arguments else _UNKNOWN, init_kind, rest, where)
     device: Any = first.device
-    lie = 0
+    memory_kind = 0
     if device == CPU:
         if host_device is None:
             library = first.library
             host_device = None if library is NumPy else getattr(library, "host_device", None)
         device = default_device.current() if host_device is None else host_device
         if device == AUTO:
-            lie = _where_they_lie(views)
-        key = (*key, device, lie)
+            memory_kind = _where_they_lie(views)
+        key = (*key, device, memory_kind)
     try:
-        found = kind.problems.look(key)
-    except TypeError:  # an unhashable argument
-        found = None
-    if found is not None:
-        return found
+        cached = kind.problems.look(key)
+    except TypeError:  # an argument is unhashable
+        cached = None
+    if cached is not None:
+        return cached
     if first.device == CPU:
         from gpualgo._base import threads
 
         threads.check_environment()
     try:
-        operator = as_operator(op, where, num_arguments, hot) if num_arguments else None
+        operator = as_operator(op, where, num_arguments, op_key) if num_arguments else None
         choice: Choice | None = device if type(device) is not int else None
         if device == AUTO:
-            choice = _auto().choose(*kind.row_of(views, rest), views, operator, lie)
+            choice = _auto().choose(*kind.row_of(views, rest), views, operator, memory_kind)
         if choice is not None:
             device = choice.device
         problem = kind(device, views, operator, init, rest, where)
@@ -329,17 +329,17 @@ def problem_of(
     except CapturesChanged:
         return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
     except (TypeError, ValueError, CompileError) as error:
-        with settled.retried(op, hot, error) as is_another:
+        with settled.retried(op, op_key, error) as is_another:
             if is_another:
                 return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
         refusals.name(error, op, where, kind.op_name)
         raise
-    problem.num_arguments, problem.hot = num_arguments, hot
-    # They are for all calls with equal dtypes, whichever of a platform's names these come under.
+    problem.num_arguments, problem.hot = num_arguments, op_key
+    # Equal dtypes can have several names on a platform; results use one of them.
     problem.results = tuple([r._replace(dtype=dtypes.as_named(r.dtype)) for r in problem.results])
     if problem.form is not None and device == CPU:
         count = len(problem.results) - problem.is_counted
         problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])
     kind.problems.add(key, problem)
-    problem.hold(0)  # what it has held before it was kept
+    problem.hold(0)  # register what __init__ allocated
     return problem

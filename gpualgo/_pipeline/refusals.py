@@ -1,4 +1,4 @@
-"""Errors of operators, with the function that they were passed to and the line they stand in."""
+"""Adds the called function and the operator's source line to error messages."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from gpualgo._operators.key import python_function
 
 
 def name(error: Exception, op: Any, where: str, argument: str = "op") -> None:
-    """Add the function and the operator's source line to an error that says something of op.
+    """Prefix an error about op with the called function, and append the operator's source line.
 
-    `argument`: what the function calls its operator. Of another one it has been said already.
+    `argument`: the parameter name of the operator. Errors that already have the prefix stay
+    unchanged.
     """
     text = str(error)
     if text.startswith(f"{where}: eq "):
@@ -36,9 +37,9 @@ def name(error: Exception, op: Any, where: str, argument: str = "op") -> None:
 
 @contextlib.contextmanager
 def told_by(where: str, part: str, names: dict[str, str] | None = None) -> Iterator[None]:
-    """Let what a function that does part of another's work refuses be told by the other's names.
+    """Rewrite errors of a helper algorithm `part` so that they name the public function `where`.
 
-    `names`: of the other's arguments, by those of the part's.
+    `names`: maps the helper's argument names to the public function's.
     """
     try:
         yield

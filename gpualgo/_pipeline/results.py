@@ -1,4 +1,4 @@
-"""Results: what a call makes, and the dtype of what an operator returns, which compiling tells."""
+"""Results of a call, and the dtype that an operator returns, found by compiling it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gpualgo._pipeline import elements
 
 
 class Result(NamedTuple):
-    """One output: its shape, its dtype, and the inputs in whose place it may be written.
+    """One output: shape, dtype, and the indices of inputs that it may overwrite in place.
 
-    `order`: of its axes in memory where it is made anew, outermost first; empty: C order.
-    `is_bound`: it has at most that length, which elements decide (`counted`).
+    `order`: axes of a new result in memory, outermost first; empty for C order. `is_bound`: the
+    shape is an upper bound, see `counted`.
     """
 
     shape: tuple[int, ...]
@@ -28,36 +28,36 @@ class Result(NamedTuple):
     is_bound: bool = False
 
     def strides(self) -> tuple[int, ...]:
-        """Return the byte strides where it is made anew."""
+        """Return the byte strides of a new result."""
         return ordered_strides(self.shape, self.dtype.itemsize, self.order)
 
     def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
-        """Return a new array of a library; `make` makes one in C order, of a shape."""
-        made = make(ordered(self.shape, self.order))
-        return library.transposed(made, inverse(self.order)) if self.order else made
+        """Return a new array; `make` allocates one of a shape in C order."""
+        array = make(ordered(self.shape, self.order))
+        return library.transposed(array, inverse(self.order)) if self.order else array
 
 
 def dtype_of(
     op: Operator, arguments: tuple[records.Argument, ...], wanted: Any, device: int, where: str
 ) -> np.dtype[Any]:
-    """Return the dtype of op's results; it is compiled to find out."""
+    """Return the dtype of op's results; op is compiled to find out."""
     if device == CPU:
         from gpualgo._cpu.operator import compile_operator
 
-        def found(asked: np.dtype[Any] | None) -> np.dtype[Any]:
-            return compile_operator(op, arguments, asked).result_dtype
+        def infer(requested: np.dtype[Any] | None) -> np.dtype[Any]:
+            return compile_operator(op, arguments, requested).result_dtype
     else:
         from gpualgo._cuda import build
         from gpualgo._driver import device as gpu
 
-        def found(asked: np.dtype[Any] | None) -> np.dtype[Any]:
-            return build.result_dtype(op, arguments, asked, gpu.get(device).capability)
+        def infer(requested: np.dtype[Any] | None) -> np.dtype[Any]:
+            return build.result_dtype(op, arguments, requested, gpu.get(device).capability)
 
     if wanted is None:
-        return found(None)
+        return infer(None)
     if not isinstance(wanted, tuple) and getattr(wanted, "names", None) is None:
         try:
-            return found(dtypes.as_dtype(wanted, where))
-        except records.ReturnsTuple:  # one dtype for all its numbers
+            return infer(dtypes.as_dtype(wanted, where))
+        except records.ReturnsTuple:  # apply the dtype to each field
             pass
-    return found(elements.wanted_of(found(None), wanted, where))
+    return infer(elements.wanted_of(infer(None), wanted, where))

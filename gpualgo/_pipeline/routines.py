@@ -1,4 +1,4 @@
-"""What a call on the CPU is done by, as data: its problem tells it, and nothing is run."""
+"""Descriptions of the routines that a call runs on the CPU, for `explain` and `routines`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Array = np.ndarray[Any, Any]
 
 
 class Routine(NamedTuple):
-    """A kernel that is compiled, by the name in its key, or a function of NumPy's.
+    """A compiled kernel, named as in its key, or a NumPy function.
 
-    `tile`: elements of a task; `tasks`: how many there are, at most; `work`: as of `threads.run`.
+    `tile`: elements of a task; `tasks`: maximal number of tasks; `work`: as for `threads.run`.
     """
 
     name: str
@@ -26,20 +26,19 @@ class Routine(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """The most threads that share it."""
+        """The most threads that may run it."""
         return min(self.tasks, threads.most_for(self.work))
 
 
 def compiled(name: str, items: int, tile: int, work: int) -> Routine:
-    """Return a compiled kernel that takes so many elements in tiles."""
+    """Return a compiled kernel for so many elements, split into tiles."""
     return Routine(name, True, min(tile, max(1, items)), max(1, -(-items // max(1, tile))), work)
 
 
 def of_numpy(name: str, items: int, tasks: int, work: int) -> Routine:
-    """Return a function of NumPy's that takes elements in so many tasks."""
+    """Return a NumPy function for so many elements, split into tasks."""
     return Routine(f"numpy.{name}", False, -(-items // max(1, tasks)), max(1, tasks), work)
 
 
 def bytes_of(*groups: Sequence[Array]) -> int:
-    """Return how many bytes arrays hold."""
     return sum(array.nbytes for arrays in groups for array in arrays)

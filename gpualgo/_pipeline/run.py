@@ -1,7 +1,7 @@
-"""The one path of every call: what was decided before is looked up, the rest is decided; queue.
+"""Dispatch: look up the cached plan of a call, build it if missing, launch.
 
-A warm call on a device passes `run` and `Plan.queue` and nothing else. Whatever is new, given by
-the caller or in need of order between streams is decided first, by `decide`.
+A warm call on a device runs only `run` and `Plan.queue`. Calls with new layouts, out= seen for the
+first time, or streams that need ordering go through `decide` first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def run(
     problem: Problem, views: tuple[View, ...], op: Any, init: Any, out: Any, stream: Any
 ) -> Any:
-    """Solve a problem for arrays of its layouts; return the results in the caller's library."""
+    """Run a problem on arrays of its layouts; return the results in the caller's library."""
     if recording.active and (recorder := recording.current()) is not None:
         return recorder.call(Request(problem, views, op, init, out, stream))
     if problem.warm is not None and stream is None:
@@ -36,8 +36,8 @@ def run(
     targets: Iterable[int]
     if problem.is_direct and stream is None:
         if out is not None:
-            if (known := known_plan(problem, views, init, out)) is not None:
-                plan, target = known
+            if (planned := known_plan(problem, views, init, out)) is not None:
+                plan, target = planned
                 targets, result = (target.ptr,), target.owner
         elif (plan := problem.plans.get(alignment_of(views))) is not None:
             if len(problem.makers) == 1:
@@ -68,21 +68,21 @@ def run(
             raise
         if plan is None:
             return result
-    known_init, start = problem.last_start
-    if known_init is not init:
+    cached_init, start = problem.last_start
+    if cached_init is not init:
         start = problem.start(init)
-    words = b""
+    scalars = b""
     if problem.has_numbers:
         try:
-            words = problem.words(op)
+            scalars = problem.words(op)
         except CapturesChanged:
             return run(problem.again(views, op, init), views, op, init, out, stream)
     try:
         if len(views) == 1:
-            plan.queue(handle, (*start, words, views[0].ptr, *targets))
+            plan.queue(handle, (*start, scalars, views[0].ptr, *targets))
         else:
-            plan.queue(handle, (*start, words, *[view.ptr for view in views], *targets))
-    finally:  # an error may come after some of the steps
+            plan.queue(handle, (*start, scalars, *[view.ptr for view in views], *targets))
+    finally:  # some steps may be queued when an error is raised
         if finish is not None:
             finish()
     return result
@@ -91,17 +91,17 @@ def run(
 def known_plan(
     problem: Problem, views: tuple[View, ...], init: Any, out: Any
 ) -> tuple[Plan, View] | None:
-    """Return the plan for an output like one before, and its view; None: a closer look decides."""
+    """Return the cached plan for out= and the view of out; None if `decide` has to check it."""
     if len(problem.results) > 1 or problem.arrays or type(init) is View:
         return None
     target: View = out if type(out) is View else view_of(out, problem.out_name)
     pointer = target.ptr
-    places = [view.ptr == pointer for view in views]
-    key = (alignment_of(views), pointer & 15, layout_of(target), *places)
-    found = problem.plans_into.get(key)
-    if found is None or target.readonly or target.library is not views[0].library:
+    is_in_place = [view.ptr == pointer for view in views]
+    key = (alignment_of(views), pointer & 15, layout_of(target), *is_in_place)
+    entry = problem.plans_into.get(key)
+    if entry is None or target.readonly or target.library is not views[0].library:
         return None
-    plan, (low, high), extents = found
+    plan, (low, high), extents = entry
     low, high = low + pointer, high + pointer
     for view, (start, stop) in zip(views, extents, strict=True):
         ptr = view.ptr
@@ -111,18 +111,18 @@ def known_plan(
 
 
 def is_for_cpu(array: Any, device: int) -> bool:
-    """Return whether it is known that "auto" leaves what no GPU takes for its size to the CPU.
+    """Return whether "auto" is known to keep a pageable array on the CPU.
 
-    Calls ask it that look for no problem: those whose like the CPU has answered before.
+    Used by fast paths that bypass the problem cache.
     """
     auto = sys.modules.get("gpualgo._pipeline.auto")
     return device == AUTO and auto is not None and bool(auto.is_known_pageable(array))
 
 
 HAS_RANGES = bool(os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPUALGO_NVTX"))
-"""Whether a profiler is told of calls: each then goes by `run`."""
+"""Whether calls are annotated for a profiler (NVTX): then each call goes through `run`."""
 
 if HAS_RANGES:
-    from gpualgo._base import ranges  # which no other import of the package loads
+    from gpualgo._base import ranges  # imported only if profiling is on
 
     run = ranges.each(lambda problem, *_: problem.where)(run)

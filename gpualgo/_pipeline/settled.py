@@ -1,4 +1,4 @@
-"""A second try of a call whose operator cannot do without the values of numbers that are data."""
+"""Retries calls whose operator needs captured numbers as compile-time constants."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ from gpualgo._operators.operator import Operator, key_within
 
 @contextmanager
 def retried(op: Any, hot: Any, error: Exception) -> Iterator[bool]:
-    """Give whether to try again, with numbers of op compiled in; `hot` is what it was.
+    """Yield True if the call should be retried with captured numbers compiled in as constants.
 
-    An error that has nothing to do with them comes again, and they are data again.
+    `hot`: the operator's key. If the retry fails as well, the numbers become run-time arguments
+    again.
     """
     key = key_within(hot)
     numbers = getattr(key, "numbers", ())
     if not numbers or not isinstance(error, (CompileError, TypeError)):
         yield False
         return
-    words, is_exponent = None, False
+    values, is_exponent = None, False
     if isinstance(error, ConstantNeeded):
-        words, is_exponent = error.words, error.is_exponent
+        values, is_exponent = error.words, error.is_exponent
     fn = op.fn if isinstance(op, Operator) else op
-    places, added = keys.compile_in(fn, key, words, is_exponent)
+    indices, added = keys.compile_in(fn, key, values, is_exponent)
     try:
-        yield bool(places)  # another thread may have had them compiled in meanwhile
+        yield bool(indices)  # False if another thread has done so meanwhile
     except BaseException:
         keys.make_data(fn, added)
         raise

@@ -1,4 +1,4 @@
-"""init as arrays, one start for each row: read as inputs are, so that nothing waits for them."""
+"""Per-row initial values: init as arrays that are extra inputs, so that no call waits for them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Forms = tuple[Form | None, ...]
 
 
 def are_arrays(init: Any, where: str, *, one_is_value: bool) -> bool:
-    """Return whether init holds arrays that are more than one value.
+    """Return whether init holds arrays of more than one value.
 
-    `one_is_value`: so is an array of one element that is not NumPy's.
+    `one_is_value`: arrays of one element that are not NumPy's count as one value.
     """
     if isinstance(init, tuple):
         return any(are_arrays(item, where, one_is_value=one_is_value) for item in init)
@@ -39,8 +39,8 @@ def _is_foreign(init: Any) -> bool:
 
 
 def taken(init: Any, where: str) -> tuple[Views, Any]:
-    """Return the views of init's arrays, and init with their dtypes in their places."""
-    found: list[View] = []
+    """Return the views of init's arrays, and init with each array replaced by its dtype."""
+    views: list[View] = []
 
     def pattern(init: Any, path: str) -> Any:
         if isinstance(init, tuple):
@@ -48,29 +48,29 @@ def taken(init: Any, where: str) -> tuple[Views, Any]:
             make = getattr(type(init), "_make", tuple)
             return make(items)
         if isinstance(init, np.ndarray) and init.dtype.names is not None:
-            found.extend(view_of(init[name], f"{path}[{name!r}]") for name in init.dtype.names)
+            views.extend(view_of(init[name], f"{path}[{name!r}]") for name in init.dtype.names)
             return init.dtype
         if isinstance(init, np.generic) or not (isinstance(init, np.ndarray) or _is_foreign(init)):
             raise TypeError(
                 f"{path} is a {type(init).__name__} beside arrays; pass an array of one number "
                 "for each row"
             )
-        found.append(view_of(init, path))
-        return found[-1].dtype
+        views.append(view_of(init, path))
+        return views[-1].dtype
 
-    known = pattern(init, f"{where}: init")
-    return tuple(found), known
+    dtypes_of_init = pattern(init, f"{where}: init")
+    return tuple(views), dtypes_of_init
 
 
 def size_of(pattern: Any) -> int:
-    """Return how many arrays init holds."""
+    """Return the number of arrays in init."""
     if isinstance(pattern, tuple):
         return sum(map(size_of, pattern))
     return 1 if pattern.names is None else len(pattern.names)
 
 
 def values(pattern: Any) -> Any:
-    """Return a single start that is built as init is, of the same dtypes."""
+    """Return a zero initial value with init's structure and dtypes."""
     if isinstance(pattern, tuple):
         make = getattr(type(pattern), "_make", tuple)
         return make([values(item) for item in pattern])
@@ -80,7 +80,7 @@ def values(pattern: Any) -> Any:
 def check(
     views: Views, like: View, shape: tuple[int, ...], acc: Dtype, form: Form | None, where: str,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Raise unless the arrays fit rows of this shape; return what they are called."""
+    """Raise unless init's arrays fit rows of this shape; return their names for messages."""
     names = inputs.names(views, form, "init")
     for view, leaf, name in zip(views, records.leaves(acc), names, strict=True):
         dtypes.check(view.dtype, f"{where}: {name}")
@@ -105,28 +105,28 @@ def check(
 
 
 def again(arguments: Any, pattern: Any, where: str) -> Views | None:
-    """Return the views of an init that is built as one before; None: it is built otherwise."""
-    views, found = taken(arguments, where)
-    is_alike = found == pattern and elements.classes_of(found) == elements.classes_of(pattern)
+    """Return the views of init if it has the structure `pattern`, else None."""
+    views, new = taken(arguments, where)
+    is_alike = new == pattern and elements.classes_of(new) == elements.classes_of(pattern)
     return views if is_alike else None
 
 
 class Started(Problem):
-    """Of problems whose init is arrays, in front of their class: these stand behind the others."""
+    """Mixin for problems whose init is arrays; place it before the problem's class."""
 
     has_starts = True
-    spreads_tuples = False  # init's shape is another one
+    spreads_tuples = False  # init has its own shape
 
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
     ) -> None:
-        *own, self.pattern, _ = rest
+        *other_params, self.pattern, _ = rest
         self.num_own = len(views) - size_of(self.pattern)
-        of_x, first = views[: self.num_own], views[self.num_own :]
-        super().__init__(device, of_x, op, values(self.pattern), tuple(own), where)
+        x_views, init_views = views[: self.num_own], views[self.num_own :]
+        super().__init__(device, x_views, op, values(self.pattern), tuple(other_params), where)
         self.rest = rest
         assert self.acc is not None
-        names = check(first, views[0], self.starts_shape, self.acc, self.form, where)
+        names = check(init_views, views[0], self.starts_shape, self.acc, self.form, where)
         self.inputs = (*self.inputs, *names)
         if self.forms:
             self.forms = (*self.forms, None)
@@ -137,32 +137,32 @@ class Started(Problem):
         raise NotImplementedError
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        found = self.taken_before(arguments[:-1], where)
-        if found is None:
+        parsed = self.taken_before(arguments[:-1], where)
+        if parsed is None:
             return None
-        first = again(arguments[-1], self.pattern, where)
-        return None if first is None else ((*found[0], *first), (*found[1], None))
+        init_views = again(arguments[-1], self.pattern, where)
+        return None if init_views is None else ((*parsed[0], *init_views), (*parsed[1], None))
 
     def taken_before(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        """Return what `taken` does, of the arguments in front of init."""
+        """Return what `taken` does for the arguments before init."""
         if len(arguments) != 1:
             return None
         try:
             views, form = inputs.spread(arguments[0], f"{self.where}: x")
-        except ValueError:  # no shape is as prepared, which is told next
+        except ValueError:  # the caller reports shapes that do not fit
             return None
         return views, (form,)
 
 
 def of_host(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
-    """Return so many starts without gaps, as the accumulator has them; room for one at least."""
-    found = np.zeros(max(1, count), acc)
-    fields = [found] if acc.names is None else [found[name] for name in acc.names]
+    """Return initial values as a contiguous array of the accumulator's dtype, never empty."""
+    starts = np.zeros(max(1, count), acc)
+    fields = [starts] if acc.names is None else [starts[name] for name in acc.names]
     for field, array in zip(fields, arrays, strict=True):
         field[:count] = array
-    return found
+    return starts
 
 
 def of_records(acc: Dtype) -> Any:
-    """Return an element as what joins two of them takes it: its numbers lie apart."""
+    """Return acc as an operator's argument type; the fields of a record are stored apart."""
     return records.Apart(acc) if records.is_record(acc) else acc

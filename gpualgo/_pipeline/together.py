@@ -1,4 +1,4 @@
-"""Arrays of the host that lie together, as the fields of records do: they travel as one."""
+"""Detects host arrays that are fields of the same records, so that one copy moves them all."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Array = np.ndarray[Any, Any]
 
 
 class Together(NamedTuple):
-    """Records in C order without gaps between them, and where in one each array's element lies."""
+    """The contiguous records, and each array's offset within one record."""
 
     records: Array
     offsets: tuple[int, ...]
 
 
 def together(arrays: Sequence[Array]) -> Together | None:
-    """Return the memory in which arrays lie together; None if they do not.
+    """Return the records whose fields the arrays are; None if they are not.
 
-    Neighbouring elements of one enclose elements of all others, so that their memory is one piece:
-    none of its bytes is another's but what lies between the fields of a record.
+    Each record holds one element of every array, and every byte between the first and last element
+    belongs to a record.
     """
     first = arrays[0]
     shape, strides = first.shape, first.strides
@@ -39,12 +39,12 @@ def together(arrays: Sequence[Array]) -> Together | None:
             return None
         addresses.append(address_of(NumPy.view(array)))
     sizes = [array.itemsize for array in arrays]
-    found = in_one_piece(addresses, sizes)
-    if found is None or strides != dense_strides(shape, found[1]):
+    layout = in_one_piece(addresses, sizes)
+    if layout is None or strides != dense_strides(shape, layout[1]):
         return None
-    offsets, step = found
-    if any(step % size or at % size for at, size in zip(offsets, sizes, strict=True)):
-        return None  # kernels load whole numbers
+    offsets, step = layout
+    if any(step % size or offset % size for offset, size in zip(offsets, sizes, strict=True)):
+        return None  # kernels load whole numbers, which must be aligned
     memory = (ctypes.c_ubyte * (step * math.prod(shape))).from_address(min(addresses))
     records: Array = np.frombuffer(memoryview(memory), f"V{step}")
     return Together(records.reshape(shape), offsets)

@@ -40,9 +40,9 @@ def test_what_is_known_of_an_array_goes_with_it(fake: FakeDriver) -> None:
     x = locked(fake, np.arange(100.0))
     key = id(x)
     assert where(ga.reduce, x) == "cuda:0"
-    assert key in auto._known
+    assert key in auto._is_locked_by_id
     del x
-    assert key not in auto._known
+    assert key not in auto._is_locked_by_id
 
 
 def test_an_array_stays_what_it_was_at_first(fake: FakeDriver) -> None:

@@ -153,7 +153,7 @@ def test_storage_of_the_caller(cuda: Backend, case: Case) -> None:
     assert (guards == GUARD_BYTE).all()
     if size:
         refused_storage(plan, arrays, storage[: size - 1], f"has {size - 1} bytes, {size}")
-        refused_storage(plan, arrays, np.zeros(size, np.uint8), "must lie where the arrays do")
+        refused_storage(plan, arrays, np.zeros(size, np.uint8), "must be on the arrays")
         refused_storage(plan, arrays, memory[GUARD + 1 : GUARD + 1 + size], "multiple of 256")
 
 

@@ -172,7 +172,7 @@ def test_a_child_uses_nothing_of_its_parents(
             with gpu.lock:
                 device.get(0)
         except RuntimeError as error:
-            is_left = any(gpu in left.values() for left in device._left)
+            is_left = any(gpu in left.values() for left in device._abandoned)
             code = 0 if "forked" in str(error) and is_left and not driver.is_simple else 2
         finally:
             os._exit(code)

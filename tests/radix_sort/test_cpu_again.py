@@ -245,13 +245,13 @@ def test_the_default_device_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = _keys("int64")
     assert not run.is_for_cpu(keys, 0)
     assert not run.is_for_cpu(keys, run.AUTO)  # which has not seen it yet
-    auto._known[id(keys)] = auto.weakref.ref(keys), False
+    auto._is_locked_by_id[id(keys)] = auto.weakref.ref(keys), False
     try:
         assert run.is_for_cpu(keys, run.AUTO)
-        auto._known[id(keys)] = auto.weakref.ref(keys), True
+        auto._is_locked_by_id[id(keys)] = auto.weakref.ref(keys), True
         assert not run.is_for_cpu(keys, run.AUTO)
     finally:
-        del auto._known[id(keys)]
+        del auto._is_locked_by_id[id(keys)]
     rows = {row.name: row for row in auto.TABLE}
     least = rows["sort"].least_keys
     assert least is not None

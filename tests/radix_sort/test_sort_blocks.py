@@ -240,7 +240,7 @@ def test_an_error_on_the_way_says_what_is_lost(monkeypatch: pytest.MonkeyPatch) 
         usual(source, target, *more)
 
     monkeypatch.setattr(staging, "download", fail)
-    with pytest.raises(RuntimeError, match="its input and half written"):
+    with pytest.raises(RuntimeError, match="the input and partly overwritten"):
         ga.radix_sort(x, out=x)
 
 

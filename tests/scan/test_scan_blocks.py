@@ -264,7 +264,7 @@ def test_without_memory_nothing_is_written(limits: Limits, monkeypatch: pytest.M
         raise OSError("the bus is gone")
 
     monkeypatch.setattr(staging, "download_all", fail)
-    with pytest.raises(RuntimeError, match="half written"):
+    with pytest.raises(RuntimeError, match="partly overwritten"):
         ga.inclusive_scan(same, out=same)
     with pytest.raises(OSError, match="the bus is gone"):
         ga.inclusive_scan(same)
