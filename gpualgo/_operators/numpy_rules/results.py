@@ -1,4 +1,4 @@
-"""What an operator returns, as the dtype of an element: a number's, or a tuple's of them."""
+"""Dtypes of operators' results, and checks of results against a requested dtype."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpualgo._operators.numpy_rules.weak import is_within
 
 
 def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Return the dtype of op's result; raise TypeError if it is no element or does not fit."""
+    """Return the dtype of op's result; raise TypeError if it is invalid or does not fit."""
     if isinstance(returned, types.BaseTuple):
         return _record_of(fn, returned, wanted)
     if wanted is not None and wanted.names is not None:
@@ -29,8 +29,8 @@ def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np
 
 
 def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Return the record of a tuple that op returns."""
-    names, found = zip(*_paths_of(fn, returned, ""), strict=True)
+    """Return the record dtype of a tuple that op returns."""
+    names, item_types = zip(*_paths_of(fn, returned, ""), strict=True)
     if wanted is not None and wanted.names is None:
         raise records.ReturnsTuple(
             f"op returns a tuple of {len(returned)}, and not a number as {wanted}; "
@@ -47,15 +47,15 @@ def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None)
             f"possible: {source_of(fn)}"
         )
     fields = [None] * len(names) if wanted is None else records.leaves(wanted)
-    made = [
+    item_dtypes = [
         _number_of(fn, ty, field, f" in item {name}")
-        for name, ty, field in zip(names, found, fields, strict=True)
+        for name, ty, field in zip(names, item_types, fields, strict=True)
     ]
-    return records.record(names, made) if wanted is None else wanted
+    return records.record(names, item_dtypes) if wanted is None else wanted
 
 
 def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    """Return whether tuples have the same parts; those without names go by their places."""
+    """Return whether tuples have the same structure; plain tuples match namedtuples by position."""
 
     def agree(a: Any, b: Any) -> bool:
         if a is None or b is None:
@@ -70,7 +70,7 @@ def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
 
 
 def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:
-    """Return the paths and types of a tuple's numbers."""
+    """Yield the paths and types of a tuple's numbers."""
     fields = getattr(ty, "fields", None) or tuple(map(str, range(len(ty))))
     if not fields:
         raise TypeError(f"op returns an empty tuple; return a number or several: {source_of(fn)}")
