@@ -45,23 +45,17 @@ class CudaArray(Protocol):
 
 
 class DLPackArray(Protocol):
-    """A producer of DLPack capsules."""
-
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
 
 
 class Tensor(DLPackArray, Protocol):
-    """A PyTorch tensor."""
-
     requires_grad: Any
 
     def data_ptr(self) -> int: ...
 
 
 class DeviceArray(CudaArray, DLPackArray, Protocol):
-    """`gpualgo.DeviceArray`."""
-
     ptr: int
 
     def copy_to_host(self) -> np.ndarray[Any, Any]: ...
@@ -86,8 +80,6 @@ class UnhashableProducer(DLPackArray, Protocol):
 
 
 class Lazy(Protocol):
-    """A lazy array of `gpualgo.lazy`."""
-
     @property
     def leaves(self) -> tuple[Any, ...]: ...
     @property
@@ -128,8 +120,6 @@ class CupyStream(Protocol):
 
 
 class NumbaStream(Protocol):
-    """numba-cuda streams."""
-
     @property
     def handle(self) -> Any: ...
     def synchronize(self) -> Any: ...
@@ -150,8 +140,6 @@ class TorchDType(Protocol):
 
 
 class MemoryResource(Protocol):
-    """A cuda.core MemoryResource."""
-
     @property
     def device_id(self) -> int: ...
     @property

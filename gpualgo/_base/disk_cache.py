@@ -59,7 +59,6 @@ def folder() -> Path:
 
 
 def encode(key: str, fields: tuple[bytes, ...]) -> bytes:
-    """Return the content of an entry's file."""
     body = b"".join(struct.pack("<Q", len(field)) + field for field in fields)
     return _MAGIC + _digest(key, body) + body
 

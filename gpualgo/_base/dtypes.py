@@ -61,7 +61,6 @@ def name_of(dtype: np.dtype[Any]) -> str | None:
 
 
 def from_name(name: str) -> np.dtype[Any]:
-    """Return the dtype with a name in the table."""
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
@@ -72,7 +71,6 @@ def as_named(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:
-    """Return the C++ spelling of a supported dtype."""
     return _CPP_NAMES[str(name_of(dtype))]
 
 

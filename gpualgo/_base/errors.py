@@ -59,15 +59,11 @@ class Elsewhere(TypeError):
 
 
 class OnDask(Elsewhere):
-    """A dask array."""
-
     kind, module, page = "a dask array", "gpualgo.dask", "gpualgo.dask"
     cure = "x.compute() if one machine holds it"
 
 
 class OnShards(Elsewhere):
-    """A `gpualgo.ShardedArray`."""
-
     kind, module, page = "a ShardedArray", "gpualgo.shards", "docs/scale.md"
     cure = "x.gather() if one device holds it"
 

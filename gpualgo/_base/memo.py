@@ -47,7 +47,6 @@ class Memo(Generic[Value]):
         _memos.add(self)
 
     def get(self, key: Any) -> Value | None:
-        """Return the value of a key, None if there is none."""
         try:
             return self._values.get(key)
         except TypeError:
@@ -131,7 +130,6 @@ class Memo(Generic[Value]):
                 del self._computations[key]
 
     def clear(self) -> None:
-        """Remove all values."""
         with self._lock:
             surplus = dict(self._values)
             self._values.clear()

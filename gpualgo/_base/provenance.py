@@ -52,10 +52,8 @@ def _version_of(package: str) -> str:
         return "none"
     start, end = package + "-", ".dist-info"
     names = os.listdir(Path(spec.origin).parent.parent)
-    metadata_folders = sorted(
-        name for name in names if name.startswith(start) and name.endswith(end)
-    )
-    return " ".join(metadata_folders) or _version_by_metadata(package)
+    folders = sorted(name for name in names if name.startswith(start) and name.endswith(end))
+    return " ".join(folders) or _version_by_metadata(package)
 
 
 def _version_by_metadata(package: str) -> str:

@@ -39,7 +39,6 @@ _nvtx = _load_nvtx()
 
 
 def named(text: str, *args: Any) -> AbstractContextManager[Any]:
-    """Return a range whose name is `text` formatted with `args`."""
     if _nvtx is None:
         return nullcontext()
     context: AbstractContextManager[Any] = _nvtx.annotate(text % args, domain=DOMAIN)

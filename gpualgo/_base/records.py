@@ -228,7 +228,6 @@ def _named(fields: tuple[str, ...]) -> type:
 
 
 def is_tuple_class(cls: Any) -> bool:
-    """Return whether a class is a namedtuple class with fields."""
     return isinstance(cls, type) and issubclass(cls, tuple) and bool(getattr(cls, "_fields", ()))
 
 
@@ -236,10 +235,8 @@ def is_made_of_fields(cls: Any) -> bool:
     """Return whether a namedtuple class has the constructor that every namedtuple has."""
     code = getattr(cls.__new__, "__code__", None)
     usual = _named(tuple(cls._fields)).__new__.__code__
-    attributes = ("co_code", "co_names", "co_varnames")
-    return code is not None and all(
-        getattr(code, name) == getattr(usual, name) for name in attributes
-    )
+    names = ("co_code", "co_names", "co_varnames")
+    return code is not None and all(getattr(code, name) == getattr(usual, name) for name in names)
 
 
 # --- names -------------------------------------------------------------------------------------
@@ -278,7 +275,6 @@ def memory_leaves(dtype: Element) -> tuple[Dtype, ...]:
 
 
 def from_label(text: str) -> Dtype | None:
-    """Return the dtype of a label, None if the label is invalid."""
     if not text.startswith("{"):
         return dtypes.from_name(text) if text in dtypes.NAMES else None
     pairs = [part.split(":") for part in text[1:-1].split(";")]

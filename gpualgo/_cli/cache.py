@@ -6,7 +6,6 @@ import json
 
 
 def info(as_json: bool = False) -> int:
-    """Print the path, size and state of the cache of compiled kernels."""
     from gpualgo._base import disk_cache as cache
 
     state = cache.info()
@@ -22,7 +21,6 @@ def info(as_json: bool = False) -> int:
 
 
 def clear() -> int:
-    """Delete the disk cache's compiled kernels and print their number."""
     from gpualgo._base import disk_cache as cache
 
     try:
@@ -35,7 +33,6 @@ def clear() -> int:
 
 
 def entries_text(count: int) -> str:
-    """Return a number of cache entries as text."""
     return "1 entry" if count == 1 else f"{count} entries"
 
 

@@ -49,14 +49,12 @@ class Level(NamedTuple):
 
 
 def run(parser: argparse.ArgumentParser, shell: str) -> int:
-    """Print the completion script of a shell for all commands of a parser."""
     levels = levels_of(parser, ("gpualgo",))
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](levels), end="")
     return 0
 
 
 def levels_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> list[Level]:
-    """Return the levels of a parser and of all its subcommands."""
     words: dict[str, str] = {}
     nested_levels: list[Level] = []
     for action in parser._actions:  # argparse has no public name for it

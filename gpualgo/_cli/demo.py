@@ -87,8 +87,6 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result, whether it equals NumPy's, and the times of the calls."""
-
     question: Question
     value: Any
     matches: bool

@@ -135,9 +135,7 @@ def _library_checks(
 def linker_check(cuda: dict[str, Any]) -> Check:
     linker = cuda["nvJitLink"].release
     releases = [cuda[name].release for name in ("nvrtc", "nvvm")]
-    compilers = [
-        release for release in releases if release is not None
-    ]  # a toolkit's NVVM has none
+    compilers = [each for each in releases if each is not None]  # a toolkit's NVVM has none
     if linker is None or not compilers:
         return Check("linker", "warn", "a version is unknown, so its age could not be compared")
     newest = max(compilers)

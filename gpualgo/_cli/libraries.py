@@ -32,12 +32,10 @@ class Library:
 def find_package(name: str) -> Library | None:
     """Find an installed Python package from its metadata, without importing it."""
     try:
-        distribution = metadata.distribution(name)
+        dist = metadata.distribution(name)
     except metadata.PackageNotFoundError:
         return None
-    return Library(
-        name, distribution.version, release(distribution.version), str(distribution.locate_file(""))
-    )
+    return Library(name, dist.version, release(dist.version), str(dist.locate_file("")))
 
 
 def find_cuda_library(name: str) -> Library | str:
@@ -52,16 +50,12 @@ def find_cuda_library(name: str) -> Library | str:
         return str(error).strip().partition("\n")[0]
     if path is None:
         return "loaded from an unknown place"
-    release = (
-        _version_from_library(path, CUDA_LIBRARIES[name])
-        if CUDA_LIBRARIES[name]
-        else _version_from_toolkit(path)
-    )
+    release = _queried(path, CUDA_LIBRARIES[name]) if CUDA_LIBRARIES[name] else _toolkit(path)
     version = ".".join(map(str, release)) if release else "unknown"
     return Library(name, version, release, path)
 
 
-def _version_from_library(path: str, function: str | None) -> tuple[int, int] | None:
+def _queried(path: str, function: str | None) -> tuple[int, int] | None:
     major, minor = ctypes.c_int(), ctypes.c_int()
     try:
         code = getattr(ctypes.CDLL(path), str(function))(ctypes.byref(major), ctypes.byref(minor))
@@ -70,7 +64,7 @@ def _version_from_library(path: str, function: str | None) -> tuple[int, int] | 
     return (major.value, minor.value) if code == 0 else None
 
 
-def _version_from_toolkit(path: str) -> tuple[int, int] | None:
+def _toolkit(path: str) -> tuple[int, int] | None:
     # NVVM reports the version of its IR only; the wheel or the toolkit has the CUDA version.
     for wheel in _NVVM_WHEELS:
         package = find_package(wheel)

@@ -32,7 +32,6 @@ class Driver:
 
 
 def find_driver() -> Driver | None:
-    """Query the driver; None if there is none."""
     cuda = _load("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     if cuda is None:
         return None

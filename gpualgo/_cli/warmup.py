@@ -22,7 +22,7 @@ def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> in
         print(f"gpualgo warmup: --jobs must be 1 or more, got {jobs}", file=sys.stderr)
         return 2
     try:
-        present_gpus = warm_up.present()
+        gpus = warm_up.present()
         names = [warm_up.capability_of(arch) for arch in archs or ()]
         operators = [(name, _imported(name)) for name in ops]
         jobs = jobs or num_threads()
@@ -37,14 +37,12 @@ def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> in
             file=sys.stderr,
         )
         return 1
-    targets = list(dict.fromkeys(names)) if archs else list(present_gpus)
+    targets = list(dict.fromkeys(names)) if archs else list(gpus)
     if targets and (problem := _toolchain_problem()):
         print(f"gpualgo warmup: {problem}", file=sys.stderr)
         return 1
-    op_recipes = [recipe for name, op in operators for recipe in recipes.of_operator(name, op)]
-    reports = warm_up.warm_up(
-        op_recipes or list(recipes.known()), targets, jobs, present_gpus, _print_report
-    )
+    chosen = [recipe for name, op in operators for recipe in recipes.of_operator(name, op)]
+    reports = warm_up.warm_up(chosen or list(recipes.known()), targets, jobs, gpus, _print_report)
     if not targets:
         print("no GPU is here: name GPUs by --arch to compile for them")
     print(f"cache: {info['path']}")
@@ -93,7 +91,6 @@ def _imported(name: str) -> Any:
 
 
 def _print_report(report: Report) -> None:
-    """Print the results for one device."""
     unit = "entries" if report.device == "cpu" else "kernels"
     print(f"{report.device}: {report.compiled} {unit} compiled, {report.found} found", flush=True)
     for name in dict.fromkeys(report.refused):

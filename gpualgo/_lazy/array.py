@@ -134,10 +134,8 @@ class LazyArray(Operators):
             )
         if copy is False:
             raise ValueError("a lazy array has no memory that a NumPy array could share")
-        result = hooks.copy(self)
-        array: Array = (
-            np.asarray(result) if not isinstance(result, tuple) else self._records(result)
-        )
+        real = hooks.copy(self)
+        array: Array = np.asarray(real) if not isinstance(real, tuple) else self._records(real)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def _records(self, items: tuple[Any, ...]) -> Array:
@@ -269,12 +267,10 @@ class LazyArray(Operators):
         return LazyArray(shape, self.node, leaves, self.text, self.forms)
 
 
-def _leaves_of(nested: Any) -> Iterator[Any]:
-    items = (
-        nested if isinstance(nested, tuple) else [nested[name] for name in nested.dtype.names or ()]
-    )
+def _leaves_of(value: Any) -> Iterator[Any]:
+    items = value if isinstance(value, tuple) else [value[name] for name in value.dtype.names or ()]
     if not items:
-        yield nested
+        yield value
     for item in items:
         yield from _leaves_of(item)
 
@@ -284,18 +280,15 @@ def _is_integer(value: Any) -> bool:
     return is_like_one or isinstance(value, np.integer)
 
 
-def _index_text(index: Any) -> str:
-    if isinstance(index, slice):
-        parts = [
-            "" if part is None else str(part) for part in (index.start, index.stop, index.step)
-        ]
+def _index_text(key: Any) -> str:
+    if isinstance(key, slice):
+        parts = ["" if part is None else str(part) for part in (key.start, key.stop, key.step)]
         return ":".join(parts if parts[2] else parts[:2])
-    return "..." if index is Ellipsis else str(index)
+    return "..." if key is Ellipsis else str(key)
 
 
 LAZY.add(LazyArray)
 
 
 def is_number(x: Any) -> bool:
-    """Return whether an argument is a scalar number."""
     return isinstance(x, (bool, int, float, complex, np.generic)) and not isinstance(x, np.void)

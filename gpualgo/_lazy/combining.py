@@ -38,7 +38,6 @@ class _Merged:
         self._nodes: expression.Known = {}
 
     def add(self, one: Leaf) -> expression.Leaf:
-        """Return the node of a leaf."""
         one = one.broadcast_to(self.shape)
         node = self._leaf_nodes.get(one.place)
         if node is None:
@@ -47,7 +46,6 @@ class _Merged:
         return node
 
     def node_of(self, part: Part) -> Node:
-        """Return the node of an argument."""
         if isinstance(part, LazyArray):
             nodes = [self.add(one) for one in part.leaves]
             return expression.with_leaves(part.node, lambda i: nodes[i], self._nodes)
@@ -57,8 +55,6 @@ class _Merged:
 
 
 class _Tuple:
-    """An argument that is a tuple, with its structure."""
-
     def __init__(self, form: Form, items: Sequence[Part]) -> None:
         self.form, self.items = form, items
         self.cls = None if form.cls is tuple else records.class_of(form.keys)
@@ -220,12 +216,8 @@ def led_by(made: LazyArray, first: LazyArray) -> LazyArray:
     If `made` does not read that array, or reads arrays of another library before it, a leaf that
     reads one element of it is added in front.
     """
-    (device, library), (own_device, own_library) = first.wish, made.wish
-    if (
-        library in (None, own_library)
-        or device != own_device
-        or NumPyOnCPU in (library, own_library)
-    ):
+    (device, library), (made_for, own) = first.wish, made.wish
+    if library in (None, own) or device != made_for or NumPyOnCPU in (library, own):
         return made
     lead_leaf = next((one for one in first.leaves if not one.is_position), None)
     if lead_leaf is None:

@@ -53,8 +53,6 @@ class Group:
 
 
 class Item:
-    """One item of a tuple."""
-
     __slots__ = ("arguments", "index")
 
     def __init__(self, index: int, whole: Node) -> None:
@@ -202,11 +200,9 @@ def _template_of(root: Node, num_leaves: int) -> tuple[_Template, list[Any]]:
         scope: dict[str, Any] = {}
         exec(text, scope)
         code = scope["bind"](*captured).__code__.replace(co_filename="<lazy array>")
-        caller_code = next(filter(_is_foreign, functions), None)
-        if caller_code is not None:  # errors refer to the caller's function
-            code = code.replace(
-                co_filename=caller_code.co_filename, co_firstlineno=caller_code.co_firstlineno
-            )
+        user = next(filter(_is_foreign, functions), None)
+        if user is not None:  # errors refer to the caller's function
+            code = code.replace(co_filename=user.co_filename, co_firstlineno=user.co_firstlineno)
         return _Template(tuple(functions), scope["bind"], code)
 
     return _templates.made((text, *map(id, functions)), make), captured

@@ -8,8 +8,6 @@ from typing import Any
 
 
 class Hooks:
-    """The registered functions."""
-
     applied: Callable[..., Any]
     """applied(op, arguments, where, dtype=None) returns a lazy array."""
     reshaped: Callable[..., Any]

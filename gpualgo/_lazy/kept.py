@@ -43,7 +43,7 @@ class _Table(NamedTuple):
     dtype: np.dtype[Any]
 
 
-class _CachedExpression(NamedTuple):
+class _Entry(NamedTuple):
     made: LazyArray
     places: tuple[_Location, ...]
     bind: Any  # binds captured values to the function; None if no table is captured
@@ -55,17 +55,12 @@ class Again(LazyArray):
 
     __slots__ = ("_given", "_known", "_leaves", "_node", "_pointers")
 
-    def __init__(self, known: _CachedExpression, views: list[View], pointers: list[int]) -> None:
+    def __init__(self, known: _Entry, views: list[View], pointers: list[int]) -> None:
         """`pointers` are the addresses of the arrays."""
-        template = known.made
-        self.shape, self.forms, self.text, self.marked = (
-            template.shape,
-            template.forms,
-            template.text,
-            None,
-        )
+        made = known.made
+        self.shape, self.forms, self.text, self.marked = made.shape, made.forms, made.text, None
         self._known, self._given, self._pointers = known, views, pointers
-        self._dtype = template._dtype
+        self._dtype = made._dtype
         self._leaves: tuple[Leaf, ...] | None = None
         self._node: expression.Node | None = None
         new_views = []
@@ -77,12 +72,11 @@ class Again(LazyArray):
             address = pointers[number] + offset
             new_views.append(View(address, shape, strides, dtype, device, library, True, owner))
         self._views = tuple(new_views)
-        self._function = template._function if known.bind is None else known.bind(*self._tables())
+        self._function = made._function if known.bind is None else known.bind(*self._tables())
         self.is_kept = known.bind is None
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:  # type: ignore[override]
-        """Arrays that it reads."""
         if self._leaves is None:
             self._leaves = tuple(_leaves_of(self._known.places, self._given, self._pointers))
         return self._leaves
@@ -94,7 +88,6 @@ class Again(LazyArray):
 
     @property
     def node(self) -> Any:  # type: ignore[override]
-        """Root of the expression graph."""
         if self._node is None:
             template_node = self._known.made.node
             tables = {
@@ -124,7 +117,7 @@ class Kept:
 
     def __init__(self, build: Callable[..., LazyArray], kept: int = 1 << 8) -> None:
         self._build = build
-        self._known: Memo[_CachedExpression | None] = Memo(kept)
+        self._known: Memo[_Entry | None] = Memo(kept)
 
     def __call__(self, arrays: tuple[Any, ...], where: str, *values: Any) -> LazyArray:
         """Return the lazy array of these arrays.
@@ -197,11 +190,9 @@ def _location_of(
     return _Location(index, offset, shape, strides, is_whole, None, None)
 
 
-def _cache_entry(
-    made: LazyArray, views: list[View], pointers: list[int]
-) -> _CachedExpression | None:
+def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _Entry | None:
     """Return an expression's cache entry, None if it reads other arrays than those in `views`."""
-    locations = _locations_of(made, views, pointers)
+    places = _locations_of(made, views, pointers)
     tables: dict[int, _Table] = {}
     for value in expression.values_of(made.node):
         if _is_plain(value):
@@ -212,17 +203,15 @@ def _cache_entry(
         if location is None:
             return None
         tables[id(value)] = _Table(location, value.dtype)
-    if locations is None:
+    if places is None:
         return None
     made.dtype  # noqa: B018  # computes the dtype, which is cached
     if not tables:
-        return _CachedExpression(
-            _without_leaves(made, made.node, made.function), locations, None, ()
-        )
+        return _Entry(_without_leaves(made, made.node, made.function), places, None, ())
     bind, captured = expression.binder_of(made.node, len(made.leaves))
     node = expression.with_values(made.node, lambda value: tables.get(id(value), value))
     captured = [tables.get(id(value), value) for value in captured]
-    return _CachedExpression(_without_leaves(made, node, None), locations, bind, tuple(captured))
+    return _Entry(_without_leaves(made, node, None), places, bind, tuple(captured))
 
 
 def _is_plain(value: Any) -> bool:
@@ -236,7 +225,7 @@ def _without_leaves(made: LazyArray, node: Any, function: Any) -> LazyArray:
     return bare
 
 
-def _instantiate(entry: _CachedExpression, views: list[View], pointers: list[int]) -> LazyArray:
+def _instantiate(entry: _Entry, views: list[View], pointers: list[int]) -> LazyArray:
     """Return the cached expression for new arrays."""
     if views[0].device != CPU:
         return Again(entry, views, pointers)
@@ -247,13 +236,11 @@ def _instantiate(entry: _CachedExpression, views: list[View], pointers: list[int
     return result
 
 
-def _leaves_of(
-    locations: tuple[_Location, ...], views: list[View], pointers: list[int]
-) -> list[Leaf]:
+def _leaves_of(places: tuple[_Location, ...], views: list[View], pointers: list[int]) -> list[Leaf]:
     leaves = []
-    for index, offset, shape, strides, is_whole, position_leaf, _ in locations:
-        if position_leaf is not None:
-            leaves.append(position_leaf)
+    for index, offset, shape, strides, is_whole, one, _ in places:
+        if one is not None:
+            leaves.append(one)
         elif is_whole:
             leaves.append(leaf.of_view(views[index]))
         else:

@@ -75,7 +75,6 @@ class Leaf(NamedTuple):
         return self._replace(array=array)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Leaf:
-        """Return it broadcast to a shape."""
         if self.array.shape == shape:
             return self
         view = NumPy.view(self.array)

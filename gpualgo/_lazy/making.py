@@ -21,7 +21,6 @@ _MOST = 2**63 - 1  # elements
 
 
 def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return evenly spaced numbers, as numpy.arange does."""
     where = "lazy.arange"
     if stop is None:
         start, stop = 0, start
@@ -75,10 +74,8 @@ def _count(start: Any, stop: Any, step: Any, where: str) -> int:
     if any(isinstance(value, (complex, np.complexfloating)) for value in (start, stop, step)):
         raise TypeError(f"{where}: complex numbers have no order; add 1j * arange to another")
     if all(isinstance(value, (int, np.integer)) for value in (start, stop, step)):
-        low, high, increment = int(start), int(stop), int(step)
-        return max(
-            0, -((low - high) // increment) if increment > 0 else -((high - low) // -increment)
-        )
+        low, high, by = int(start), int(stop), int(step)
+        return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
     count = (stop - start) / step
     if not np.isfinite(count):
         raise ValueError(f"{where}: there is no number of steps from {start} to {stop} by {step}")
@@ -96,7 +93,6 @@ def _number(value: Any, kind: np.dtype[Any], where: str) -> Any:
 
 
 def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return an array filled with one number."""
     where = "lazy.full"
     extents = _shape(shape, where)
     if not is_number(fill_value):
@@ -106,14 +102,11 @@ def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> Lazy
         )
     result_dtype = np.asarray(fill_value).dtype if dtype is None else dtypes.as_dtype(dtype, where)
     value = _number(fill_value, dtypes.check(result_dtype, f"{where}: fill_value"), where)
-    positions = _positions((1,) * len(extents), records.POSITION, device, where).broadcast_to(
-        extents
-    )
-    return LazyArray(extents, Value(value), positions.leaves, f"full({extents}, {fill_value})")
+    counted = _positions((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
+    return LazyArray(extents, Value(value), counted.leaves, f"full({extents}, {fill_value})")
 
 
 def random_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return random numbers in [0, 1)."""
     kind = dtypes.as_dtype(dtype, "lazy.random")
     if kind not in (np.float32, np.float64):
         raise TypeError(f"lazy.random: dtype must be float64 or float32, got {kind}")
@@ -122,7 +115,6 @@ def random_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArra
 
 
 def random_bits_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return random integers of all bits."""
     kind = dtypes.as_dtype(dtype, "lazy.random_bits")
     if kind not in (np.uint32, np.uint64):
         raise TypeError(f"lazy.random_bits: dtype must be uint64 or uint32, got {kind}")
@@ -142,16 +134,14 @@ def _random32(i: Any, first: Any, second: Any) -> Any:
     return np.float32(_bits32(i, first, second) >> 8) * 5.9604644775390625e-08
 
 
-def _random(
-    fn: Any, shape: Any, seed: Any, options: str, device: str | None, where: str
-) -> LazyArray:
+def _random(fn: Any, shape: Any, seed: Any, more: str, device: str | None, where: str) -> LazyArray:
     extents = _shape(shape, where)
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise TypeError(f"{where}: seed must be an int that is not negative, got {seed!r}")
     keys = np.random.SeedSequence(int(seed)).generate_state(2, np.uint64)
     positions = _positions(extents, records.BLOCK_POSITION, device, where)
     node = Call(fn, positions.node, *(Value(key) for key in keys))
-    text = f"{where.partition('.')[2]}({extents}, seed={seed}, {options})"
+    text = f"{where.partition('.')[2]}({extents}, seed={seed}, {more})"
     return LazyArray(extents, node, positions.leaves, text)
 
 

@@ -48,8 +48,6 @@ def _method(fn: Any) -> Callable[..., Any]:
 
 
 class Operators:
-    """Array operators and methods of lazy arrays."""
-
     __slots__ = ()
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]

@@ -50,7 +50,6 @@ _UNSIGNED = {"wrap": _wrapped_unsigned, "clip": _clipped_unsigned}  # for uint64
 
 
 def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
-    """Return a lazy array in another shape with the same number of elements."""
     arrays = [leaf.reshaped(one.array, shape) for one in x.leaves]
     leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True) if a is not None]
     if len(leaves) == len(x.leaves):
@@ -171,11 +170,8 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
         length = source.shape[axis]
         before, after = source.shape[:axis], source.shape[axis + 1 :]
         shape = (*before, *index_array.shape, *after)
-        index_view = index_array.reshape((*index_array.shape, *(1,) * len(after)))
-        parts = [
-            index_view.broadcast_to(shape),
-            *_axis_indices(shape, len(before), len(after), source.wish),
-        ]
+        spread = index_array.reshape((*index_array.shape, *(1,) * len(after)))
+        parts = [spread.broadcast_to(shape), *_along(shape, len(before), len(after), source.wish)]
     if not length and math.prod(shape):
         raise ValueError(f"{where}: x of shape {source.shape} has no elements to take")
 
@@ -191,9 +187,7 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
     return led_by(_with_forms_of(combined(parts, where, node, text), source), source)
 
 
-def _axis_indices(
-    shape: tuple[int, ...], before: int, after: int, place: leaf.Place
-) -> list[LazyArray]:
+def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -> list[LazyArray]:
     """Return index arrays along the first `before` and the last `after` axes."""
     axes = [*range(before), *range(len(shape) - after, len(shape))]
     index_leaves = [leaf.along(shape, axis, place) for axis in axes]

@@ -48,24 +48,18 @@ def _computed(
     if dtype is not None:
         inputs, (dtype, *_) = of_loop(ufunc, name, inputs, dtype)
     parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
-    results = tuple([hooks.applied(part, inputs, name) for part in parts])
+    made = tuple([hooks.applied(part, inputs, name) for part in parts])
     if dtype is not None:
-        results = tuple(
-            [result if result.dtype == dtype else result.astype(dtype) for result in results]
-        )
-    if all(result is None for result in out):
-        return results if len(results) > 1 else results[0]
-    if len(results) == 1:
-        return written(results[0], out[0], name)
-    if any(
-        result is None for result in out
-    ):  # a lazy result would read what the other one overwrites
-        results = tuple(
-            [hooks.copy(x) if to is None else x for x, to in zip(results, out, strict=True)]
-        )
-        pairs = zip(results, out, strict=True)
+        made = tuple([one if one.dtype == dtype else one.astype(dtype) for one in made])
+    if all(one is None for one in out):
+        return made if len(made) > 1 else made[0]
+    if len(made) == 1:
+        return written(made[0], out[0], name)
+    if any(one is None for one in out):  # a lazy result would read what the other one overwrites
+        made = tuple([hooks.copy(x) if to is None else x for x, to in zip(made, out, strict=True)])
+        pairs = zip(made, out, strict=True)
         return tuple([x if to is None else written(x, to, name) for x, to in pairs])
-    broadcasts = [_broadcast(x, to, name) for x, to in zip(results, out, strict=True)]
+    broadcasts = [_broadcast(x, to, name) for x, to in zip(made, out, strict=True)]
     hooks.copy(tuple(broadcasts), out=out)  # in one call, as an output may be an input
     return out
 
@@ -94,7 +88,6 @@ def _out(out: Any, name: str) -> tuple[Any, ...]:
 
 
 def no_lazy_out(out: Any, name: str) -> None:
-    """Raise TypeError if out= is lazy."""
     if hasattr(out, "leaves"):
         raise TypeError(f"{name}: out is a lazy array, which has no memory; pass a real one")
 

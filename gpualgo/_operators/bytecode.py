@@ -21,7 +21,6 @@ class Reads(NamedTuple):
 
 
 def reads_of(code: types.CodeType) -> Reads:
-    """Return the globals and the attributes that code may read."""
     loaded: dict[str, None] = {}
     variables: dict[str, Tree] = {}
     loose: dict[str, None] = {}
@@ -33,7 +32,6 @@ def reads_of(code: types.CodeType) -> Reads:
 
 
 def accepts(function: types.FunctionType, arity: int) -> bool:
-    """Return whether a function can be called with `arity` arguments."""
     code = function.__code__
     required = code.co_argcount - len(function.__defaults__ or ())
     variadic = bool(code.co_flags & _CO_VARARGS)

@@ -32,8 +32,6 @@ __all__ = ["call_key", "examine", "key_of", "python_function"]
 
 
 class _Code:
-    """Cached data of a code object."""
-
     __slots__ = ("closed_key", "code", "facts", "guard", "policy")
 
     def __init__(self, code: types.CodeType) -> None:
@@ -64,7 +62,6 @@ def closed_key_of(fn: types.FunctionType) -> Key | None:
 
 
 def facts_of(code: types.CodeType) -> CodeFacts:
-    """Return the content of a code object and the names that it may read."""
     return _code_info(code).facts
 
 
@@ -82,7 +79,6 @@ def call_key(fn: Any) -> Any:
 
 
 def key_of(fn: Any) -> Key:
-    """Return the current key of a callable."""
     return examine(fn).key
 
 

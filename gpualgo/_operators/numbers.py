@@ -130,7 +130,6 @@ class Policy:
         self._first_values: dict[Place, Any] = {}
 
     def is_data(self, place: Place, value: Any) -> bool:
-        """Return whether a number is passed as data."""
         if place in self.constants:
             return False
         if place in self._varied or not isinstance(value, (int, np.integer, np.bool_)):
@@ -169,8 +168,6 @@ asked = _Requested()
 
 
 class Packer:
-    """Packs numbers into words."""
-
     __slots__ = ("_bounded", "_convert", "_exponents", "_pack", "_types")
 
     def __init__(self, numbers: Sequence[Number]) -> None:

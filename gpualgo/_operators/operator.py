@@ -161,7 +161,6 @@ class Operator:
 
 
 def _part_of(function: Any, part: int) -> Any:
-    """Return one of the two functions that a pair function captures."""
     return function.__closure__[part].cell_contents
 
 
@@ -287,7 +286,6 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
 
 
 def _accepts_arity(op: Operator, arity: int) -> bool:
-    """Return whether an operator can be called with `arity` arguments."""
     if op.part is not None:  # checked before it was fused
         return True
     if op.name is not None:

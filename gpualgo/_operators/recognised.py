@@ -50,7 +50,6 @@ BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 
 
 def name_of(fn: Any) -> str | None:
-    """Return the name of a recognised callable, None for others."""
     try:
         return NAMES.get(fn)
     except TypeError:  # an unhashable callable
@@ -103,7 +102,6 @@ PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def check_dtype(op: Operator, dtype: np.dtype[Any], where: str) -> None:
-    """Raise TypeError for a recognised operator that is undefined on dtype."""
     kind = dtypes.kind(dtype)
     if op.name in BITWISE and kind in "fc":
         raise TypeError(f"{where}: op {op.name} needs integers or bool, got dtype {dtype}")

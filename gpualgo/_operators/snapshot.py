@@ -259,7 +259,6 @@ class Snapshot:
             self._guard.may_capture = before
 
     def _token(self, value: Any) -> Token:
-        """Return the content of an immutable value."""
         if isinstance(value, enum.Enum):
             return ("member", self._token(type(value)), value.name, self._token(value.value))
         token = number_token(value)

@@ -15,7 +15,6 @@ from gpualgo._operators.markers import Known
 
 
 def number_token(value: Any) -> Token | None:
-    """Return the token of an immutable value, None for other values."""
     kind = type(value)
     if kind is float:
         return ("float", _bits(value))

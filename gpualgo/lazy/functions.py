@@ -64,21 +64,17 @@ def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[
 
     Numbers are converted to the dtype (complex: of its parts); arrays are unchanged.
     """
-    part_dtype = np.empty(0, kind).real.dtype
-    limits = np.finfo(part_dtype) if part_dtype.kind == "f" else _finfo_of_others(part_dtype)
-    replacements = (
+    part = np.empty(0, kind).real.dtype
+    limits = np.finfo(part) if part.kind == "f" else _finfo_of_others(part)
+    given = (
         nan,
         limits.max if posinf is None else posinf,
         limits.min if neginf is None else neginf,
     )
-    if part_dtype.kind != "c" and any(np.iscomplexobj(n) for n in replacements):
-        raise TypeError(
-            f"np.nan_to_num: complex numbers do not become {part_dtype}, which parts have"
-        )
+    if part.kind != "c" and any(np.iscomplexobj(n) for n in given):
+        raise TypeError(f"np.nan_to_num: complex numbers do not become {part}, which parts have")
     with np.errstate(over="ignore"):
-        numbers = [
-            part_dtype.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in replacements
-        ]
+        numbers = [part.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
     return _FINITE.get(kind, _finite), numbers
 
 

@@ -22,7 +22,6 @@ Dtype = np.dtype[Any]
 
 
 def float_of(kind: Dtype) -> Dtype:
-    """Return the dtype of means."""
     return np.dtype(np.float64) if kind.kind in "biu" else kind
 
 
@@ -43,7 +42,7 @@ def _combined(a: Any, b: Any) -> Any:
     return count, a[1] + distance * share, a[2] + b[2] + squares
 
 
-def _combined_with_empty(a: Any, b: Any) -> Any:
+def _combined_maybe_empty(a: Any, b: Any) -> Any:
     count, distance = a[0] + b[0], b[1] - a[1]
     share = b[0] / max(count, 1)  # both counts may be 0
     squares = distance * distance * (a[0] * share)
@@ -58,35 +57,33 @@ def _combined_complex(a: Any, b: Any) -> Any:
 
 
 # Declared commutative: another order changes rounding only.
-_COMBINE, _COMBINE_WITH_EMPTY, _COMBINE_COMPLEX = (
-    Operator(fn, commutative=True) for fn in (_combined, _combined_with_empty, _combined_complex)
+_COMBINE, _COMBINE_EMPTY, _COMBINE_COMPLEX = (
+    Operator(fn, commutative=True) for fn in (_combined, _combined_maybe_empty, _combined_complex)
 )
 
 
-def _moments_of_one(x: Any) -> Any:
+def _one(x: Any) -> Any:
     return 1.0, x, 0.0
 
 
-def _moments_of_complex(x: Any) -> Any:
+def _one_complex(x: Any) -> Any:
     return 1.0, x.real, x.imag, 0.0
 
 
-def _moments_where(mask: Any, x: Any) -> Any:
+def _one_where(mask: Any, x: Any) -> Any:
     return np.float64(mask), np.where(mask, x, 0), 0.0
 
 
-def _moments_of_complex_where(mask: Any, x: Any) -> Any:
+def _one_complex_where(mask: Any, x: Any) -> Any:
     return np.float64(mask), np.where(mask, x.real, 0), np.where(mask, x.imag, 0), 0.0
 
 
 def _elements_of(x: LazyArray, acc: Dtype) -> LazyArray:
-    return applied(
-        _moments_of_complex if acc.kind == "c" else _moments_of_one, (lazy_as(x, acc),), ""
-    )
+    return applied(_one_complex if acc.kind == "c" else _one, (lazy_as(x, acc),), "")
 
 
 def _numbers_of(x: LazyArray, acc: Dtype) -> LazyArray:
-    return applied(_moments_where, (are_numbers(x), lazy_as(x, acc)), "")
+    return applied(_one_where, (are_numbers(x), lazy_as(x, acc)), "")
 
 
 _elements, _numbers = Kept(_elements_of), Kept(_numbers_of)
@@ -113,30 +110,23 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
     """
     acc = wide_of(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
-    op = _COMBINE_COMPLEX if is_complex else _COMBINE if mask is None else _COMBINE_WITH_EMPTY
+    op = _COMBINE_COMPLEX if is_complex else _COMBINE if mask is None else _COMBINE_EMPTY
     if mask is NUMBERS and is_complex:
         mask = are_numbers(x)
     elements: Any
     if mask is NUMBERS:
         elements = _numbers((x,), "", acc)
     elif mask is not None:
-        moments_of_element = _moments_of_complex_where if is_complex else _moments_where
-        elements = applied(moments_of_element, (mask, lazy_as(x, acc)), "")
+        one = _one_complex_where if is_complex else _one_where
+        elements = applied(one, (mask, lazy_as(x, acc)), "")
     elif isinstance(x, np.ndarray) and dtypes.can_cast(x.dtype, acc):
         elements = (1.0, x.real, x.imag, 0.0) if is_complex else (1.0, x, 0.0)
     else:
         elements = _elements((x,), "", acc)
     count = real if mask is None else np.dtype(np.float64)
-    result_dtypes = (count, real, real, real) if is_complex else (count, real, real)
+    kinds = (count, real, real, real) if is_complex else (count, real, real)
     return tuple(
-        reduce(
-            elements,
-            _INITIAL[len(result_dtypes)],
-            op,
-            axis=axis,
-            keepdims=keepdims,
-            dtype=result_dtypes,
-        )
+        reduce(elements, _INITIAL[len(kinds)], op, axis=axis, keepdims=keepdims, dtype=kinds)
     )
 
 

@@ -59,17 +59,15 @@ def accumulated(
     """Return ``ufunc.accumulate``; each sum of 16-bit floats is rounded once."""
     name = name or f"np.{ufunc.__name__}.accumulate"
     x, kind = _elements(ufunc, a, dtype, name)
-    accumulator = wide_of(ufunc, kind)
+    acc = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
     if not x.ndim and axis is not None:
         raise TypeError(f"{name}: x has no axis to go along; pass axis=None")
     axis = checks.plain_axis(axis, name)
     result_dtype = kind if out is None else dtype_of(out, name)
-    if result_dtype == accumulator:
-        return inclusive_scan(
-            _cast(x, accumulator), None, ufunc, axis=axis, dtype=accumulator, out=out
-        )
-    result = inclusive_scan(_cast(x, accumulator), None, ufunc, axis=axis, dtype=accumulator)
+    if result_dtype == acc:
+        return inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc, out=out)
+    result = inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc)
     return finished(_same, (result,), result_dtype, out)
 
 
@@ -98,7 +96,6 @@ def check_bool(ufunc: np.ufunc, dtype: Any, name: str) -> None:
 
 
 def sum_dtype(kind: Dtype) -> Dtype:
-    """Return the dtype of NumPy's sums."""
     if kind.kind in "bi" and kind.itemsize < 8:
         return np.dtype(np.int64)
     return np.dtype(np.uint64) if kind.kind == "u" else kind
@@ -196,8 +193,6 @@ def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out:
 
 
 def sums(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    """Return ``np.sum`` or ``np.prod``."""
-
     def call(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
         initial: Any = None,
@@ -208,8 +203,6 @@ def sums(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 
 
 def extremes(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    """Return ``np.max``, ``np.min``, ``np.any`` or ``np.all``."""
-
     def call(
         a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None
     ) -> Any:
@@ -219,8 +212,6 @@ def extremes(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 
 
 def scans(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    """Return ``np.cumsum`` or ``np.cumprod``."""
-
     def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         return accumulated(ufunc, a, axis, dtype, out, name)
 
@@ -228,7 +219,6 @@ def scans(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Count the nonzero elements."""
     name = "np.count_nonzero"
     axis = axis_of(axis, zipped(a, name).ndim, name)
     return reduce(applied(np.bool_, (a,), name), axis=axis, keepdims=keepdims, dtype=np.int64)
@@ -245,7 +235,6 @@ def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
 ) -> Any:
-    """Return ``np.mean``."""
     name = "np.mean"
     x = zipped(a, f"{name}: a")
     kind = moments.float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))

@@ -32,7 +32,6 @@ def truth(code: Code, name: str, value: Any) -> Any:
 
 
 def compute(code: Code, does: str, name: str, values: list[Any]) -> Any:
-    """Return the result of a NumPy function for native values of one dtype."""
     if does in RELATIONS:
         return compare(code, RELATIONS[does], name, *values)
     if does == "logical_not":
@@ -48,7 +47,6 @@ def compute(code: Code, does: str, name: str, values: list[Any]) -> Any:
 
 
 def has(does: str, name: str) -> bool:
-    """Return whether there is code for a function on a dtype."""
     if does in RELATIONS or does == "logical_not" or does in _LOGIC:
         return True
     return does in _functions_of(name)
@@ -63,7 +61,6 @@ def _functions_of(name: str) -> dict[str, Callable[..., Any]]:
 
 
 def compare(code: Code, relation: str, name: str, a: Any, b: Any) -> Any:
-    """Return whether a relation holds between native values of one dtype."""
     if name.startswith("complex"):
         return complexes.compare(code, relation, a, b)
     if is_inexact(name):

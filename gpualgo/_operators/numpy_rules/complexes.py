@@ -19,12 +19,10 @@ Parts = tuple[Any, Any]
 
 
 def parts(code: Code, value: Any) -> Parts:
-    """Return the real and the imaginary part."""
     return code.builder.extract_value(value, 0), code.builder.extract_value(value, 1)
 
 
 def joined(code: Code, real: Any, imag: Any) -> Any:
-    """Return the complex number of two parts."""
     empty = llvm.Constant(llvm.LiteralStructType([real.type, imag.type]), llvm.Undefined)
     return code.builder.insert_value(code.builder.insert_value(empty, real, 0), imag, 1)
 
@@ -177,10 +175,8 @@ def _library(name: str) -> Callable[..., Any]:
 
 def _sin(code: Code, a: Any) -> Any:
     real, imag = parts(code, a)
-    real_part = code.builder.fmul(code.libm("sin", real), code.libm("cosh", imag))
-    return joined(
-        code, real_part, code.builder.fmul(code.libm("cos", real), code.libm("sinh", imag))
-    )
+    first = code.builder.fmul(code.libm("sin", real), code.libm("cosh", imag))
+    return joined(code, first, code.builder.fmul(code.libm("cos", real), code.libm("sinh", imag)))
 
 
 def _cos(code: Code, a: Any) -> Any:

@@ -27,12 +27,10 @@ Planned = tuple[types.Type, Callable[[Code, list[Any]], Any]]
 
 
 def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """Return the result type and the code of a function with a special rule."""
     return _STYLES[entry.style](entry, args)
 
 
 def constant(code: Code, ty: Weak) -> Any:
-    """Return the LLVM constant of a Python number."""
     return weak_constant(code.context, code.builder, ty, WeakValue(ty.value))
 
 
@@ -118,14 +116,12 @@ def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     name = default_name(str(scalar_name(args[0])))
     decimals = 0
     if len(args) == 2:
-        constant_decimals = (
-            args[1].value if isinstance(args[1], Weak) and args[1].kind == "int" else None
-        )
+        value = args[1].value if isinstance(args[1], Weak) and args[1].kind == "int" else None
         if isinstance(args[1], Weak) and args[1].data:
             raise ValueNeeded(args[1].data)
-        if constant_decimals is None:
+        if value is None:
             raise Refused(f"{entry.shown}: the number of decimals must be a constant")
-        decimals = constant_decimals
+        decimals = value
     if name == "bool" or name.startswith("complex") or abs(decimals) > 22:
         raise Refused(f"{entry.shown} of {name} to {decimals} decimals is not supported")
     if not is_inexact(name) and decimals < 0:
@@ -144,7 +140,6 @@ def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
 
 
 def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """The real or imaginary part of a number."""
     (ty,), name = args, str(scalar_name(args[0]))
     if not name.startswith("complex"):
         result: types.Type = ty if entry.does == "real" else scalar_type(name)

@@ -63,8 +63,8 @@ _LOG_SINGLE = (
     0.23332762955117523,
 )
 # approximation error 1.8e-17
-_TANH_NUMERATOR = (-0.3333333333333333, -0.020498799708498872, -0.0001991780435861287)
-_TANH_DENOMINATOR = (1.0, 0.4614963991254931, 0.02329133187629886, 0.0002065337374875025)
+_TANH_OVER = (-0.3333333333333333, -0.020498799708498872, -0.0001991780435861287)
+_TANH_UNDER = (1.0, 0.4614963991254931, 0.02329133187629886, 0.0002065337374875025)
 _LN2, _LN2_HIGH, _LN2_LOW = 0.6931471805599453, 0.6931471805592082, 7.371002565167799e-13
 _LOG2_E = 1.4426950408889634
 
@@ -195,14 +195,12 @@ class _Doubles:
         s = self.div(f, self.add(2.0, f))
         z = self.mul(s, s)
         p = self.polynomial(z, _LOG_SINGLE if is_single else _LOG)
-        correction = self.mul(s, self.sub(f, self.mul(z, p)))
+        rest = self.mul(s, self.sub(f, self.mul(z, p)))
         if lost is not None:  # 0.5 - s + s² approximates 0.5 / (1 + f)
-            correction = self.sub(correction, self.mul(lost, self.sub(0.5, self.sub(s, z))))
+            rest = self.sub(rest, self.mul(lost, self.sub(0.5, self.sub(s, z))))
         if is_single:
-            return self.add(self.mul(e, _LN2), self.sub(f, correction))
-        return self.add(
-            self.mul(e, _LN2_HIGH), self.sub(f, self.sub(correction, self.mul(e, _LN2_LOW)))
-        )
+            return self.add(self.mul(e, _LN2), self.sub(f, rest))
+        return self.add(self.mul(e, _LN2_HIGH), self.sub(f, self.sub(rest, self.mul(e, _LN2_LOW))))
 
     def log(self, x: Any, is_single: bool) -> Any:
         bits = self.bits(x)
@@ -236,16 +234,14 @@ class _Doubles:
         if is_single:
             t = self.add(self.mul(power, growth), self.sub(power, 1.0))
             return self.signed(self.div(t, self.add(t, 2.0)), x)
-        denominator = self.add(self.mul(power, self.add(1.0, growth)), 1.0)
+        under = self.add(self.mul(power, self.add(1.0, growth)), 1.0)
         z = self.mul(size, size)
-        small = self.mul(self.mul(size, z), self.polynomial(z, _TANH_NUMERATOR))
+        small = self.mul(self.mul(size, z), self.polynomial(z, _TANH_OVER))
         is_small = self.builder.fcmp_ordered("<", size, f64(0.625))
-        numerator = self.builder.select(is_small, small, f64(-2.0))
-        denominator = self.builder.select(
-            is_small, self.polynomial(z, _TANH_DENOMINATOR), denominator
-        )
+        over = self.builder.select(is_small, small, f64(-2.0))
+        under = self.builder.select(is_small, self.polynomial(z, _TANH_UNDER), under)
         base = self.builder.select(is_small, size, f64(1.0))
-        return self.signed(self.add(base, self.div(numerator, denominator)), x)
+        return self.signed(self.add(base, self.div(over, under)), x)
 
 
 def _function(name: str) -> Callable[[Code, Any], Any]:

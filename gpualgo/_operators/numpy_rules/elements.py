@@ -15,7 +15,6 @@ from gpualgo._operators.numpy_rules.types import scalar_type
 
 
 def element_type(dtype: np.dtype[Any]) -> types.Type:
-    """Return the numba type of elements with a dtype."""
     if dtype.names is None:
         return scalar_type(str(dtypes.name_of(dtype)))
     items = [element_type(leaf) for leaf in records.leaves(dtype)]
@@ -23,7 +22,6 @@ def element_type(dtype: np.dtype[Any]) -> types.Type:
 
 
 def argument_type(argument: Argument) -> types.Type:
-    """Return the numba type of an operator's argument."""
     return element_type(argument.dtype if isinstance(argument, Apart) else argument)
 
 
@@ -56,7 +54,6 @@ def put_together(context: Any, builder: Any, ty: types.Type, values: Iterator[An
 
 
 def cast(context: Any, builder: Any, value: Any, source: types.Type, target: types.Type) -> Any:
-    """Return a value with each number cast to another type's."""
     numbers = (
         context.cast(builder, number, from_type, to_type)
         for number, from_type, to_type in zip(

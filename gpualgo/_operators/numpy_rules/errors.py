@@ -26,7 +26,6 @@ _BRANCHES = (
 
 
 def check_numba() -> None:
-    """Raise CompileError if numba is disabled."""
     if config.DISABLE_JIT:
         raise CompileError(
             "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"

@@ -189,12 +189,10 @@ def _intrinsic(name: str) -> Callable[..., Any]:
 
 
 def _library(name: str) -> Callable[..., Any]:
-    cpu_function = elementary.FUNCTIONS.get(name)
-    if cpu_function is None:
+    cpu = elementary.FUNCTIONS.get(name)
+    if cpu is None:
         return lambda code, *values: code.libm(name, *values)
-    return lambda code, *values: (
-        code.libm(name, *values) if code.is_cuda else cpu_function(code, *values)
-    )
+    return lambda code, *values: code.libm(name, *values) if code.is_cuda else cpu(code, *values)
 
 
 _LIBRARY = {

@@ -185,7 +185,6 @@ BOOL: dict[str, Callable[..., Any]] = {
 
 
 def compare(code: Code, relation: str, signed: bool, a: Any, b: Any) -> Any:
-    """Return whether a relation holds between integers of one dtype."""
     compare = code.builder.icmp_signed if signed else code.builder.icmp_unsigned
     return compare(relation, a, b)
 

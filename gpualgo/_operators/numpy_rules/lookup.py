@@ -27,7 +27,6 @@ class Lookup:
         return self.constant_of(self.definition(var))
 
     def constant_of(self, value: Any) -> tuple[bool, Any]:
-        """Return whether an IR value is a known Python object, and the object."""
         ir = self.ir
         if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
             return True, value.value

@@ -18,8 +18,6 @@ _WEYL = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # added to the keys before each 
 
 
 def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """Return the result type and the code of `markers.philox`."""
-
     def generate(code: Code, values: list[Any]) -> Any:
         builder = code.builder
         position, *keys = (

@@ -17,7 +17,6 @@ _DEFAULT = {"int": "int64", "float": "float64", "complex": "complex128"}
 
 
 def promote(left: str, right: str) -> str:
-    """Return the promoted dtype name of two dtype names."""
     if left == right:
         return left
     if "bfloat16" in (left, right):
@@ -30,7 +29,6 @@ def promote(left: str, right: str) -> str:
 
 
 def is_inexact(name: str) -> bool:
-    """Return whether a dtype name is float or complex."""
     return "float" in name or name.startswith("complex")
 
 

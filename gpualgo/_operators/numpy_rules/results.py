@@ -29,7 +29,6 @@ def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np
 
 
 def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Return the record dtype of a tuple that op returns."""
     names, item_types = zip(*_paths_of(fn, returned, ""), strict=True)
     if wanted is not None and wanted.names is None:
         raise records.ReturnsTuple(
@@ -89,7 +88,6 @@ def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, ty
 def _number_of(
     fn: Any, returned: types.Type, wanted: np.dtype[Any] | None, place: str
 ) -> np.dtype[Any]:
-    """Return the dtype of a number that op returns."""
     name = scalar_name(returned)
     if isinstance(returned, types.Optional):
         raise TypeError(

@@ -24,15 +24,12 @@ _CONVERSION_OF_COUNTER = {range: "python", enumerate: "numbered"}
 
 
 class Rewriter:
-    """Rewrites one block."""
-
     def __init__(self, lookup: Lookup, block: Any, adoption: Any) -> None:
         self.lookup, self.block, self.adoption = lookup, block, adoption
         self.func_ir, self.ir = lookup.func_ir, lookup.ir
         self.body: list[Any] = []
 
     def run(self) -> None:
-        """Replace the block's statements."""
         for statement in self.block.body:
             if isinstance(statement, self.ir.Assign):
                 self._assign(statement)

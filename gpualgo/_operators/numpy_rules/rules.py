@@ -87,7 +87,6 @@ def _names(args: tuple[types.Type, ...]) -> tuple[str, ...]:
 
 
 def _plan(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    """Type a function as its NumPy ufunc."""
     if entry.does in codegen.RELATIONS and not any(
         map(is_inexact, map(default_name, _names(args)))
     ):

@@ -43,7 +43,6 @@ class Narrowing:
         return builder.fpext(builder.bitcast(bits, llvm.HalfType()), _f32)
 
     def cast(self, context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-        """Cast any scalar to a 16-bit float, rounded."""
         name, ty = target.dtype_name, native(source)
         if isinstance(source, Weak):  # float64 is exact, except for large integers
             ty = types.complex128 if source.kind == "complex" else types.float64

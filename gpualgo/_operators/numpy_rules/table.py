@@ -19,8 +19,6 @@ from gpualgo._operators import markers
 
 
 class Entry(NamedTuple):
-    """One name of a function."""
-
     name: str  # as in source code: np.add, math.sin, +
     does: str  # the computation: the name of the NumPy ufunc, if there is one
     style: str  # the typing rule: "numpy", "operator" (Python's), "math", or a special rule
@@ -35,12 +33,10 @@ class Entry(NamedTuple):
 
     @property
     def is_builtin(self) -> bool:
-        """Whether it is a Python built-in."""
         return self.name.startswith("builtins.")
 
     @property
     def shown(self) -> str:
-        """Name in messages."""
         return self.name.removeprefix("builtins.")
 
 
@@ -125,10 +121,8 @@ def _entries() -> list[Entry]:
         if name in SYMBOLS
     ]
     for names in (_EXACT, _LIBM):
-        for count, listed in names.items():
-            entries += [
-                Entry(f"np.{n}", n, "numpy", (count, count), _ulp(n)) for n in listed.split()
-            ]
+        for count, text in names.items():
+            entries += [Entry(f"np.{n}", n, "numpy", (count, count), _ulp(n)) for n in text.split()]
     entries += [Entry(f"np.{n}", d, "numpy", _does_arity(d), _ulp(d)) for n, d in _ALIASES.items()]
     entries += [
         Entry(f"operator.{n}", d, "operator", _does_arity(d), _ulp(d)) for n, d in _OPERATOR.items()
@@ -202,7 +196,6 @@ _BFLOAT16 = Entry("ml_dtypes.bfloat16", "bfloat16", "construct")
 
 
 def entry_of(fn: Any) -> Entry | None:
-    """Return the entry of a function, None if it is not in the table."""
     try:
         entry = _BY_FUNCTION.get(fn)
     except TypeError:

@@ -46,10 +46,8 @@ class Weak(types.Type):
         if known is not None and len(known) > _MAX_VALUES:
             known = None
         self.values = None if known is None else tuple(known[name] for name in sorted(known))
-        data_text = f", {sorted(data)}, {self.bounds}{' **' * is_exponent}" if data else ""
-        super().__init__(
-            name=f"Weak({kind}, {None if known is None else sorted(known)}{data_text})"
-        )
+        of_data = f", {sorted(data)}, {self.bounds}{' **' * is_exponent}" if data else ""
+        super().__init__(name=f"Weak({kind}, {None if known is None else sorted(known)}{of_data})")
 
     @property
     def native(self) -> types.Type:
@@ -61,7 +59,6 @@ class Weak(types.Type):
 
     @property
     def value(self) -> Any:
-        """Value of a constant, else None."""
         return self.values[0] if self.values is not None and len(self.values) == 1 else None
 
     def joined(self, other: Weak) -> Weak:
@@ -150,7 +147,6 @@ def conversion(native: types.Type, target: types.Type) -> Conversion | None:
 
 
 def as_kind(kind: str, value: Any) -> Any:
-    """Return a Python number converted to another kind."""
     try:
         return _PYTHON[kind](value)
     except OverflowError:
@@ -201,7 +197,6 @@ def unify(left: types.Type, right: types.Type) -> types.Type | None:
 
 
 def described(ty: types.Type) -> str:
-    """Return the description of a type in messages."""
     name = scalar_name(ty)
     if isinstance(ty, Weak):
         return f"a Python {name}" if ty.value is None else f"the Python {name} {ty.value!r}"

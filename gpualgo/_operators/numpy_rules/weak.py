@@ -31,7 +31,6 @@ def is_within(ty: Weak, low: int, high: int) -> bool:
 
 
 def cast(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
-    """Return a Python number cast to a numba number type."""
     if isinstance(target, types.Integer) and source.kind == "int":
         check_fits(source, target.name)
     if not source.is_constant:
@@ -48,7 +47,6 @@ def cast(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> A
 
 
 def cast_weak(context: Any, builder: Any, source: Weak, target: Weak, value: Any) -> Any:
-    """Return a Python number cast to another weak type."""
     if target.is_constant:
         return value
     return cast(context, builder, source, target.native, value)
@@ -78,9 +76,5 @@ def without_members(args: tuple[types.Type, ...], *, stays_member: bool) -> tupl
     if not any(members):
         return args
     pairs = list(zip(members, args, strict=True))
-    as_python = not stays_member and all(
-        is_member or isinstance(ty, Weak) for is_member, ty in pairs
-    )
-    return tuple(
-        (Weak("int") if as_python else types.int64) if is_member else ty for is_member, ty in pairs
-    )
+    python = not stays_member and all(is_one or isinstance(ty, Weak) for is_one, ty in pairs)
+    return tuple((Weak("int") if python else types.int64) if is_one else ty for is_one, ty in pairs)
