@@ -95,8 +95,8 @@ def read(key: str) -> tuple[bytes, ...] | None:
         return None
     fields = decode(key, content)
     if fields is not None:
-        for seen in _watchers:
-            seen.read.add(key)
+        for watcher in _watchers:
+            watcher.read.add(key)
     return fields
 
 
@@ -119,8 +119,8 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
-        for seen in _watchers:
-            seen.written.add(key)
+        for watcher in _watchers:
+            watcher.written.add(key)
         from gpualgo._base import log  # only a new entry needs it
 
         log.tell(log.DEBUG, "kept on disk: %s", path / (key + _SUFFIX))
@@ -130,9 +130,9 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
     except OSError as error:
         message = (f"compiled kernels are not kept on disk: {error}; set GPUALGO_CACHE_DIR to a "
                    "folder of your own")  # fmt: skip
-        for seen in _watchers:
-            if message not in seen.lost:
-                seen.lost.append(message)
+        for watcher in _watchers:
+            if message not in watcher.lost:
+                watcher.lost.append(message)
         _warn(message)
 
 

@@ -21,8 +21,8 @@ DOMAIN = "gpualgo"
 
 def is_wanted() -> bool:
     """Return whether a profiler or GPUALGO_NVTX requests ranges."""
-    asked = flag("GPUALGO_NVTX")
-    return bool(os.environ.get("NVTX_INJECTION64_PATH")) if asked is None else asked
+    requested = flag("GPUALGO_NVTX")
+    return bool(os.environ.get("NVTX_INJECTION64_PATH")) if requested is None else requested
 
 
 def _load_nvtx() -> Any:

@@ -118,17 +118,17 @@ def recording(recorder: Recorder) -> Iterator[None]:
     global active, _recordings
     if recorder.is_graph and is_in_graph():
         raise RuntimeError("graph: another graph is being recorded; leave its `with` block first")
-    here = _Recording(recorder)
+    entry = _Recording(recorder)
     with _lock:
         active += 1
-        _recordings = (*_recordings, here)
+        _recordings = (*_recordings, entry)
     before, _thread.is_suspended = _thread.is_suspended, False
     try:
         yield
     finally:
         _thread.is_suspended = before
         with _lock:
-            _recordings = tuple(each for each in _recordings if each is not here)
+            _recordings = tuple(each for each in _recordings if each is not entry)
             active -= 1
 
 

@@ -38,7 +38,8 @@ def cuts(
     for rank in ranks:
         if not sum(low) <= rank <= sum(lengths):
             raise ValueError(
-                f"ranks must not fall and lie between 0 and {sum(lengths)}, got {rank}; sort them"
+                f"ranks must not decrease and lie between 0 and {sum(lengths)}, got {rank}; "
+                "sort them"
             )
         low = _cut(low, list(lengths), rank, read, count)
         results.append(low)

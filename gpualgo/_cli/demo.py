@@ -125,8 +125,8 @@ def questions(data: Flights) -> list[Question]:
         return f"{value[5:].sum() / count(dep):.0%} were 15 to 300 minutes late"
 
     def punctual(value: Any) -> str:
-        numbers, most = value
-        return f"{np.mean(most < 60):.0%} of {numbers.size:,} numbers were never an hour late"
+        numbers, delays = value
+        return f"{np.mean(delays < 60):.0%} of {numbers.size:,} numbers were never an hour late"
 
     def least(value: Any) -> str:
         return f"least {MONTHS[int(np.argmin(value))]}, {value.min():.0f} min"

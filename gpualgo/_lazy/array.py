@@ -129,7 +129,7 @@ class LazyArray(Operators):
         """Materialize it as a NumPy array; raises TypeError if it reads arrays on a GPU."""
         if self.place[0] != CPU:
             raise TypeError(
-                "a lazy array that reads arrays of a GPU does not become NumPy's unasked; "
+                "a lazy array that reads GPU arrays is not copied to the host unasked; "
                 "use gpualgo.copy(x), whose result is in the library of the arrays"
             )
         if copy is False:
@@ -165,39 +165,39 @@ class LazyArray(Operators):
         """Device and library of its leaves; the library is None if no leaf has one."""
         place: Place = (CPU, None)
         is_read = False
-        for one in self.leaves:
-            if one.library is NumPyOnCPU:
-                return one.device, one.library
-            if one.library is not None and not is_read:
-                is_read = not one.is_position
+        for leaf in self.leaves:
+            if leaf.library is NumPyOnCPU:
+                return leaf.device, leaf.library
+            if leaf.library is not None and not is_read:
+                is_read = not leaf.is_position
                 if is_read or place[1] is None:
-                    place = one.device, one.library
+                    place = leaf.device, leaf.library
         return place
 
     @property
     def reads_arrays(self) -> bool:
         """Whether it reads an array, which then determines the device."""
-        return not all(one.is_position for one in self.leaves)
+        return not all(leaf.is_position for leaf in self.leaves)
 
     @property
     def views(self) -> tuple[View, ...]:
         """Views of its leaves: the arrays that it reads, and positions."""
         if self._views is None:
             device, library = self.place
-            self._views = tuple([one.view(device, library) for one in self.leaves])
+            self._views = tuple([leaf.view(device, library) for leaf in self.leaves])
         return self._views
 
     @property
     def arguments(self) -> tuple[np.dtype[Any], ...]:
         """Dtypes of the function's parameters."""
-        return tuple([records.number_of(one.dtype) for one in self.leaves])
+        return tuple([records.number_of(leaf.dtype) for leaf in self.leaves])
 
     # Views of the same elements.
 
     def rearranged(self, change: Callable[[Array], Array], text: str) -> LazyArray:
         """Return it with the same slicing or transposition applied to every leaf."""
-        arrays = [change(one.array) for one in self.leaves]
-        leaves = [one.with_array(a) for one, a in zip(self.leaves, arrays, strict=True)]
+        arrays = [change(leaf.array) for leaf in self.leaves]
+        leaves = [leaf.with_array(a) for leaf, a in zip(self.leaves, arrays, strict=True)]
         return LazyArray(arrays[0].shape, self.node, leaves, text, self.forms)
 
     def __getitem__(self, index: Any) -> LazyArray:
@@ -219,7 +219,7 @@ class LazyArray(Operators):
 
     def _field(self, name: str) -> LazyArray:
         names = self.dtype.names or ()
-        keys = list(dict.fromkeys(one.partition(".")[0] for one in names))
+        keys = list(dict.fromkeys(name_path.partition(".")[0] for name_path in names))
         if name not in keys:
             has = f"fields {', '.join(keys)}" if keys else "no fields"
             raise KeyError(f"a lazy array of dtype {self.dtype} has {has}, not {name!r}")
@@ -263,7 +263,7 @@ class LazyArray(Operators):
         """Return it broadcast to a shape."""
         if shape == self.shape:
             return self
-        leaves = [one.broadcast_to(shape) for one in self.leaves]
+        leaves = [leaf.broadcast_to(shape) for leaf in self.leaves]
         return LazyArray(shape, self.node, leaves, self.text, self.forms)
 
 

@@ -71,7 +71,9 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
         return x
     if isinstance(x, tuple):
         if depth > 1:
-            raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
+            raise TypeError(
+                f"{where} is a tuple within a tuple within a tuple; one level is possible"
+            )
         if not x:
             raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
         items = [parted(_typed(item), f"{where}[{i}]", depth + 1) for i, item in enumerate(x)]
@@ -148,8 +150,8 @@ def _check_device(named: int, device: int, where: str) -> None:
     """Raise TypeError if a lazy array that reads no array was made for another device."""
     if named != device:
         raise TypeError(
-            f"{where}: a lazy array was made with device={name_of(named)!r}, and what stands "
-            f"beside it is on {name_of(device)}; make it without device="
+            f"{where}: a lazy array was made with device={name_of(named)!r}, but another argument "
+            f"is on {name_of(device)}; make it without device="
         )
 
 

@@ -33,7 +33,7 @@ def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) 
     result_dtype = dtypes.as_dtype(dtype, where) if dtype is not None else _common_dtype(given)
     count = _count(*given, where)
     if count > _MOST:
-        raise ValueError(f"{where}: {count} elements are more than 64 bits count")
+        raise ValueError(f"{where}: {count} elements are more than an int64 holds")
     first = _number(start, result_dtype, where)
     text = f"arange({start}, {stop}, {step})"
     positions = _positions((count,), records.POSITION, device, where)
@@ -78,7 +78,9 @@ def _count(start: Any, stop: Any, step: Any, where: str) -> int:
         return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
     count = (stop - start) / step
     if not np.isfinite(count):
-        raise ValueError(f"{where}: there is no number of steps from {start} to {stop} by {step}")
+        raise ValueError(
+            f"{where}: there is no finite number of steps from {start} to {stop} by {step}"
+        )
     return max(0, int(np.ceil(count)))
 
 
@@ -102,8 +104,8 @@ def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> Lazy
         )
     result_dtype = np.asarray(fill_value).dtype if dtype is None else dtypes.as_dtype(dtype, where)
     value = _number(fill_value, dtypes.check(result_dtype, f"{where}: fill_value"), where)
-    counted = _positions((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
-    return LazyArray(extents, Value(value), counted.leaves, f"full({extents}, {fill_value})")
+    indices = _positions((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
+    return LazyArray(extents, Value(value), indices.leaves, f"full({extents}, {fill_value})")
 
 
 def random_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
@@ -172,5 +174,5 @@ def _shape(shape: Any, where: str) -> tuple[int, ...]:
     if any(extent < 0 for extent in extents):
         raise ValueError(f"{where}: shape {shape!r} has a negative extent")
     if math.prod(extents) > _MOST:
-        raise ValueError(f"{where}: shape {shape!r} has more elements than 64 bits count")
+        raise ValueError(f"{where}: shape {shape!r} has more elements than an int64 holds")
     return tuple(extents)

@@ -21,8 +21,8 @@ def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
     for x in arguments:
         if isinstance(x, _NO_OPERANDS):
             raise TypeError(
-                f"{fn.__name__.strip('_')}: a lazy array goes with arrays and numbers, not with "
-                f"{type(x).__name__}; pass np.asarray(…), or compare with `is`"
+                f"{fn.__name__.strip('_')}: a lazy array combines with arrays and numbers, not "
+                f"with {type(x).__name__}; pass np.asarray(…), or compare with `is`"
             )
     return hooks.applied(fn, arguments, fn.__name__)
 
@@ -122,7 +122,7 @@ class Operators:
         )
 
     def __contains__(self, value: Any) -> NoReturn:
-        raise TypeError("`in` is not asked of a lazy array; use np.any(x == value)")
+        raise TypeError("`in` is not supported for a lazy array; use np.any(x == value)")
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(

@@ -93,8 +93,8 @@ def check_size(views: Iterable[View]) -> None:
     words = sum(num_words(len(view.shape)) for view in views)
     if words > STATE_WORDS:
         raise TypeError(
-            f"op captures arrays of {words} words (an address, extents and strides each), of which "
-            f"there are {STATE_WORDS}; capture fewer arrays or of fewer dimensions"
+            f"op captures arrays of {words} words (an address, extents and strides each), but the "
+            f"limit is {STATE_WORDS}; capture fewer arrays or of fewer dimensions"
         )
 
 
@@ -188,17 +188,17 @@ def _reference(owner: Any) -> Callable[[], Any]:
 
 def note(views: tuple[View, ...]) -> Places:
     """Return the addresses and layouts of arrays for a call's key; remember their owners."""
-    places = tuple((view.ptr, view.shape, view.strides, view.device) for view in views)
-    binding = _bindings.get(places)
+    addresses = tuple((view.ptr, view.shape, view.strides, view.device) for view in views)
+    binding = _bindings.get(addresses)
     if binding is not None:
         binding.add(views)
-    return places
+    return addresses
 
 
 def binding_of(views: tuple[View, ...]) -> Binding:
     """Return the binding of the arrays' addresses, one for equal addresses."""
-    places = note(views)
-    binding = Binding(places)
-    binding = _bindings.setdefault(places, binding)
+    addresses = note(views)
+    binding = Binding(addresses)
+    binding = _bindings.setdefault(addresses, binding)
     binding.add(views)
     return binding

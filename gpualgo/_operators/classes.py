@@ -116,5 +116,5 @@ def _check_jitclass(cls: Any) -> None:
             if value is not cls and not is_module and not _is_defined_by_library(value):
                 raise TypeError(
                     f"op uses the jitclass {cls.__name__}, whose method {fn.__name__} reads "
-                    f"{name!r}, which numba looks at only once; pass it as an argument"
+                    f"{name!r}, which numba reads only once; pass it as an argument"
                 )

@@ -15,7 +15,7 @@ from gpualgo._operators.snapshot import Found, Snapshot, python_function
 class _Frozen(Snapshot):
     """A snapshot whose copy contains all numbers as constants and the original arrays."""
 
-    def _number(self, value: Any, place: Place, source: Any, name: Any) -> Found | None:
+    def _number(self, value: Any, location: Place, source: Any, name: Any) -> Found | None:
         return None
 
     def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Found:

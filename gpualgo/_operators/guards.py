@@ -187,12 +187,12 @@ class Guard:
     def expect(self, numbers: Sequence[Number]) -> None:
         """Set the types of the data numbers, and choose the function that packs them."""
         self.pack = Packer(numbers)
-        places = [place for place, _ in self.numbers]
-        self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in places)
+        sources = [source for source, _ in self.numbers]
+        self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
         is_one = len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent
-        if is_one and places[0] is CELLS:
+        if is_one and sources[0] is CELLS:
             self.words = _float_in_cell(self.numbers[0][1])
-        elif is_one and type(places[0]) is dict:
+        elif is_one and type(sources[0]) is dict:
             self.words = _float_in(*self.numbers[0])
         elif numbers:
             self.words = self._words
@@ -200,16 +200,16 @@ class Guard:
 
     def _words(self, fn: types.FunctionType) -> bytes | None:
         values: list[Any] = []
-        for place, name in self.numbers:
-            if place is CELLS:
+        for source, name in self.numbers:
+            if source is CELLS:
                 values.append(contents_of(fn.__closure__[name]))  # type: ignore[index]
-            elif type(place) is dict:
-                values.append(place.get(name))
-            elif place is DEFAULTS:
+            elif type(source) is dict:
+                values.append(source.get(name))
+            elif source is DEFAULTS:
                 defaults = fn.__defaults__ or ()
                 values.append(defaults[name] if name < len(defaults) else None)
             else:
-                values.append(contents_of(place))
+                values.append(contents_of(source))
         return self.pack(values)
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:

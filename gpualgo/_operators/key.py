@@ -166,10 +166,10 @@ def compile_in(
     chosen = policy.constants
     if is_exponent and not all(number.is_exponent for number, _ in numbers):
         chosen = policy.exponents
-    places = [place for _, place in numbers]
-    added = [place for place in places if place not in chosen]
+    locations = [location for _, location in numbers]
+    added = [location for location in locations if location not in chosen]
     chosen.update(added)
-    return places, added
+    return locations, added
 
 
 def make_data(fn: Any, places: Iterable[Place]) -> None:

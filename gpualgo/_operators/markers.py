@@ -14,7 +14,7 @@ class Known:
         self.name = name
 
     def __call__(self, *arguments: Any) -> Any:
-        raise NotImplementedError(f"{self.name} is known to the compilers alone")
+        raise NotImplementedError(f"{self.name} runs in compiled code only")
 
 
 strong = Known("strong")

@@ -278,8 +278,8 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
             count = function.__code__.co_argcount
             name = function.__code__.co_varnames[count : count + num_keyword_only][0]
             raise TypeError(
-                f"{where}: op has the parameter {name} after *, and kernels pass no argument by "
-                "its name; write it before the *, or capture its value"
+                f"{where}: op has the parameter {name} after *, but kernels pass arguments by "
+                "position only; write it before the *, or capture its value"
             )
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
     return result if hot is None else result.as_of(hot, where)

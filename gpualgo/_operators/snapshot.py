@@ -155,19 +155,19 @@ class Snapshot:
             tokens.append((name, token))
         return tuple(tokens)
 
-    def _number(self, value: Any, place: Place, source: Any, name: Any) -> Found | None:
+    def _number(self, value: Any, location: Place, source: Any, name: Any) -> Found | None:
         """Return the token and the placeholder of a data number, None if the value is not one."""
         number = number_of(value, self._num_number_words)
-        is_exponent = place in self._policy.exponents  # read once: other threads may add to it
+        is_exponent = location in self._policy.exponents  # read once: other threads may add to it
         if number is None or (is_exponent and value in SHORT_POWERS):
             return None
-        if not self._policy.is_data(place, value):
+        if not self._policy.is_data(location, value):
             return None
         if is_exponent:
             number = number._replace(is_exponent=True)
         self._guard.is_data(source, name)
         self._num_number_words += number.num_words
-        self.numbers.append((number, place))
+        self.numbers.append((number, location))
         self.values.append(value)
         return number.token, Data(number)
 
@@ -203,10 +203,10 @@ class Snapshot:
             value = self._guard.read_attribute(module, attribute)
             if value is MISSING:
                 continue
-            place = ("module", name, attribute)
+            location = ("module", name, attribute)
             as_data = None
             if attribute in tree and not is_library and attribute in module.__dict__:
-                as_data = self._number(value, place, module.__dict__, attribute)
+                as_data = self._number(value, location, module.__dict__, attribute)
             try:
                 token, value = as_data or (
                     self._module(value, tree.get(attribute, {}), loose, under_way)
@@ -248,8 +248,8 @@ class Snapshot:
                 return token, value
             if not records.is_made_of_fields(value):
                 raise TypeError(
-                    f"op makes tuples of class {value.__name__}, which has a __new__ of its own "
-                    "that kernels do not run; make a plain tuple, or a namedtuple without one"
+                    f"op makes tuples of class {value.__name__}, which has its own __new__, "
+                    "which kernels do not run; make a plain tuple, or a namedtuple without one"
                 )
             return token, records.class_of(value._fields)  # shared by all classes with these fields
         before, self._guard.may_capture = self._guard.may_capture, False

@@ -72,7 +72,7 @@ def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[
         limits.min if neginf is None else neginf,
     )
     if part.kind != "c" and any(np.iscomplexobj(n) for n in given):
-        raise TypeError(f"np.nan_to_num: complex numbers do not become {part}, which parts have")
+        raise TypeError(f"np.nan_to_num: complex numbers do not become {part}, the dtype of parts")
     with np.errstate(over="ignore"):
         numbers = [part.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
     return _FINITE.get(kind, _finite), numbers
@@ -113,8 +113,8 @@ def _written_to(x: Any, out: Any, name: str) -> Any:
 # --- views and gathers ------------------------------------------------------------------------
 
 
-def _check_c_order(order: Any, name: str, known: str = "C") -> None:
-    if order not in known:
+def _check_c_order(order: Any, name: str, allowed: str = "C") -> None:
+    if order not in allowed:
         raise TypeError(f"{name}: lazy arrays have C order, got order={order!r}; leave it out")
 
 
@@ -131,8 +131,8 @@ def _ravel(a: Any, order: str = "C") -> Any:
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     if mode == "raise":
         raise TypeError(
-            "np.take: what is lazy cannot raise for an index that is out of range; pass "
-            "mode='wrap', to which negative ones mean the same, or mode='clip'"
+            "np.take: a lazy array cannot raise for an index that is out of range; pass "
+            "mode='wrap', which accepts the same negative indices, or mode='clip'"
         )
     return _written_to(places.taken(a, indices, axis, mode, "np.take"), out, "np.take")
 
@@ -250,13 +250,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _with_option_checks(name: str, fn: Any) -> Callable[..., Any]:
     """Return a function that raises an error for NumPy's options that `fn` does not support."""
     code = fn.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    supported = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for option, value in list(kwargs.items()):
-            if value is np._NoValue or (option not in known and _is_default(option, value)):
+            if value is np._NoValue or (option not in supported and _is_default(option, value)):
                 del kwargs[option]
-            elif option not in known:
+            elif option not in supported:
                 raise ufuncs.no_option(f"np.{name}", option)
         return fn(*args, **kwargs)
 

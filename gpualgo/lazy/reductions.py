@@ -62,7 +62,7 @@ def accumulated(
     acc = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
     if not x.ndim and axis is not None:
-        raise TypeError(f"{name}: x has no axis to go along; pass axis=None")
+        raise TypeError(f"{name}: x has no axes; pass axis=None")
     axis = checks.plain_axis(axis, name)
     result_dtype = kind if out is None else dtype_of(out, name)
     if result_dtype == acc:

@@ -195,12 +195,12 @@ class _Doubles:
         s = self.div(f, self.add(2.0, f))
         z = self.mul(s, s)
         p = self.polynomial(z, _LOG_SINGLE if is_single else _LOG)
-        rest = self.mul(s, self.sub(f, self.mul(z, p)))
+        tail = self.mul(s, self.sub(f, self.mul(z, p)))
         if lost is not None:  # 0.5 - s + s² approximates 0.5 / (1 + f)
-            rest = self.sub(rest, self.mul(lost, self.sub(0.5, self.sub(s, z))))
+            tail = self.sub(tail, self.mul(lost, self.sub(0.5, self.sub(s, z))))
         if is_single:
-            return self.add(self.mul(e, _LN2), self.sub(f, rest))
-        return self.add(self.mul(e, _LN2_HIGH), self.sub(f, self.sub(rest, self.mul(e, _LN2_LOW))))
+            return self.add(self.mul(e, _LN2), self.sub(f, tail))
+        return self.add(self.mul(e, _LN2_HIGH), self.sub(f, self.sub(tail, self.mul(e, _LN2_LOW))))
 
     def log(self, x: Any, is_single: bool) -> Any:
         bits = self.bits(x)

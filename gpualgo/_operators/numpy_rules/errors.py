@@ -78,8 +78,8 @@ def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
 
 def _line_of(reason: str) -> str:
     """Return the line of the operator that numba names, if its file can be read."""
-    places = re.findall(r'File "([^"\n]+)", line (\d+)', reason)
-    for name, number in reversed(places):
+    locations = re.findall(r'File "([^"\n]+)", line (\d+)', reason)
+    for name, number in reversed(locations):
         line = linecache.getline(name, int(number)).strip()
         if line and "gpualgo" not in name.replace("\\", "/").split("/")[-4:-1]:
             return f" (line {number}: {line})"

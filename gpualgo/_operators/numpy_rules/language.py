@@ -51,7 +51,9 @@ def check(code: types.CodeType, subject: str = "op") -> None:
     for feature, (opnames, advice) in _REFUSED.items():
         is_unpacking = feature == "a list" and not names.isdisjoint(_UNPACKING)
         if not names.isdisjoint(opnames) and not is_unpacking:
-            raise NotInAnOperator(f"{subject} holds {feature}, which kernels have not: {advice}")
+            raise NotInAnOperator(
+                f"{subject} holds {feature}, which kernels do not support: {advice}"
+            )
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             check(constant, subject)

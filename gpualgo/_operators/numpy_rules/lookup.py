@@ -44,8 +44,8 @@ class Lookup:
     def owner_of(self, value: Any) -> pytypes.ModuleType | None:
         """Return the module of an IR value that is a module's attribute, else None."""
         if isinstance(value, self.ir.Expr) and value.op == "getattr":
-            found, owner = self.constant(value.value)
-            if found and isinstance(owner, pytypes.ModuleType):
+            is_known, owner = self.constant(value.value)
+            if is_known and isinstance(owner, pytypes.ModuleType):
                 return owner
         return None
 
@@ -57,8 +57,8 @@ class Lookup:
             value = value.func if op == "call" else value.value
             while isinstance(value, self.ir.Var):
                 value = self.definition(value)
-        found, fn = self.constant_of(value)
-        return fn if found and fn in (range, enumerate) else None
+        is_known, fn = self.constant_of(value)
+        return fn if is_known and fn in (range, enumerate) else None
 
     def _passed_on(self) -> set[str]:
         """Return the variables that are used other than by calling them."""

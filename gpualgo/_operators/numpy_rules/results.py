@@ -86,17 +86,17 @@ def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, ty
 
 
 def _number_of(
-    fn: Any, returned: types.Type, wanted: np.dtype[Any] | None, place: str
+    fn: Any, returned: types.Type, wanted: np.dtype[Any] | None, item: str
 ) -> np.dtype[Any]:
     name = scalar_name(returned)
     if isinstance(returned, types.Optional):
         raise TypeError(
-            f"op returns None{place} on some path, and {described(returned.type)} on another; "
+            f"op returns None{item} on some path, and {described(returned.type)} on another; "
             f"return a scalar on each: {source_of(fn)}"
         )
     if name is None:
         raise TypeError(
-            f"op returns {described(returned)}{place}, and not a number; return a scalar: "
+            f"op returns {described(returned)}{item}, and not a number; return a scalar: "
             f"{source_of(fn)}"
         )
     inferred = (
@@ -111,7 +111,7 @@ def _number_of(
     weak_fits = isinstance(returned, Weak) and _weak_fits(returned, wanted, fn)
     if not weak_fits and not dtypes.can_cast(inferred, wanted):
         raise TypeError(
-            f"op returns {inferred}{place}, which does not fit {wanted}; pass dtype=np.{inferred} "
+            f"op returns {inferred}{item}, which does not fit {wanted}; pass dtype=np.{inferred} "
             f"or convert inside op: {source_of(fn)}"
         )
     return wanted

@@ -156,7 +156,7 @@ class Rewriter:
         if call.kws or call.vararg:
             given = "keyword arguments" if call.kws else "arguments from a tuple"
             raise language.NotInAnOperator(
-                f"op calls {entry.shown} with {given}, which kernels have not; "
+                f"op calls {entry.shown} with {given}, which kernels do not support; "
                 "write the arguments one by one"
             )
         args = tuple(call.args)
@@ -192,7 +192,7 @@ class Rewriter:
         target, entry = self.adoption.target, table.entry_of(fn)
         if entry is None:
             raise language.NotInAnOperator(
-                f"op holds the operator {fn.__name__!r}, which kernels have not"
+                f"op holds the operator {fn.__name__!r}, which kernels do not support"
             )
         make = target.extending.intrinsic
         intrinsic = intrinsics.calling(entry, fn, len(args), make, target.is_cuda)
@@ -243,7 +243,7 @@ def _as_python(fn: Any, entry: Any) -> Any:
     lowest, highest = entry.arity
     if lowest != highest or lowest > 3:
         raise language.NotInAnOperator(
-            f"op passes {entry.shown} on; wrap it in a lambda of scalars"
+            f"op passes {entry.shown} as an argument; wrap it in a lambda of scalars"
         )
     wrappers = (lambda a: fn(a), lambda a, b: fn(a, b), lambda a, b, c: fn(a, b, c))
     return wrappers[lowest - 1]

@@ -66,11 +66,11 @@ def _to_bfloat16(builder: Any, value: Any) -> Any:
 def _to_odd(builder: Any, value: Any) -> Any:
     """Round a float64 to 24 bits, to odd: the last bit is set if any lower bit was."""
     bits = builder.bitcast(value, _i64)
-    below = builder.and_(bits, _i64((1 << 29) - 1))
-    is_inexact = builder.icmp_unsigned("!=", below, _i64(0))
+    low_bits = builder.and_(bits, _i64((1 << 29) - 1))
+    is_inexact = builder.icmp_unsigned("!=", low_bits, _i64(0))
     sticky = builder.shl(builder.zext(is_inexact, _i64), _i64(29))
-    kept = builder.and_(bits, _i64(-(1 << 29)))
-    return builder.bitcast(builder.or_(kept, sticky), llvm.DoubleType())
+    high_bits = builder.and_(bits, _i64(-(1 << 29)))
+    return builder.bitcast(builder.or_(high_bits, sticky), llvm.DoubleType())
 
 
 def _cast_native(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:

@@ -20,7 +20,7 @@ def check_fits(ty: Weak, name: str) -> None:
         if ty.kind == "int" and not limits.min <= value <= limits.max:
             raise Refused(
                 f"the Python integer {shown(value)} is out of bounds for {name}; "
-                "convert its partner to a wider dtype, or the number to a float"
+                "convert the other operand to a wider dtype, or the number to a float"
             )
 
 
