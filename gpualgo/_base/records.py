@@ -38,8 +38,8 @@ Argument: TypeAlias = Dtype | Apart
 
 # Marker dtypes of index inputs: element i has the int64 value i, and nothing is read from memory.
 # The "address" is the value, with a stride of 1 byte (POSITION), or 0 if all elements have the same
-# value (SHARED_POSITION); BLOCK_POSITION is aligned to blocks of elements. The dtypes have 8 bytes,
-# and no caller's array has them.
+# value (SHARED_POSITION). With BLOCK_POSITION a thread loads n indices that start at a multiple of
+# n, so that random numbers share a block. The dtypes have 8 bytes; no caller's array has them.
 POSITION, SHARED_POSITION, BLOCK_POSITION = map(
     np.dtype, ("M8[7919as]", "M8[7907as]", "M8[7901as]")
 )

@@ -26,7 +26,7 @@ def reads_of(code: types.CodeType) -> Reads:
     loose: dict[str, None] = {}
     _collect(code, loaded, variables, loose)
     locals_of_outer = [n for n in variables if n not in loaded and n not in code.co_freevars]
-    for name in locals_of_outer:  # dicts keep an order that is the same in every process
+    for name in locals_of_outer:  # a list, for an order that is the same in every process
         loose.update(dict.fromkeys(_attributes(variables.pop(name))))
     return Reads(tuple(loaded), variables, tuple(loose))
 

@@ -237,7 +237,7 @@ class Guard:
         return self.words(fn) if self.are_own or self.holds(fn) else None
 
     def is_plain(self, fn: types.FunctionType) -> bool:
-        """Return whether the key is valid for fn and determines a call's plan, without arrays."""
+        """Return whether the key is valid for fn and fn captures no arrays."""
         return not self.found_at and self.holds(fn) and self.words(fn) is not None
 
     def holds(self, fn: types.FunctionType) -> bool:
