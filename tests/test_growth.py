@@ -69,7 +69,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(memo, "limit", min(memo.limit, LIMIT))
         memo.clear()  # what was made in earnest is for other tests
         found: dict[Any, Any] = {}
-        monkeypatch.setattr(memo, "_found", found)
+        monkeypatch.setattr(memo, "_values", found)
         monkeypatch.setattr(memo, "look", found.get)
     for module in _modules():
         for name in ("_MAX_CALLS", "_MAX_PLANS"):

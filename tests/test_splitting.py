@@ -78,7 +78,7 @@ def test_runs_of_equal_keys_are_asked_within_what_is_not_known(runs: list[list[i
 
 @pytest.mark.parametrize("ranks", [[-1], [4], [2, 1]])
 def test_ranks_that_are_none(ranks: list[int]) -> None:
-    with pytest.raises(ValueError, match="ranks must not fall"):
+    with pytest.raises(ValueError, match="ranks must not decrease"):
         cuts([2, 1], ranks, lambda r, i: i)
 
 

@@ -1,1 +1,1 @@
-"""_base."""
+"""Helpers without dependencies on the rest of the package: dtypes, threads, caches, logging."""

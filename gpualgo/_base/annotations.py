@@ -1,7 +1,6 @@
-"""What public arguments and results are, for type checkers: nothing imports it at run time.
+"""Type aliases and protocols of public signatures, for type checkers; not imported at run time.
 
-What is an array, a stream or an operator is told by what it has, as the functions themselves do, so
-that no library has to be installed for its arrays to be known.
+Arrays, streams and operators are protocols, so that type checking needs no array library.
 """
 
 from __future__ import annotations
@@ -25,70 +24,62 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import CapsuleType, TypeVar
 
-    # Results of these are of their own type, which says nothing of the dtype.
+    # Functions of these arrays return the same type, which does not carry a dtype.
     Same = TypeVar("Same", bound="Tensor | DeviceArray")
     Kind = TypeVar("Kind", bound=np.dtype[Any])
     ValueKind = TypeVar("ValueKind", bound=np.dtype[Any])
 
 
 class HostArray(Protocol):
-    """NumPy's arrays, and what has their interface: NumPy's arrays come back."""
+    """NumPy arrays and objects with their interface; results are NumPy arrays."""
 
     @property
     def __array_interface__(self) -> Any: ...
 
 
 class CudaArray(Protocol):
-    """Memory on a GPU; a property here, though a library's stub may call it a method."""
+    """An array in GPU memory; declared as a property, also matches stubs that declare a method."""
 
     @property
     def __cuda_array_interface__(self) -> Any: ...
 
 
 class DLPackArray(Protocol):
-    """A producer of DLPack capsules."""
-
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any: ...
     def __dlpack_device__(self) -> Any: ...
 
 
 class Tensor(DLPackArray, Protocol):
-    """A tensor of PyTorch."""
-
     requires_grad: Any
 
     def data_ptr(self) -> int: ...
 
 
 class DeviceArray(CudaArray, DLPackArray, Protocol):
-    """`gpualgo.DeviceArray`."""
-
     ptr: int
 
     def copy_to_host(self) -> np.ndarray[Any, Any]: ...
 
 
 class HashableHost(HostArray, Protocol):
-    """Another array than NumPy's, which alone of all these has no hash."""
+    """A host array that is hashable, so no NumPy array: NumPy arrays are unhashable."""
 
     def __hash__(self) -> int: ...
 
 
 class HashableProducer(DLPackArray, Protocol):
-    """A producer of DLPack capsules other than NumPy's arrays."""
+    """A producer of DLPack capsules that is hashable, so no NumPy array."""
 
     def __hash__(self) -> int: ...
 
 
 class UnhashableProducer(DLPackArray, Protocol):
-    """The rest, NumPy's arrays among them, apart from PyTorch's."""
+    """An unhashable producer of DLPack capsules, such as a NumPy array."""
 
     __hash__: ClassVar[None]  # type: ignore[assignment]
 
 
 class Lazy(Protocol):
-    """A lazy array of `gpualgo.lazy`."""
-
     @property
     def leaves(self) -> tuple[Any, ...]: ...
     @property
@@ -96,32 +87,32 @@ class Lazy(Protocol):
 
 
 AnyArray: TypeAlias = "HostArray | CudaArray | DLPackArray | CapsuleType | Lazy"
-# Arrays as elements' numbers, and a number beside them; in a tuple within it, too.
+# A tuple of arrays and numbers, which may hold inner tuples: one item for each field of an element.
 Arrays: TypeAlias = "tuple[AnyArray | Number | tuple[AnyArray | Number, ...], ...]"
 Argument: TypeAlias = "AnyArray | Number | Arrays"
 NumPyArray: TypeAlias = "np.ndarray[Any, Any]"
-# One overload alone may fit NumPy's arrays: where two do and the array's type holds Any, as the
-# shape of an NDArray is, mypy takes the result for Any.
+# Only one overload may match NumPy arrays: if two do and the array's type contains Any (the shape
+# of an NDArray is Any), mypy infers Any as the result.
 Foreign: TypeAlias = "CudaArray | CapsuleType | HashableProducer | Lazy"
 Host: TypeAlias = "HostArray | UnhashableProducer"
 
 
 class CudaStream(Protocol):
-    """The protocol of streams: `__cuda_stream__`, a method or its value."""
+    """The CUDA stream protocol: `__cuda_stream__` is a method or a value."""
 
     @property
     def __cuda_stream__(self) -> Any: ...
 
 
 class TorchStream(Protocol):
-    """PyTorch's streams before they had the protocol."""
+    """PyTorch streams without `__cuda_stream__` (older releases)."""
 
     @property
     def cuda_stream(self) -> Any: ...
 
 
 class CupyStream(Protocol):
-    """CuPy's streams before they had the protocol."""
+    """CuPy streams without `__cuda_stream__` (older releases)."""
 
     @property
     def ptr(self) -> Any: ...
@@ -129,8 +120,6 @@ class CupyStream(Protocol):
 
 
 class NumbaStream(Protocol):
-    """numba's streams."""
-
     @property
     def handle(self) -> Any: ...
     def synchronize(self) -> Any: ...
@@ -142,7 +131,7 @@ Stream: TypeAlias = (
 
 
 class TorchDType(Protocol):
-    """`torch.float32` and its like."""
+    """A PyTorch dtype such as `torch.float32`."""
 
     @property
     def is_floating_point(self) -> bool: ...
@@ -151,8 +140,6 @@ class TorchDType(Protocol):
 
 
 class MemoryResource(Protocol):
-    """A MemoryResource of cuda.core."""
-
     @property
     def device_id(self) -> int: ...
     @property
@@ -163,10 +150,10 @@ class MemoryResource(Protocol):
     def deallocate(self) -> Callable[..., Any]: ...
 
 
-DType: TypeAlias = "str | type[Any] | np.dtype[Any] | TorchDType"  # one that kernels know
-AnyDType: TypeAlias = "npt.DTypeLike"  # records, too
+DType: TypeAlias = "str | type[Any] | np.dtype[Any] | TorchDType"  # one that kernels support
+AnyDType: TypeAlias = "npt.DTypeLike"  # structured dtypes, too
 
-# One for all numbers of an element, or as the element is.
+# One dtype for all fields of an element, or a tuple with the structure of the element.
 DTypeTuple: TypeAlias = "tuple[DType | tuple[DType, ...], ...]"
 DTypes: TypeAlias = "DType | DTypeTuple"
 
@@ -176,23 +163,23 @@ Shape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 
 Number: TypeAlias = "complex | np.generic"
 Scalar: TypeAlias = "complex | np.generic | np.ndarray[Any, Any]"  # an array of one element
-FirstValue: TypeAlias = "Scalar | AnyArray"  # on a GPU, too, or one for each row
-# A tuple as the elements are; of a structured array a structured scalar, too.
+FirstValue: TypeAlias = "Scalar | AnyArray"  # an array, also on a GPU, holds one value for each row
+# A tuple with the structure of the elements, or a structured scalar for structured arrays.
 FirstValues: TypeAlias = "Scalar | tuple[FirstValue | tuple[FirstValue, ...], ...]"
 OutTuple: TypeAlias = "tuple[AnyArray | tuple[AnyArray, ...], ...]"
 Outs: TypeAlias = "AnyArray | OutTuple"
-# Of keys and of values.
+# Outputs for keys and for values.
 OutPair: TypeAlias = "tuple[Outs, Outs]"
-Ways: TypeAlias = "bool | tuple[bool | tuple[bool, ...], ...]"  # for each number of an element
+Ways: TypeAlias = "bool | tuple[bool | tuple[bool, ...], ...]"  # descending, for each field
 Real: TypeAlias = "float | np.number[Any] | np.ndarray[Any, Any]"
 Bins: TypeAlias = "SupportsIndex | Sequence[float | np.number[Any]] | AnyArray"
-# Of tuples of arrays: the same for each dimension, or one for each.
+# Bins and ranges of joint histograms: one for all dimensions, or one for each.
 FlatArrays: TypeAlias = "tuple[AnyArray | Number, ...]"
 JointBins: TypeAlias = "SupportsIndex | tuple[Bins, ...]"
 JointRange: TypeAlias = "tuple[Range | None, ...] | list[Any]"
 Range: TypeAlias = "tuple[Real, Real] | list[Any] | np.ndarray[Any, Any]"
 
-Function: TypeAlias = "Callable[..., Any]"  # of as many scalars as there are arrays
+Function: TypeAlias = "Callable[..., Any]"  # takes one scalar for each array
 BinaryFunction: TypeAlias = "Callable[[Any, Any], Any]"
 
 Address: TypeAlias = "SupportsInt | SupportsIndex | ctypes.c_void_p"

@@ -1,7 +1,7 @@
-"""Python's garbage collector, at rest while a compiler is loaded or runs.
+"""Pauses Python's garbage collector while a compiler is loaded or runs.
 
-numba makes some hundred thousand objects that stay. The collector looks through all of them, and
-all of the program's own, again and again: a sixth of what loading and a first operator take.
+numba creates some hundred thousand long-lived objects. Repeated collections, which scan all of
+them, would take a sixth of the time of loading numba and compiling a first operator.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gpualgo._base import forks
 
 
 class _Pause:
-    """A context without collections; threads may be in it together, and enter it again."""
+    """A reentrant context manager that pauses collection, shared by all threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,12 +29,12 @@ class _Pause:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._depth = max(0, self._depth - 1)  # 0 in a child that was forked in here
+            self._depth = max(0, self._depth - 1)  # already 0 in a child forked inside the block
             if not self._depth and self._was_enabled:
                 gc.enable()
 
     def end(self) -> None:
-        """Collect again in a forked child, whose parent may have been in here in other threads."""
+        """Resume collection in a forked child: threads of its parent may have paused it."""
         if self._depth and self._was_enabled:
             gc.enable()
         self._lock, self._depth = threading.Lock(), 0

@@ -1,9 +1,9 @@
 """The disk cache of compiled code: files of bytes, checked on reading, replaced atomically.
 
-A file is a magic line, the SHA-256 of the entry's key and of the rest, and the entry's fields, each
-behind its length. Nothing is unpickled. Any damage is a miss, and so is another entry's file; a
-folder that others can write to is not used; a folder that cannot be written to leaves the process
-with its memory cache.
+A file holds a magic line, the SHA-256 of the entry's key and fields, and the fields, each preceded
+by its length. Nothing is unpickled. A damaged file and a file of another entry count as a miss. A
+folder that other users can write to is not used. If the folder is not writable, the process uses
+its memory cache alone.
 """
 
 from __future__ import annotations
@@ -19,59 +19,58 @@ from typing import Any
 
 _MAGIC = b"gpualgo cache 2\n"
 _SUFFIX = ".gpualgo"
-FOR_CPU = "cpu-"  # what the keys of the CPU's code begin with
+FOR_CPU = "cpu-"  # key prefix of CPU code
 _MAX_ENTRIES = 8192
-_PRUNED_EACH = 32  # writes of a process: to look at a full folder takes milliseconds
+_WRITES_PER_PRUNE = 32  # listing a full folder takes milliseconds
 _warned = False
 _num_written = 0
 
 
 class Seen:
-    """The keys of entries that were read, and of those that were written or could not be."""
+    """Keys of entries that were read and written, and reasons of failed writes."""
 
     def __init__(self) -> None:
         self.read: set[str] = set()
         self.written: set[str] = set()
-        self.lost: list[str] = []  # why entries were not kept, each reason once
+        self.lost: list[str] = []  # each reason once
 
 
-_seen: list[Seen] = []  # by those who watch
+_watchers: list[Seen] = []
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[Seen]:
-    """Take down the keys that are read and written within a ``with`` block, by all threads."""
+    """Record the keys that all threads read and write within a ``with`` block."""
     seen = Seen()
-    _seen.append(seen)
+    _watchers.append(seen)
     try:
         yield seen
     finally:
-        _seen.remove(seen)
+        _watchers.remove(seen)
 
 
 def folder() -> Path:
     """Return the cache's folder, from GPUALGO_CACHE_DIR, XDG_CACHE_HOME or the home folder."""
-    named = os.environ.get("GPUALGO_CACHE_DIR")
-    if named:
-        return Path(named)
+    configured = os.environ.get("GPUALGO_CACHE_DIR")
+    if configured:
+        return Path(configured)
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base) / "gpualgo"
 
 
 def encode(key: str, fields: tuple[bytes, ...]) -> bytes:
-    """Return a file's content for an entry's key and fields."""
     body = b"".join(struct.pack("<Q", len(field)) + field for field in fields)
     return _MAGIC + _digest(key, body) + body
 
 
 def _digest(key: str, body: bytes) -> bytes:
-    found = hashlib.sha256(key.encode() + b"\n")
-    found.update(body)
-    return found.digest()
+    digest = hashlib.sha256(key.encode() + b"\n")
+    digest.update(body)
+    return digest.digest()
 
 
 def decode(key: str, content: bytes) -> tuple[bytes, ...] | None:
-    """Return the fields of a file's content, None if it is damaged or not of this key."""
+    """Return the fields in a file's content, None if it is damaged or belongs to another key."""
     start = len(_MAGIC) + 32
     body = content[start:]
     if not content.startswith(_MAGIC) or _digest(key, body) != content[start - 32 : start]:
@@ -86,7 +85,7 @@ def decode(key: str, content: bytes) -> tuple[bytes, ...] | None:
 
 
 def read(key: str) -> tuple[bytes, ...] | None:
-    """Return an entry's fields, None if it is not there or damaged."""
+    """Return an entry's fields, None if it is missing or damaged."""
     path = folder() / (key + _SUFFIX)
     if not _is_private(path.parent):
         return None
@@ -94,22 +93,22 @@ def read(key: str) -> tuple[bytes, ...] | None:
         content = path.read_bytes()
     except OSError:
         return None
-    found = decode(key, content)
-    if found is not None:
-        for seen in _seen:
-            seen.read.add(key)
-    return found
+    fields = decode(key, content)
+    if fields is not None:
+        for watcher in _watchers:
+            watcher.read.add(key)
+    return fields
 
 
 def write(key: str, fields: tuple[bytes, ...]) -> None:
-    """Store an entry; where the folder cannot be written, warn once and go on."""
+    """Store an entry; warn once if the folder is not writable."""
     global _num_written
     path = folder()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_private(path):
             raise PermissionError(f"{path} belongs to another user or others can write to it")
-        import tempfile  # takes milliseconds, and only a new entry asks
+        import tempfile  # takes milliseconds; only a new entry needs it
 
         descriptor, name = tempfile.mkstemp(dir=path, suffix=".part")
         try:
@@ -120,25 +119,25 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(name)
             raise
-        for seen in _seen:
-            seen.written.add(key)
-        from gpualgo._base import log  # as for this module: nothing of it is needed before
+        for watcher in _watchers:
+            watcher.written.add(key)
+        from gpualgo._base import log  # only a new entry needs it
 
         log.tell(log.DEBUG, "kept on disk: %s", path / (key + _SUFFIX))
         _num_written += 1
-        if _num_written % _PRUNED_EACH == 1:
+        if _num_written % _WRITES_PER_PRUNE == 1:
             _prune(path)
     except OSError as error:
         message = (f"compiled kernels are not kept on disk: {error}; set GPUALGO_CACHE_DIR to a "
                    "folder of your own")  # fmt: skip
-        for seen in _seen:
-            if message not in seen.lost:
-                seen.lost.append(message)
+        for watcher in _watchers:
+            if message not in watcher.lost:
+                watcher.lost.append(message)
         _warn(message)
 
 
 def _is_private(path: Path) -> bool:
-    """Return whether a folder is ours alone to write: what it holds is run."""
+    """Return whether only this user can write to a folder: its code is executed."""
     if os.name == "nt":
         return True
     try:
@@ -149,7 +148,7 @@ def _is_private(path: Path) -> bool:
 
 
 def _prune(path: Path) -> None:
-    """Drop the oldest half of an overfull cache."""
+    """Delete the oldest half of the entries if there are too many."""
     entries = [entry for entry in os.scandir(path) if entry.name.endswith(_SUFFIX)]
     if len(entries) <= _MAX_ENTRIES:
         return
@@ -162,7 +161,7 @@ def _prune(path: Path) -> None:
 def _written_at(entry: os.DirEntry[str]) -> float:
     try:
         return entry.stat().st_mtime
-    except OSError:  # another process has dropped it
+    except OSError:  # another process deleted it
         return 0.0
 
 
@@ -174,7 +173,7 @@ def _warn(message: str) -> None:
 
 
 def info() -> dict[str, Any]:
-    """Return the cache's path, numbers of entries, bytes, damaged entries and health."""
+    """Return the cache's path, size, numbers of entries, and whether it is writable."""
     path = folder()
     files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
     contents = {file.name.removesuffix(_SUFFIX): _content_of(file) for file in files}
@@ -189,9 +188,9 @@ def info() -> dict[str, Any]:
 
 
 def _is_writable(path: Path) -> bool:
-    """Return whether entries can be kept in a folder; it is tried, and leaves nothing behind.
+    """Return whether entries can be stored in a folder, by writing a temporary file.
 
-    Permissions do not tell: a disk may be full or take no files, and to root all seem to be given.
+    Permissions are not sufficient: the disk may be full or read-only, and root has all permissions.
     """
     import tempfile
 
@@ -206,34 +205,34 @@ def _is_writable(path: Path) -> bool:
         return False
     finally:
         for each in missing:
-            with contextlib.suppress(OSError):  # it was not made, or holds entries by now
+            with contextlib.suppress(OSError):  # not created, or holds entries by now
                 each.rmdir()
 
 
 def _content_of(file: Path) -> bytes:
     try:
         return file.read_bytes()
-    except OSError:  # gone meanwhile, or no file
+    except OSError:  # deleted meanwhile, or no file
         return b""
 
 
 def clear() -> int:
-    """Delete every entry and leftover; return how many entries there were.
+    """Delete all entries and temporary files; return the number of deleted entries.
 
-    What cannot be deleted is an OSError, once the others are gone.
+    Raises OSError, after deleting the others, if a file cannot be deleted.
     """
     path = folder()
     count = 0
-    failed: OSError | None = None
+    last_error: OSError | None = None
     if path.is_dir():
         for file in [*path.glob("*" + _SUFFIX), *path.glob("*.part")]:
             try:
                 file.unlink()
                 count += file.suffix == _SUFFIX
-            except FileNotFoundError:  # another process was faster
+            except FileNotFoundError:  # another process deleted it
                 continue
             except OSError as error:
-                failed = error
-    if failed is not None:
-        raise failed
+                last_error = error
+    if last_error is not None:
+        raise last_error
     return count

@@ -1,4 +1,4 @@
-"""One table of element types: NumPy dtype, C++ name, and what each may become."""
+"""The table of supported element types: NumPy dtypes, their C++ names and casts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _CPP_NAMES = {
 
 NAMES = tuple(_CPP_NAMES)
 
-# Supported dtypes seen so far: a dictionary hit is all that a warm call pays.
-_known: dict[np.dtype[Any], str] = {
+# Names of the supported dtypes seen so far; warm calls need this lookup only.
+_names: dict[np.dtype[Any], str] = {
     np.dtype(name): name for name in _CPP_NAMES if name != "bfloat16"
 }
 
@@ -49,35 +49,33 @@ def bfloat16() -> np.dtype[Any]:
 
 
 def name_of(dtype: np.dtype[Any]) -> str | None:
-    """Return the table's name of a supported, native-endian dtype, else None."""
-    found = _known.get(dtype)
-    if found is not None:
-        return found if dtype.isnative else None
+    """Return the name of a supported, native-endian dtype, else None."""
+    name = _names.get(dtype)
+    if name is not None:
+        return name if dtype.isnative else None
     ml_dtypes = sys.modules.get("ml_dtypes")
     if ml_dtypes is not None and dtype == np.dtype(ml_dtypes.bfloat16):
-        _known[dtype] = "bfloat16"
+        _names[dtype] = "bfloat16"
         return "bfloat16"
     return None
 
 
 def from_name(name: str) -> np.dtype[Any]:
-    """Return the dtype of a name of the table."""
     return bfloat16() if name == "bfloat16" else np.dtype(name)
 
 
 def as_named(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of the table that equals another: np.longlong's is np.int64's, say."""
+    """Return the equal dtype in the table, for example np.int64 for np.longlong."""
     name = name_of(dtype)
     return dtype if name is None else from_name(name)
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:
-    """Return the C++ spelling of a supported dtype."""
     return _CPP_NAMES[str(name_of(dtype))]
 
 
 def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
-    """Return dtype if kernels can hold it, else raise TypeError saying what to do."""
+    """Return dtype if kernels support it, else raise TypeError."""
     if name_of(dtype) is not None:
         return dtype
     if not dtype.isnative:
@@ -96,37 +94,37 @@ def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
 def as_dtype(value: Any, where: str) -> np.dtype[Any]:
     """Return the supported dtype that a dtype= argument names.
 
-    Of the platform's several types of one kind and size, as np.longlong and np.int64, it is the
-    one that has the table's name.
+    If the platform has several types of one kind and size, such as np.longlong and np.int64, the
+    result is the one in the table.
     """
     if type(value) is str and value == "bfloat16":
         return bfloat16()
-    if isinstance(value, tuple):  # of which NumPy would make something
-        raise TypeError(f"{where}: dtype {value!r} is a tuple where one of a number is wanted")
+    if isinstance(value, tuple):  # NumPy would interpret it
+        raise TypeError(f"{where}: dtype {value!r} is a tuple; pass a single dtype")
     try:
         dtype = np.dtype(value)
     except TypeError:
-        name = str(value).rpartition(".")[2]  # torch.float32 and its like
+        name = str(value).rpartition(".")[2]  # torch.float32
         if name not in _CPP_NAMES:
             raise TypeError(f"{where}: dtype {shown(value)} is not a dtype of NumPy") from None
         dtype = from_name(name)
     return from_name(str(name_of(check(dtype, f"{where}: dtype"))))
 
 
-# Kind order of same_kind casting; bfloat16 is a float that NumPy's own table does not know.
+# Order of kinds for same_kind casting; includes bfloat16, which NumPy's rules do not cover.
 _RANKS = {"b": 0, "u": 1, "i": 2, "f": 3, "c": 4}
 
 
 def kind(dtype: np.dtype[Any]) -> str:
-    """Return the kind letter b, u, i, f or c (f for bfloat16, whose own letter is V)."""
+    """Return the kind letter b, u, i, f or c; f for bfloat16, whose dtype.kind is V."""
     return "f" if name_of(dtype) == "bfloat16" else dtype.kind
 
 
 def can_cast(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Return whether a value may become target's: the same kind or a wider one."""
+    """Return whether same_kind casting allows source to target."""
     if source == target:
         return True
     ranks = _RANKS[kind(source)], _RANKS[kind(target)]
-    if ranks == (2, 1):  # as NumPy: signed to unsigned is not the same kind
+    if ranks == (2, 1):  # as in NumPy, signed to unsigned is not same_kind
         return False
     return ranks[0] <= ranks[1]

@@ -1,4 +1,4 @@
-"""What the environment sets: on, off, or nothing."""
+"""Boolean environment variables."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 
 
 def flag(name: str) -> bool | None:
-    """Return what a variable says that is 1 or 0; None: it is not set."""
+    """Return the value of a variable that is 1 or 0, None if it is not set."""
     text = os.environ.get(name, "")
     if text not in ("", "0", "1"):
-        raise ValueError(f"{name} must be 1 or 0, got {text!r}; unset it for what holds without it")
+        raise ValueError(f"{name} must be 1 or 0, got {text!r}; unset it for the default")
     return text == "1" if text else None

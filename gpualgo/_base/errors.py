@@ -1,4 +1,4 @@
-"""Exceptions that NumPy and Python do not already name."""
+"""Exceptions of the package, and how messages show values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def shown(value: Any) -> str:
-    """Return what a message calls a value: a function by its name, which has no address."""
+    """Return a value's text in messages: a name for functions, never a memory address."""
     name = getattr(value, "__qualname__", getattr(value, "__name__", None))
     if callable(value) and isinstance(name, str):
         module = getattr(value, "__module__", None)
@@ -20,15 +20,15 @@ def shown(value: Any) -> str:
 
 
 class NoDeviceError(RuntimeError):
-    """A GPU was asked for by name and none can be used."""
+    """A GPU was explicitly requested and none can be used."""
 
 
 class CompileError(RuntimeError):
-    """An operator or a kernel could not be compiled; the message holds source and log."""
+    """An operator or a kernel could not be compiled; the message contains the source and log."""
 
 
 class Elsewhere(TypeError):
-    """An array is of a library whose arrays another layer takes, of which each is many."""
+    """An argument is a distributed array, which another module of the package handles."""
 
     kind = module = page = cure = ""
 
@@ -39,7 +39,7 @@ class Elsewhere(TypeError):
         )
 
     def call(self, name: str, out: Any, stream: Any, /, *args: Any, **options: Any) -> Any:
-        """Return what the function of that name does there, which has neither out nor stream."""
+        """Call the function of that name in the other module, which takes no out or stream."""
         from importlib import import_module
 
         function = getattr(import_module(self.module), name, None)
@@ -54,26 +54,22 @@ class Elsewhere(TypeError):
         try:
             return function(*args, **options)
         except Exception as error:
-            error.__suppress_context__ = True  # that it was asked for here tells nobody anything
+            error.__suppress_context__ = True  # the context, this exception, would not help users
             raise
 
 
 class OnDask(Elsewhere):
-    """A dask array."""
-
     kind, module, page = "a dask array", "gpualgo.dask", "gpualgo.dask"
     cure = "x.compute() if one machine holds it"
 
 
 class OnShards(Elsewhere):
-    """A `gpualgo.ShardedArray`."""
-
     kind, module, page = "a ShardedArray", "gpualgo.shards", "docs/scale.md"
     cure = "x.gather() if one device holds it"
 
 
 class CapturesChanged(RuntimeError):
-    """What an operator captures was changed while a call began."""
+    """Another thread changed an operator's captured values while a call was being prepared."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__(

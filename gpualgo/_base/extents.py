@@ -1,4 +1,4 @@
-"""Shapes and byte strides, by arithmetic alone."""
+"""Arithmetic on shapes and byte strides."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return the byte strides of an array in C order without gaps."""
+    """Return the byte strides of a C-contiguous array."""
     strides = []
     for extent in reversed(shape):
         strides.append(itemsize)
@@ -15,44 +15,43 @@ def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 
 def order_of(shape: Sequence[int], layouts: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the order of axes, outermost first, that arrays of one shape share by their strides.
+    """Return the axis order in memory, outermost first, that arrays of one shape have in common.
 
-    Empty where that is C order, or where they have no order in common. Arrays whose elements are
-    repeated along an axis have no say.
+    Empty if it is C order, or if the arrays differ. Broadcast arrays (stride 0) are ignored.
     """
     axes = [axis for axis, extent in enumerate(shape) if extent > 1]
-    found = axes
+    common = axes
     is_first = True
     for strides in layouts:
         if any(strides[axis] == 0 for axis in axes):
             continue
         order = sorted(axes, key=lambda axis: -abs(strides[axis]))
-        if not is_first and order != found:
+        if not is_first and order != common:
             return ()
-        found, is_first = order, False
-    if found == axes:
+        common, is_first = order, False
+    if common == axes:
         return ()
-    return (*(axis for axis, extent in enumerate(shape) if extent <= 1), *found)
+    return (*(axis for axis, extent in enumerate(shape) if extent <= 1), *common)
 
 
 def ordered(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Return the extents in an order of axes; an empty one is C order."""
+    """Return the extents in an order of axes; an empty order is C order."""
     return tuple(shape[axis] for axis in order) if order else tuple(shape)
 
 
 def inverse(order: Sequence[int]) -> tuple[int, ...]:
-    """Return the axes that put an order back."""
+    """Return the inverse permutation of an order of axes."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 def ordered_strides(shape: Sequence[int], itemsize: int, order: Sequence[int]) -> tuple[int, ...]:
-    """Return the byte strides of an array without gaps whose axes lie in an order."""
+    """Return the byte strides of an array without gaps with an order of axes in memory."""
     strides = dense_strides(ordered(shape, order), itemsize)
     return tuple(strides[i] for i in inverse(order)) if order else strides
 
 
 def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
-    """Return the first byte and the one past the last, relative to the first element."""
+    """Return the byte range [low, high) of an array, relative to its first element."""
     low = high = 0
     for extent, stride in zip(shape, strides, strict=True):
         if extent == 0:
@@ -65,7 +64,7 @@ def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> t
 
 
 def without_axes(strides: tuple[int, ...], axes: Sequence[int], ndim: int) -> tuple[int, ...]:
-    """Return the strides of a result of `ndim` axes, of which those reduced may be kept."""
+    """Return the strides of a result with `ndim` axes; `strides` may include the reduced axes."""
     if len(strides) == ndim:
         return strides
     return tuple(stride for i, stride in enumerate(strides) if i not in axes)
@@ -78,7 +77,7 @@ Dims = list[tuple[int, tuple[int, ...]]]  # (extent, a stride in bytes for each 
 
 
 def merge(dims: Sequence[tuple[int, tuple[int, ...]]]) -> Dims:
-    """Drop extents of one and join neighbours that every operand walks as one."""
+    """Drop axes of extent 1 and merge adjacent axes that are contiguous in every operand."""
     merged: Dims = []
     for extent, strides in dims:
         if extent == 1:

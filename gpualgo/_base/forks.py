@@ -1,7 +1,7 @@
-"""What surrounds a fork: no lock that a child needs is held, and the child forgets what is gone.
+"""Fork handlers: a fork waits for compilations and imports; the child resets its locks.
 
-A child has one thread: a lock that another thread holds at the fork is never free there, and what
-that thread was about stays half done. So a fork waits until nobody compiles or loads a package.
+The child has one thread: a lock that another thread holds at the fork is never released there, and
+the work of that thread is never finished.
 """
 
 from __future__ import annotations
@@ -13,67 +13,67 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 60.0  # seconds that a fork waits for each lock: a thread may never give it back
+PATIENCE = 60.0  # seconds that a fork waits for each lock: a thread may never release it
 IMPORT_PATIENCE = 5.0  # for an import, which takes milliseconds
 
-# What calls import when they need it.
+# Packages that calls import lazily.
 _AWAITED = (__name__.partition(".")[0], "concurrent", "hashlib", "logging", "tempfile")
 _BROKEN = (
     "{} cannot be done in this process: it was forked while another thread was doing "
     "so; fork before, or start processes by multiprocessing's 'spawn'"
 )
 
-_hooks: list[Callable[[], None]] = []  # of modules, so few; in the order of their imports
-_locks: list[Any] = []  # in the order in which they are taken
+_hooks: list[Callable[[], None]] = []  # one for each module, in the order of their imports
+_locks: list[Any] = []  # in the order in which they are acquired
 _held = threading.local()
 _is_broken = False  # this process was forked while a lock was held
 
 
 def in_child(hook: Callable[[], None]) -> Callable[[], None]:
-    """Run a module's function in each forked child; usable as a decorator."""
+    """Register a function to run in each forked child; usable as a decorator."""
     _hooks.append(hook)
     return hook
 
 
 def wait_for(lock: Any, around: Any = None) -> None:
-    """Let each fork from now on wait until no other thread holds a lock, which has `acquire`.
+    """Make all later forks wait until no other thread holds `lock`.
 
-    `around` is a lock that is waited for already and is only taken by who holds this one.
+    `around` is an already registered lock that threads acquire only while they hold `lock`.
     """
-    if not lock.acquire(timeout=PATIENCE):  # held at a fork, before anybody waited for it
+    if not lock.acquire(timeout=PATIENCE):  # held at a fork, before it was registered
         raise RuntimeError(_BROKEN.format("compiling or loading a package"))
     lock.release()
-    if not _locks and _may_fork:  # two threads may come by here: `_before` does not mind
-        # What was registered last is run first: whoever holds the lock may want to log something
-        # or to start threads, and the locks of these two are held during a fork as well.
+    if not _locks and _may_fork:  # two threads may both register `_before`, which allows that
+        # Handlers run in reverse order of registration. These two modules must register theirs
+        # before: they hold their locks during a fork, and holders of `lock` may log or use threads.
         import concurrent.futures.thread  # noqa: F401
         import logging  # noqa: F401
 
-        os.register_at_fork(before=_before, after_in_parent=_release)
+        os.register_at_fork(before=_acquire_locks, after_in_parent=_release_locks)
     _locks.insert(len(_locks) if around is None else _locks.index(around), lock)
 
 
 def check(what: str) -> None:
-    """Raise RuntimeError in a child whose parent was loading or compiling and never stopped."""
+    """Raise RuntimeError in a child that was forked while its parent loaded or compiled."""
     if _is_broken:
         raise RuntimeError(_BROKEN.format(what))
 
 
-def _before() -> None:
+def _acquire_locks() -> None:
     if getattr(_held, "locks", None):
-        return  # taken already for this fork
+        return  # already acquired for this fork
     _held.locks, _held.has_missed = [], False
-    for lock in _locks:  # to which the thread that is waited for may add
+    for lock in _locks:  # other threads may append locks meanwhile
         if lock.acquire(timeout=PATIENCE):
             _held.locks.append(lock)
         else:
             _held.has_missed = True
 
 
-def _let_imports_end() -> None:
-    """Wait until no other thread imports a module that a call imports.
+def _wait_for_imports() -> None:
+    """Wait until no other thread imports a module that calls import.
 
-    Python's own lock of that module would never be free in the child.
+    The module's import lock would never be released in the child.
     """
     end = time.monotonic() + IMPORT_PATIENCE
     while _is_importing() and time.monotonic() < end:
@@ -89,13 +89,13 @@ def _is_importing() -> bool:
     )
 
 
-def _release() -> None:
-    while getattr(_held, "locks", None):  # none if a thread registered this while a fork began
+def _release_locks() -> None:
+    while getattr(_held, "locks", None):  # missing if registered while a fork was under way
         _held.locks.pop().release()
 
 
 def _are_free(locks: list[Any]) -> bool:
-    """Return whether this thread, the only one, can have all locks."""
+    """Return whether the child's only thread can acquire all locks."""
     for lock in locks:
         if not lock.acquire(blocking=False):
             return False
@@ -103,17 +103,17 @@ def _are_free(locks: list[Any]) -> bool:
     return True
 
 
-def _run() -> None:
+def _reset_child() -> None:
     global _is_broken
     if hasattr(_held, "locks"):
         _is_broken |= _held.has_missed
-        _release()
-    _is_broken |= not _are_free(_locks)  # one was new, and taken while this fork began
+        _release_locks()
+    _is_broken |= not _are_free(_locks)  # a lock may have been registered while the fork began
     for hook in _hooks:
         hook()
 
 
 _may_fork = hasattr(os, "register_at_fork")  # not on Windows
 if _may_fork:
-    # What was registered first is run last, right before the fork.
-    os.register_at_fork(before=_let_imports_end, after_in_child=_run)
+    # The `before` handler that is registered first runs last, right before the fork.
+    os.register_at_fork(before=_wait_for_imports, after_in_child=_reset_child)

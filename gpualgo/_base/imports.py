@@ -1,7 +1,7 @@
-"""Packages that two threads must not load at once: cuda.core is in pieces meanwhile.
+"""A lock around imports of packages that cannot be imported by two threads at once.
 
-While one thread runs cuda.core's or numba.cuda's first lines, another that imports it does not wait
-but finds a package without its contents.
+While one thread imports cuda.core or numba.cuda, an import in another thread does not wait and
+returns an incomplete package.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba", "numba.c
 
 
 class _Loading:
-    """A context in which this thread alone imports such packages; it may be entered again."""
+    """A reentrant context manager in which only this thread imports such packages."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -46,23 +46,23 @@ class _Loading:
         self._lock.release()
 
     def _register(self) -> None:
-        """Let forks wait for the lock, before any thread holds it."""
+        """Make forks wait for the lock, before any thread holds it."""
         with self._registering:
             if not self._is_registered:
                 forks.wait_for(self._lock)
                 self._is_registered = True
 
     def renew(self) -> None:
-        """Replace the locks of a thread that was lost in a fork before it had registered."""
+        """Replace, in a forked child, locks that a thread of the parent may have held."""
         self._registering = threading.RLock()
         if not self._is_registered:
             self._lock = threading.RLock()
 
 
 def _wait_for_others() -> None:
-    """Wait until none of the packages is being imported by a thread that does not ask us."""
+    """Wait until no thread imports one of the packages outside of this context."""
     end = time.monotonic() + PATIENCE
-    while name := _under_way():
+    while name := _package_being_imported():
         if time.monotonic() > end:
             raise RuntimeError(
                 f"{name} is still being imported by another thread, which may have been lost in a "
@@ -71,7 +71,7 @@ def _wait_for_others() -> None:
         time.sleep(0.001)
 
 
-def _under_way() -> str | None:
+def _package_being_imported() -> str | None:
     for name in _PACKAGES:
         spec = getattr(sys.modules.get(name), "__spec__", None)
         if getattr(spec, "_initializing", False):

@@ -1,4 +1,4 @@
-"""When this process began to load the package: what files hold later may not be what it runs."""
+"""When this process loaded the package; files changed later may differ from the running code."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ AT = time.time_ns()
 
 
 def is_newer(status: os.stat_result) -> bool:
-    """Return whether a file was replaced or written after the package was loaded."""
-    if os.name == "nt":  # where the one is when the file was made
+    """Return whether a file changed after the package was loaded."""
+    if os.name == "nt":  # there st_ctime is the time of creation
         return max(status.st_ctime_ns, status.st_mtime_ns) > AT
-    return status.st_ctime_ns > AT  # installers set the other, to any time
+    return status.st_ctime_ns > AT  # installers set st_mtime to arbitrary times
 
 
 def changed_since(paths: Iterable[str]) -> bool:
-    """Return whether any of these files was replaced or written after the package was loaded."""
+    """Return whether any of these files changed after the package was loaded."""
     return any(is_newer(os.stat(path)) for path in paths)
 
 
 def has_newer_modules(unchanged: set[str]) -> bool:
     """Return whether a module of the package was loaded from a file that had changed before.
 
-    `unchanged` has the names of modules that are known not to be; it takes those that are found.
-    Each module's file is looked at once: it is loaded by then, and may change later.
+    `unchanged` holds the names of modules that were checked; this function adds to it. Each
+    module's file is checked once, after the module was loaded: it may change later.
     """
     for name in set(sys.modules) - unchanged:  # other threads may import meanwhile
         file = getattr(sys.modules.get(name), "__file__", None)

@@ -1,6 +1,6 @@
-"""What is compiled, found on disk and staged, told to the logger "gpualgo": see docs/logging.md.
+"""The logger "gpualgo", which reports compilation, cache hits and copies: see docs/logging.md.
 
-`logging` is loaded where somebody listens, or where there is a warning: most programs need it not.
+`logging` is imported only if logging is enabled or to log a warning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LEVELS = {"debug": DEBUG, "info": INFO, "warning": WARNING, "error": 40}
 
 
 def start() -> None:
-    """Show what GPUALGO_LOG asks for on standard error; raise ValueError if that is no level."""
+    """Log to standard error at the level in GPUALGO_LOG; raise ValueError if it is invalid."""
     text = os.environ.get("GPUALGO_LOG", "")
     level = _LEVELS.get(text.lower())
     if level is None:
@@ -27,43 +27,43 @@ def start() -> None:
             f"GPUALGO_LOG must be one of {', '.join(_LEVELS)}, got {text!r}; unset it for warnings "
             "alone"
         )
-    logger = _loaded().getLogger("gpualgo")
+    logger = _logging().getLogger("gpualgo")
     logger.setLevel(level)
     if not logger.handlers:
-        handler = _loaded().StreamHandler()
-        handler.setFormatter(_loaded().Formatter("%(name)s: %(message)s"))
+        handler = _logging().StreamHandler()
+        handler.setFormatter(_logging().Formatter("%(name)s: %(message)s"))
         logger.addHandler(handler)
-        logger.propagate = False  # else a program that shows its own shows these twice
+        logger.propagate = False  # a root handler would show the messages twice
 
 
-def _loaded() -> Any:
+def _logging() -> Any:
     import logging
 
     return logging
 
 
 def is_on(level: int) -> bool:
-    """Return whether anybody listens at a level."""
-    # None, too, while another thread is about to load it: nobody listens yet.
-    find = getattr(sys.modules.get("logging"), "getLogger", None)
-    return find is not None and bool(find("gpualgo").isEnabledFor(level))
+    """Return whether messages at a level are logged."""
+    # None, too, while another thread imports logging.
+    get_logger = getattr(sys.modules.get("logging"), "getLogger", None)
+    return get_logger is not None and bool(get_logger("gpualgo").isEnabledFor(level))
 
 
 def tell(level: int, text: str, *args: Any) -> None:
-    """Tell those who listen at a level; `text` is formatted with `args` for them alone."""
+    """Log a message at a level; `text` is formatted with `args` only if the level is enabled."""
     if is_on(level):
-        _loaded().getLogger("gpualgo").log(level, text, *args)
+        _logging().getLogger("gpualgo").log(level, text, *args)
 
 
 def warn(text: str, *args: Any) -> None:
-    """Warn, whoever listens: without a handler logging itself writes it to standard error."""
-    _loaded().getLogger("gpualgo").warning(text, *args)
+    """Log a warning; without a handler, logging writes it to standard error."""
+    _logging().getLogger("gpualgo").warning(text, *args)
 
 
 @contextmanager
 def making(what: str, *args: Any) -> Iterator[None]:
-    """Tell what has been made, with the time that it took; nothing if that fails."""
-    begin = perf_counter()
+    """Log the description of a block, with its time, unless it raises."""
+    start = perf_counter()
     with ranges.named(what, *args):
         yield
-    tell(INFO, f"{what} in %.3f s", *args, perf_counter() - begin)
+    tell(INFO, f"{what} in %.3f s", *args, perf_counter() - start)

@@ -1,8 +1,7 @@
-"""Memos: results by key, bounded, each made once however many threads ask.
+"""Bounded caches that compute each value once, even if several threads request it.
 
-A memo is bounded by the number of its values, which are small. Those that hold arrays, or anything
-else whose size depends on a caller's data, say how much by `weigh`, and all memos of the process
-together keep no more than MOST_BYTES of that.
+A memo is bounded by its number of values. Values whose size depends on the caller's data, such as
+arrays, register it with `weigh`; all memos of the process together keep at most MOST_BYTES of them.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from gpualgo._base import forks
 
 Value = TypeVar("Value")
 
-MOST_BYTES = 16 << 20  # of the values of all memos that weigh more than LEAST_BYTES
-LEAST_BYTES = 1 << 13  # what weighs less is bounded by its number
+MOST_BYTES = 16 << 20  # total of the registered values of all memos
+LEAST_BYTES = 1 << 13  # smaller values are not registered
 
 
-class _Turn:
-    """The making of one value: whoever holds the lock makes it, the others wait for it."""
+class _Computation:
+    """A computation in progress: one thread holds the lock and computes, the others wait."""
 
     __slots__ = ("lock", "waiting")
 
@@ -31,129 +30,127 @@ class _Turn:
 
 
 class Memo(Generic[Value]):
-    """The latest `limit` results by key; the oldest is given up for a new one.
+    """A thread-safe cache of at most `limit` values; evicts the oldest.
 
-    Values are never None. A key that cannot be hashed is never found and never kept.
+    Values are never None. Unhashable keys are not cached.
     """
 
-    __slots__ = ("__weakref__", "_found", "_lock", "_turns", "limit", "look")
+    __slots__ = ("__weakref__", "_computations", "_lock", "_values", "limit", "look")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._found: dict[Hashable, Value] = {}
-        # As `get`, for keys that can be hashed (else TypeError): the dict's own look-up.
-        self.look: Callable[[Any], Value | None] = self._found.get
-        self._turns: dict[Hashable, _Turn] = {}
-        self._lock = threading.RLock()  # a finalizer may come by while it is held
+        self._values: dict[Hashable, Value] = {}
+        # `get` for hashable keys (others raise TypeError), without the cost of a Python call.
+        self.look: Callable[[Any], Value | None] = self._values.get
+        self._computations: dict[Hashable, _Computation] = {}
+        self._lock = threading.RLock()  # a finalizer may run while it is held
         _memos.add(self)
 
     def get(self, key: Any) -> Value | None:
-        """Return the value of a key, None where there is none: one look into a dict."""
         try:
-            return self._found.get(key)
+            return self._values.get(key)
         except TypeError:
             return None
 
     def add(self, key: Any, value: Value) -> Value:
-        """Keep a value, in place of an earlier one of its key; return it."""
+        """Store a value, replacing an earlier one of its key; return it."""
         try:
             hash(key)
         except TypeError:
             return value
-        surplus = []  # let go outside the lock
+        surplus = []  # released outside the lock
         with self._lock:
-            surplus.append(self._found.pop(key, None))
-            while self._found and len(self._found) >= self.limit:
-                surplus.append(self._found.pop(next(iter(self._found))))
-            self._found[key] = value
+            surplus.append(self._values.pop(key, None))
+            while self._values and len(self._values) >= self.limit:
+                surplus.append(self._values.pop(next(iter(self._values))))
+            self._values[key] = value
         return value
 
     def weigh(self, value: Value, num_bytes: int) -> None:
-        """Say how many bytes a value holds by now; the oldest are given up where that is too much.
+        """Register the current size of a value in this memo; evict the oldest beyond the budget.
 
-        The latest to be weighed stays, whatever it weighs. A value that is not kept does not count.
+        The value itself stays, even if it alone exceeds the budget.
         """
-        if num_bytes <= LEAST_BYTES or not any(found is value for found in self.values()):
+        if num_bytes <= LEAST_BYTES or not any(stored is value for stored in self.values()):
             return
         surplus = []
         with _budget_lock:
             _weighed.pop(id(value), None)
             _weighed[id(value)] = _Weighed(weakref.ref(value), num_bytes, self)
-            for key, (seen, _, _) in list(_weighed.items()):
-                if seen() is None:
+            for key, (reference, _, _) in list(_weighed.items()):
+                if reference() is None:
                     del _weighed[key]
             total = sum(weighed.num_bytes for weighed in _weighed.values())
             while total > MOST_BYTES and len(_weighed) > 1:
                 oldest = _weighed.pop(next(iter(_weighed)))
                 total -= oldest.num_bytes
                 surplus.append(oldest)
-        for seen, _, memo in surplus:
-            memo._give_up(seen())
+        for reference, _, memo in surplus:
+            memo._evict(reference())
 
-    def _give_up(self, value: Value | None) -> None:
+    def _evict(self, value: Value | None) -> None:
         with self._lock:
-            keys = [key for key, found in self._found.items() if found is value]
-            surplus = [self._found.pop(key) for key in keys]
+            keys = [key for key, stored in self._values.items() if stored is value]
+            surplus = [self._values.pop(key) for key in keys]
         del surplus  # outside the lock
 
     def made(self, key: Hashable, make: Callable[[], Value]) -> Value:
-        """Return the value of a key, made by the first thread to ask; the others wait for it.
+        """Return the value of a key; the first thread computes it, the others wait.
 
-        An exception is the caller's, and not kept: the next thread tries again. `make` may ask
-        for other keys, of this memo and of others.
+        An exception propagates and is not cached: the next thread tries again. `make` may request
+        other keys, of this memo and of others.
         """
-        found = self.get(key)
-        if found is not None:
-            return found
-        turn = self._begin(key)
-        if turn is None:
+        value = self.get(key)
+        if value is not None:
+            return value
+        computation = self._join(key)
+        if computation is None:
             return make()
         try:
-            with turn.lock:
-                found = self._found.get(key)
-                return self.add(key, make()) if found is None else found
+            with computation.lock:
+                value = self._values.get(key)
+                return self.add(key, make()) if value is None else value
         finally:
-            self._end(key, turn)
+            self._leave(key, computation)
 
-    def _begin(self, key: Hashable) -> _Turn | None:
-        """Return the turn in which a key's value is made, None for a key that is never kept."""
+    def _join(self, key: Hashable) -> _Computation | None:
+        """Join the computation of a key's value; None if the key is not hashable."""
         with self._lock:
             try:
-                turn = self._turns.setdefault(key, _Turn())
+                computation = self._computations.setdefault(key, _Computation())
             except TypeError:
                 return None
-            turn.waiting += 1
-            return turn
+            computation.waiting += 1
+            return computation
 
-    def _end(self, key: Hashable, turn: _Turn) -> None:
+    def _leave(self, key: Hashable, computation: _Computation) -> None:
         with self._lock:
-            turn.waiting -= 1
-            if not turn.waiting and self._turns.get(key) is turn:
-                del self._turns[key]
+            computation.waiting -= 1
+            if not computation.waiting and self._computations.get(key) is computation:
+                del self._computations[key]
 
     def clear(self) -> None:
-        """Give all values up."""
         with self._lock:
-            surplus = dict(self._found)
-            self._found.clear()
+            surplus = dict(self._values)
+            self._values.clear()
         del surplus  # outside the lock
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._values)
 
     def __iter__(self) -> Iterator[Hashable]:
-        """The keys as they are now, oldest first."""
+        """Iterate over a copy of the keys, oldest first."""
         with self._lock:
-            return iter(list(self._found))
+            return iter(list(self._values))
 
     def values(self) -> list[Value]:
-        """The values as they are now, oldest first."""
+        """Return a copy of the values, oldest first."""
         with self._lock:
-            return list(self._found.values())
+            return list(self._values.values())
 
-    def _renew(self) -> None:
-        """Forget the locks and turns of threads that a forked child does not have."""
-        self._lock, self._turns = threading.RLock(), {}
+    def _reset_locks(self) -> None:
+        """Reset locks in a forked child, which lacks the threads that held them."""
+        self._lock, self._computations = threading.RLock(), {}
 
 
 class _Weighed(NamedTuple):
@@ -163,13 +160,13 @@ class _Weighed(NamedTuple):
 
 
 _memos: weakref.WeakSet[Memo[Any]] = weakref.WeakSet()
-_weighed: dict[int, _Weighed] = {}  # by the value's id, the one that was weighed first at first
-_budget_lock = threading.RLock()  # a finalizer may come by while it is held
+_weighed: dict[int, _Weighed] = {}  # by the value's id, the oldest first
+_budget_lock = threading.RLock()  # a finalizer may run while it is held
 
 
 @forks.in_child
-def _renew_all() -> None:
+def _reset_all_locks() -> None:
     global _budget_lock
     _budget_lock = threading.RLock()
     for memo in list(_memos):
-        memo._renew()
+        memo._reset_locks()

@@ -1,6 +1,6 @@
-"""What compiled code was made from and with: what every key of the disk cache begins with.
+"""Digests of sources and versions of tools: the common part of all keys of the disk cache.
 
-Sources are read, as times of files tell nothing of what an installation holds.
+Digests are of file contents, as file times do not identify an installation.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str | None:
-    """Return the hash of files, each by its place below a folder, and of Python and NumPy.
+    """Return the hash of files, their paths in a folder, and Python's and NumPy's versions.
 
-    None if one was written after the package was loaded: this process may run what it was before.
+    None if a file changed after the package was loaded: this process may run the old code.
     """
     digest = hashlib.blake2b()
     for folder, paths in sources:
@@ -33,13 +33,13 @@ def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str | None
                 digest.update(name.encode() + b"\0" + file.read())
                 if loaded.is_newer(os.fstat(file.fileno())):
                     return None
-    # numba reads bytecode, and numba's own version decides what it makes of it.
+    # numba compiles bytecode, which depends on the Python version.
     digest.update(f"{sys.implementation.cache_tag} {np.__version__}".encode())
     return digest.hexdigest()
 
 
 def files_of(folder: str, suffix: str, prefix: str = "") -> list[str]:
-    """Return a folder's files whose names begin and end so, sorted; none if it is no folder."""
+    """Return the sorted files of a folder by prefix and suffix; empty if there is no folder."""
     if not os.path.isdir(folder):
         return []
     names = sorted(os.listdir(folder))
@@ -47,7 +47,9 @@ def files_of(folder: str, suffix: str, prefix: str = "") -> list[str]:
 
 
 def versions_of(*packages: str) -> list[str]:
-    """Return packages' versions, by their folders: importlib.metadata alone takes 20 ms to load."""
+    """Return packages' versions from their dist-info folders: importing importlib.metadata takes
+    20 ms.
+    """
     return [_version_of(package) for package in packages]
 
 
@@ -57,8 +59,8 @@ def _version_of(package: str) -> str:
         return "none"
     start, end = package + "-", ".dist-info"
     names = os.listdir(Path(spec.origin).parent.parent)
-    found = sorted(name for name in names if name.startswith(start) and name.endswith(end))
-    return " ".join(found) or _version_by_metadata(package)
+    folders = sorted(name for name in names if name.startswith(start) and name.endswith(end))
+    return " ".join(folders) or _version_by_metadata(package)
 
 
 def _version_by_metadata(package: str) -> str:

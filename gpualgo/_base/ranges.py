@@ -1,8 +1,7 @@
-"""NVTX ranges for a profiler: of calls, graphs' launches and compilation, where one listens.
+"""NVTX ranges around calls, graph launches and compilation, for profilers.
 
-Decided once, when the package is imported: nsys and ncu set NVTX_INJECTION64_PATH for what they
-run, and GPUALGO_NVTX=1 asks for ranges in any case. Without that nothing is loaded, and no call
-takes a step more. With it the package `nvtx` writes them, if it is installed.
+They are enabled at import, if NVTX_INJECTION64_PATH is set (by nsys and ncu) or GPUALGO_NVTX=1, and
+if the package `nvtx` is installed. Otherwise they add no cost to calls.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ DOMAIN = "gpualgo"
 
 
 def is_wanted() -> bool:
-    """Return whether a profiler listens, or whoever started this process says so."""
-    asked = flag("GPUALGO_NVTX")
-    return bool(os.environ.get("NVTX_INJECTION64_PATH")) if asked is None else asked
+    """Return whether a profiler or GPUALGO_NVTX requests ranges."""
+    requested = flag("GPUALGO_NVTX")
+    return bool(os.environ.get("NVTX_INJECTION64_PATH")) if requested is None else requested
 
 
-def _found() -> Any:
+def _load_nvtx() -> Any:
     if not is_wanted():
         return None
     try:
@@ -36,19 +35,18 @@ def _found() -> Any:
     return nvtx
 
 
-_nvtx = _found()
+_nvtx = _load_nvtx()
 
 
 def named(text: str, *args: Any) -> AbstractContextManager[Any]:
-    """Return a range of a name that is formatted with `args`."""
     if _nvtx is None:
         return nullcontext()
-    found: AbstractContextManager[Any] = _nvtx.annotate(text % args, domain=DOMAIN)
-    return found
+    context: AbstractContextManager[Any] = _nvtx.annotate(text % args, domain=DOMAIN)
+    return context
 
 
 def each(name: Callable[..., str]) -> Callable[[Function], Function]:
-    """Make each call of a function a range, named from its arguments; without NVTX leave it be."""
+    """Decorate a function so that each call is a range; `name` maps the arguments to its name."""
 
     def decorate(function: Function) -> Function:
         if _nvtx is None:
@@ -59,7 +57,7 @@ def each(name: Callable[..., str]) -> Callable[[Function], Function]:
             with named("%s", name(*args)):
                 return function(*args, **kwargs)
 
-        found: Any = ranged
-        return cast(Function, found)
+        result: Any = ranged
+        return cast(Function, result)
 
     return decorate

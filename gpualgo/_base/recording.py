@@ -1,4 +1,4 @@
-"""What takes calls down instead of running them: graphs and `prepare`; and what graphs hold."""
+"""Recording of calls instead of running them, by graphs and `prepare`."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from gpualgo._base import forks
 
 
 class Recorder(Protocol):
-    """What takes down the calls of a block."""
+    """Records the calls of a ``with`` block."""
 
     is_on_cpu: bool  # a graph whose launches compute on the CPU
-    is_graph: bool  # calls are recorded, to be run later
-    is_rough: bool  # others may stand for arrays that would have to be computed before
+    is_graph: bool  # the recorded calls run later
+    is_rough: bool  # placeholders may replace arrays that would have to be computed first
 
     def call(self, request: Any) -> Any:
-        """Take down a call; return its result, which need not be there yet."""
+        """Record a call; return its result, which may not be computed yet."""
 
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.token = object()  # of this thread alone: numbers of threads are used again
+        self.token = object()  # identifies this thread: thread ids are reused
 
     is_suspended = False  # calls run as usual
-    held: list[Any] | None = None  # by the graph whose call is being taken down
+    held: list[Any] | None = None  # objects kept alive by the graph that captures this thread
 
 
 class _Recording:
-    """A recording under way, and whose calls it takes down."""
+    """A recording under way, and the thread or coroutine whose calls it records."""
 
     __slots__ = ("_frame", "_token", "recorder")
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
         self._token = _thread.token
-        self._frame = _pausable(sys._getframe(1))
+        self._frame = _innermost_pausable(sys._getframe(1))
 
     def is_here(self) -> bool:
-        """Return whether this call comes from within the recording's block.
+        """Return whether the current call comes from within the recording's block.
 
-        A coroutine or generator that is paused in its block has left it for that time.
+        A coroutine or generator that is suspended in the block is outside of it meanwhile.
         """
         if self._frame is None:
             return self._token is _thread.token
@@ -54,10 +54,10 @@ class _Recording:
         return frame is not None
 
 
-def _pausable(frame: FrameType | None) -> FrameType | None:
-    """Return the innermost coroutine or generator that runs and may be paused; None: there is none.
+def _innermost_pausable(frame: FrameType | None) -> FrameType | None:
+    """Return the innermost running coroutine or generator, None if there is none.
 
-    A generator that `contextlib` makes a context manager of stands for the block that enters it.
+    Generators of `contextlib` context managers are skipped: they run as part of their block.
     """
     while frame is not None:
         flags, caller = frame.f_code.co_flags, frame.f_back
@@ -70,12 +70,12 @@ def _pausable(frame: FrameType | None) -> FrameType | None:
 
 
 _PAUSABLE = 0x20 | 0x80 | 0x200  # inspect's CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
-_CONTEXTS = ("contextlib", __name__)  # whose own generators and coroutines stand for their caller
-active = 0  # recordings under way in all threads: every call looks here first
+_CONTEXTS = ("contextlib", __name__)  # their own generators and coroutines are skipped
+active = 0  # recordings under way in all threads; every call checks this first
 _thread = _Thread()
 _lock = threading.Lock()
 _recordings: tuple[_Recording, ...] = ()  # the latest last
-_held: list[Any] = []  # by graphs that others record, which never tell when they die
+_held: list[Any] = []  # kept for graphs of other libraries, whose lifetime is unknown
 
 
 @forks.in_child
@@ -85,12 +85,12 @@ def _renew_lock() -> None:
 
 
 def current() -> Recorder | None:
-    """Return what takes down this call; None: it runs."""
+    """Return the recorder of the current call, None if the call runs."""
     return None if _thread.is_suspended else _innermost(is_graph=False)
 
 
 def _innermost(is_graph: bool) -> Recorder | None:
-    """Return what records here, whether or not it is suspended: the graph alone, if asked for."""
+    """Return the innermost recorder (or graph) of the current call, even if it is suspended."""
     for each in reversed(_recordings):
         if (each.recorder.is_graph or not is_graph) and each.is_here():
             return each.recorder
@@ -98,12 +98,12 @@ def _innermost(is_graph: bool) -> Recorder | None:
 
 
 def is_in_graph() -> bool:
-    """Return whether this call is in a graph's ``with`` block, whatever takes it down."""
+    """Return whether the current call is in a graph's ``with`` block, even if suspended."""
     return bool(_recordings) and _innermost(is_graph=True) is not None
 
 
 def refuse_in_graph_of_cpu(where: str) -> None:
-    """Raise RuntimeError for what computes at once, and not by calls that a CPU's graph records."""
+    """Raise RuntimeError in a CPU graph, for functions that compute without recordable calls."""
     graph = _innermost(is_graph=True) if _recordings else None
     if graph is not None and graph.is_on_cpu:
         raise RuntimeError(
@@ -114,27 +114,27 @@ def refuse_in_graph_of_cpu(where: str) -> None:
 
 @contextmanager
 def recording(recorder: Recorder) -> Iterator[None]:
-    """Let a recorder take down the calls of a block: of the thread or task that enters it."""
+    """Record the calls that the current thread or task makes in a block."""
     global active, _recordings
     if recorder.is_graph and is_in_graph():
         raise RuntimeError("graph: another graph is being recorded; leave its `with` block first")
-    here = _Recording(recorder)
+    entry = _Recording(recorder)
     with _lock:
         active += 1
-        _recordings = (*_recordings, here)
+        _recordings = (*_recordings, entry)
     before, _thread.is_suspended = _thread.is_suspended, False
     try:
         yield
     finally:
         _thread.is_suspended = before
         with _lock:
-            _recordings = tuple(each for each in _recordings if each is not here)
+            _recordings = tuple(each for each in _recordings if each is not entry)
             active -= 1
 
 
 @contextmanager
 def suspended() -> Iterator[None]:
-    """Let calls run as usual, whatever takes down this thread's."""
+    """Let this thread's calls run instead of being recorded."""
     before, _thread.is_suspended = _thread.is_suspended, True
     try:
         yield
@@ -144,7 +144,7 @@ def suspended() -> Iterator[None]:
 
 @contextmanager
 def capturing(held: list[Any]) -> Iterator[None]:
-    """Let calls run as usual while a graph captures them; what they need to keep goes to held."""
+    """Let calls run while a CUDA graph captures them; `held` collects the objects to keep alive."""
     before, _thread.held = _thread.held, held
     try:
         with suspended():
@@ -154,10 +154,12 @@ def capturing(held: list[Any]) -> Iterator[None]:
 
 
 def is_capturing() -> bool:
-    """Return whether a graph of ours captures what this thread calls."""
+    """Return whether a graph of this package captures this thread's calls."""
     return _thread.held is not None
 
 
 def keep_alive(thing: Any) -> None:
-    """Keep what a captured kernel reads: as long as our graph lives, for good in another's."""
+    """Keep an object that a captured kernel reads: as long as the graph, or forever if it is not
+    a graph of this package.
+    """
     (_held if _thread.held is None else _thread.held).append(thing)

@@ -1,8 +1,8 @@
-"""Records: elements of several numbers, as structured dtypes that tell how a tuple is built.
+"""Records: elements with several fields, as structured dtypes whose field names encode the tuple.
 
-The fields of a record are its numbers, one after another, each at a multiple of its size. A field's
-name is the path to it: ("0", "1") of a pair, ("x", "y") of a namedtuple, ("0", "1.x", "1.y") of a
-tuple that holds one. A file of more than 300 lines: whoever asks for one of these needs the others.
+A record's fields are scalars in order, each aligned to its size. A field's name is its path in the
+tuple: ("0", "1") for a pair, ("x", "y") for a namedtuple, ("0", "1.x", "1.y") for a tuple whose
+second item is a namedtuple.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ MAX_FIELDS = 8
 
 
 class ReturnsTuple(TypeError):
-    """An operator returns a tuple where a number is wanted."""
+    """An operator returns a tuple instead of a number."""
 
 
 class Apart(NamedTuple):
-    """An argument of an operator whose numbers lie apart, each at an address of its own."""
+    """An operator argument whose fields are passed separately, each with its own address."""
 
     dtype: Dtype
 
 
 Argument: TypeAlias = Dtype | Apart
-"""What an operator takes: a number, a record that lies in one piece, or one that does not."""
+"""An operator's argument: a number, a record in contiguous memory, or separate fields."""
 
 
-# Of inputs that are not read but counted: an element's place, as an int64. It lies nowhere: its
-# "address" is what it is, a byte from one to the next. Neighbours follow one another, or have one
-# place; places that are computed with in blocks are loaded from multiples of what is loaded. The
-# dtypes are 8 bytes wide, and such as no array of a caller's has.
+# Marker dtypes of index inputs: element i has the int64 value i, and nothing is read from memory.
+# The "address" is the value, with a stride of 1 byte (POSITION), or 0 if all elements have the same
+# value (SHARED_POSITION). With BLOCK_POSITION a thread loads n indices that start at a multiple of
+# n, so that random numbers share a block. The dtypes have 8 bytes; no caller's array has them.
 POSITION, SHARED_POSITION, BLOCK_POSITION = map(
     np.dtype, ("M8[7919as]", "M8[7907as]", "M8[7901as]")
 )
@@ -49,28 +49,27 @@ _POSITIONS = {
     BLOCK_POSITION: "gpualgo::Ordinal<1, true>",
 }
 ORIGIN = 1 << 60
-"""The address of position 0 in arrays of the host: no array lies there, and it is not 0."""
+"""The "address" of position 0 for host arrays: not 0, and no array has it."""
 _INT64 = np.dtype(np.int64)
 
 
 class Computed(NamedTuple):
-    """An element that a function makes of the numbers that are read."""
+    """An element that a function computes from the scalars that are read."""
 
     numbers: tuple[Dtype, ...]
     result: Dtype
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element in registers."""
+        """Bytes of an element in registers."""
         return self.result.itemsize
 
 
 @dataclass(frozen=True)
 class Interleaved:
-    """A record that lies in one piece of `size` bytes, its numbers at these offsets in it.
+    """A record that is read as one item of `size` bytes, with its fields at these offsets.
 
-    To whoever reads it, it is one leaf. Its last byte belongs to a number: behind it no other is
-    read.
+    Its last byte belongs to a field, so that no byte past the last element is read.
     """
 
     record: Dtype
@@ -79,12 +78,12 @@ class Interleaved:
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element in registers."""
+        """Bytes of an element in registers."""
         return self.record.itemsize
 
     @property
     def is_tight(self) -> bool:
-        """Whether each of its bytes is one number's."""
+        """Whether the fields fill the record without gaps or overlap."""
         sizes = [leaf.itemsize for leaf in leaves(self.record)]
         end = 0
         for offset, size in sorted(zip(self.offsets, sizes, strict=True)):
@@ -94,30 +93,30 @@ class Interleaved:
         return end == self.size
 
 
-PIECE_BYTES = 64  # of a record that travels whole: what a plan's key tells of distances
+PIECE_BYTES = 64  # maximum size of an interleaved record
 
 
 def in_one_piece(
     pointers: Sequence[int], sizes: Sequence[int]
 ) -> tuple[tuple[int, ...], int] | None:
-    """Return the offsets of numbers at these pointers in a record that ends with one, and its size.
+    """Return the offsets and the size of a record whose fields are at these pointers.
 
-    None: it would be too large, or less than half of it numbers.
+    None if it would be too large, or if less than half of it would be fields.
     """
     start = min(pointers)
     offsets = tuple([pointer - start for pointer in pointers])
-    size = max(offset + own for offset, own in zip(offsets, sizes, strict=True))
+    size = max(offset + field_size for offset, field_size in zip(offsets, sizes, strict=True))
     return (offsets, size) if size <= min(PIECE_BYTES, 2 * sum(sizes)) else None
 
 
 Source: TypeAlias = Dtype | Computed
-"""What is read: numbers, records, or what is computed of several numbers."""
+"""An input's elements: numbers, records, or values computed from several numbers."""
 Element: TypeAlias = Source | Interleaved
-"""The same as kernels read it."""
+"""An input's elements as kernels read them."""
 
 
 def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
-    """Return the record of numbers of these paths and dtypes."""
+    """Return the record dtype with fields of these paths and dtypes."""
     return _record(tuple(names), tuple(fields))
 
 
@@ -130,18 +129,18 @@ def _record(names: tuple[str, ...], fields: tuple[Dtype, ...]) -> Dtype:
         end += field.itemsize
     widest = max(field.itemsize for field in fields)
     size = -(-end // widest) * widest
-    given: Any = {"names": names, "formats": fields, "offsets": offsets, "itemsize": size}
-    made: Dtype = np.dtype(given)
-    return made
+    spec: Any = {"names": names, "formats": fields, "offsets": offsets, "itemsize": size}
+    dtype: Dtype = np.dtype(spec)
+    return dtype
 
 
 def is_record(dtype: Element) -> bool:
-    """Return whether elements are made of numbers that lie apart."""
+    """Return whether elements have several fields or are computed."""
     return isinstance(dtype, (Computed, Interleaved)) or dtype.names is not None
 
 
 def leaves(dtype: Element) -> tuple[Dtype, ...]:
-    """Return the dtypes of an element's numbers, as they are read."""
+    """Return the dtypes of an element's fields, as they are read."""
     if isinstance(dtype, Computed):
         return dtype.numbers
     if isinstance(dtype, Interleaved):
@@ -151,24 +150,24 @@ def leaves(dtype: Element) -> tuple[Dtype, ...]:
 
 
 def held(dtype: Element) -> Dtype:
-    """Return what is held of an element that has been read."""
+    """Return the dtype of an element in registers, after it has been read."""
     if isinstance(dtype, Interleaved):
         return dtype.record
     return dtype.result if isinstance(dtype, Computed) else dtype
 
 
 def is_position(dtype: Element) -> bool:
-    """Return whether numbers are counted, and not read."""
+    """Return whether elements are indices, which are not read from memory."""
     return dtype in _POSITIONS
 
 
 def number_of(dtype: Dtype) -> Dtype:
-    """Return what operators see of a number that is read or counted."""
+    """Return the dtype that operators receive: int64 for indices."""
     return _INT64 if dtype in _POSITIONS else dtype
 
 
 def offsets(dtype: Dtype) -> tuple[int, ...]:
-    """Return where an element's numbers lie."""
+    """Return the byte offsets of an element's fields."""
     if dtype.names is None:
         return (0,)
     assert dtype.fields is not None
@@ -176,44 +175,44 @@ def offsets(dtype: Dtype) -> tuple[int, ...]:
 
 
 def with_leaves(dtype: Element, fields: Sequence[Dtype]) -> Any:
-    """Return what holds numbers of other dtypes in the same places of a tuple."""
+    """Return the element with the same structure and other field dtypes."""
     if isinstance(dtype, Computed):
         return Computed(tuple(fields), dtype.result)
-    assert not isinstance(dtype, Interleaved)  # which has no other numbers than it lies with
+    assert not isinstance(dtype, Interleaved)  # its offsets fit its own fields only
     return fields[0] if dtype.names is None else record(dtype.names, fields)
 
 
 def slots(arguments: Iterable[Argument]) -> tuple[Dtype, ...]:
-    """Return what lies at each of the addresses that an operator's code is given."""
-    found: list[Dtype] = []
+    """Return the dtype at each address that an operator's code receives."""
+    fields: list[Dtype] = []
     for argument in arguments:
-        found += leaves(argument.dtype) if isinstance(argument, Apart) else (argument,)
-    return tuple(found)
+        fields += leaves(argument.dtype) if isinstance(argument, Apart) else (argument,)
+    return tuple(fields)
 
 
 def alignment_of(dtype: Element) -> int:
-    """Return what an element's address has to be a multiple of."""
+    """Return the alignment of an element in bytes."""
     return max(field.itemsize for field in leaves(held(dtype)))
 
 
-# --- how a tuple is built of them -------------------------------------------------------------
+# --- tuples of fields -------------------------------------------------------------------------
 
 
 def built(names: Sequence[str], items: Sequence[Any], make: Callable[[Any, list[Any]], Any]) -> Any:
-    """Return a tuple built of its numbers' items; make(class, items) makes each of the tuples."""
+    """Return the nested tuple of one item for each field; make(class, items) makes each tuple."""
     groups: dict[str, list[tuple[str, Any]]] = {}
     for name, item in zip(names, items, strict=True):
-        key, _, rest = name.partition(".")
-        groups.setdefault(key, []).append((rest, item))
+        key, _, inner_path = name.partition(".")
+        groups.setdefault(key, []).append((inner_path, item))
     parts = []
     for group in groups.values():
-        rests, inner = map(list, zip(*group, strict=True))
-        parts.append(inner[0] if not rests[0] else built(rests, inner, make))
+        inner_names, inner = map(list, zip(*group, strict=True))
+        parts.append(inner[0] if not inner_names[0] else built(inner_names, inner, make))
     return make(class_of(groups), parts)
 
 
 def fields_of(cls: type, items: list[Any]) -> tuple[Any, list[Any]]:
-    """Return the names of a tuple's fields, None if it has none, and its items."""
+    """Return a namedtuple's field names (None for a plain tuple) and the items."""
     return getattr(cls, "_fields", None), items
 
 
@@ -225,27 +224,26 @@ def class_of(keys: Iterable[str]) -> type:
 
 @lru_cache(4096)
 def _named(fields: tuple[str, ...]) -> type:
-    return namedtuple("Fields", fields, rename=True)  # as `_1` in the place 1 is, and only there
+    return namedtuple("Fields", fields, rename=True)  # accepts fields that rename made, such as _1
 
 
 def is_tuple_class(cls: Any) -> bool:
-    """Return whether a class is that of a namedtuple with fields."""
     return isinstance(cls, type) and issubclass(cls, tuple) and bool(getattr(cls, "_fields", ()))
 
 
 def is_made_of_fields(cls: Any) -> bool:
-    """Return whether a namedtuple's class makes of its fields what every namedtuple does."""
-    own = getattr(cls.__new__, "__code__", None)
+    """Return whether a namedtuple class has the constructor that every namedtuple has."""
+    code = getattr(cls.__new__, "__code__", None)
     usual = _named(tuple(cls._fields)).__new__.__code__
-    parts = ("co_code", "co_names", "co_varnames")
-    return own is not None and all(getattr(own, p) == getattr(usual, p) for p in parts)
+    names = ("co_code", "co_names", "co_varnames")
+    return code is not None and all(getattr(code, name) == getattr(usual, name) for name in names)
 
 
 # --- names -------------------------------------------------------------------------------------
 
 
 def label(dtype: Argument | None) -> str:
-    """Return a name that dtypes alone share which are equal; of None an empty one."""
+    """Return a text that is equal for equal dtypes only; empty for None."""
     if dtype is None:
         return ""
     if isinstance(dtype, Apart):
@@ -256,7 +254,7 @@ def label(dtype: Argument | None) -> str:
 
 
 def step_of(leaf: Element) -> int:
-    """Return how far neighbours lie apart in an array without gaps."""
+    """Return the distance in bytes of adjacent elements in a contiguous array."""
     if isinstance(leaf, Interleaved):
         return leaf.size
     if leaf in _POSITIONS:
@@ -265,19 +263,18 @@ def step_of(leaf: Element) -> int:
 
 
 def read_bytes(dtype: Element) -> tuple[int, ...]:
-    """Return how far neighbours of each number lie apart in an array without gaps."""
+    """Return the distance in bytes of adjacent elements for each field, in contiguous arrays."""
     return tuple(map(step_of, leaves(dtype)))
 
 
 def memory_leaves(dtype: Element) -> tuple[Dtype, ...]:
-    """Return the dtypes of an element's numbers that are read from memory."""
+    """Return the dtypes of an element's fields that are read from memory."""
     if isinstance(dtype, Interleaved):
         return leaves(dtype.record)
     return tuple(leaf for leaf in leaves(dtype) if leaf not in _POSITIONS)
 
 
 def from_label(text: str) -> Dtype | None:
-    """Return the dtype of a label; None if it is none."""
     if not text.startswith("{"):
         return dtypes.from_name(text) if text in dtypes.NAMES else None
     pairs = [part.split(":") for part in text[1:-1].split(";")]
@@ -299,7 +296,7 @@ def cpp_name(dtype: Element) -> str:
 
 
 def shown(dtype: Dtype) -> str:
-    """Return a dtype as an operator's author knows it."""
+    """Return a dtype's text in messages: a tuple of dtypes for a record."""
     if dtype.names is None:
         return str(dtype)
 

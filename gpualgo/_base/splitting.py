@@ -1,8 +1,7 @@
-"""Exact cuts of sorted runs: where each has to be cut so that all first parts are the least.
+"""Multiway selection in sorted runs: how many elements of each run are among the least `rank`.
 
-Elements are ordered by key, equal ones by the number of their run and then by their place in it:
-the order of a stable sort of all runs, one after another. Where the runs lie does not matter: they
-are asked for keys and for counts.
+Elements are ordered by key, equal keys by run and then by index: the order of a stable sort of all
+concatenated runs. The runs are accessed through callbacks that return keys and counts.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 Read: TypeAlias = Callable[[int, int], Any]
-"""A run and a place in it: its key there, as something that `<` compares."""
+"""(run, index) -> the key at that index, comparable with `<`."""
 Count: TypeAlias = Callable[[int, Any, bool, int, int], int]
-"""A run, a key, whether equal keys count, and two places: how many elements of the run are less, if
-that is known to be between the two."""
+"""(run, key, has_equal, low, high) -> how many elements of the run are less than the key (or equal,
+if `has_equal`), where the result is known to lie between `low` and `high`."""
 
 
 class _Pivot(NamedTuple):
@@ -28,29 +27,30 @@ class _Pivot(NamedTuple):
 def cuts(
     lengths: Sequence[int], ranks: Sequence[int], read: Read, count: Count | None = None
 ) -> list[list[int]]:
-    """Return for each rank how many elements of each run are among so many least ones.
+    """Return for each rank how many elements of each run are among the `rank` least ones.
 
-    `ranks` do not fall. `count` finds by bisection if none is given; who has runs elsewhere counts
-    there. A rank takes some log(n) rounds of one key and a count in each run.
+    `ranks` must not decrease. The default `count` bisects with `read`; distributed runs pass their
+    own. A rank takes about log(n) rounds of a read and a count in each run.
     """
     count = _bisecting(read) if count is None else count
-    found: list[list[int]] = []
+    results: list[list[int]] = []
     low = [0] * len(lengths)
     for rank in ranks:
         if not sum(low) <= rank <= sum(lengths):
             raise ValueError(
-                f"ranks must not fall and lie between 0 and {sum(lengths)}, got {rank}; sort them"
+                f"ranks must not decrease and lie between 0 and {sum(lengths)}, got {rank}; "
+                "sort them"
             )
         low = _cut(low, list(lengths), rank, read, count)
-        found.append(low)
-    return found
+        results.append(low)
+    return results
 
 
 def _cut(low: list[int], high: list[int], rank: int, read: Read, count: Count) -> list[int]:
-    """Return the cut of a rank, which lies between two others.
+    """Return the cut of a rank, which lies between the cuts `low` and `high`.
 
-    What lies below `low` is known to be among the least, what lies from `high` on not to be. Each
-    round decides about a pivot at least; about half of what is left, as the pivot is a median.
+    Elements below `low` are among the least, elements from `high` on are not. Each round decides
+    about half of the elements between them, as the pivot is a weighted median.
     """
     low = list(low)
     while low != high:
@@ -60,7 +60,7 @@ def _cut(low: list[int], high: list[int], rank: int, read: Read, count: Count) -
         pivot = _median(low, high, read)
         before = [
             count(run, pivot.key, run < pivot.run, start, end)
-            if start < end and run != pivot.run  # whose own equal keys may lie before `start`
+            if start < end and run != pivot.run  # its equal keys may be before `start`
             else start
             for run, (start, end) in enumerate(zip(low, high, strict=True))
         ]
@@ -73,7 +73,7 @@ def _cut(low: list[int], high: list[int], rank: int, read: Read, count: Count) -
 
 
 def _median(low: list[int], high: list[int], read: Read) -> _Pivot:
-    """Return the median of the middles of what is left of runs, weighted by how much that is."""
+    """Return the median of the middle elements of the remaining ranges, weighted by their sizes."""
     middles = [
         _Pivot(run, (start + end) // 2, read(run, (start + end) // 2))
         for run, (start, end) in enumerate(zip(low, high, strict=True))
@@ -89,13 +89,13 @@ def _median(low: list[int], high: list[int], read: Read) -> _Pivot:
 
 
 def _bisecting(read: Read) -> Count:
-    """Return the count of a run's elements by looking at some of them."""
+    """Return a `Count` that bisects each run with `read`."""
 
     def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
         while low < high:
             middle = (low + high) // 2
-            there = read(run, middle)
-            if there < key or (has_equal and not key < there):
+            middle_key = read(run, middle)
+            if middle_key < key or (has_equal and not key < middle_key):
                 low = middle + 1
             else:
                 high = middle
@@ -107,11 +107,11 @@ def _bisecting(read: Read) -> Count:
 def narrowed(
     lengths: Sequence[int], rank: int, width: int, order: np.ndarray[Any, Any]
 ) -> tuple[list[int], list[int]]:
-    """Return where each run is cut for a rank at least and at most, as samples tell.
+    """Return lower and upper bounds of the cut of each run for a rank, from samples.
 
-    Of each run the last of every `width` elements is a sample; `order` is the stable order of all
-    samples, run after run. Up to a sample with which c are at it or before there are c · width
-    elements, and fewer than width more in each run.
+    The samples are the last of every `width` elements of each run; `order` is the stable argsort of
+    all samples, run after run. If c samples are at or before a sample, then c · width elements are
+    at or before it, and fewer than `width` more in each run.
     """
     counts = [length // width for length in lengths]
     runs = np.repeat(np.arange(len(lengths)), counts)[order]
@@ -125,7 +125,7 @@ def narrowed(
 
 
 def cut_in_order(lengths: Sequence[int], rank: int, order: np.ndarray[Any, Any]) -> list[int]:
-    """Return how many elements of each run are among the least ones: `order` is that of all."""
+    """Return the cut of a rank, given the stable argsort of all elements, run after run."""
     runs = np.repeat(np.arange(len(lengths)), lengths)[order[:rank]]
-    found: list[int] = np.bincount(runs, minlength=len(lengths)).tolist()
-    return found
+    counts: list[int] = np.bincount(runs, minlength=len(lengths)).tolist()
+    return counts

@@ -1,4 +1,4 @@
-"""Views of strided memory by arithmetic alone: indexing, reshaping, retyping; as NumPy's."""
+"""NumPy's rules for views of strided memory: indexing, reshaping, change of dtype."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ints = tuple[int, ...]
 
 
 def index(shape: Ints, strides: Ints, key: Any) -> tuple[int, Ints, Ints]:
-    """Return the byte offset, the shape and the strides of x[key]."""
+    """Return the byte offset, shape and strides of x[key]."""
     items = _expanded(key, len(shape))
     offset, axis = 0, 0
     out_shape: list[int] = []
@@ -41,14 +41,14 @@ def index(shape: Ints, strides: Ints, key: Any) -> tuple[int, Ints, Ints]:
 
 
 def _expanded(key: Any, ndim: int) -> list[Any]:
-    """Return one index for each axis, and None for each new one."""
+    """Return one index for each axis, and None for each new axis."""
     items: list[Any] = []
-    rest = None
+    ellipsis_at = None
     for item in key if isinstance(key, tuple) else (key,):
         if item is Ellipsis:
-            if rest is not None:
+            if ellipsis_at is not None:
                 raise IndexError("DeviceArray: an index has two ellipses; pass one")
-            rest = len(items)
+            ellipsis_at = len(items)
         elif item is None or isinstance(item, slice):
             items.append(item)
         else:
@@ -58,8 +58,8 @@ def _expanded(key: Any, ndim: int) -> list[Any]:
         raise IndexError(
             f"DeviceArray: too many indices: {ndim - missing} for {ndim} dimensions; pass fewer"
         )
-    at = len(items) if rest is None else rest
-    return [*items[:at], *[slice(None)] * missing, *items[at:]]
+    position = len(items) if ellipsis_at is None else ellipsis_at
+    return [*items[:position], *[slice(None)] * missing, *items[position:]]
 
 
 def _integer(item: Any) -> int:
@@ -74,7 +74,7 @@ def _integer(item: Any) -> int:
 
 
 def full_shape(shape: Any, size: int) -> Ints:
-    """Return the new shape of `size` elements, with a -1 in it replaced."""
+    """Return the shape for `size` elements, with a -1 in it replaced."""
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
     extents = [operator.index(extent) for extent in given]
     unknown = extents.count(-1)
@@ -90,31 +90,31 @@ def full_shape(shape: Any, size: int) -> Ints:
 
 
 def reshape(shape: Ints, strides: Ints, new: Ints, itemsize: int) -> Ints:
-    """Return the byte strides of the same elements in another shape; raise if there are none."""
+    """Return the byte strides of a reshaped view; raise ValueError if it needs a copy."""
     if 0 in new:
         return dense_strides(new, itemsize)
     runs = [
         (extent, stride)
         for extent, (stride,) in merge([(n, (s,)) for n, s in zip(shape, strides, strict=True)])
     ]
-    left, step = 1, itemsize
+    remaining, step = 1, itemsize
     result = []
     for extent in reversed(new):
-        if left == 1 and extent != 1:
-            left, step = runs.pop()
-        if left % extent:
+        if remaining == 1 and extent != 1:
+            remaining, step = runs.pop()
+        if remaining % extent:
             raise ValueError(
                 f"reshape: the shape {shape} with strides {strides} cannot be seen as {new} "
                 "without a copy; copy the array to contiguous memory first"
             )
         result.append(step)
-        left //= extent
+        remaining //= extent
         step *= extent
     return tuple(reversed(result))
 
 
 def retype(shape: Ints, strides: Ints, itemsize: int, new_itemsize: int) -> tuple[Ints, Ints]:
-    """Return shape and strides of the same bytes as items of another size."""
+    """Return shape and strides of a view with another item size."""
     if itemsize == new_itemsize:
         return shape, strides
     if not shape:

@@ -1,4 +1,4 @@
-"""A range of tasks on all cores: who runs a task never changes what the task computes."""
+"""A parallel for loop over tasks; results do not depend on the assignment to threads."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gpualgo._base import forks
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-SMALL_BYTES = 1 << 16  # not worth looking at the clock
-LARGE_BYTES = 1 << 24  # worth several cores, whatever the operator
-WAKE_SECONDS = 2e-4  # work left that repays waking a thread
-# What a further thread costs all others: a wake-up, and its turns of the interpreter's lock. 10 to
-# 120 µs, by the machine; n threads take work / n + n times it, the least where both are alike.
+SMALL_BYTES = 1 << 16  # up to here one thread runs all, untimed
+LARGE_BYTES = 1 << 24  # from here on several threads run even the cheapest operator
+WAKE_SECONDS = 2e-4  # least remaining work for which a thread is woken
+# Cost of each further thread: its wake-up and its use of the GIL, 10 to 120 µs depending on the
+# machine. n threads take work / n + n * THREAD_SECONDS, which is least if both terms are equal.
 THREAD_SECONDS = 5e-5
-BYTE_SECONDS = 2.5e-10  # of work that nobody has timed
-_PIECE_BYTES = 1 << 26  # the longest a thread works without looking at signals
+BYTE_SECONDS = 2.5e-10  # estimate for untimed work
+_PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
-_bounds = threading.local()  # of calls that a thread makes for another program's scheduler
+_bounds = threading.local()  # set by `at_most`
 
 
 def num_threads() -> int:
-    """Return how many cores this thread may use, bounded by GPUALGO_NUM_THREADS."""
+    """Return how many cores this thread may use, bounded by `at_most` and GPUALGO_NUM_THREADS."""
     cores = _num_cores()
     most = getattr(_bounds, "most", None)
     if most is not None:
@@ -40,7 +40,7 @@ def num_threads() -> int:
 
 
 def check_environment() -> int | None:
-    """Return what GPUALGO_NUM_THREADS says, which no core is asked for; None: it is not set."""
+    """Return the value of GPUALGO_NUM_THREADS, None if it is not set."""
     text = os.environ.get("GPUALGO_NUM_THREADS")
     if not text:
         return None
@@ -53,7 +53,7 @@ def check_environment() -> int | None:
 
 @contextmanager
 def at_most(most: int | None) -> Iterator[None]:
-    """Bound how many cores this thread's calls use, where others need theirs; None: not at all."""
+    """Bound how many cores this thread's calls use; None removes the bound."""
     before = getattr(_bounds, "most", None)
     _bounds.most = most
     try:
@@ -63,12 +63,12 @@ def at_most(most: int | None) -> Iterator[None]:
 
 
 def worth(seconds: float) -> int:
-    """Return how many threads, this one among them, work of so many seconds for one repays."""
+    """Return the best number of threads for work that takes one thread `seconds`."""
     return min(num_threads(), 1 + int((seconds / THREAD_SECONDS) ** 0.5))
 
 
 def most_for(num_bytes: int) -> int:
-    """Return how many threads may share so many bytes of work, at most; see `run`."""
+    """Return the most threads that `run` uses for `num_bytes` of work."""
     if num_bytes <= SMALL_BYTES:
         return 1
     return num_threads() if num_bytes < LARGE_BYTES else worth(num_bytes * BYTE_SECONDS)
@@ -83,38 +83,38 @@ def _num_cores() -> int:
 
 
 def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int:
-    """Call body(first, last) over ranges that cover num_tasks tasks; num_bytes is all their work.
+    """Call body(first, last) for ranges that cover num_tasks tasks, num_bytes of work in all.
 
-    Returns how many threads it was for: 1 if it was too little to wake another. It returns, or
-    raises, only when no thread runs body any longer.
+    Returns the number of threads: 1 if there was too little work to wake another. It returns or
+    raises only after all threads have left body.
     """
     if not num_tasks:
         return 1
     if num_bytes <= SMALL_BYTES:
         body(0, num_tasks)
         return 1
-    probe, left = 0, num_bytes * BYTE_SECONDS
+    probe, remaining_seconds = 0, num_bytes * BYTE_SECONDS
     if num_bytes < LARGE_BYTES:
-        # Bytes do not tell what an operator costs: an eighth of the work, timed, does.
+        # The cost of an operator is unknown: time an eighth of the work.
         probe = -(-num_tasks // 8)
         start = time.perf_counter()
         body(0, probe)
-        left = (time.perf_counter() - start) * (num_tasks - probe) / probe
-        if left <= WAKE_SECONDS:
+        remaining_seconds = (time.perf_counter() - start) * (num_tasks - probe) / probe
+        if remaining_seconds <= WAKE_SECONDS:
             if probe < num_tasks:
                 body(probe, num_tasks)
             return 1
-    threads = worth(left)
+    threads = worth(remaining_seconds)
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
     queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
     try:
         queue.wake(1)
         queue.work()
     finally:
-        # Until the helpers have stopped, they write to memory that the caller owns.
+        # Helpers write to the caller's memory until they have stopped.
         queue.close()
         try:
-            _wait(queue.helpers)
+            _wait_for(queue.helpers)
         finally:
             queue.forget()
     for helper in queue.helpers:
@@ -124,13 +124,13 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
 
 
 def side_by_side(*makes: Callable[[], Any]) -> list[Any]:
-    """Return what functions return: the first is called here, each other by a thread of its own.
+    """Call functions concurrently, the first in this thread, and return their results.
 
-    Returns, or raises what one has raised, only when all have ended.
+    Returns, or raises the first exception, only after all have ended.
     """
     if len(makes) < 2 or _num_cores() == 1:
-        return [make() for make in makes]
-    first, *others = (_Made(make) for make in makes)
+        return [function() for function in makes]
+    first, *others = (_Call(function) for function in makes)
     helpers = [threading.Thread(target=each.run, name="gpualgo") for each in others]
     started = []
     try:
@@ -138,7 +138,7 @@ def side_by_side(*makes: Callable[[], Any]) -> list[Any]:
             helper.start()
             started.append(helper)
     except RuntimeError:
-        pass  # no thread can be started: the caller does it all
+        pass  # no thread can be started: this thread calls the remaining functions
     for each in (first, *others[len(started) :]):
         each.run()
     for helper in started:
@@ -146,17 +146,17 @@ def side_by_side(*makes: Callable[[], Any]) -> list[Any]:
     return [each.result() for each in (first, *others)]
 
 
-class _Made:
-    """What a function returned or raised."""
+class _Call:
+    """A function call, and its result or exception."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
+        self._function = make
         self._value: Any = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
         try:
-            self._value = self._make()
+            self._value = self._function()
         except BaseException as error:
             self._error = error
 
@@ -167,22 +167,22 @@ class _Made:
 
 
 class _Queue:
-    """Hands out ranges of tasks to whichever thread asks next."""
+    """Distributes ranges of tasks ("pieces") dynamically to threads."""
 
     def __init__(
         self, body: Callable[[int, int], None], first: int, last: int, pieces: int, threads: int
     ) -> None:
         self.body, self.first, self.last, self.pieces = body, first, last, pieces
         self.helpers: list[Future[None]] = []
-        self._asleep = min(threads, pieces) - 1  # helpers that may be woken yet
+        self._asleep = min(threads, pieces) - 1  # how many more helpers may be woken
         self._next = 0
         self._lock = threading.Lock()
 
     def wake(self, most: int) -> None:
-        """Wake helpers while there are pieces for them: each wakes two more before it works.
+        """Wake up to `most` helpers while pieces remain; each helper wakes two more.
 
-        To wake one takes 10 to 100 µs of the thread that does it, so none wakes them all. A
-        helper's own are among the helpers before it ends.
+        Waking one takes 10 to 100 µs, so the wake-ups form a tree. A helper appends those that it
+        wakes to `helpers` before it ends.
         """
         for _ in range(most):
             with self._lock:
@@ -192,22 +192,22 @@ class _Queue:
             try:
                 self.helpers.append(_get_pool().submit(self._help))
             except RuntimeError:
-                return  # no thread can be started (interpreter at its end): others do it all
+                return  # no thread can be started (at interpreter exit): the others do the work
 
     def _help(self) -> None:
         self.wake(2)
         self.work()
 
     def work(self) -> None:
-        """Run pieces until none is left or a thread has failed."""
+        """Run pieces until none remains or a thread has failed."""
         try:
-            while (piece := self._take()) is not None:
-                self.body(self._start(piece), self._start(piece + 1))
+            while (piece := self._next_piece()) is not None:
+                self.body(self._first_task(piece), self._first_task(piece + 1))
         except BaseException:
             self.close()
             raise
 
-    def _start(self, piece: int) -> int:
+    def _first_task(self, piece: int) -> int:
         return self.first + (self.last - self.first) * piece // self.pieces
 
     def close(self) -> None:
@@ -215,10 +215,10 @@ class _Queue:
             self._next = self.pieces
 
     def forget(self) -> None:
-        """Let go of the arrays: the pool holds what it runs, or was to run, for a while yet."""
+        """Release the arrays that body references: the pool keeps its work items for a while."""
         del self.body
 
-    def _take(self) -> int | None:
+    def _next_piece(self) -> int | None:
         with self._lock:
             if self._next >= self.pieces:
                 return None
@@ -226,13 +226,13 @@ class _Queue:
             return self._next - 1
 
 
-def _wait(helpers: list[Future[None]]) -> None:
+def _wait_for(helpers: list[Future[None]]) -> None:
     interrupt: BaseException | None = None
     for helper in helpers:
         while not helper.cancel() and not helper.done():
             try:
                 helper.exception()
-            except BaseException as error:  # what a signal's handler raises
+            except BaseException as error:  # raised by a signal handler
                 interrupt = error
     if interrupt is not None:
         raise interrupt
@@ -249,8 +249,8 @@ def _get_pool() -> ThreadPoolExecutor:
 
 
 @forks.in_child
-def _after_fork() -> None:
-    """Forget the parent's threads and its lock: neither exists in the child."""
+def _reset_after_fork() -> None:
+    """Drop the parent's pool and lock: the child has none of its threads."""
     global _pool, _lock
     _pool = None
     _lock = threading.Lock()

@@ -14,13 +14,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return _run(argv)
         finally:
-            if sys.stdout is not None:  # which the program may be started without, by `>&-`
-                sys.stdout.flush()  # also of what ends by itself, as --help does
-    except BrokenPipeError:  # nobody reads on: `| head`, say
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # what is left is flushed there when Python ends
-        os.close(nowhere)
-        return 128 + 13  # as of a program that SIGPIPE ends
+            if sys.stdout is not None:  # None if the program was started with `>&-`
+                sys.stdout.flush()  # also after --help, which raises SystemExit
+    except BrokenPipeError:  # the reader ended, as `| head` does
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, sys.stdout.fileno())  # Python flushes the remaining output there
+        os.close(null_device)
+        return 128 + 13  # the exit code after SIGPIPE
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -29,7 +29,7 @@ def _run(argv: Sequence[str] | None) -> int:
     if arguments and arguments[0] == "bench":
         parser.error("the benchmark runs from a checkout of gpualgo: python -m bench")
     args = parser.parse_args(arguments)
-    # Each command imports its own needs, so that one of them missing harms no other.
+    # Each command imports its own dependencies: a missing one does not affect other commands.
     if args.command == "demo":
         from gpualgo._cli import demo
 

@@ -6,23 +6,21 @@ import json
 
 
 def info(as_json: bool = False) -> int:
-    """Print where the compiled kernels are kept, and how many bytes they take."""
     from gpualgo._base import disk_cache as cache
 
-    found = cache.info()
+    state = cache.info()
     if as_json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(state, indent=2))
         return 0
-    print(f"path     {found['path']}")
-    print(f"entries  {found['entries']}, {found['cpu_entries']} of them for the CPU")
-    print(f"size     {size_text(found['bytes'])}")
-    print(f"damaged  {found['damaged']}")
-    print(f"writable {'yes' if found['writable'] else 'no'}")
+    print(f"path     {state['path']}")
+    print(f"entries  {state['entries']}, {state['cpu_entries']} of them for the CPU")
+    print(f"size     {size_text(state['bytes'])}")
+    print(f"damaged  {state['damaged']}")
+    print(f"writable {'yes' if state['writable'] else 'no'}")
     return 0
 
 
 def clear() -> int:
-    """Delete every compiled kernel of the disk cache and print how many there were."""
     from gpualgo._base import disk_cache as cache
 
     try:
@@ -35,12 +33,11 @@ def clear() -> int:
 
 
 def entries_text(count: int) -> str:
-    """Write a number of cache entries."""
     return "1 entry" if count == 1 else f"{count} entries"
 
 
 def size_text(count: int) -> str:
-    """Write a number of bytes in the largest binary unit in which it is 1 or more."""
+    """Return a number of bytes as text, in the largest binary unit in which it is at least 1."""
     if count < 1024:
         return f"{count} B"
     power = min((count.bit_length() - 1) // 10, 4)

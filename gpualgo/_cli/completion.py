@@ -1,6 +1,6 @@
-"""``gpualgo completion``: a script by which a shell completes the commands, from their parser.
+"""``gpualgo completion``: prints a shell script that completes the commands.
 
-The script holds all words: completing starts no Python.
+The script contains all words, so completing does not start Python.
 """
 
 from __future__ import annotations
@@ -42,35 +42,33 @@ compdef _gpualgo gpualgo
 
 
 class Level(NamedTuple):
-    """What may follow some words of a command line: commands or choices, and options."""
+    """The words that may follow a sequence of commands: commands, choices and options."""
 
     path: tuple[str, ...]
-    words: dict[str, str]  # with what each does
+    words: dict[str, str]  # with their help texts
 
 
 def run(parser: argparse.ArgumentParser, shell: str) -> int:
-    """Print a shell's script for all commands of a parser."""
     levels = levels_of(parser, ("gpualgo",))
     print({"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](levels), end="")
     return 0
 
 
 def levels_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> list[Level]:
-    """Return what may follow each sequence of commands."""
     words: dict[str, str] = {}
-    below: list[Level] = []
-    for action in parser._actions:  # which argparse shows nobody by a public name
-        told = action.help if action.help not in (None, argparse.SUPPRESS) else ""
+    nested_levels: list[Level] = []
+    for action in parser._actions:  # argparse has no public name for it
+        help_text = action.help if action.help not in (None, argparse.SUPPRESS) else ""
         if isinstance(action, argparse._SubParsersAction):
             helps = {each.dest: each.help or "" for each in action._choices_actions}
-            for name, found in action.choices.items():
+            for name, subparser in action.choices.items():
                 words[name] = helps.get(name, "")
-                below += levels_of(found, (*path, name))
+                nested_levels += levels_of(subparser, (*path, name))
         elif action.option_strings:
-            words[max(action.option_strings, key=len)] = told or ""
+            words[max(action.option_strings, key=len)] = help_text or ""
         elif action.choices is not None:
             words.update((str(choice), "") for choice in action.choices)
-    return [Level(path, words), *below]
+    return [Level(path, words), *nested_levels]
 
 
 def _paths(levels: list[Level]) -> str:
@@ -92,13 +90,13 @@ def _zsh(levels: list[Level]) -> str:
 def _fish(levels: list[Level]) -> str:
     lines = ["# For fish: gpualgo completion fish | source", "complete -c gpualgo -f"]
     for path, words in levels:
-        seen = [f"__fish_seen_subcommand_from {name}" for name in path[1:]]
-        below = [level.path[-1] for level in levels if level.path[:-1] == path]
-        if below:
-            seen.append(f"not __fish_seen_subcommand_from {' '.join(below)}")
-        condition = "; and ".join(seen)
-        for word, told in words.items():
-            what = f"-l {word[2:]}" if word.startswith("--") else f"-a {word}"
-            said = told.replace("\\", "\\\\").replace("'", "\\'")
-            lines.append(f"complete -c gpualgo -n '{condition}' {what} -d '{said}'")
+        conditions = [f"__fish_seen_subcommand_from {name}" for name in path[1:]]
+        subcommands = [level.path[-1] for level in levels if level.path[:-1] == path]
+        if subcommands:
+            conditions.append(f"not __fish_seen_subcommand_from {' '.join(subcommands)}")
+        condition = "; and ".join(conditions)
+        for word, help_text in words.items():
+            completion = f"-l {word[2:]}" if word.startswith("--") else f"-a {word}"
+            description = help_text.replace("\\", "\\\\").replace("'", "\\'")
+            lines.append(f"complete -c gpualgo -n '{condition}' {completion} -d '{description}'")
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""``gpualgo demo``: questions about real flights, answered by gpualgo and checked with NumPy."""
+"""``gpualgo demo``: answers questions about real flights and checks the answers with NumPy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-REPEATS = 10  # the year is taken so many times, one after another: 3.4 million flights
+REPEATS = 10  # copies of the year's data: 3.4 million flights
 CALLS = 3
-# What a float64 sum of so many terms in another order may differ by, with room to spare.
+# Bounds the difference of float64 sums of 3.4 million terms in different orders.
 TOLERANCE = 1e-12
 
 
-# The demo shows the source of some of these. A missing delay is NaN, which alone differs from
-# itself: `a != a` asks whether a is missing.
+# The demo prints the source of some of these. Missing delays are NaN, so `a != a` tests whether a
+# is missing.
 def longest(delay: Any) -> Any:
     return ga.reduce(delay, None, lambda a, b: b if a != a or b > a else a)
 
@@ -76,7 +76,7 @@ def longest_of_numbers(number: Any, delay: Any) -> Any:
 
 @dataclass(frozen=True)
 class Question:
-    """One question: who answers it, from which columns, and how the answer reads."""
+    """A question, the functions that answer it, their columns, and the answer's text."""
 
     title: str
     gpualgo: Callable[..., Any]
@@ -87,8 +87,6 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came out, beside NumPy's, and the seconds that calls took."""
-
     question: Question
     value: Any
     matches: bool
@@ -106,14 +104,14 @@ def _numpy_made_up(dep: Any, arr: Any) -> Any:
 
 
 def _numpy_longest_of_numbers(number: Any, delay: Any) -> Any:
-    numbers, place = np.unique(number, return_inverse=True)
-    most = np.full(numbers.size, np.nan)
-    np.fmax.at(most, place, delay)
-    return numbers, most
+    numbers, group = np.unique(number, return_inverse=True)
+    longest_delays = np.full(numbers.size, np.nan)
+    np.fmax.at(longest_delays, group, delay)
+    return numbers, longest_delays
 
 
 def questions(data: Flights) -> list[Question]:
-    """Pair each function above with its NumPy counterpart and its columns."""
+    """Return the questions: each function above with its NumPy counterpart and columns."""
     dep, arr = np.tile(data.dep_delay, REPEATS), np.tile(data.arr_delay, REPEATS)
     number, table = np.tile(data.number, REPEATS), np.tile(data.by_day, (1, 1, REPEATS))
 
@@ -127,8 +125,8 @@ def questions(data: Flights) -> list[Question]:
         return f"{value[5:].sum() / count(dep):.0%} were 15 to 300 minutes late"
 
     def punctual(value: Any) -> str:
-        numbers, most = value
-        return f"{np.mean(most < 60):.0%} of {numbers.size:,} numbers were never an hour late"
+        numbers, delays = value
+        return f"{np.mean(delays < 60):.0%} of {numbers.size:,} numbers were never an hour late"
 
     def least(value: Any) -> str:
         return f"least {MONTHS[int(np.argmin(value))]}, {value.min():.0f} min"
@@ -165,7 +163,7 @@ def questions(data: Flights) -> list[Question]:
 
 
 def ask(question: Question) -> Answer:
-    """Answer one question by gpualgo, cold and warm, and by NumPy."""
+    """Answer a question with gpualgo, cold and warm, and with NumPy."""
     first_seconds, value = _timed(question.gpualgo, question.columns, calls=1)
     warm_seconds, value = _timed(question.gpualgo, question.columns, calls=CALLS)
     numpy_seconds, expected = _timed(question.numpy, question.columns, calls=CALLS)

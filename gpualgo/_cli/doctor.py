@@ -1,4 +1,4 @@
-"""``gpualgo doctor``: checks each part that a call needs, and says what to do about each fault."""
+"""``gpualgo doctor``: checks the installation and prints advice for each fault."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _COLOURS = {"ok": "green", "off": "blue", "warn": "yellow", "fail": "red"}
 
 @dataclass(frozen=True)
 class Check:
-    """One finding: ok, off (not installed, as is anybody's choice), warn or fail.
+    """The result of one check.
 
-    warn: something does less than it could; fail: something is broken.
+    Its status is ok, off (an optional part is not installed), warn (works with restrictions) or
+    fail (broken).
     """
 
     name: str
@@ -42,13 +43,13 @@ class Check:
 
 def run(as_json: bool = False) -> int:
     """Print every check; 0 if none failed, else 1."""
-    found = list(checks())
-    healthy = all(check.status != "fail" for check in found)
+    results = list(checks())
+    healthy = all(check.status != "fail" for check in results)
     if as_json:
-        findings = [asdict(check) for check in found]
+        findings = [asdict(check) for check in results]
         print(json.dumps({"gpualgo": ga.__version__, "ok": healthy, "checks": findings}, indent=2))
     else:
-        _print(found)
+        _print(results)
     return 0 if healthy else 1
 
 
@@ -77,7 +78,7 @@ def checks() -> Iterator[Check]:
 
 
 def _is_wanted(packages: dict[str, libraries.Library | None]) -> bool:
-    """Return whether anybody has begun to install the GPU version."""
+    """Return whether a part of the GPU version is installed."""
     return packages["numba-cuda"] is not None or packages["cuda-core"] is not None
 
 
@@ -113,41 +114,42 @@ def _library_checks(
     cuda: dict[str, libraries.Library | str],
     driver: nvidia.Driver | None,
 ) -> Iterator[Check]:
-    # Half a CUDA installation is a fault; none at all is a choice, but beside a GPU a pity.
-    idle = "off" if driver is None or not driver.gpus else "warn"
+    # An incomplete CUDA installation fails. None at all is allowed, with a warning if there is a
+    # GPU.
+    status_without_cuda = "off" if driver is None or not driver.gpus else "warn"
     missing: dict[str, tuple[str, str]] = {
         "numpy": ("fail", "pip install --force-reinstall gpualgo"),
         "numba": ("fail", "pip install --force-reinstall gpualgo"),
         "ml_dtypes": ("off", "for bfloat16: pip install ml_dtypes"),
     }
-    for name, found in {**packages, **cuda}.items():
-        if isinstance(found, libraries.Library):
-            data = {"version": found.version, "path": found.path}
-            yield Check(name, "ok", f"{found.version}  {found.path}", data=data)
+    for name, library in {**packages, **cuda}.items():
+        if isinstance(library, libraries.Library):
+            data = {"version": library.version, "path": library.path}
+            yield Check(name, "ok", f"{library.version}  {library.path}", data=data)
             continue
-        otherwise = ("fail" if _is_wanted(packages) else idle, _install_advice(driver))
-        status, advice = missing.get(name, otherwise)
-        yield Check(name, status, found or "not installed", advice)
+        default = ("fail" if _is_wanted(packages) else status_without_cuda, _install_advice(driver))
+        status, advice = missing.get(name, default)
+        yield Check(name, status, library or "not installed", advice)
 
 
 def linker_check(cuda: dict[str, Any]) -> Check:
     linker = cuda["nvJitLink"].release
-    known = [cuda[name].release for name in ("nvrtc", "nvvm")]
-    compilers = [release for release in known if release is not None]  # a toolkit's NVVM tells none
+    releases = [cuda[name].release for name in ("nvrtc", "nvvm")]
+    compilers = [each for each in releases if each is not None]  # a toolkit's NVVM has none
     if linker is None or not compilers:
         return Check("linker", "warn", "a version is unknown, so its age could not be compared")
     newest = max(compilers)
-    told = f"nvJitLink {linker[0]}.{linker[1]}, compilers up to {newest[0]}.{newest[1]}"
+    versions = f"nvJitLink {linker[0]}.{linker[1]}, compilers up to {newest[0]}.{newest[1]}"
     if linker >= newest:
-        return Check("linker", "ok", f"not older than the compilers: {told}")
+        return Check("linker", "ok", f"not older than the compilers: {versions}")
     wheel = "nvidia-nvjitlink" if newest[0] >= 13 else "nvidia-nvjitlink-cu12"
     advice = f"pip install --upgrade '{wheel}>={newest[0]}.{newest[1]},<{newest[0] + 1}'"
-    return Check("linker", "fail", f"older than the compilers: {told}", advice)
+    return Check("linker", "fail", f"older than the compilers: {versions}", advice)
 
 
 def _driver_age_check(driver: nvidia.Driver | None, cuda: dict[str, Any]) -> Iterator[Check]:
     release = cuda["nvrtc"].release
-    # Within one major version an older driver runs newer machine code; across two it does not.
+    # A driver runs newer machine code of its own major CUDA version only.
     if driver is None or release is None or driver.cuda_version[0] >= release[0]:
         return
     detail = f"runs no CUDA {release[0]}, for which the installed libraries are"
@@ -161,8 +163,8 @@ def _self_test(cuda: dict[str, Any]) -> Check:
         major = (cuda["nvrtc"].release or (13,))[0]
         advice = f"reinstall the libraries: pip install --force-reinstall 'gpualgo[cu{major}]'"
         return Check("compile and link", "fail", f"for {SELF_TEST_ARCH}: {error}", advice)
-    told = f"for {SELF_TEST_ARCH}: {result['cubin_bytes']} bytes in {result['seconds']:.2f} s"
-    return Check("compile and link", "ok", told, data=dict(result))
+    detail = f"for {SELF_TEST_ARCH}: {result['cubin_bytes']} bytes in {result['seconds']:.2f} s"
+    return Check("compile and link", "ok", detail, data=dict(result))
 
 
 def _backend_check(device: str) -> Check:
@@ -182,7 +184,7 @@ def _backend_check(device: str) -> Check:
 
 
 def _default_device_check() -> Check:
-    """Tell where arrays of the host run, and the table of "auto"."""
+    """Report the default device of host arrays, and the table of "auto"."""
     try:
         number = default_device.current()
     except (RuntimeError, ValueError) as error:
@@ -204,37 +206,37 @@ def _cache_check() -> Check:
     try:
         from gpualgo._base import disk_cache as cache
 
-        found = cache.info()
+        state = cache.info()
     except Exception as error:
         return Check("cache", "fail", f"{type(error).__name__}: {error}", "gpualgo cache clear")
-    data = {**found, "path": str(found["path"])}
-    detail = f"{found['path']}, {entries_text(found['entries'])}, {size_text(found['bytes'])}"
-    if not found["writable"]:
+    data = {**state, "path": str(state["path"])}
+    detail = f"{state['path']}, {entries_text(state['entries'])}, {size_text(state['bytes'])}"
+    if not state["writable"]:
         advice = "give yourself the folder, or kernels are compiled anew in each process"
         return Check("cache", "warn", f"{detail}, not writable", advice, data)
-    if found["damaged"]:
-        detail = f"{detail}, {found['damaged']} damaged"
+    if state["damaged"]:
+        detail = f"{detail}, {state['damaged']} damaged"
         return Check("cache", "warn", detail, "gpualgo cache clear", data)
     return Check("cache", "ok", detail, data=data)
 
 
-def _print(found: list[Check]) -> None:
-    width = max(len(check.name) for check in found)
+def _print(results: list[Check]) -> None:
+    width = max(len(check.name) for check in results)
     last_advice = ""
-    for check in _shown(found):
+    for check in _shown(results):
         detail = check.detail.replace("\n", "\n" + " " * (width + 8))
         _line(check.status, f"{check.name:<{width}}  {detail}")
-        # Libraries that are missing together are mended together.
+        # Consecutive checks with the same advice print it once.
         if check.advice and check.advice != last_advice:
             print(f"{' ' * (width + 8)}-> {check.advice}")
         last_advice = check.advice
-    counts = [sum(check.status == status for check in found) for status in _COLOURS]
+    counts = [sum(check.status == status for check in results) for status in _COLOURS]
     print(", ".join(f"{count} {status}" for count, status in zip(counts, _COLOURS, strict=True)))
 
 
-def _shown(found: list[Check]) -> Iterator[Check]:
-    """Put together what is not installed, where it comes with one command."""
-    for (status, advice), group in groupby(found, lambda check: (check.status, check.advice)):
+def _shown(results: list[Check]) -> Iterator[Check]:
+    """Merge the checks of missing libraries that one command installs."""
+    for (status, advice), group in groupby(results, lambda check: (check.status, check.advice)):
         checks = list(group)
         if status == "off" and len(checks) > 1:
             names = ", ".join(check.name for check in checks)
@@ -250,5 +252,5 @@ def _line(status: str, text: str) -> None:
     except ImportError:
         print(f"{status:<4}  {text}")
         return
-    # One long path stays one line, to be copied.
+    # soft_wrap: a long path stays on one line, so that it can be copied.
     Console().print(Text(f"{status:<4}", style=_COLOURS[status]), text, soft_wrap=True, sep="  ")

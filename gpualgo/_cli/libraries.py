@@ -1,4 +1,4 @@
-"""Where each library comes from, and which version it is; never fails, whatever is missing."""
+"""Finds the paths and versions of libraries; does not raise if one is missing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings")
 PYTHON_PACKAGES = ("numpy", "numba", "ml_dtypes", *CUDA_PACKAGES)
-# pathfinder's name of each CUDA library, and the call that tells its version where one does.
+# cuda.pathfinder's name of each CUDA library, and its function that returns the version, if any.
 CUDA_LIBRARIES = {"nvrtc": "nvrtcVersion", "nvJitLink": "nvJitLinkVersion", "nvvm": None}
 _NVVM_WHEELS = ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc")
-# From driver 580 on the CUDA 13 wheels run; older ones (525 and up) need those of CUDA 12.
+# CUDA 13 wheels need driver 580 or newer, CUDA 12 wheels 525 or newer.
 GPU_VERSION = (
     "pip install 'gpualgo[cu13]' (NVIDIA driver 580 or newer; with an older one 'gpualgo[cu12]')"
 )
@@ -21,7 +21,7 @@ GPU_VERSION = (
 
 @dataclass(frozen=True)
 class Library:
-    """A library that was found: its version as text and as (major, minor), and its place."""
+    """An installed library: its version as text and as (major, minor), and its path."""
 
     name: str
     version: str
@@ -30,16 +30,16 @@ class Library:
 
 
 def find_package(name: str) -> Library | None:
-    """Find an installed Python package by its metadata, without importing it."""
+    """Find an installed Python package from its metadata, without importing it."""
     try:
-        found = metadata.distribution(name)
+        dist = metadata.distribution(name)
     except metadata.PackageNotFoundError:
         return None
-    return Library(name, found.version, release(found.version), str(found.locate_file("")))
+    return Library(name, dist.version, release(dist.version), str(dist.locate_file("")))
 
 
 def find_cuda_library(name: str) -> Library | str:
-    """Load a CUDA library through cuda.pathfinder, as gpualgo does, or say why that failed."""
+    """Load a CUDA library through cuda.pathfinder, as gpualgo does; return the error on failure."""
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
     except ImportError:
@@ -50,12 +50,12 @@ def find_cuda_library(name: str) -> Library | str:
         return str(error).strip().partition("\n")[0]
     if path is None:
         return "loaded from an unknown place"
-    release = _asked(path, CUDA_LIBRARIES[name]) if CUDA_LIBRARIES[name] else _toolkit(path)
+    release = _queried(path, CUDA_LIBRARIES[name]) if CUDA_LIBRARIES[name] else _toolkit(path)
     version = ".".join(map(str, release)) if release else "unknown"
     return Library(name, version, release, path)
 
 
-def _asked(path: str, function: str | None) -> tuple[int, int] | None:
+def _queried(path: str, function: str | None) -> tuple[int, int] | None:
     major, minor = ctypes.c_int(), ctypes.c_int()
     try:
         code = getattr(ctypes.CDLL(path), str(function))(ctypes.byref(major), ctypes.byref(minor))
@@ -65,11 +65,11 @@ def _asked(path: str, function: str | None) -> tuple[int, int] | None:
 
 
 def _toolkit(path: str) -> tuple[int, int] | None:
-    # NVVM tells only the version of its IR; the toolkit's stands in the wheel or the toolkit.
+    # NVVM reports the version of its IR only; the wheel or the toolkit has the CUDA version.
     for wheel in _NVVM_WHEELS:
-        found = find_package(wheel)
-        if found and Path(path).resolve().is_relative_to(Path(found.path).resolve()):
-            return found.release
+        package = find_package(wheel)
+        if package and Path(path).resolve().is_relative_to(Path(package.path).resolve()):
+            return package.release
     for folder in Path(path).parents:
         if (folder / "version.json").is_file():
             versions = json.loads((folder / "version.json").read_text())

@@ -1,4 +1,4 @@
-"""What the NVIDIA driver says of itself and its GPUs, through ctypes: needs no CUDA package."""
+"""Queries the NVIDIA driver and its GPUs through ctypes, without any CUDA package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMPUTE_CAPABILITY_MINOR = 76
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU as the driver numbers them."""
+    """A GPU; `index` is the driver's ordinal."""
 
     index: int
     name: str
@@ -23,7 +23,7 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Driver:
-    """The driver: its version, the newest CUDA it runs, its GPUs or why it shows none."""
+    """The driver: its version, the newest CUDA that it supports, and its GPUs or an error."""
 
     version: str
     cuda_version: tuple[int, int]
@@ -32,7 +32,6 @@ class Driver:
 
 
 def find_driver() -> Driver | None:
-    """Ask the driver, or return None where there is none."""
     cuda = _load("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     if cuda is None:
         return None

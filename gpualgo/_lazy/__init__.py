@@ -1,6 +1,6 @@
-"""Arrays that are computed where they are read: their elements' function, and what it reads.
+"""Lazy arrays: expressions that are computed inside the kernel that reads them.
 
-Here is what functions ask of every input, without loading more.
+This file holds the check that runs for every input of a call, without loading the other modules.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 LAZY: set[type] = set()
-"""The class of lazy arrays, once it is there."""
+"""The classes of lazy arrays; empty until their modules are loaded."""
 
 
 def is_lazy(x: Any) -> bool:
-    """Return whether an argument is computed where it is read, or a tuple that holds such."""
+    """Return whether an argument is a lazy array, or a tuple that contains one."""
     return type(x) in LAZY or (isinstance(x, tuple) and any(map(is_lazy, x)))

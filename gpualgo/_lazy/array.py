@@ -1,4 +1,4 @@
-"""Lazy arrays: their elements' expression, the arrays that it reads, and their shape."""
+"""The class LazyArray: an expression graph, the arrays that it reads, and a shape."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, hot_key
 from gpualgo._pipeline import checks, refusals, results, settled
 
-_SHOWN = 80  # characters of what is told of how one came to be
+_MAX_TEXT = 80  # most characters of an expression in repr
 
 
 class LazyArray(Operators):
-    """An array that is computed where it is read: what `gpualgo.lazy` makes.
+    """An array that is computed inside the kernel that reads it; made by `gpualgo.lazy`.
 
-    It goes wherever an input goes, and takes no memory. Python's operators and NumPy's elementwise
-    functions give lazy arrays again; ``numpy.asarray`` and `gpualgo.copy` make it real. Arrays in
-    it are read when it is; numbers, and what functions capture of them, are those of the moment
-    when it was made.
+    It is accepted as any input and takes no memory. Python's operators and NumPy's elementwise
+    functions return lazy arrays; ``numpy.asarray`` and `gpualgo.copy` materialize it. The arrays
+    that it uses are read when it is read. Numbers, and those that functions capture, are frozen
+    when it is created.
 
     Attributes
     ----------
     shape : tuple of int
     dtype : dtype
-        Of elements that are tuples a structured one.
+        A structured dtype if elements are tuples.
     """
 
     __slots__ = (
@@ -50,9 +50,9 @@ class LazyArray(Operators):
         self, shape: tuple[int, ...], node: Node, leaves: Sequence[Leaf], text: str,
         forms: tuple[Form, ...] = (),
     ) -> None:  # fmt: skip
-        """`leaves` have the shape, there is one at least. `text` says how it came to be.
+        """`leaves` are one or more, all with the shape. `text` describes the expression.
 
-        `forms` are of the tuples that it was made of: elements with the same fields are such.
+        `forms` are the tuple structures of its inputs; elements with the same fields reuse them.
         """
         if len(shape) > checks.MAX_DIMS:
             raise ValueError(
@@ -60,27 +60,27 @@ class LazyArray(Operators):
                 "it to fewer"
             )
         self.shape, self.node, self.forms = shape, node, forms
-        self.text = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+        self.text = text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
         self.leaves = tuple(leaves)
         self._function: Any = None
         self._views: tuple[View, ...] | None = None
         self._dtype: np.dtype[Any] | None = None
-        self.is_kept = False  # its function is the package's own, and one of many calls
-        self.marked: Any = None  # how selections of it go, by an array of bool
+        self.is_kept = False  # its function is the package's own and is reused by many calls
+        self.marked: Any = None  # cached data for selections by a boolean array
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """What an element is; compiling its function may be needed to find out."""
+        """Dtype of the elements; computing it may compile the function."""
         if self._dtype is None:
             self._dtype = self._plain_dtype()
         if self._dtype is None:
@@ -88,21 +88,21 @@ class LazyArray(Operators):
         return self._dtype
 
     def _compiled_dtype(self) -> np.dtype[Any]:
-        """Return what its function gives; numbers whose values that depends on are compiled in."""
+        """Return the function's result dtype; captured scalars become constants where needed."""
         op = Operator(self.function)
-        hot = hot_key(op)
+        operator_key = hot_key(op)
         try:
-            found = op.as_of(hot, "lazy")
-            return results.dtype_of(found, self.arguments, None, self.place[0], "lazy")
+            compiled = op.as_of(operator_key, "lazy")
+            return results.dtype_of(compiled, self.arguments, None, self.place[0], "lazy")
         except (TypeError, CompileError) as error:
-            with settled.retried(op, hot, error) as is_another:
+            with settled.retried(op, operator_key, error) as is_another:
                 if is_another:
                     return self._compiled_dtype()
             refusals.name(error, op, "lazy")
             raise
 
     def _plain_dtype(self) -> np.dtype[Any] | None:
-        """Return the dtype where no function tells it."""
+        """Return the dtype if it is known without compiling, else None."""
         if isinstance(self.node, expression.Leaf):
             return self.arguments[self.node.index]
         if isinstance(self.node, Value) and isinstance(self.node.value, np.generic):
@@ -111,7 +111,7 @@ class LazyArray(Operators):
 
     @property
     def form(self) -> Form | None:
-        """How elements are built that are tuples."""
+        """Structure of elements that are tuples, None for numbers."""
         dtype = self.dtype
         return forms.form_of(dtype.names or (), self.forms) if dtype.names else None
 
@@ -126,100 +126,100 @@ class LazyArray(Operators):
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Make it real, for NumPy; what reads arrays of a GPU stays there."""
+        """Materialize it as a NumPy array; raises TypeError if it reads arrays on a GPU."""
         if self.place[0] != CPU:
             raise TypeError(
-                "a lazy array that reads arrays of a GPU does not become NumPy's unasked; "
+                "a lazy array that reads GPU arrays is not copied to the host unasked; "
                 "use gpualgo.copy(x), whose result is in the library of the arrays"
             )
         if copy is False:
             raise ValueError("a lazy array has no memory that a NumPy array could share")
-        found = hooks.copy(self)
-        made: Array = np.asarray(found) if not isinstance(found, tuple) else self._records(found)
-        return made if dtype is None else made.astype(dtype, copy=False)
+        real = hooks.copy(self)
+        array: Array = np.asarray(real) if not isinstance(real, tuple) else self._records(real)
+        return array if dtype is None else array.astype(dtype, copy=False)
 
-    def _records(self, found: tuple[Any, ...]) -> Array:
-        """Return the arrays of tuples' items as the one array that NumPy has for them."""
-        made = np.empty(self.shape, self.dtype)
-        for name, item in zip(self.dtype.names or (), _leaves_of(found), strict=True):
-            made[name] = item
-        return made
+    def _records(self, items: tuple[Any, ...]) -> Array:
+        """Return the tuple's arrays as one structured array."""
+        array = np.empty(self.shape, self.dtype)
+        for name, item in zip(self.dtype.names or (), _leaves_of(items), strict=True):
+            array[name] = item
+        return array
 
-    # What algorithms take.
+    # The interface for algorithms.
 
     @property
     def function(self) -> Any:
-        """The function of its leaves' numbers that computes an element."""
+        """Function that computes an element from one number of each leaf."""
         if self._function is None:
             self._function = expression.function_of(self.node, len(self.leaves))
         return self._function
 
     @property
     def place(self) -> tuple[int, Any]:
-        """The device and the library of what it reads."""
+        """Device and library on which it is computed."""
         device, library = self.wish
         return device, NumPy if library is None else library
 
     @property
     def wish(self) -> Place:
-        """The same, without a library where nothing that it reads has one."""
-        found: Place = (CPU, None)
+        """Device and library of its leaves; the library is None if no leaf has one."""
+        place: Place = (CPU, None)
         is_read = False
-        for one in self.leaves:
-            if one.library is NumPyOnCPU:
-                return one.device, one.library
-            if one.library is not None and not is_read:
-                is_read = not one.is_position
-                if is_read or found[1] is None:
-                    found = one.device, one.library
-        return found
+        for leaf in self.leaves:
+            if leaf.library is NumPyOnCPU:
+                return leaf.device, leaf.library
+            if leaf.library is not None and not is_read:
+                is_read = not leaf.is_position
+                if is_read or place[1] is None:
+                    place = leaf.device, leaf.library
+        return place
 
     @property
     def reads_arrays(self) -> bool:
-        """Whether it reads an array: then it is computed where that lies."""
-        return not all(one.is_position for one in self.leaves)
+        """Whether it reads an array, which then determines the device."""
+        return not all(leaf.is_position for leaf in self.leaves)
 
     @property
     def views(self) -> tuple[View, ...]:
-        """The arrays that it reads, positions among them, as algorithms take arrays."""
+        """Views of its leaves: the arrays that it reads, and positions."""
         if self._views is None:
             device, library = self.place
-            self._views = tuple([one.view(device, library) for one in self.leaves])
+            self._views = tuple([leaf.view(device, library) for leaf in self.leaves])
         return self._views
 
     @property
     def arguments(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of the numbers that its function takes."""
-        return tuple([records.number_of(one.dtype) for one in self.leaves])
+        """Dtypes of the function's parameters."""
+        return tuple([records.number_of(leaf.dtype) for leaf in self.leaves])
 
-    # Other arrays of the same elements.
+    # Views of the same elements.
 
     def rearranged(self, change: Callable[[Array], Array], text: str) -> LazyArray:
-        """Return it with all that it reads sliced or turned alike."""
-        arrays = [change(one.array) for one in self.leaves]
-        leaves = [one.with_array(a) for one, a in zip(self.leaves, arrays, strict=True)]
+        """Return it with the same slicing or transposition applied to every leaf."""
+        arrays = [change(leaf.array) for leaf in self.leaves]
+        leaves = [leaf.with_array(a) for leaf, a in zip(self.leaves, arrays, strict=True)]
         return LazyArray(arrays[0].shape, self.node, leaves, text, self.forms)
 
     def __getitem__(self, index: Any) -> LazyArray:
-        """Slice it by integers, slices, ``...`` and ``None``, or take a field by its name."""
+        """Slice it by integers, slices, ``...`` and ``None``, or select a field by name."""
         if isinstance(index, str):
             return self._field(index)
-        given = index if isinstance(index, tuple) else (index,)
-        for one in given:
-            is_plain = one is None or one is Ellipsis or isinstance(one, slice)
-            if not is_plain and (isinstance(one, (bool, np.bool_)) or not _is_integer(one)):
+        items = index if isinstance(index, tuple) else (index,)
+        for item in items:
+            is_plain = item is None or item is Ellipsis or isinstance(item, slice)
+            if not is_plain and (isinstance(item, (bool, np.bool_)) or not _is_integer(item)):
                 raise TypeError(
                     f"a lazy array is indexed by integers, slices, ... and None, not by "
-                    f"{type(one).__name__}; use gpualgo.lazy.take(x, indices)"
+                    f"{type(item).__name__}; use gpualgo.lazy.take(x, indices)"
                 )
-        if Ellipsis not in [one for one in given if one is Ellipsis]:
-            given = (*given, ...)  # of which NumPy makes an array, whatever is left
-        shown = ", ".join(map(_shown_index, given if index is given else given[:-1]))
-        return self.rearranged(lambda array: array[given], f"{self.text}[{shown}]")
+        if Ellipsis not in [item for item in items if item is Ellipsis]:
+            items = (*items, ...)  # so that NumPy returns an array even for a full index
+        shown = ", ".join(map(_index_text, items if index is items else items[:-1]))
+        return self.rearranged(lambda array: array[items], f"{self.text}[{shown}]")
 
     def _field(self, name: str) -> LazyArray:
         names = self.dtype.names or ()
-        keys = list(dict.fromkeys(one.partition(".")[0] for one in names))
+        keys = list(dict.fromkeys(name_path.partition(".")[0] for name_path in names))
         if name not in keys:
             has = f"fields {', '.join(keys)}" if keys else "no fields"
             raise KeyError(f"a lazy array of dtype {self.dtype} has {has}, not {name!r}")
@@ -227,20 +227,20 @@ class LazyArray(Operators):
         return LazyArray(self.shape, node, self.leaves, f"{self.text}[{name!r}]", self.forms)
 
     def reshape(self, *shape: Any) -> LazyArray:
-        """Return it in another shape of as many elements; one extent may be -1."""
+        """Return it in another shape with the same number of elements; one extent may be -1."""
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             (shape,) = shape
         extents = tuple([checks.integer(n, "an extent", "reshape") for n in shape])
         wanted = whole_shape(extents, self.size, self.shape)
-        made: LazyArray = hooks.reshaped(self, wanted, f"{self.text}.reshape{wanted}")
-        return made
+        result: LazyArray = hooks.reshaped(self, wanted, f"{self.text}.reshape{wanted}")
+        return result
 
     def ravel(self) -> LazyArray:
         """Return it with one axis, in C order."""
         return self.reshape(-1)
 
     def transpose(self, *axes: Any) -> LazyArray:
-        """Return it with its axes in another order, without `axes` in the reverse one."""
+        """Return it with its axes permuted; without `axes` in reverse order."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
             (axes,) = axes
         order = axes or None
@@ -249,11 +249,11 @@ class LazyArray(Operators):
 
     @property
     def T(self) -> LazyArray:
-        """The array with its axes in the reverse order."""
+        """The array with its axes in reverse order."""
         return self.rearranged(lambda array: array.T, f"{self.text}.T")
 
     def astype(self, dtype: Any) -> LazyArray:
-        """Return it converted to a dtype, as NumPy converts numbers; tuples number by number."""
+        """Return it converted to a dtype, as NumPy converts numbers; tuples field by field."""
         wanted = dtypes.as_dtype(dtype, "astype")
         node = cast(self.node, self.dtype, wanted, "astype")
         text = f"{self.text}.astype({wanted})"
@@ -263,14 +263,14 @@ class LazyArray(Operators):
         """Return it broadcast to a shape."""
         if shape == self.shape:
             return self
-        leaves = [one.broadcast_to(shape) for one in self.leaves]
+        leaves = [leaf.broadcast_to(shape) for leaf in self.leaves]
         return LazyArray(shape, self.node, leaves, self.text, self.forms)
 
 
-def _leaves_of(found: Any) -> Iterator[Any]:
-    items = found if isinstance(found, tuple) else [found[name] for name in found.dtype.names or ()]
+def _leaves_of(value: Any) -> Iterator[Any]:
+    items = value if isinstance(value, tuple) else [value[name] for name in value.dtype.names or ()]
     if not items:
-        yield found
+        yield value
     for item in items:
         yield from _leaves_of(item)
 
@@ -280,16 +280,15 @@ def _is_integer(value: Any) -> bool:
     return is_like_one or isinstance(value, np.integer)
 
 
-def _shown_index(one: Any) -> str:
-    if isinstance(one, slice):
-        parts = ["" if part is None else str(part) for part in (one.start, one.stop, one.step)]
+def _index_text(key: Any) -> str:
+    if isinstance(key, slice):
+        parts = ["" if part is None else str(part) for part in (key.start, key.stop, key.step)]
         return ":".join(parts if parts[2] else parts[:2])
-    return "..." if one is Ellipsis else str(one)
+    return "..." if key is Ellipsis else str(key)
 
 
 LAZY.add(LazyArray)
 
 
 def is_number(x: Any) -> bool:
-    """Return whether an argument is one number."""
     return isinstance(x, (bool, int, float, complex, np.generic)) and not isinstance(x, np.void)

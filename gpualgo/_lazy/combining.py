@@ -1,4 +1,4 @@
-"""Lazy arrays of several others: their leaves put together, and what an operator makes of them."""
+"""Combines several arguments into one lazy array: merges leaves, applies operators."""
 
 from __future__ import annotations
 
@@ -25,29 +25,27 @@ from gpualgo._operators.markers import strong
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks, elements, inputs
 
-MAX_LEAVES = 16  # of a transformation; others take elements of 8 numbers
+MAX_LEAVES = 16  # for transform; other algorithms accept elements of 8 fields
 
 
 class _Merged:
-    """Leaves of several lazy arrays, each of them once."""
+    """The leaves of several lazy arrays, without duplicates."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.leaves: list[Leaf] = []
-        self._known: dict[Any, expression.Leaf] = {}
+        self._leaf_nodes: dict[Any, expression.Leaf] = {}
         self._nodes: expression.Known = {}
 
     def add(self, one: Leaf) -> expression.Leaf:
-        """Return the node of a leaf."""
         one = one.broadcast_to(self.shape)
-        found = self._known.get(one.place)
-        if found is None:
-            found = self._known[one.place] = expression.Leaf(len(self.leaves))
+        node = self._leaf_nodes.get(one.place)
+        if node is None:
+            node = self._leaf_nodes[one.place] = expression.Leaf(len(self.leaves))
             self.leaves.append(one)
-        return found
+        return node
 
     def node_of(self, part: Part) -> Node:
-        """Return the node of an argument."""
         if isinstance(part, LazyArray):
             nodes = [self.add(one) for one in part.leaves]
             return expression.with_leaves(part.node, lambda i: nodes[i], self._nodes)
@@ -57,8 +55,6 @@ class _Merged:
 
 
 class _Tuple:
-    """An argument that is a tuple, and how it is built."""
-
     def __init__(self, form: Form, items: Sequence[Part]) -> None:
         self.form, self.items = form, items
         self.cls = None if form.cls is tuple else records.class_of(form.keys)
@@ -75,7 +71,9 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
         return x
     if isinstance(x, tuple):
         if depth > 1:
-            raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
+            raise TypeError(
+                f"{where} is a tuple within a tuple within a tuple; one level is possible"
+            )
         if not x:
             raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
         items = [parted(_typed(item), f"{where}[{i}]", depth + 1) for i, item in enumerate(x)]
@@ -84,45 +82,45 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
         return _Tuple(Form(cls, tuple(inner)), items)
     view = view_of(x, where)
     if view.dtype.names is not None:
-        found, form = forms.taken_apart(view.owner, where)
-        items = [_of_view(view_of(array, name), name) for array, name in found]
+        fields, form = forms.taken_apart(view.owner, where)
+        items = [_of_view(view_of(array, name), name) for array, name in fields]
         return _Tuple(form, items)
     return _of_view(view, where)
 
 
 def _typed(item: Any) -> Any:
-    """Return an item of a tuple, a number of Python's as an array has it."""
+    """Return an item of a tuple, Python numbers as NumPy scalars."""
     return np.array(item)[()] if isinstance(item, (bool, int, float, complex)) else item
 
 
 def _of_view(view: View, where: str) -> LazyArray:
-    place, _, name = where.partition(": ")
-    checks.dimensions(view, name, place)
-    checks.element(view, name, place)
+    func_name, _, name = where.partition(": ")
+    checks.dimensions(view, name, func_name)
+    checks.element(view, name, func_name)
     if view.device != CPU:
-        checks.aligned(view, name, place)
-    found = leaf.of_view(view)
+        checks.aligned(view, name, func_name)
+    array_leaf = leaf.of_view(view)
     text = f"{getattr(view.library, 'name', 'array')} {view.dtype}"
-    return LazyArray(view.shape, expression.Leaf(0), [found], text)
+    return LazyArray(view.shape, expression.Leaf(0), [array_leaf], text)
 
 
 def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Node], text: str
 ) -> LazyArray:  # fmt: skip
-    """Return what a node makes of several arguments, broadcast against each other."""
-    arrays = list(_arrays_of(parts))
+    """Return the lazy array that `node` builds from several arguments, which are broadcast."""
+    arrays = list(_lazy_arrays_in(parts))
     if not arrays:
         raise TypeError(f"{where}: all arguments are numbers; pass at least one array")
     shape = inputs.broadcast([one.shape for one in arrays], where)
     merged = _Merged(shape)
-    made = node([merged.node_of(part) for part in parts])
+    root = node([merged.node_of(part) for part in parts])
     check_count(merged.leaves, MAX_LEAVES, f"{where}: it would read")
-    known = dict.fromkeys(form for part in parts for form in _forms_of(part))
+    forms = dict.fromkeys(form for part in parts for form in _forms_in(part))
     check_places(merged.leaves, where)
-    return LazyArray(shape, made, merged.leaves, text, tuple(known))
+    return LazyArray(shape, root, merged.leaves, text, tuple(forms))
 
 
 def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
-    """Raise TypeError where one kernel would read more arrays than it can."""
+    """Raise TypeError if a kernel would read more than `most` arrays."""
     if len(leaves) > most:
         raise TypeError(
             f"{reads} {len(leaves)} arrays, at most {most} are possible; "
@@ -130,59 +128,59 @@ def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
         )
 
 
-def _forms_of(part: Part) -> tuple[Form, ...]:
+def _forms_in(part: Part) -> tuple[Form, ...]:
     if isinstance(part, LazyArray):
         return part.forms
     return (part.form,) if isinstance(part, _Tuple) else ()
 
 
 def check_places(leaves: Sequence[Leaf], where: str) -> None:
-    """Raise unless all that is read, and positions that are for some device, goes together."""
-    read = [one for one in leaves if not one.is_position]
-    if len(read) > 1:
-        views = [View(0, (), (), one.dtype, one.device, one.library, True, None) for one in read]
+    """Raise unless all leaves are on one device, and positions are for that device or any."""
+    arrays = [one for one in leaves if not one.is_position]
+    if len(arrays) > 1:
+        views = [View(0, (), (), one.dtype, one.device, one.library, True, None) for one in arrays]
         checks.same_place(views, where)
     placed = [one for one in leaves if one.library is not None]
     for one in placed:
         if one.is_position:
-            _check_device(one.device, (read or placed)[0].device, where)
+            _check_device(one.device, (arrays or placed)[0].device, where)
 
 
 def _check_device(named: int, device: int, where: str) -> None:
-    """Raise TypeError where a lazy array that reads no array was made for another device."""
+    """Raise TypeError if a lazy array that reads no array was made for another device."""
     if named != device:
         raise TypeError(
-            f"{where}: a lazy array was made with device={name_of(named)!r}, and what stands "
-            f"beside it is on {name_of(device)}; make it without device="
+            f"{where}: a lazy array was made with device={name_of(named)!r}, but another argument "
+            f"is on {name_of(device)}; make it without device="
         )
 
 
 def place_lazy(given: Sequence[Any], others: Sequence[Any], where: str) -> tuple[Any, ...]:
-    """Return arguments, of which lazy ones that read no array have the place of what they go with.
+    """Return the arguments; lazy ones that read no array get the device and library of the others.
 
-    That is the first array among them, or among `others` (outputs, say), else the device that one
-    was made for.
+    These are taken from the first array in `given` and `others` (such as outputs), else from a lazy
+    array that was made for a device.
     """
-    if all(map(_has_place, given)):
+    if all(map(_is_placed, given)):
         return tuple(given)
-    named: Place | None = None
-    for place, is_read in _places_of((*given, *others)):
-        if is_read:
-            named = place
+    chosen: Place | None = None
+    for place, reads_array in _places_of((*given, *others)):
+        if reads_array:
+            chosen = place
             break
-        named = named or place
-    return tuple(given) if named is None else tuple([_placed(x, named, where) for x in given])
+        chosen = chosen or place
+    return tuple(given) if chosen is None else tuple([_placed(x, chosen, where) for x in given])
 
 
-def _has_place(x: Any) -> bool:
-    """Return whether an argument needs nothing beside it to tell where it is computed."""
+def _is_placed(x: Any) -> bool:
+    """Return whether an argument determines its own device and library."""
     if isinstance(x, tuple):
-        return all(map(_has_place, x))
+        return all(map(_is_placed, x))
     return not isinstance(x, LazyArray) or x.reads_arrays
 
 
 def _places_of(given: Sequence[Any]) -> Iterator[tuple[Place, bool]]:
-    """Yield where arguments lie or are to be computed, and whether an array says so."""
+    """Yield the device and library of arguments, and whether they come from an array."""
     for x in given:
         if isinstance(x, tuple):
             yield from _places_of(x)
@@ -190,17 +188,17 @@ def _places_of(given: Sequence[Any]) -> Iterator[tuple[Place, bool]]:
             if (place := x.wish)[1] is not None:
                 yield place, x.reads_arrays
         elif is_array(x):
-            with suppress(TypeError, ValueError):  # which is told where the argument is taken
+            with suppress(TypeError, ValueError):  # raised later, when the argument is parsed
                 view = view_of(x, "an array")
                 yield (view.device, view.library), True
 
 
 def _placed(x: Any, place: Place, where: str) -> Any:
-    """Return an argument whose lazy arrays that read no array have a place."""
+    """Return an argument with a device and library set for lazy arrays that read no array."""
     if isinstance(x, tuple):
         items = [_placed(item, place, where) for item in x]
         return type(x)._make(items) if hasattr(x, "_make") else tuple(items)
-    if _has_place(x):
+    if _is_placed(x):
         return x
     device, library = x.wish
     if library is not None:
@@ -209,39 +207,39 @@ def _placed(x: Any, place: Place, where: str) -> Any:
         return x
     device, library = place
     leaves = [one._replace(device=device, library=library) for one in x.leaves]
-    made = LazyArray(x.shape, x.node, leaves, x.text, x.forms)
-    made._function, made._dtype, made.is_kept = x.function, x._dtype, x.is_kept
-    return made
+    result = LazyArray(x.shape, x.node, leaves, x.text, x.forms)
+    result._function, result._dtype, result.is_kept = x.function, x._dtype, x.is_kept
+    return result
 
 
 def led_by(made: LazyArray, first: LazyArray) -> LazyArray:
-    """Return a lazy array in the library of an argument's first array.
+    """Return a lazy array whose results are in the library of the first argument's first array.
 
-    Where what is made does not read that array, or reads others before it, it reads an element
-    of it as well.
+    If `made` does not read that array, or reads arrays of another library before it, a leaf that
+    reads one element of it is added in front.
     """
     (device, library), (made_for, own) = first.wish, made.wish
     if library in (None, own) or device != made_for or NumPyOnCPU in (library, own):
         return made
-    lead = next((one for one in first.leaves if not one.is_position), None)
-    if lead is None:
+    lead_leaf = next((one for one in first.leaves if not one.is_position), None)
+    if lead_leaf is None:
         return made
-    spread = as_strided(lead.array, made.shape, (0,) * made.ndim)
+    one_element = as_strided(lead_leaf.array, made.shape, (0,) * made.ndim)
     node = expression.with_leaves(made.node, lambda i: expression.Leaf(i + 1))
-    leaves = (lead.with_array(spread), *made.leaves)
+    leaves = (lead_leaf.with_array(one_element), *made.leaves)
     return LazyArray(made.shape, node, leaves, made.text, made.forms)
 
 
-def _arrays_of(parts: Sequence[Part]) -> Any:
+def _lazy_arrays_in(parts: Sequence[Part]) -> Any:
     for part in parts:
         if isinstance(part, LazyArray):
             yield part
         elif isinstance(part, _Tuple):
-            yield from _arrays_of(part.items)
+            yield from _lazy_arrays_in(part.items)
 
 
 def zipped(x: Any, where: str) -> LazyArray:
-    """Return an argument as one lazy array: a tuple's elements are tuples."""
+    """Return an argument as one lazy array; a tuple becomes an array of tuples."""
     part = parted(x, where)
     if isinstance(part, LazyArray):
         return part
@@ -249,28 +247,28 @@ def zipped(x: Any, where: str) -> LazyArray:
 
 
 def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) -> LazyArray:
-    """Return what an operator makes of arguments, element by element."""
-    found = as_operator(op, where, len(arguments))
-    fn = frozen(found.fn)
+    """Return the lazy array of an operator applied to the arguments' elements."""
+    operator = as_operator(op, where, len(arguments))
+    fn = frozen(operator.fn)
     parts = [parted(x, f"{where}: an argument") for x in arguments]
     shown = ", ".join(part.text if isinstance(part, LazyArray) else _shown(part) for part in parts)
-    text = f"{_name_of(found.fn)}({shown})"
-    made = combined(parts, where, lambda nodes: Call(strong, Call(fn, *nodes)), text)
+    text = f"{_name_of(operator.fn)}({shown})"
+    result = combined(parts, where, lambda nodes: Call(strong, Call(fn, *nodes)), text)
     if dtype is None:
-        return made
-    own = made.dtype
-    wanted = elements.wanted_of(own, dtype, where) if _is_tuple_dtype(dtype) else None
+        return result
+    dtype_of_op = result.dtype
+    wanted = elements.wanted_of(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
     if wanted is None:
-        one = dtypes.as_dtype(dtype, where)
-        wanted = records.with_leaves(own, [one] * len(records.leaves(own)))
-    for source, target in zip(records.leaves(own), records.leaves(wanted), strict=True):
+        scalar_dtype = dtypes.as_dtype(dtype, where)
+        wanted = records.with_leaves(dtype_of_op, [scalar_dtype] * len(records.leaves(dtype_of_op)))
+    for source, target in zip(records.leaves(dtype_of_op), records.leaves(wanted), strict=True):
         if not dtypes.can_cast(source, target):
             raise TypeError(
                 f"{where}: op returns {source}, which does not fit {target}; pass "
                 f"dtype=np.{source} or convert inside op"
             )
-    node = cast_to(made.node, own, wanted)
-    return LazyArray(made.shape, node, made.leaves, text, made.forms)
+    node = cast_to(result.node, dtype_of_op, wanted)
+    return LazyArray(result.shape, node, result.leaves, text, result.forms)
 
 
 def _is_tuple_dtype(dtype: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Elements of lazy arrays as numbers of other dtypes."""
+"""Dtype conversions of lazy arrays' elements."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from gpualgo._lazy.expression import Call, Group, Item, Node
 
 
 def cast(node: Node, own: np.dtype[Any], one: np.dtype[Any], where: str) -> Node:
-    """Return a node whose numbers are converted to one dtype."""
+    """Return a node that converts all fields of an element to one dtype."""
     for number in records.leaves(own):
         if dtypes.kind(number) == "c" and dtypes.kind(one) not in "cb":
             raise TypeError(
-                f"{where}: {number} does not become {one} without losing a part; use x.real"
+                f"{where}: {number} does not become {one} without losing the imaginary part; "
+                "use x.real"
             )
     return cast_to(node, own, records.with_leaves(own, [one] * len(records.leaves(own))))
 

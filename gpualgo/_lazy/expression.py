@@ -1,7 +1,4 @@
-"""How an element of a lazy array is computed, as a graph of calls; and one function of it all.
-
-One file of more than 300 lines: the graph's nodes and the function made of them are read together.
-"""
+"""Expression graphs of lazy arrays, and their translation into one Python function."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from gpualgo._operators.recompiled import ELEMENT
 
 
 class Leaf:
-    """A number that is read or counted: that of an array of the lazy one's."""
+    """A number that is read from an input, or an index; `index` numbers the lazy array's leaves."""
 
     __slots__ = ("index",)
 
@@ -29,7 +26,7 @@ class Leaf:
 
 
 class Value:
-    """A number, the same for all elements; or an array that is read at other places."""
+    """A constant, or an array whose elements are looked up by index."""
 
     __slots__ = ("value",)
 
@@ -38,7 +35,7 @@ class Value:
 
 
 class Call:
-    """What a function gives for what others do."""
+    """A call of a function with the results of other nodes."""
 
     __slots__ = ("arguments", "fn")
 
@@ -47,7 +44,7 @@ class Call:
 
 
 class Group:
-    """A tuple of what others give; of a namedtuple's class, if that is not None."""
+    """A tuple of other nodes' results; a namedtuple if `cls` is not None."""
 
     __slots__ = ("arguments", "cls")
 
@@ -56,8 +53,6 @@ class Group:
 
 
 class Item:
-    """One item of a tuple."""
-
     __slots__ = ("arguments", "index")
 
     def __init__(self, index: int, whole: Node) -> None:
@@ -68,19 +63,19 @@ Node: TypeAlias = Leaf | Value | Call | Group | Item
 
 
 def nodes_of(root: Node) -> list[Node]:
-    """Return all nodes of a graph, each after those that it needs."""
-    found: list[Node] = []
+    """Return all nodes of a graph in topological order, arguments first."""
+    ordered: list[Node] = []
     seen: set[int] = set()
     stack: list[tuple[Node, bool]] = [(root, False)]
     while stack:
         node, is_ready = stack.pop()
         if is_ready:
-            found.append(node)
+            ordered.append(node)
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
             stack += [(argument, False) for argument in reversed(_arguments(node))]
-    return found
+    return ordered
 
 
 def _arguments(node: Node) -> tuple[Node, ...]:
@@ -88,49 +83,49 @@ def _arguments(node: Node) -> tuple[Node, ...]:
 
 
 def picked(root: Node) -> tuple[int, ...] | None:
-    """Return which leaves' numbers an element's are, as they are; None: it is computed."""
+    """Return the leaf index of each field if elements are unchanged leaves, None if computed."""
     if isinstance(root, Leaf):
         return (root.index,)
     if not isinstance(root, Group):
         return None
-    found: list[int] = []
+    indices: list[int] = []
     for argument in root.arguments:
         part = picked(argument)
         if part is None:
             return None
-        found += part
-    return tuple(found)
+        indices += part
+    return tuple(indices)
 
 
 Known: TypeAlias = dict[Any, Node]
-"""Nodes by what they are made of, so that equal ones are one."""
+"""Nodes by their function and arguments, for the elimination of common subexpressions."""
 
 
 def with_leaves(root: Node, leaf: Callable[[int], Node], known: Known | None = None) -> Node:
-    """Return a graph with other nodes in the places of its leaves; what is in it twice is one."""
+    """Return a graph with its leaves replaced, and with common subexpressions merged."""
     known = {} if known is None else known
-    made: dict[int, Node] = {}
+    replaced: dict[int, Node] = {}
     leaves: dict[int, Node] = {}
     for node in nodes_of(root):
         if isinstance(node, Leaf):
             if node.index not in leaves:
                 leaves[node.index] = leaf(node.index)
-            made[id(node)] = leaves[node.index]
+            replaced[id(node)] = leaves[node.index]
             continue
         if isinstance(node, Value):
-            made[id(node)] = known.setdefault((Value, id(node.value)), node)
+            replaced[id(node)] = known.setdefault((Value, id(node.value)), node)
             continue
-        arguments = [made[id(argument)] for argument in node.arguments]
-        what, kind = _own(node)
+        arguments = [replaced[id(argument)] for argument in node.arguments]
+        payload, kind = _payload(node)
         key = (kind, *map(id, arguments))
         if key not in known:
-            known[key] = _again(node, what, arguments)
-        made[id(node)] = known[key]
-    return made[id(root)]
+            known[key] = _rebuilt(node, payload, arguments)
+        replaced[id(node)] = known[key]
+    return replaced[id(root)]
 
 
-def _own(node: Call | Group | Item) -> tuple[Any, Any]:
-    """Return what a node is beside its arguments, and a key of that."""
+def _payload(node: Call | Group | Item) -> tuple[Any, Any]:
+    """Return a node's function, class or index, and a key that identifies it."""
     if isinstance(node, Call):
         return node.fn, (Call, id(node.fn))
     if isinstance(node, Group):
@@ -138,42 +133,43 @@ def _own(node: Call | Group | Item) -> tuple[Any, Any]:
     return node.index, (Item, node.index)
 
 
-def _again(node: Call | Group | Item, what: Any, arguments: list[Node]) -> Node:
+def _rebuilt(node: Call | Group | Item, payload: Any, arguments: list[Node]) -> Node:
     if all(a is b for a, b in zip(node.arguments, arguments, strict=True)):
         return node
     if isinstance(node, Call):
-        return Call(what, *arguments)
-    return Group(what, arguments) if isinstance(node, Group) else Item(what, arguments[0])
+        return Call(payload, *arguments)
+    return Group(payload, arguments) if isinstance(node, Group) else Item(payload, arguments[0])
 
 
 class _Template:
-    """The code of expressions of one form that call functions of the same codes."""
+    """The code shared by expressions of one structure that call functions with the same code."""
 
     __slots__ = ("bind", "code", "held", "last")
 
     def __init__(
         self, held: tuple[Any, ...], bind: Callable[..., types.FunctionType], code: types.CodeType
     ) -> None:
-        self.held = held  # as the memo is by their ids
+        self.held = held  # kept alive, as the memo's key contains their ids
         self.bind, self.code = bind, code
-        # What was captured last, if all may be kept, and by what: the very function is soon known.
+        # The last captured values and function, if they hold no array: compiled code of an
+        # identical function is found quickly.
         self.last: tuple[list[Any], types.FunctionType] | None = None
 
     def function(self, captured: list[Any]) -> types.FunctionType:
-        """Return the function that captures these."""
+        """Return the function that captures these values, possibly the same as before."""
         last = self.last
         if last is not None and all(map(operator.is_, last[0], captured)):
             return last[1]
-        found = self.bound(*captured)
-        if all(map(_may_be_kept, captured)):
-            self.last = captured, found
-        return found
+        function = self.bound(*captured)
+        if all(map(_holds_no_array, captured)):
+            self.last = captured, function
+        return function
 
     def bound(self, *captured: Any) -> types.FunctionType:
-        """Return a function that captures these, one of its own."""
-        found = self.bind(*captured)
-        found.__code__ = self.code
-        return found
+        """Return a new function that captures these values."""
+        function = self.bind(*captured)
+        function.__code__ = self.code
+        return function
 
 
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -181,66 +177,66 @@ _templates: Memo[_Template] = Memo(1 << 10)
 
 
 def function_of(root: Node, num_leaves: int) -> types.FunctionType:
-    """Return the function of an element's numbers that computes it.
+    """Return the function that computes an element from one number of each leaf.
 
-    Its code is one for all expressions of the same form and functions, so that what is learnt of
-    numbers in it holds for those alone.
+    Expressions of the same structure and functions share its code object, with which data about
+    captured numbers is stored.
     """
     template, captured = _template_of(root, num_leaves)
     return template.function(captured)
 
 
 def binder_of(root: Node, num_leaves: int) -> tuple[Callable[..., Any], list[Any]]:
-    """Return what gives such a function of what it captures, and what that is."""
+    """Return a function that binds captured values to such a function, and the values."""
     template, captured = _template_of(root, num_leaves)
     return template.bound, captured
 
 
 def _template_of(root: Node, num_leaves: int) -> tuple[_Template, list[Any]]:
-    text, captured = _written(root, num_leaves)
-    functions = [_code_of(value) for value in captured if callable(value)]
+    text, captured = _source_of(root, num_leaves)
+    functions = [_code_or_callable(value) for value in captured if callable(value)]
 
     def make() -> _Template:
         scope: dict[str, Any] = {}
         exec(text, scope)
         code = scope["bind"](*captured).__code__.replace(co_filename="<lazy array>")
-        place = next(filter(_is_given, functions), None)
-        if place is not None:  # of which an error shall tell the line
-            code = code.replace(co_filename=place.co_filename, co_firstlineno=place.co_firstlineno)
+        user = next(filter(_is_foreign, functions), None)
+        if user is not None:  # errors refer to the caller's function
+            code = code.replace(co_filename=user.co_filename, co_firstlineno=user.co_firstlineno)
         return _Template(tuple(functions), scope["bind"], code)
 
     return _templates.made((text, *map(id, functions)), make), captured
 
 
-def _may_be_kept(value: Any) -> bool:
-    """Return whether a value that is captured holds no array."""
+def _holds_no_array(value: Any) -> bool:
+    """Return whether a captured value holds no array, so that it may be kept alive."""
     function = python_function(value) if callable(value) else None
     if function is not None:
-        held = function.__closure__, function.__defaults__, function.__kwdefaults__
-        return held == (None, None, None)
+        captures = function.__closure__, function.__defaults__, function.__kwdefaults__
+        return captures == (None, None, None)
     return callable(value) or isinstance(value, (int, float, complex, np.number, np.bool_))
 
 
 def is_own(fn: Any) -> bool:
-    """Return whether an operator's function is the package's, or NumPy's, and captures nothing."""
+    """Return whether a function is the package's or NumPy's own and captures nothing."""
     function = python_function(fn)
     if function is None:
         return isinstance(fn, (np.ufunc, types.BuiltinFunctionType))
-    return _may_be_kept(fn) and not _is_given(function.__code__)
+    return _holds_no_array(fn) and not _is_foreign(function.__code__)
 
 
-def _is_given(code: Any) -> bool:
-    """Return whether code is a caller's, and not of this package."""
+def _is_foreign(code: Any) -> bool:
+    """Return whether code does not belong to this package."""
     return isinstance(code, types.CodeType) and not code.co_filename.startswith(_PACKAGE)
 
 
-def _code_of(fn: Any) -> Any:
+def _code_or_callable(fn: Any) -> Any:
     function = python_function(fn)
     return fn if function is None else function.__code__
 
 
-def _written(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
-    """Return a function's text, within one of what it captures, and what that is."""
+def _source_of(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
+    """Return the source of `bind`, which returns the function, and the values to capture."""
     names: dict[int, str] = {}
     captured: dict[int, tuple[str, Any]] = {}
     lines: list[str] = []
@@ -249,56 +245,56 @@ def _written(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
         return captured.setdefault(id(value), (f"c{len(captured)}", value))[0]
 
     for node in nodes_of(root):
-        given = [names[id(argument)] for argument in _arguments(node)]
+        names_of_arguments = [names[id(argument)] for argument in _arguments(node)]
         if isinstance(node, Leaf):
             names[id(node)] = f"a{node.index}"
         elif isinstance(node, Value):
             names[id(node)] = capture(node.value)
         else:
             names[id(node)] = name = f"t{len(lines)}"
-            lines.append(f"{name} = {_shown(node, given, capture)}")
+            lines.append(f"{name} = {_source_of_node(node, names_of_arguments, capture)}")
     parameters = ", ".join(f"a{i}" for i in range(num_leaves))
     body = "".join(f"        {line}\n" for line in lines)
-    outer = ", ".join(name for name, _ in captured.values())
+    captured_names = ", ".join(name for name, _ in captured.values())
     text = (
-        f"def bind({outer}):\n    def {ELEMENT}({parameters}):\n{body}        return "
+        f"def bind({captured_names}):\n    def {ELEMENT}({parameters}):\n{body}        return "
         f"{names[id(root)]}\n    return {ELEMENT}\n"
     )
     return text, [value for _, value in captured.values()]
 
 
-def _shown(node: Any, given: list[str], capture: Callable[[Any], str]) -> str:
+def _source_of_node(node: Any, arguments: list[str], capture: Callable[[Any], str]) -> str:
     if isinstance(node, Call):
         if node.fn is AT:
-            return f"{given[0]}[{', '.join(given[1:])}]"
-        return f"{capture(node.fn)}({', '.join(given)})"
+            return f"{arguments[0]}[{', '.join(arguments[1:])}]"
+        return f"{capture(node.fn)}({', '.join(arguments)})"
     if isinstance(node, Item):
-        return f"{given[0]}[{node.index}]"
+        return f"{arguments[0]}[{node.index}]"
     if node.cls is None:
-        return f"({''.join(f'{one}, ' for one in given)})"
-    return f"{capture(node.cls)}({', '.join(given)})"
+        return f"({''.join(f'{argument}, ' for argument in arguments)})"
+    return f"{capture(node.cls)}({', '.join(arguments)})"
 
 
 def AT(array: Any, *places: Any) -> Any:
-    """Return an element of an array that is captured."""
+    """Return an element of a captured array."""
     return array[places]
 
 
 def with_values(root: Node, change: Callable[[Any], Any]) -> Node:
-    """Return a graph with others in the places of some of the values that it captures."""
-    made: dict[int, Node] = {}
+    """Return a graph with its captured values replaced by `change`."""
+    replaced: dict[int, Node] = {}
     for node in nodes_of(root):
         if isinstance(node, Value):
             value = change(node.value)
-            made[id(node)] = node if value is node.value else Value(value)
+            replaced[id(node)] = node if value is node.value else Value(value)
         elif isinstance(node, Leaf):
-            made[id(node)] = node
+            replaced[id(node)] = node
         else:
-            arguments = [made[id(argument)] for argument in node.arguments]
-            made[id(node)] = _again(node, _own(node)[0], arguments)
-    return made[id(root)]
+            arguments = [replaced[id(argument)] for argument in node.arguments]
+            replaced[id(node)] = _rebuilt(node, _payload(node)[0], arguments)
+    return replaced[id(root)]
 
 
 def values_of(root: Node) -> Iterator[Any]:
-    """Return the numbers and arrays that a graph captures as they are."""
+    """Return the numbers and arrays that a graph captures."""
     return (node.value for node in nodes_of(root) if isinstance(node, Value))

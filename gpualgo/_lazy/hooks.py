@@ -1,4 +1,4 @@
-"""What lazy arrays do by way of modules that know them: each is put here by who does it."""
+"""Functions that methods of lazy arrays call, registered by modules that import lazy arrays."""
 
 from __future__ import annotations
 
@@ -8,28 +8,26 @@ from typing import Any
 
 
 class Hooks:
-    """Functions that methods of lazy arrays call."""
-
     applied: Callable[..., Any]
-    """applied(op, arguments, where, dtype=None): a lazy array."""
+    """applied(op, arguments, where, dtype=None) returns a lazy array."""
     reshaped: Callable[..., Any]
-    """reshaped(x, shape, text): a lazy array."""
+    """reshaped(x, shape, text) returns a lazy array."""
     copy: Callable[..., Any]
-    """copy(x, out=None): an array that is real."""
+    """copy(x, out=None) returns a materialized array."""
     reduced: Callable[..., Any]
-    """reduced(ufunc, x, …): what ``ufunc.reduce(x, …)`` gives."""
+    """reduced(ufunc, x, …) returns ``ufunc.reduce(x, …)``."""
     accumulated: Callable[..., Any]
-    """accumulated(ufunc, x, …): what ``ufunc.accumulate(x, …)`` gives."""
+    """accumulated(ufunc, x, …) returns ``ufunc.accumulate(x, …)``."""
     functions: dict[Any, Callable[..., Any]]
-    """NumPy's functions, and what does for lazy arrays what they do."""
+    """Implementations of NumPy functions for lazy arrays."""
 
     @staticmethod
     def others(function: Callable[..., Any]) -> Callable[..., Any] | None:
-        """Return the same for one that is not among these: `gpualgo.numpy`, above all this."""
-        found: Callable[..., Any] | None = import_module("gpualgo.numpy._call.function").of_native(
-            function
-        )
-        return found
+        """Return gpualgo.numpy's implementation of a NumPy function that is not in `functions`."""
+        implementation: Callable[..., Any] | None = import_module(
+            "gpualgo.numpy._call.function"
+        ).of_native(function)
+        return implementation
 
 
 hooks = Hooks()

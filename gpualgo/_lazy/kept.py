@@ -1,8 +1,8 @@
-"""Expressions that are put together once, and then read other arrays of the same layouts.
+"""A cache of expressions by the layouts of their arrays: built once, reused for other arrays.
 
-What an expression is of shapes and dtypes alone, its nodes, its function and where its leaves lie
-in the arrays, is kept. A call then costs a few microseconds, and compiled code is soon found, as
-its function is the very same; where it looks up elements of an array, it is bound to another.
+The graph, the function and the offsets of leaves in the arrays depend on layouts only. With them a
+call costs a few microseconds, and compiled code is found quickly, as the function is identical. A
+function that looks up elements of an array is bound to the new array instead.
 """
 
 from __future__ import annotations
@@ -24,86 +24,84 @@ from gpualgo._lazy.combining import led_by, zipped
 from gpualgo._lazy.leaf import Leaf
 
 
-class _Place(NamedTuple):
-    """Where a leaf lies in one of the arrays; of positions, the leaf itself."""
+class _Location(NamedTuple):
+    """A leaf's location in one of the arrays; for positions, the leaf itself."""
 
-    number: int  # of the array
+    number: int  # index of the array
     offset: int  # in bytes from its first element
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    is_whole: bool  # as the array does
-    leaf: Leaf | None
-    view: View | None  # of positions on a GPU
+    is_whole: bool  # the leaf is the whole array
+    leaf: Leaf | None  # for positions
+    view: View | None  # for positions on a GPU
 
 
 class _Table(NamedTuple):
-    """An array of a GPU's that elements are looked up in: what stands for it in what is kept."""
+    """Placeholder of a GPU array whose elements are looked up, in cached expressions."""
 
-    place: _Place
+    place: _Location
     dtype: np.dtype[Any]
 
 
-class _Known(NamedTuple):
+class _Entry(NamedTuple):
     made: LazyArray
-    places: tuple[_Place, ...]
-    bind: Any  # a function's of what it captures, some of which are tables; None: none is
+    places: tuple[_Location, ...]
+    bind: Any  # binds captured values to the function; None if no table is captured
     captured: tuple[Any, ...]
 
 
 class Again(LazyArray):
-    """What was put together before, of other arrays of a GPU: leaves are made if asked for."""
+    """A cached expression that reads new arrays on a GPU; creates leaves on demand."""
 
     __slots__ = ("_given", "_known", "_leaves", "_node", "_pointers")
 
-    def __init__(self, known: _Known, views: list[View], pointers: list[int]) -> None:
-        """`pointers` are where the arrays begin."""
+    def __init__(self, known: _Entry, views: list[View], pointers: list[int]) -> None:
+        """`pointers` are the addresses of the arrays."""
         made = known.made
         self.shape, self.forms, self.text, self.marked = made.shape, made.forms, made.text, None
         self._known, self._given, self._pointers = known, views, pointers
         self._dtype = made._dtype
         self._leaves: tuple[Leaf, ...] | None = None
         self._node: expression.Node | None = None
-        found = []
+        new_views = []
         for number, offset, shape, strides, _, _, position in known.places:
             if position is not None:
-                found.append(position)
+                new_views.append(position)
                 continue
             _, _, _, dtype, device, library, _, owner = views[number]
             address = pointers[number] + offset
-            found.append(View(address, shape, strides, dtype, device, library, True, owner))
-        self._views = tuple(found)
+            new_views.append(View(address, shape, strides, dtype, device, library, True, owner))
+        self._views = tuple(new_views)
         self._function = made._function if known.bind is None else known.bind(*self._tables())
         self.is_kept = known.bind is None
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:  # type: ignore[override]
-        """The arrays that it reads."""
         if self._leaves is None:
             self._leaves = tuple(_leaves_of(self._known.places, self._given, self._pointers))
         return self._leaves
 
     @property
     def reads_arrays(self) -> bool:
-        """Whether it reads an array: it is made of such."""
+        """Always true: its inputs are arrays."""
         return True
 
     @property
     def node(self) -> Any:  # type: ignore[override]
-        """How an element is computed."""
         if self._node is None:
-            bare = self._known.made.node
+            template_node = self._known.made.node
             tables = {
-                id(one): _table(one, self._given, self._pointers)
+                id(one): _array_of_table(one, self._given, self._pointers)
                 for one in self._known.captured
                 if type(one) is _Table
             }
-            self._node = expression.with_values(bare, lambda one: tables.get(id(one), one))
+            self._node = expression.with_values(template_node, lambda one: tables.get(id(one), one))
         return self._node
 
     def _tables(self) -> list[Any]:
-        """Return what its function captures: these arrays, where tables are kept."""
+        """Return the captured values, with placeholders replaced by the new arrays."""
         return [
-            _table(one, self._given, self._pointers) if type(one) is _Table else one
+            _array_of_table(one, self._given, self._pointers) if type(one) is _Table else one
             for one in self._known.captured
         ]
 
@@ -112,20 +110,19 @@ LAZY.add(Again)
 
 
 class Kept:
-    """A function of lazy arrays, and of plain values, that gives a lazy array.
+    """A function of lazy arrays and plain values that returns a lazy array, with a cache.
 
-    It may look at shapes and dtypes, and at the values; what it does with elements is numba's to
-    compile. It captures no arrays.
+    The function may use shapes, dtypes and the values. It captures no arrays.
     """
 
     def __init__(self, build: Callable[..., LazyArray], kept: int = 1 << 8) -> None:
         self._build = build
-        self._known: Memo[_Known | None] = Memo(kept)
+        self._known: Memo[_Entry | None] = Memo(kept)
 
     def __call__(self, arrays: tuple[Any, ...], where: str, *values: Any) -> LazyArray:
         """Return the lazy array of these arrays.
 
-        `values` are hashable, and equal only where they mean the same.
+        `values` are hashable and part of the cache key.
         """
         if any(map(is_lazy, arrays)):
             return self._built(arrays, where, values)
@@ -133,22 +130,22 @@ class Kept:
         pointers = [address_of(view) for view in views]
         same = tuple(map(pointers.index, pointers)) if len(pointers) > 1 else ()
         key = (same, *map(layout_of, views), *values)
-        known = self._known.get(key)
-        if known is not None:
-            return _again(known, views, pointers)
-        made = self._built(arrays, where, values)
-        known = None if _are_mixed(views, pointers) else _known_of(made, views, pointers)
-        if known is not None:
-            self._known.add(key, known)
-        return made
+        entry = self._known.get(key)
+        if entry is not None:
+            return _instantiate(entry, views, pointers)
+        result = self._built(arrays, where, values)
+        entry = None if _overlap(views, pointers) else _cache_entry(result, views, pointers)
+        if entry is not None:
+            self._known.add(key, entry)
+        return result
 
     def _built(self, arrays: tuple[Any, ...], where: str, values: tuple[Any, ...]) -> LazyArray:
         parts = [zipped(x, where) for x in arrays]
         return led_by(self._build(*parts, *values), parts[0])
 
 
-def _are_mixed(views: list[View], pointers: list[int]) -> bool:
-    """Return whether parts of arrays that begin apart may be one, which is read once."""
+def _overlap(views: list[View], pointers: list[int]) -> bool:
+    """Return whether arrays with different addresses overlap: equal leaves are then read once."""
     if len(views) == 1:
         return False
     ends = sorted(
@@ -161,85 +158,85 @@ def _are_mixed(views: list[View], pointers: list[int]) -> bool:
     )
 
 
-def _places_of(
+def _locations_of(
     made: LazyArray, views: list[View], pointers: list[int]
-) -> tuple[_Place, ...] | None:
-    """Return where leaves lie in the arrays; None: an array is read that is none of them."""
-    found = []
+) -> tuple[_Location, ...] | None:
+    """Return the leaves' locations in the arrays, None if a leaf is in none of them."""
+    locations = []
     for one in made.leaves:
         shape, strides = one.array.shape, one.array.strides
         if one.is_position:
             device, library = made.place
             view = one.view(device, library) if device != CPU else None
-            found.append(_Place(-1, 0, shape, strides, True, one, view))
+            locations.append(_Location(-1, 0, shape, strides, True, one, view))
             continue
-        place = _place_of(one.owner, one.address, shape, strides, views, pointers)
-        if place is None:
+        location = _location_of(one.owner, one.address, shape, strides, views, pointers)
+        if location is None:
             return None
-        found.append(place)
-    return tuple(found)
+        locations.append(location)
+    return tuple(locations)
 
 
-def _place_of(
+def _location_of(
     owner: Any, address: int, shape: tuple[int, ...], strides: tuple[int, ...], views: list[View],
     pointers: list[int],
-) -> _Place | None:  # fmt: skip
-    """Return where elements lie in the arrays; None: in none of them."""
+) -> _Location | None:  # fmt: skip
+    """Return the location of elements in the arrays, None if they are in none of them."""
     index = next((i for i, view in enumerate(views) if view.owner is owner), None)
     if index is None:
         return None
     view, offset = views[index], address - pointers[index]
     is_whole = not offset and (view.shape, view.strides) == (shape, strides)
-    return _Place(index, offset, shape, strides, is_whole, None, None)
+    return _Location(index, offset, shape, strides, is_whole, None, None)
 
 
-def _known_of(made: LazyArray, views: list[View], pointers: list[int]) -> _Known | None:
-    """Return what is kept of an expression; None: it reads an array that is none of the given."""
-    places = _places_of(made, views, pointers)
+def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _Entry | None:
+    """Return an expression's cache entry, None if it reads other arrays than those in `views`."""
+    places = _locations_of(made, views, pointers)
     tables: dict[int, _Table] = {}
     for value in expression.values_of(made.node):
         if _is_plain(value):
             continue
         if not isinstance(value, DeviceArray):
             return None
-        place = _place_of(value.owner, value.ptr, value.shape, value.strides, views, pointers)
-        if place is None:
+        location = _location_of(value.owner, value.ptr, value.shape, value.strides, views, pointers)
+        if location is None:
             return None
-        tables[id(value)] = _Table(place, value.dtype)
+        tables[id(value)] = _Table(location, value.dtype)
     if places is None:
         return None
-    made.dtype  # noqa: B018  # it is kept, too
+    made.dtype  # noqa: B018  # computes the dtype, which is cached
     if not tables:
-        return _Known(_bare(made, made.node, made.function), places, None, ())
+        return _Entry(_without_leaves(made, made.node, made.function), places, None, ())
     bind, captured = expression.binder_of(made.node, len(made.leaves))
     node = expression.with_values(made.node, lambda value: tables.get(id(value), value))
     captured = [tables.get(id(value), value) for value in captured]
-    return _Known(_bare(made, node, None), places, bind, tuple(captured))
+    return _Entry(_without_leaves(made, node, None), places, bind, tuple(captured))
 
 
 def _is_plain(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex, np.number, np.bool_))
 
 
-def _bare(made: LazyArray, node: Any, function: Any) -> LazyArray:
-    """Return it without the arrays that it reads, for its node, function and dtype."""
+def _without_leaves(made: LazyArray, node: Any, function: Any) -> LazyArray:
+    """Return the lazy array without its leaves, with its node, function and dtype."""
     bare = LazyArray(made.shape, node, (), made.text, made.forms)
     bare._function, bare._dtype = function, made.dtype
     return bare
 
 
-def _again(known: _Known, views: list[View], pointers: list[int]) -> LazyArray:
-    """Return what was made before, of other arrays."""
+def _instantiate(entry: _Entry, views: list[View], pointers: list[int]) -> LazyArray:
+    """Return the cached expression for new arrays."""
     if views[0].device != CPU:
-        return Again(known, views, pointers)
-    bare = known.made
-    leaves = _leaves_of(known.places, views, pointers)
-    made = LazyArray(bare.shape, bare.node, leaves, bare.text, bare.forms)
-    made._function, made._dtype = bare._function, bare._dtype
-    return made
+        return Again(entry, views, pointers)
+    template = entry.made
+    leaves = _leaves_of(entry.places, views, pointers)
+    result = LazyArray(template.shape, template.node, leaves, template.text, template.forms)
+    result._function, result._dtype = template._function, template._dtype
+    return result
 
 
-def _leaves_of(places: tuple[_Place, ...], views: list[View], pointers: list[int]) -> list[Leaf]:
+def _leaves_of(places: tuple[_Location, ...], views: list[View], pointers: list[int]) -> list[Leaf]:
     leaves = []
     for index, offset, shape, strides, is_whole, one, _ in places:
         if one is not None:
@@ -251,10 +248,10 @@ def _leaves_of(places: tuple[_Place, ...], views: list[View], pointers: list[int
     return leaves
 
 
-def _table(one: _Table, views: list[View], pointers: list[int]) -> DeviceArray:
-    """Return what stands for an array that elements are looked up in, of other arrays."""
-    place, view = one.place, views[one.place.number]
+def _array_of_table(table: _Table, views: list[View], pointers: list[int]) -> DeviceArray:
+    """Return the new array for a placeholder."""
+    location, view = table.place, views[table.place.number]
     return DeviceArray(
-        pointers[place.number] + place.offset, place.shape, place.strides, one.dtype, view.device,
-        view.library.stream(view.device), True, view.owner,
+        pointers[location.number] + location.offset, location.shape, location.strides,
+        table.dtype, view.device, view.library.stream(view.device), True, view.owner,
     )  # fmt: skip

@@ -1,7 +1,7 @@
-"""The arrays that lazy ones read, and positions, as NumPy arrays of their addresses alone.
+"""Leaves of lazy arrays: arrays that they read, and index arrays ("positions").
 
-NumPy slices and turns them without reading anything: those of a GPU, and positions, lie nowhere
-that a process could read.
+Each is represented by a NumPy array for its address, shape and strides, so that NumPy computes
+slices and transpositions. Those of GPU arrays and positions must never be dereferenced.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Array = np.ndarray[Any, Any]
 
 
 class _Interface:
-    """What NumPy makes an array of that it does not own."""
+    """An object with `__array_interface__`, for NumPy arrays on memory that NumPy does not own."""
 
-    held: Any = None  # whose memory it is
+    held: Any = None  # owner of the memory, kept alive
 
     def __init__(self, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         self.__array_interface__ = {
@@ -34,29 +34,29 @@ class _Interface:
 
 
 class Leaf(NamedTuple):
-    """An array that a lazy one reads, in the lazy one's shape; or positions."""
+    """An array that a lazy array reads, in the lazy array's shape; or positions."""
 
-    array: Array  # of a GPU's and of positions, only where it lies counts
+    array: Array  # on a GPU and for positions only its address, shape and strides are used
     dtype: np.dtype[Any]
     device: int
-    library: Any  # of positions: of the arrays that they go with, None if any will do
+    library: Any  # for positions None if they may be used with any arrays
     owner: Any
 
     @property
     def is_position(self) -> bool:
-        """Whether it is counted, and not read."""
+        """Whether elements are indices, which are not read from memory."""
         return records.is_position(self.dtype)
 
     @property
     def address(self) -> int:
-        """Where its first element lies; of positions, which one it is."""
-        found = int(self.array.__array_interface__["data"][0])
-        return found - records.ORIGIN if self.is_position else found
+        """Address of its first element; for positions, the first index."""
+        address = int(self.array.__array_interface__["data"][0])
+        return address - records.ORIGIN if self.is_position else address
 
     def view(self, device: int, library: Any) -> View:
-        """Return its view; that of positions on the device and in the library that are given.
+        """Return its view; positions get the device and library.
 
-        Arrays of the host are given a library, too: where they are processed, it tells.
+        Host arrays get the library, too: it determines where they are processed.
         """
         array, dtype = self.array, self.dtype
         if self.is_position and any(array.shape) and not any(array.strides):
@@ -71,11 +71,10 @@ class Leaf(NamedTuple):
         )
 
     def with_array(self, array: Array) -> Leaf:
-        """Return it in another shape."""
+        """Return it with another address, shape and strides."""
         return self._replace(array=array)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Leaf:
-        """Return it broadcast to a shape."""
         if self.array.shape == shape:
             return self
         view = NumPy.view(self.array)
@@ -83,13 +82,13 @@ class Leaf(NamedTuple):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What two leaves share that are one."""
+        """Key that is equal for leaves with the same elements."""
         array = self.array
         return self.address, array.shape, array.strides, self.dtype, id(self.library)
 
 
 def _typed(array: Array, dtype: np.dtype[Any]) -> Array:
-    """Return positions as an array of their dtype, of which neighbours are one byte apart."""
+    """Return positions as an array of their dtype; its strides stay those of 1-byte elements."""
     interface = {**array.__array_interface__, "typestr": dtype.str, "version": 3}
     interface["strides"] = array.strides
     interface.pop("descr", None)
@@ -99,7 +98,7 @@ def _typed(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def of_view(view: View) -> Leaf:
-    """Return the leaf of an array."""
+    """Return the leaf of a whole array."""
     if view.device == CPU:
         array = view.library.to_numpy(view.owner)
         return Leaf(array, view.dtype, CPU, view.library, view.owner)
@@ -108,7 +107,7 @@ def of_view(view: View) -> Leaf:
 
 
 def within(view: View, address: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Leaf:
-    """Return the leaf of elements of an array, from an address within it on."""
+    """Return the leaf of a part of an array that starts at an address."""
     interface = _Interface(address, shape, strides)
     if view.device == CPU:
         interface.held = view.owner
@@ -123,52 +122,52 @@ def within(view: View, address: int, shape: tuple[int, ...], strides: tuple[int,
 
 
 Place = tuple[int, Any]
-"""A device and a library; without a library whichever the arrays beside it have."""
+"""A device and a library; the library is None if other arrays determine both."""
 
 
 def positions(
     shape: Sequence[int], dtype: np.dtype[Any] = records.POSITION, place: Place = (CPU, None)
 ) -> Leaf:
-    """Return the positions 0, 1, … in C order."""
+    """Return an index leaf: 0, 1, … in C order."""
     shape = tuple(shape)
     array = np.asarray(_Interface(records.ORIGIN, shape, dense_strides(shape, 1)))
     return Leaf(array, dtype, *place, None)
 
 
 def along(shape: Sequence[int], axis: int, place: Place = (CPU, None)) -> Leaf:
-    """Return positions along one axis alone."""
+    """Return an index leaf whose elements are the indices along one axis."""
     strides = tuple(int(i == axis) for i in range(len(shape)))
     array = np.asarray(_Interface(records.ORIGIN, tuple(shape), strides))
     return positions((), place=place).with_array(array)
 
 
 def reshaped(array: Array, shape: tuple[int, ...]) -> Array | None:
-    """Return an array in another shape, None where it would have to be copied."""
+    """Return a reshaped view, None if a copy would be needed."""
     if array.size == 0:
         return as_strided(array, shape, dense_strides(shape, array.itemsize))
     old = [(n, s) for n, s in zip(array.shape, array.strides, strict=True) if n != 1]
     strides: list[int] = []
-    rest = 1  # of the old dimension that is being split: how many steps are left
+    remaining = 1  # remaining extent of the old dimension that is being split
     step = 0
     for extent in reversed(shape):
         if extent == 1:
             strides.append(strides[-1] if strides else array.itemsize)
             continue
-        if rest == 1:
+        if remaining == 1:
             n, step = old.pop()
-            while old and old[-1][1] == n * step:  # neighbours that are one run
+            while old and old[-1][1] == n * step:  # adjacent contiguous dimensions
                 n *= old.pop()[0]
-            rest = n
-        if rest % extent:
+            remaining = n
+        if remaining % extent:
             return None
         strides.append(step)
         step *= extent
-        rest //= extent
+        remaining //= extent
     return as_strided(array, shape, tuple(reversed(strides)))
 
 
 def whole_shape(extents: tuple[int, ...], size: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape without -1 that holds so many elements."""
+    """Return a shape of `size` elements with a -1 replaced; raise ValueError if there is none."""
     known = math.prod(n for n in extents if n != -1)
     if extents.count(-1) == 1 and known and size % known == 0:
         extents = tuple(size // known if n == -1 else n for n in extents)

@@ -1,4 +1,4 @@
-"""Lazy arrays that read no others: evenly spaced numbers, one number, random numbers."""
+"""Lazy arrays that read no arrays: arange, full, random numbers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _MOST = 2**63 - 1  # elements
 
 
 def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return evenly spaced numbers, as NumPy's function of the name does."""
     where = "lazy.arange"
     if stop is None:
         start, stop = 0, start
@@ -31,44 +30,44 @@ def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) 
             raise TypeError(f"{where}: {name} must be a number, got {type(value).__name__}")
     if not step:
         raise ValueError(f"{where}: step must not be zero")
-    kind = dtypes.as_dtype(dtype, where) if dtype is not None else _common(given)
+    result_dtype = dtypes.as_dtype(dtype, where) if dtype is not None else _common_dtype(given)
     count = _count(*given, where)
     if count > _MOST:
-        raise ValueError(f"{where}: {count} elements are more than 64 bits count")
-    first = _number(start, kind, where)
+        raise ValueError(f"{where}: {count} elements are more than an int64 holds")
+    first = _number(start, result_dtype, where)
     text = f"arange({start}, {stop}, {step})"
-    counted = _counted((count,), records.POSITION, device, where)
-    if kind.kind == "b":
+    positions = _positions((count,), records.POSITION, device, where)
+    if result_dtype.kind == "b":
         if count > 2:
             raise TypeError(f"{where}: bool holds no more than two numbers; pass another dtype")
         compare = operator.ge if first and start + step else operator.eq
-        node: Any = Call(compare, counted.node, Value(0 if first else 1))
-        return LazyArray((count,), node, counted.leaves, text)
-    second = _number(start + step, kind, where)
-    wide: Any = kind.type
-    if kind.itemsize == 2 and dtypes.kind(kind) == "f":
-        wide = np.float32  # in which NumPy steps
+        node: Any = Call(compare, positions.node, Value(0 if first else 1))
+        return LazyArray((count,), node, positions.leaves, text)
+    second = _number(start + step, result_dtype, where)
+    step_type: Any = result_dtype.type
+    if result_dtype.itemsize == 2 and dtypes.kind(result_dtype) == "f":
+        step_type = np.float32  # NumPy computes the steps in float32
     with np.errstate(over="ignore", invalid="ignore"):
-        by = wide(wide(second) - wide(first))
-    node = Call(_stepped, Value(wide(first)), Value(by), Call(wide, counted.node))
-    if wide is not kind.type:
-        node = Call(kind.type, node)
-    if _is_plain(kind, first, by):
-        node = counted.node
-    return LazyArray((count,), node, counted.leaves, text)
+        delta = step_type(step_type(second) - step_type(first))
+    node = Call(_step, Value(step_type(first)), Value(delta), Call(step_type, positions.node))
+    if step_type is not result_dtype.type:
+        node = Call(result_dtype.type, node)
+    if _is_identity(result_dtype, first, delta):
+        node = positions.node
+    return LazyArray((count,), node, positions.leaves, text)
 
 
-def _stepped(first: Any, by: Any, i: Any) -> Any:
+def _step(first: Any, by: Any, i: Any) -> Any:
     return first + i * by
 
 
-def _is_plain(kind: np.dtype[Any], first: Any, by: Any) -> bool:
-    return kind == np.int64 and first == 0 and by == 1
+def _is_identity(dtype: np.dtype[Any], first: Any, delta: Any) -> bool:
+    return dtype == np.int64 and first == 0 and delta == 1
 
 
-def _common(numbers: tuple[Any, ...]) -> np.dtype[Any]:
-    found = np.result_type(*(np.asarray(number) for number in numbers))
-    return dtypes.check(found, "lazy.arange: a number")
+def _common_dtype(numbers: tuple[Any, ...]) -> np.dtype[Any]:
+    dtype = np.result_type(*(np.asarray(number) for number in numbers))
+    return dtypes.check(dtype, "lazy.arange: a number")
 
 
 def _count(start: Any, stop: Any, step: Any, where: str) -> int:
@@ -79,7 +78,9 @@ def _count(start: Any, stop: Any, step: Any, where: str) -> int:
         return max(0, -((low - high) // by) if by > 0 else -((high - low) // -by))
     count = (stop - start) / step
     if not np.isfinite(count):
-        raise ValueError(f"{where}: there is no number of steps from {start} to {stop} by {step}")
+        raise ValueError(
+            f"{where}: there is no finite number of steps from {start} to {stop} by {step}"
+        )
     return max(0, int(np.ceil(count)))
 
 
@@ -94,7 +95,6 @@ def _number(value: Any, kind: np.dtype[Any], where: str) -> Any:
 
 
 def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return an array whose elements are all one number."""
     where = "lazy.full"
     extents = _shape(shape, where)
     if not is_number(fill_value):
@@ -102,14 +102,13 @@ def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> Lazy
             f"{where}: fill_value must be a number, got {type(fill_value).__name__}; "
             "use lazy.asarray(array)"
         )
-    kind = np.asarray(fill_value).dtype if dtype is None else dtypes.as_dtype(dtype, where)
-    value = _number(fill_value, dtypes.check(kind, f"{where}: fill_value"), where)
-    counted = _counted((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
-    return LazyArray(extents, Value(value), counted.leaves, f"full({extents}, {fill_value})")
+    result_dtype = np.asarray(fill_value).dtype if dtype is None else dtypes.as_dtype(dtype, where)
+    value = _number(fill_value, dtypes.check(result_dtype, f"{where}: fill_value"), where)
+    indices = _positions((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
+    return LazyArray(extents, Value(value), indices.leaves, f"full({extents}, {fill_value})")
 
 
 def random_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return random numbers in [0, 1)."""
     kind = dtypes.as_dtype(dtype, "lazy.random")
     if kind not in (np.float32, np.float64):
         raise TypeError(f"lazy.random: dtype must be float64 or float32, got {kind}")
@@ -118,7 +117,6 @@ def random_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArra
 
 
 def random_bits_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
-    """Return random integers of all bits."""
     kind = dtypes.as_dtype(dtype, "lazy.random_bits")
     if kind not in (np.uint32, np.uint64):
         raise TypeError(f"lazy.random_bits: dtype must be uint64 or uint32, got {kind}")
@@ -143,32 +141,32 @@ def _random(fn: Any, shape: Any, seed: Any, more: str, device: str | None, where
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise TypeError(f"{where}: seed must be an int that is not negative, got {seed!r}")
     keys = np.random.SeedSequence(int(seed)).generate_state(2, np.uint64)
-    counted = _counted(extents, records.BLOCK_POSITION, device, where)
-    node = Call(fn, counted.node, *(Value(key) for key in keys))
+    positions = _positions(extents, records.BLOCK_POSITION, device, where)
+    node = Call(fn, positions.node, *(Value(key) for key in keys))
     text = f"{where.partition('.')[2]}({extents}, seed={seed}, {more})"
-    return LazyArray(extents, node, counted.leaves, text)
+    return LazyArray(extents, node, positions.leaves, text)
 
 
-def _counted(
+def _positions(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str | None, where: str
 ) -> LazyArray:
     place: leaf.Place = (CPU, None)
     if device is not None:
-        number = default_device.parse(device, where)
-        place = (CPU, NumPyOnCPU) if number == CPU else (number, _on_device())
+        device_number = default_device.parse(device, where)
+        place = (CPU, NumPyOnCPU) if device_number == CPU else (device_number, _device_library())
     return LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, dtype, place)], "")
 
 
-def _on_device() -> Any:
+def _device_library() -> Any:
     from gpualgo._arrays import protocols
 
     return protocols.at(0)
 
 
 def _shape(shape: Any, where: str) -> tuple[int, ...]:
-    given = shape if isinstance(shape, (tuple, list)) else (shape,)
+    items = shape if isinstance(shape, (tuple, list)) else (shape,)
     extents = []
-    for extent in given:
+    for extent in items:
         try:
             extents.append(operator.index(extent))
         except TypeError:
@@ -176,5 +174,5 @@ def _shape(shape: Any, where: str) -> tuple[int, ...]:
     if any(extent < 0 for extent in extents):
         raise ValueError(f"{where}: shape {shape!r} has a negative extent")
     if math.prod(extents) > _MOST:
-        raise ValueError(f"{where}: shape {shape!r} has more elements than 64 bits count")
+        raise ValueError(f"{where}: shape {shape!r} has more elements than an int64 holds")
     return tuple(extents)

@@ -13,7 +13,7 @@ from gpualgo._lazy.hooks import hooks
 
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
-# What NumPy would make arrays of, or of objects, and what it would repeat.
+# Operands that NumPy would convert to arrays (also of objects) or repeat.
 _NO_OPERANDS = (list, dict, set, frozenset, str, bytes, type(None))
 
 
@@ -21,8 +21,8 @@ def _applied(fn: Callable[..., Any], *arguments: Any) -> Any:
     for x in arguments:
         if isinstance(x, _NO_OPERANDS):
             raise TypeError(
-                f"{fn.__name__.strip('_')}: a lazy array goes with arrays and numbers, not with "
-                f"{type(x).__name__}; pass np.asarray(…), or compare with `is`"
+                f"{fn.__name__.strip('_')}: a lazy array combines with arrays and numbers, not "
+                f"with {type(x).__name__}; pass np.asarray(…), or compare with `is`"
             )
     return hooks.applied(fn, arguments, fn.__name__)
 
@@ -35,7 +35,7 @@ def _binary(fn: Binary) -> Binary:
     return lambda self, other: _applied(fn, self, other)
 
 
-def _both(fn: Binary) -> tuple[Binary, Binary]:
+def _with_reflected(fn: Binary) -> tuple[Binary, Binary]:
     return _binary(fn), lambda self, other: _applied(fn, other, self)
 
 
@@ -48,24 +48,22 @@ def _method(fn: Any) -> Callable[..., Any]:
 
 
 class Operators:
-    """What a lazy array does where an array does something."""
-
     __slots__ = ()
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
 
-    __add__, __radd__ = _both(operator.add)
-    __sub__, __rsub__ = _both(operator.sub)
-    __mul__, __rmul__ = _both(operator.mul)
-    __truediv__, __rtruediv__ = _both(operator.truediv)
-    __floordiv__, __rfloordiv__ = _both(operator.floordiv)
-    __mod__, __rmod__ = _both(operator.mod)
-    __pow__, __rpow__ = _both(operator.pow)
-    __lshift__, __rlshift__ = _both(operator.lshift)
-    __rshift__, __rrshift__ = _both(operator.rshift)
-    __and__, __rand__ = _both(operator.and_)
-    __or__, __ror__ = _both(operator.or_)
-    __xor__, __rxor__ = _both(operator.xor)
+    __add__, __radd__ = _with_reflected(operator.add)
+    __sub__, __rsub__ = _with_reflected(operator.sub)
+    __mul__, __rmul__ = _with_reflected(operator.mul)
+    __truediv__, __rtruediv__ = _with_reflected(operator.truediv)
+    __floordiv__, __rfloordiv__ = _with_reflected(operator.floordiv)
+    __mod__, __rmod__ = _with_reflected(operator.mod)
+    __pow__, __rpow__ = _with_reflected(operator.pow)
+    __lshift__, __rlshift__ = _with_reflected(operator.lshift)
+    __rshift__, __rrshift__ = _with_reflected(operator.rshift)
+    __and__, __rand__ = _with_reflected(operator.and_)
+    __or__, __ror__ = _with_reflected(operator.or_)
+    __xor__, __rxor__ = _with_reflected(operator.xor)
     __lt__, __le__ = _binary(operator.lt), _binary(operator.le)
     __gt__, __ge__ = _binary(operator.gt), _binary(operator.ge)
     __eq__, __ne__ = _binary(operator.eq), _binary(operator.ne)
@@ -86,16 +84,16 @@ class Operators:
 
     __rmatmul__ = __matmul__
 
-    # One element as a number.
+    # Conversion of one element to a number.
 
-    def _number(self, what: Callable[[Any], Any]) -> Any:
+    def _number(self, convert: Callable[[Any], Any]) -> Any:
         size = getattr(self, "size", 0)
         if size != 1:
-            raise (ValueError if what is bool else TypeError)(
-                f"{what.__name__}: a lazy array of {size} elements is not one number; "
+            raise (ValueError if convert is bool else TypeError)(
+                f"{convert.__name__}: a lazy array of {size} elements is not one number; "
                 "use np.any, np.all or another reduction of it"
             )
-        return what(hooks.copy(hooks.reshaped(self, (), "")))
+        return convert(hooks.copy(hooks.reshaped(self, (), "")))
 
     def __bool__(self) -> bool:
         return bool(self._number(bool))
@@ -115,7 +113,7 @@ class Operators:
             raise TypeError(f"index: a lazy array of shape {shape} is no integer")
         return int(self._number(operator.index))
 
-    # What would go through the elements one by one, each of them a call.
+    # Not supported: each element would be computed by its own call.
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
@@ -124,7 +122,7 @@ class Operators:
         )
 
     def __contains__(self, value: Any) -> NoReturn:
-        raise TypeError("`in` is not asked of a lazy array; use np.any(x == value)")
+        raise TypeError("`in` is not supported for a lazy array; use np.any(x == value)")
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(
@@ -133,7 +131,7 @@ class Operators:
         )
 
     def __copy__(self) -> Any:
-        return self  # nothing of it changes
+        return self  # immutable
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
@@ -141,7 +139,7 @@ class Operators:
             "others; make it real with gpualgo.copy(x)"
         )
 
-    # Parts of complex numbers.
+    # Complex numbers.
 
     @property
     def real(self) -> Any:
@@ -159,7 +157,7 @@ class Operators:
 
     conjugate = conj
 
-    # NumPy's methods, where they are its functions.
+    # Array methods that are NumPy functions.
 
     sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
     min, max = _method(np.min), _method(np.max)
@@ -176,7 +174,7 @@ class Operators:
         return ufuncs.called(ufunc, method, inputs, kwargs)
 
     def __cupy_override_elementwise_kernel__(self, kernel: Any, *inputs: Any, **kwargs: Any) -> Any:
-        """Compute what a ufunc of CuPy's does: it asks all arguments for this."""
+        """Compute a CuPy ufunc: CuPy looks for this method in all arguments."""
         name = str(getattr(kernel, "name", kernel)).removeprefix("cupy_")
         ufunc = getattr(np, name, None)
         if not isinstance(ufunc, np.ufunc):
@@ -184,8 +182,8 @@ class Operators:
         return ufuncs.called(ufunc, "__call__", inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        found = hooks.functions.get(func) or hooks.others(func)
-        if found is None:
+        implementation = hooks.functions.get(func) or hooks.others(func)
+        if implementation is None:
             module = str(func.__module__).replace("numpy", "np", 1)
             raise TypeError(f"{module}.{func.__name__}: {ufuncs.MAKE_REAL}")
-        return found(*args, **kwargs)
+        return implementation(*args, **kwargs)

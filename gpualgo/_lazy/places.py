@@ -1,4 +1,4 @@
-"""Elements of lazy arrays at other places than their own: by indices, and in other shapes."""
+"""Gathers from lazy arrays: `take`, and reshapes that change the order of elements in memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gpualgo._pipeline import checks
 
 
 def _wrapped(i: Any, n: Any) -> Any:
-    place = np.int64(i)
-    return place if 0 <= place < n else place % n  # a division takes longer than a load
+    index = np.int64(i)
+    return index if 0 <= index < n else index % n  # avoids a division, slower than a load
 
 
 def _clipped(i: Any, n: Any) -> Any:
@@ -37,34 +37,33 @@ def _clipped_unsigned(i: Any, n: Any) -> Any:
     return np.int64(min(i, np.uint64(n - 1)))
 
 
-def _part(i: Any, step: Any, n: Any) -> Any:
+def _axis_index(i: Any, step: Any, n: Any) -> Any:
     return i // step % n
 
 
-def _moved(start: Any, i: Any, step: Any) -> Any:
+def _offset(start: Any, i: Any, step: Any) -> Any:
     return start + i * step
 
 
 MODES = {"wrap": _wrapped, "clip": _clipped}
-_UNSIGNED = {"wrap": _wrapped_unsigned, "clip": _clipped_unsigned}  # of 64 bits, not negative
+_UNSIGNED = {"wrap": _wrapped_unsigned, "clip": _clipped_unsigned}  # for uint64 indices
 
 
 def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
-    """Return a lazy array in another shape of as many elements."""
     arrays = [leaf.reshaped(one.array, shape) for one in x.leaves]
     leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True) if a is not None]
     if len(leaves) == len(x.leaves):
         return LazyArray(shape, x.node, leaves, text, x.forms)
-    counted = LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, place=x.wish)], "")
+    positions = LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, place=x.wish)], "")
 
     def node(nodes: list[Node]) -> Node:
         return at(x, _unravelled(nodes[0], x.shape))
 
-    return _of_forms(combined([counted], "reshape", node, text), x)
+    return _with_forms_of(combined([positions], "reshape", node, text), x)
 
 
-def _of_forms(made: LazyArray, x: LazyArray) -> LazyArray:
-    """Return what was made of x's elements: tuples are built, and it runs, as x has them."""
+def _with_forms_of(made: LazyArray, x: LazyArray) -> LazyArray:
+    """Return a lazy array made from x's elements, with x's tuple structures and device."""
     leaves = made.leaves
     device, library = x.wish
     if library is not None and not made.reads_arrays:
@@ -73,38 +72,39 @@ def _of_forms(made: LazyArray, x: LazyArray) -> LazyArray:
 
 
 def _unravelled(position: Node, shape: Sequence[int]) -> list[Node]:
-    """Return the indices of an element in each axis, of its number in C order."""
+    """Return an element's index along each axis, from its index in C order."""
     steps = dense_strides(shape, 1)
     return [
-        Call(_part, position, Value(step), Value(n)) for step, n in zip(steps, shape, strict=True)
+        Call(_axis_index, position, Value(step), Value(n))
+        for step, n in zip(steps, shape, strict=True)
     ]
 
 
 def at(x: LazyArray, indices: Sequence[Node]) -> Node:
-    """Return the element of a lazy array at indices, which are within its shape."""
+    """Return the node of a lazy array's element at indices, which are within bounds."""
     return expression.with_leaves(x.node, lambda i: _leaf_at(x.leaves[i], indices))
 
 
 def _leaf_at(one: Leaf, indices: Sequence[Node]) -> Node:
     array = one.array
-    moving = [i for i, (n, s) in enumerate(zip(array.shape, array.strides, strict=True))
+    used_axes = [i for i, (n, s) in enumerate(zip(array.shape, array.strides, strict=True))
               if s and n > 1]  # fmt: skip
     if one.is_position:
         node: Node = Value(np.int64(one.address))
-        for i in moving:
-            node = Call(_moved, node, indices[i], Value(array.strides[i]))
+        for i in used_axes:
+            node = Call(_offset, node, indices[i], Value(array.strides[i]))
         return node
     if not array.size:
-        return Value(one.dtype.type(0))  # nothing is taken of it
-    kept = array[(*(slice(None) if i in moving else 0 for i in range(array.ndim)), ...)]
-    if not moving:
-        return Call(AT, Value(_captured(one.with_array(kept[None]))), Value(0))
-    found = _captured(one.with_array(kept))
-    return Call(AT, Value(found), *(indices[i] for i in moving))
+        return Value(one.dtype.type(0))  # never evaluated
+    used = array[(*(slice(None) if i in used_axes else 0 for i in range(array.ndim)), ...)]
+    if not used_axes:
+        return Call(AT, Value(_capturable(one.with_array(used[None]))), Value(0))
+    table = _capturable(one.with_array(used))
+    return Call(AT, Value(table), *(indices[i] for i in used_axes))
 
 
-def _captured(one: Leaf) -> Any:
-    """Return an array that operators may capture."""
+def _capturable(one: Leaf) -> Any:
+    """Return a leaf's array in a form that operators may capture."""
     if one.device == CPU:
         return one.array
     array = one.array
@@ -117,12 +117,12 @@ def _captured(one: Leaf) -> Any:
 def aligned(x: Any, where: str) -> LazyArray:
     """Return an input as one lazy array that operators may capture.
 
-    Host arrays whose items lie at any address, as packed structured ones have them, are copied:
-    by each launch of a graph, in which that is a call as others are.
+    Unaligned host arrays, such as fields of packed structured arrays, are copied. In a graph the
+    copy is a recorded call.
     """
-    whole = zipped(x, where)
-    leaves = [one if is_aligned(one) else one.with_array(_copied(one)) for one in whole.leaves]
-    return LazyArray(whole.shape, whole.node, leaves, whole.text, whole.forms)
+    lazy = zipped(x, where)
+    leaves = [one if is_aligned(one) else one.with_array(_copied(one)) for one in lazy.leaves]
+    return LazyArray(lazy.shape, lazy.node, leaves, lazy.text, lazy.forms)
 
 
 def _copied(one: Leaf) -> Any:
@@ -130,12 +130,12 @@ def _copied(one: Leaf) -> Any:
 
 
 def is_aligned(one: Leaf) -> bool:
-    """Return whether operators may capture an array of the host; one on a GPU was looked at."""
+    """Return whether a leaf's host array is aligned; GPU arrays were checked before."""
     return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
 
 
 def _check_aligned(x: LazyArray, where: str) -> None:
-    """Raise ValueError for arrays of the host that no operator may capture."""
+    """Raise ValueError for unaligned host arrays, which operators cannot capture."""
     for one in x.leaves:
         if not is_aligned(one):
             raise ValueError(
@@ -145,50 +145,50 @@ def _check_aligned(x: LazyArray, where: str) -> None:
 
 
 def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
-    """Return the elements of x at indices: along an axis, or of x in one dimension."""
+    """Return the elements of x at indices: along an axis, or of flattened x."""
     source = zipped(x, f"{where}: x")
     if isinstance(indices, list):
         indices = np.asarray(indices)
-    where_to = parted(indices, f"{where}: indices")
-    if not isinstance(where_to, LazyArray):
-        where_to = parted(np.asarray(indices), f"{where}: indices")
-    if where_to.dtype.names is not None or where_to.dtype.kind not in "iu":
+    index_array = parted(indices, f"{where}: indices")
+    if not isinstance(index_array, LazyArray):
+        index_array = parted(np.asarray(indices), f"{where}: indices")
+    if index_array.dtype.names is not None or index_array.dtype.kind not in "iu":
         raise TypeError(
-            f"{where}: indices have dtype {where_to.dtype}; pass integers, such as "
+            f"{where}: indices have dtype {index_array.dtype}; pass integers, such as "
             "indices.astype(np.int64)"
         )
-    check_places([*source.leaves, *where_to.leaves], where)
+    check_places([*source.leaves, *index_array.leaves], where)
     _check_aligned(source, f"{where}: x")
     if mode not in MODES:
         raise ValueError(f"{where}: mode must be 'wrap' or 'clip', got {mode!r}")
-    text = f"take({source.text}, {where_to.text})"
+    text = f"take({source.text}, {index_array.text})"
     if axis is None:
-        length, shape = source.size, where_to.shape
-        parts = [where_to]
+        length, shape = source.size, index_array.shape
+        parts = [index_array]
     else:
         (axis,) = checks.axes_of(axis, source.ndim, where)
         length = source.shape[axis]
         before, after = source.shape[:axis], source.shape[axis + 1 :]
-        shape = (*before, *where_to.shape, *after)
-        spread = where_to.reshape((*where_to.shape, *(1,) * len(after)))
+        shape = (*before, *index_array.shape, *after)
+        spread = index_array.reshape((*index_array.shape, *(1,) * len(after)))
         parts = [spread.broadcast_to(shape), *_along(shape, len(before), len(after), source.wish)]
     if not length and math.prod(shape):
         raise ValueError(f"{where}: x of shape {source.shape} has no elements to take")
 
-    modes = _UNSIGNED if where_to.dtype == np.uint64 else MODES
+    modes = _UNSIGNED if index_array.dtype == np.uint64 else MODES
 
     def node(nodes: list[Node]) -> Node:
-        place = Call(modes[mode], nodes[0], Value(length))
+        index = Call(modes[mode], nodes[0], Value(length))
         if axis is None:
-            return at(source, _unravelled(place, source.shape))
+            return at(source, _unravelled(index, source.shape))
         others = nodes[1:]
-        return at(source, [*others[:axis], place, *others[axis:]])
+        return at(source, [*others[:axis], index, *others[axis:]])
 
-    return led_by(_of_forms(combined(parts, where, node, text), source), source)
+    return led_by(_with_forms_of(combined(parts, where, node, text), source), source)
 
 
 def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -> list[LazyArray]:
-    """Return the positions along each axis but those in the middle."""
+    """Return index arrays along the first `before` and the last `after` axes."""
     axes = [*range(before), *range(len(shape) - after, len(shape))]
-    counted = [leaf.along(shape, axis, place) for axis in axes]
-    return [LazyArray(shape, expression.Leaf(0), [one], "") for one in counted]
+    index_leaves = [leaf.along(shape, axis, place) for axis in axes]
+    return [LazyArray(shape, expression.Leaf(0), [one], "") for one in index_leaves]

@@ -1,4 +1,4 @@
-"""Lazy inputs of algorithms that move elements: made real first."""
+"""Materializes lazy inputs of algorithms that move elements."""
 
 from __future__ import annotations
 
@@ -15,34 +15,33 @@ from gpualgo._lazy.hooks import hooks
 
 
 def made(x: Any, is_flat: bool, where: str, stream: Any) -> Any:
-    """Return an input's elements in new arrays, which nobody else knows.
+    """Return a lazy input materialized in new arrays, flattened if `is_flat`; others unchanged.
 
-    Not in an output that was given: no argument has been checked yet, and others may read from it.
-    `is_flat`: results have one dimension. What is no lazy array is returned as it is.
+    It is not written to the call's output: arguments are unchecked yet, and inputs may overlap it.
     """
     if not is_lazy(x):
         return x
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph and not recorder.is_rough:
         raise TypeError(
-            f"{where}: a lazy array is made real before it is moved, which no plan does; pass "
+            f"{where}: a lazy array has to be copied to memory first, which no plan does; pass "
             "gpualgo.copy(x)"
         )
-    whole = zipped(x, where)
+    lazy = zipped(x, where)
     if is_flat:
-        whole = whole.ravel()
+        lazy = lazy.ravel()
     if recorder is not None and recorder.is_rough:
-        return _stand_in(whole)
-    return hooks.copy(whole, stream=stream)
+        return _placeholder(lazy)
+    return hooks.copy(lazy, stream=stream)
 
 
-def _stand_in(x: LazyArray) -> Any:
-    """Return arrays like those that x would be made, of which nothing is computed."""
+def _placeholder(x: LazyArray) -> Any:
+    """Return uninitialised arrays with the layout that materializing x would give."""
     device, library = x.place
 
     def new(dtype: np.dtype[Any]) -> Any:
         if device == CPU:
-            return np.empty(x.shape, dtype)  # nothing is written, so no memory is taken
+            return np.empty(x.shape, dtype)  # never written, so it takes no physical memory
         return library.empty(x.shape, dtype, device, None)
 
     form = x.form

@@ -1,4 +1,4 @@
-"""Lazy arrays as inputs of algorithms. What knows them is loaded when the first comes."""
+"""Lazy arrays as inputs of algorithms; their modules are imported on first use."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs, results
 
-# Operators with functions that are kept, which are the package's own: what they compute is known
-# from their second call on, when numbers that have to be compiled in are so.
+# Operators fused with lazy arrays' functions, if both are the package's own. They are cached from
+# their second call on, when the captured numbers that must be constants are known.
 _joints: Memo[Operator] = Memo(1 << 9)
 _fused: Memo[Operator] = Memo(1 << 9)
 _seen: Memo[bool] = Memo(1 << 10)
 
 
 def settled_of(known: Memo[Operator], op: Any, function: Any) -> Operator | None:
-    """Return an operator with a function as they were put together before; None: not yet."""
+    """Return the cached fusion of an operator with a function, None if there is none."""
     return known.get((op, function))
 
 
 def settle(known: Memo[Operator], op: Any, function: Any, found: Operator) -> None:
-    """Keep an operator with a function, if it is the package's own, and was here before."""
+    """Cache the fusion of one of the package's operators with a function, on the second call."""
     from gpualgo._lazy.expression import is_own
 
     key = (op, function)
@@ -46,7 +46,7 @@ def settle(known: Memo[Operator], op: Any, function: Any, found: Operator) -> No
 
 
 class Source(NamedTuple):
-    """That an input is computed, of elements that are tuples of these classes."""
+    """Marks an input as lazy; `forms` are the structures of tuples in it."""
 
     forms: tuple[Form, ...]
 
@@ -55,11 +55,11 @@ def taken(
     x: Any, op: Any, where: str, has_names: bool = True, num_arguments: int = 2,
     beside: tuple[Any, ...] = (),
 ) -> tuple[tuple[View, ...], Any, Form | Source | None]:  # fmt: skip
-    """Return the views of an input's arrays, the operator, and how its elements are built.
+    """Return the views of an input's arrays, the operator, and the structure of its elements.
 
-    `beside`: the call's other arrays, in whose place it is where it is lazy and reads none.
+    `beside` are the call's other arrays, which give a device to a lazy array that reads none.
     """
-    if type(x) is np.ndarray and x.dtype.names is None:  # most inputs, and in warm calls
+    if type(x) is np.ndarray and x.dtype.names is None:  # fast path of most warm calls
         return (NumPy.view(x),), op, None
     if not is_lazy(x):
         try:
@@ -74,25 +74,25 @@ def taken(
 def input_of(
     x: Any, op: Any, where: str, num_arguments: int = 2, beside: tuple[Any, ...] = ()
 ) -> tuple[tuple[View, ...], Operator, Source]:
-    """Return what is read for an input, and the operator with the function that computes it."""
+    """Return the views that a lazy input reads, and the operator fused with its function."""
     from gpualgo._lazy import combining
     from gpualgo._operators.joint import joint
 
     (x,) = combining.place_lazy((x,), beside, where)
-    whole = combining.zipped(x, f"{where}: x")
-    if whole.is_kept and (known := settled_of(_joints, op, whole.function)) is not None:
-        return whole.views, known, Source(whole.forms)
-    combining.check_count(whole.leaves, records.MAX_FIELDS, f"{where}: x reads")
-    found = joint(as_operator(op, where, num_arguments), whole.function)
-    if whole.is_kept:
-        settle(_joints, op, whole.function, found)
-    return whole.views, found, Source(whole.forms)
+    lazy = combining.zipped(x, f"{where}: x")
+    if lazy.is_kept and (cached := settled_of(_joints, op, lazy.function)) is not None:
+        return lazy.views, cached, Source(lazy.forms)
+    combining.check_count(lazy.leaves, records.MAX_FIELDS, f"{where}: x reads")
+    fused_op = joint(as_operator(op, where, num_arguments), lazy.function)
+    if lazy.is_kept:
+        settle(_joints, op, lazy.function, fused_op)
+    return lazy.views, fused_op, Source(lazy.forms)
 
 
 def arguments_of(
     views: tuple[View, ...], form: Form | Source | None
 ) -> tuple[tuple[str, ...], tuple[Form | None, ...]]:
-    """Return what is read for an input, as messages name it, and how its tuples are built."""
+    """Return the names of an input's arrays in messages, and the structure of its tuples."""
     if isinstance(form, Source):
         return ("x",) * len(views), ()
     return inputs.names(views, form, "x"), (form,)
@@ -101,10 +101,7 @@ def arguments_of(
 def elements_of(
     op: Operator, views: tuple[View, ...], form: Form | Source | None, device: int, where: str
 ) -> tuple[records.Source, Form | None, tuple[View, ...]]:
-    """Return the elements that are read or computed, and how their tuples are built.
-
-    Besides views of the elements' numbers, as if in arrays where they are computed, for checks.
-    """
+    """Return an input's elements, the structure of its tuples, and views of its fields."""
     if isinstance(form, Source):
         return computed(op, views, form, device, where)
     for view, name in zip(views, inputs.names(views, form, "x"), strict=True):
@@ -115,38 +112,37 @@ def elements_of(
 def fused(
     op: Any, arguments: tuple[Any, ...], where: str, out: Any = None
 ) -> tuple[Any, tuple[View, ...], tuple[Form | None, ...], tuple[Form, ...]]:
-    """Return one function of what is read, and that, where some of op's arguments are computed."""
+    """Return op fused with its lazy arguments, the views that it reads, and their structures."""
     from gpualgo._lazy import combining, kept
 
     if out is not None:
         arguments = combining.place_lazy(arguments, (out,), where)
     first = arguments[0]
-    if op is same and type(first) is kept.Again and not first.is_kept:  # which looks up elements
+    if op is same and type(first) is kept.Again and not first.is_kept:  # it looks up elements
         return first.function, first.views, (None,) * len(first.views), first.forms
     is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
-    if is_kept and (known := settled_of(_fused, op, first.function)) is not None:
-        return known, first.views, (None,) * len(first.views), first.forms
-    whole = combining.applied(op, arguments, where)
-    if is_kept and len(whole.views) == len(first.views):
-        settle(_fused, op, first.function, as_operator(whole.function, where, len(whole.views)))
-    return whole.function, whole.views, (None,) * len(whole.views), whole.forms
+    if is_kept and (cached := settled_of(_fused, op, first.function)) is not None:
+        return cached, first.views, (None,) * len(first.views), first.forms
+    lazy = combining.applied(op, arguments, where)
+    if is_kept and len(lazy.views) == len(first.views):
+        settle(_fused, op, first.function, as_operator(lazy.function, where, len(lazy.views)))
+    return lazy.function, lazy.views, (None,) * len(lazy.views), lazy.forms
 
 
 def computed(
     op: Operator, views: tuple[View, ...], source: Source, device: int, where: str
 ) -> tuple[Computed, Form | None, tuple[View, ...]]:
-    """Return the elements that op's source makes of what is read, and how tuples are built.
-
-    Besides views as if the elements' numbers were arrays, for checks of dtypes.
+    """Return the elements that op's source computes, the structure of their tuples, and views with
+    the fields' dtypes for checks.
     """
     numbers = tuple(view.dtype for view in views)
     arguments = tuple(map(records.number_of, numbers))
     result = results.dtype_of(op.source, arguments, None, device, where)
     form = form_of(result.names, source.forms) if result.names else None
-    typed = tuple(views[0]._replace(dtype=leaf) for leaf in records.leaves(result))
-    return Computed(numbers, result), form, typed
+    field_views = tuple(views[0]._replace(dtype=leaf) for leaf in records.leaves(result))
+    return Computed(numbers, result), form, field_views
 
 
 def may_be_array(init: Any, form: Form | Source | None) -> bool:
-    """Return whether init may be an array on the device: elements are numbers, for all we know."""
+    """Return whether init may be a device array: elements may be numbers."""
     return form is None or (isinstance(form, Source) and not isinstance(init, (tuple, np.void)))

@@ -1,4 +1,4 @@
-"""NumPy's ufuncs of lazy arrays: those of the table that operators have, and some reductions."""
+"""NumPy ufuncs on lazy arrays: those that operators support, and some reductions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ MAKE_REAL = (
 
 
 def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return what a ufunc, or a method of it, makes of arguments one of which is lazy."""
+    """Return the result of a ufunc, or of one of its methods, for arguments with a lazy array."""
     name = f"np.{ufunc.__name__}"
     out = _out(kwargs.pop("out", None), name)
     if kwargs.get("where", True) is True:
         kwargs.pop("where", None)
-    # NumPy makes arrays without axes of its numbers before it asks.
+    # NumPy converts its scalars to 0-d arrays before it calls `__array_ufunc__`.
     inputs = tuple([x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs])
     if method == "__call__":
         return _computed(ufunc, name, inputs, kwargs, out)
-    found = {"reduce": "reduced", "accumulate": "accumulated"}.get(method)
+    hook_name = {"reduce": "reduced", "accumulate": "accumulated"}.get(method)
     name = f"{name}.{method}"
-    if found is None or ufunc.nin != 2:
+    if hook_name is None or ufunc.nin != 2:
         raise TypeError(f"{name}: {MAKE_REAL}")
     for option in kwargs:
         if option not in ("axis", "dtype", "keepdims", "initial"):
             raise no_option(name, option)
-    return getattr(hooks, found)(ufunc, *inputs, out=out[0], **kwargs)
+    return getattr(hooks, hook_name)(ufunc, *inputs, out=out[0], **kwargs)
 
 
 def _computed(
@@ -55,23 +55,23 @@ def _computed(
         return made if len(made) > 1 else made[0]
     if len(made) == 1:
         return written(made[0], out[0], name)
-    if any(one is None for one in out):  # what is left lazy would read what is written
+    if any(one is None for one in out):  # a lazy result would read what the other one overwrites
         made = tuple([hooks.copy(x) if to is None else x for x, to in zip(made, out, strict=True)])
         pairs = zip(made, out, strict=True)
         return tuple([x if to is None else written(x, to, name) for x, to in pairs])
-    spread = [_broadcast(x, to, name) for x, to in zip(made, out, strict=True)]
-    hooks.copy(tuple(spread), out=out)  # at once, as an output may be an input
+    broadcasts = [_broadcast(x, to, name) for x, to in zip(made, out, strict=True)]
+    hooks.copy(tuple(broadcasts), out=out)  # in one call, as an output may be an input
     return out
 
 
 def written(x: Any, out: Any, name: str) -> Any:
-    """Compute a lazy array into a real one, to whose shape it is broadcast, and return that."""
+    """Compute a lazy array into an output, broadcast to its shape, and return the output."""
     hooks.copy(_broadcast(x, out, name), out=out)
     return out
 
 
 def _broadcast(x: Any, out: Any, name: str) -> Any:
-    """Return a lazy array in the shape of an output."""
+    """Return a lazy array broadcast to the shape of an output."""
     shape = tuple(getattr(out, "shape", x.shape))
     if x.shape == shape:
         return x
@@ -88,7 +88,6 @@ def _out(out: Any, name: str) -> tuple[Any, ...]:
 
 
 def no_lazy_out(out: Any, name: str) -> None:
-    """Raise TypeError for out= that is lazy."""
     if hasattr(out, "leaves"):
         raise TypeError(f"{name}: out is a lazy array, which has no memory; pass a real one")
 
@@ -104,41 +103,39 @@ def of_loop(
     ufunc: np.ufunc, name: str, inputs: tuple[Any, ...], dtype: Any, casting: str = "same_kind",
     outs: tuple[np.dtype[Any] | None, ...] = (),
 ) -> tuple[tuple[Any, ...], tuple[np.dtype[Any], ...]]:  # fmt: skip
-    """Return arguments converted as NumPy does it before it computes, and its results' dtypes.
+    """Return arguments converted to the dtypes of NumPy's loop, and the dtypes of its results.
 
-    Without ``dtype=`` they are converted where they are computed. ``outs`` are the dtypes of what
-    the results are cast to; what NumPy does not cast is a TypeError.
+    Without ``dtype=`` the arguments are returned unchanged. ``outs`` are the dtypes of the outputs;
+    a cast that NumPy does not allow is a TypeError.
     """
     nin, nout = ufunc.nin, ufunc.nout
     wanted = None if dtype is None else dtypes.as_dtype(dtype, name)
     kinds = kinds_of(inputs, name)
     if casting == "equiv" and any(isinstance(kind, type) for kind in kinds):
-        casting = (
-            "no"  # the same of this machine's byte order; NumPy 2.4 crashes of Python's numbers
-        )
-    asked: dict[str, Any] = {"casting": casting}
+        casting = "no"  # same for native byte order; NumPy 2.4 crashes on Python numbers and equiv
+    options: dict[str, Any] = {"casting": casting}
     if wanted is not None:
-        asked["signature"] = (*(None,) * nin, *(wanted,) * nout)
+        options["signature"] = (*(None,) * nin, *(wanted,) * nout)
     try:
-        found = ufunc.resolve_dtypes((*kinds, *(outs or (None,) * nout)), **asked)
+        loop_dtypes = ufunc.resolve_dtypes((*kinds, *(outs or (None,) * nout)), **options)
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
     if wanted is None:
-        return inputs, tuple(found[nin:])
+        return inputs, tuple(loop_dtypes[nin:])
     converted = [
         to.type(x) if isinstance(kind, type) else cast(x, kind, to, name)
-        for x, kind, to in zip(inputs, kinds, found[:nin], strict=True)
+        for x, kind, to in zip(inputs, kinds, loop_dtypes[:nin], strict=True)
     ]
-    return tuple(converted), tuple(found[nin:])
+    return tuple(converted), tuple(loop_dtypes[nin:])
 
 
 def kinds_of(inputs: Sequence[Any], name: str) -> list[Any]:
-    """Return arguments' dtypes as ``resolve_dtypes`` takes them: of Python's numbers types."""
+    """Return arguments' dtypes for ``resolve_dtypes``: types for Python numbers."""
     return [type(x) if type(x) in (int, float, complex) else _dtype_of(x, name) for x in inputs]
 
 
 def cast(x: Any, kind: np.dtype[Any], to: np.dtype[Any], name: str) -> Any:
-    """Return an argument of a dtype as one of another, of complex numbers the real parts."""
+    """Return an argument converted to a dtype; complex to real takes the real part."""
     if isinstance(x, (bool, np.generic)):
         return np.asarray(x).astype(to)[()]
     if kind.kind == "c" and to.kind != "c":

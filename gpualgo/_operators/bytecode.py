@@ -1,4 +1,4 @@
-"""What an operator's code object says: which names it may read, how many arguments it takes."""
+"""Analysis of an operator's bytecode: the names that it may read, its number of arguments."""
 
 from __future__ import annotations
 
@@ -7,33 +7,31 @@ from typing import Any, NamedTuple, TypeAlias
 
 Tree: TypeAlias = "dict[str, Tree]"
 
-_BETWEEN = ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL")
+_SKIPPED = ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL")
 _ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
 _CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
 
 
 class Reads(NamedTuple):
-    """What code, or code inside it, may read besides its arguments."""
+    """What code, and code nested in it, may read besides its arguments."""
 
     globals: tuple[str, ...]
-    variables: dict[str, Tree]  # globals and closure variables: attributes of theirs, and of those
-    loose: tuple[str, ...]  # attributes of anything else: of a module that a local name holds
+    variables: dict[str, Tree]  # globals and closure variables, with trees of their attributes
+    loose: tuple[str, ...]  # attributes of other objects, such as a module in a local variable
 
 
 def reads_of(code: types.CodeType) -> Reads:
-    """Return the globals and the attributes that code may read."""
     loaded: dict[str, None] = {}
     variables: dict[str, Tree] = {}
     loose: dict[str, None] = {}
     _collect(code, loaded, variables, loose)
     locals_of_outer = [n for n in variables if n not in loaded and n not in code.co_freevars]
-    for name in locals_of_outer:  # in an order that is the same in every process
+    for name in locals_of_outer:  # a list, for an order that is the same in every process
         loose.update(dict.fromkeys(_attributes(variables.pop(name))))
     return Reads(tuple(loaded), variables, tuple(loose))
 
 
 def accepts(function: types.FunctionType, arity: int) -> bool:
-    """Return whether a function can be called with so many arguments."""
     code = function.__code__
     required = code.co_argcount - len(function.__defaults__ or ())
     variadic = bool(code.co_flags & _CO_VARARGS)
@@ -42,7 +40,7 @@ def accepts(function: types.FunctionType, arity: int) -> bool:
 
 
 def taken_arguments(function: types.FunctionType) -> str:
-    """Return how many arguments a function takes, as messages say it."""
+    """Return the number of a function's arguments as text for messages."""
     most, least = function.__code__.co_argcount, function.__code__.co_argcount
     least -= len(function.__defaults__ or ())
     if function.__code__.co_flags & _CO_VARARGS:
@@ -63,16 +61,16 @@ def _collect(
 ) -> None:
     import dis
 
-    instructions = [i for i in dis.get_instructions(code) if i.opname not in _BETWEEN]
-    scalars = set(code.co_varnames[: code.co_argcount])  # an element has no module's attributes
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
+    scalars = set(code.co_varnames[: code.co_argcount])  # elements, so no modules
     for instruction in instructions:
         if "STORE_FAST" in instruction.opname:
             scalars.difference_update(_names(instruction.argval))
-    owner: Tree | None = None  # of the value that was loaded just now
+    owner: Tree | None = None  # the attributes of the value on top of the stack
     is_scalar = False
     for instruction in instructions:
         name, operation = instruction.argval, instruction.opname
-        if instruction.is_jump_target:  # the value may come from elsewhere
+        if instruction.is_jump_target:  # the value may come from another path
             owner, is_scalar = None, False
         if operation in ("LOAD_GLOBAL", "LOAD_NAME"):
             loaded[name] = None
@@ -93,5 +91,5 @@ def _collect(
 
 
 def _names(argval: Any) -> tuple[str, ...]:
-    """Return the variables of an instruction: from Python 3.13 on it may have two."""
+    """Return the variables of an instruction, which may be two from Python 3.13 on."""
     return argval if isinstance(argval, tuple) else (str(argval),)

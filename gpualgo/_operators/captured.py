@@ -1,7 +1,7 @@
-"""Arrays that operators capture: known to compiled code by their layout, found by their address.
+"""Arrays that operators capture: compiled code depends on their layouts, calls pass addresses.
 
-Compiled code depends on an array's dtype, number of dimensions and whether it is C-contiguous. Its
-address, shape and strides are words that a call puts where the code reads them.
+Compiled code depends on an array's dtype, number of dimensions and C-contiguity. Each call passes
+the address, shape and strides as 64-bit words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpualgo._base import dtypes, forks
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.content import Key
 
-STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # as in parts/operator.cuh
+STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # must match parts/operator.cuh
 _WHERE = "op: a captured array"
 _PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 
@@ -28,8 +28,8 @@ Places: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...
 
 
 class Captured(NamedTuple):
-    """An operator's key, the arrays that it captures in the order in which it names them, and the
-    words of the numbers that are data.
+    """An operator's key, its captured arrays in the order of its variables, and the packed captured
+    numbers that are passed as data.
     """
 
     key: Key
@@ -38,7 +38,7 @@ class Captured(NamedTuple):
 
 
 class Slot:
-    """What stands for a captured array while an operator is compiled: where its words begin."""
+    """Placeholder of a captured array in compilation: its layout, and the index of its words."""
 
     __slots__ = ("dtype_name", "first_word", "is_contiguous", "ndim")
 
@@ -48,23 +48,26 @@ class Slot:
 
 
 def is_array(value: Any) -> bool:
-    """Return whether a captured value is an array; asks the class, as a property may raise."""
+    """Return whether a captured value is an array.
+
+    The class is inspected, as a property of the instance may raise.
+    """
     kind = type(value)
     if kind is np.ndarray:
         return True
     if isinstance(value, (type, np.generic, types.ModuleType)):
         return False
-    own = getattr(value, "__dict__", ())
-    return any(hasattr(kind, name) or name in own for name in _PROTOCOLS)
+    instance_attributes = getattr(value, "__dict__", ())
+    return any(hasattr(kind, name) or name in instance_attributes for name in _PROTOCOLS)
 
 
 def view_of(array: Any) -> View:
-    """Return the view of a captured array, with its address and the array itself as the owner."""
+    """Return the view of a captured array, which is the view's owner."""
     view = as_view(array, _WHERE)
     alignment = view.dtype.alignment
     address = address_of(view)
     strides = (s for n, s in zip(view.shape, view.strides, strict=True) if n > 1)
-    if any(place % alignment for place in (address, *strides)) and 0 not in view.shape:
+    if any(number % alignment for number in (address, *strides)) and 0 not in view.shape:
         raise ValueError(
             f"{_WHERE} of dtype {view.dtype} has elements at addresses that are no multiples of "
             f"{alignment}; copy it to aligned memory"
@@ -76,27 +79,27 @@ def view_of(array: Any) -> View:
 
 
 def token_of(view: View) -> tuple[Any, ...]:
-    """Return what compiled code depends on."""
+    """Return the part of an array that compiled code depends on: dtype, dimensions, contiguity."""
     return "array", dtypes.name_of(view.dtype), len(view.shape), is_contiguous(view)
 
 
 def num_words(ndim: int) -> int:
-    """Return how many words an array takes: its address, extents and strides."""
+    """Return the number of words of an array: its address, extents and strides."""
     return 1 + 2 * ndim
 
 
 def check_size(views: Iterable[View]) -> None:
-    """Raise TypeError for more arrays than the words of an operator describe."""
+    """Raise TypeError if the arrays need more than `STATE_WORDS` words."""
     words = sum(num_words(len(view.shape)) for view in views)
     if words > STATE_WORDS:
         raise TypeError(
-            f"op captures arrays of {words} words (an address, extents and strides each), of which "
-            f"there are {STATE_WORDS}; capture fewer arrays or of fewer dimensions"
+            f"op captures arrays of {words} words (an address, extents and strides each), but the "
+            f"limit is {STATE_WORDS}; capture fewer arrays or of fewer dimensions"
         )
 
 
 def pack(views: Iterable[View]) -> bytes:
-    """Return the words that compiled code reads."""
+    """Return the arrays' words as bytes."""
     words: list[int] = []
     for view in views:
         words += [view.ptr, *view.shape, *view.strides]
@@ -105,7 +108,7 @@ def pack(views: Iterable[View]) -> bytes:
 
 
 def check_on_cpu(views: Iterable[View]) -> None:
-    """Raise TypeError for an array that code on the CPU cannot read."""
+    """Raise TypeError for an array on a GPU."""
     for view in views:
         if view.device != CPU:
             raise TypeError(
@@ -115,7 +118,7 @@ def check_on_cpu(views: Iterable[View]) -> None:
 
 
 def ownerless(views: Iterable[View]) -> tuple[View, ...]:
-    """Return where arrays lie, without holding them."""
+    """Return the views without references to the arrays."""
     return tuple(view._replace(library=None, owner=None) for view in views)
 
 
@@ -131,14 +134,14 @@ def check_apart(
 
 
 def describe(view: View) -> str:
-    """Return whose array it is and where it lies."""
-    place = "on the CPU" if view.device == CPU else f"on cuda:{view.device}"
+    """Return an array's library, device, dtype and shape as text."""
+    location = "on the CPU" if view.device == CPU else f"on cuda:{view.device}"
     name = type(view.owner).__module__.partition(".")[0]
-    return f"an array of {name} {place} ({view.dtype}, shape {view.shape})"
+    return f"an array of {name} {location} ({view.dtype}, shape {view.shape})"
 
 
 class Binding:
-    """The arrays at some places: whoever owns them, and whose stream they are written on."""
+    """The live arrays at some addresses: their owners, and the streams that write them."""
 
     __slots__ = ("__weakref__", "_owners", "places")
 
@@ -147,24 +150,24 @@ class Binding:
         self._owners: list[tuple[Callable[[], Any], View]] = []
 
     def add(self, views: tuple[View, ...]) -> None:
-        """Remember arrays at these places, weakly: several may share memory, each for a time."""
+        """Remember arrays weakly; several arrays may use the same memory one after another."""
         with _lock:
-            kept = [pair for pair in self._owners if pair[0]() is not None]
-            known = {id(reference()) for reference, _ in kept}
-            kept += [
+            owners = [pair for pair in self._owners if pair[0]() is not None]
+            known = {id(reference()) for reference, _ in owners}
+            owners += [
                 (_reference(view.owner), view.without_owner())
                 for view in views
                 if id(view.owner) not in known
             ]
-            self._owners = kept
+            self._owners = owners
 
     def owners(self) -> list[tuple[Any, View]]:
-        """Return the arrays that live, each with a view that does not own it."""
+        """Return the live arrays, each with a view that does not own it."""
         alive = [(reference(), view) for reference, view in self._owners]
         return [pair for pair in alive if pair[0] is not None]
 
 
-_lock = threading.RLock()  # a finalizer may come by while it is held
+_lock = threading.RLock()  # a finalizer may run while it is held
 
 
 @forks.in_child
@@ -179,23 +182,23 @@ _bindings: weakref.WeakValueDictionary[Places, Binding] = weakref.WeakValueDicti
 def _reference(owner: Any) -> Callable[[], Any]:
     try:
         return weakref.ref(owner)
-    except TypeError:  # its class has no weak references: it lives as long as what is bound to it
+    except TypeError:  # without weak references the array lives as long as its binding
         return lambda: owner
 
 
 def note(views: tuple[View, ...]) -> Places:
-    """Return where arrays lie, for the key of a call; who owns them now is remembered."""
-    places = tuple((view.ptr, view.shape, view.strides, view.device) for view in views)
-    found = _bindings.get(places)
-    if found is not None:
-        found.add(views)
-    return places
+    """Return the addresses and layouts of arrays for a call's key; remember their owners."""
+    addresses = tuple((view.ptr, view.shape, view.strides, view.device) for view in views)
+    binding = _bindings.get(addresses)
+    if binding is not None:
+        binding.add(views)
+    return addresses
 
 
 def binding_of(views: tuple[View, ...]) -> Binding:
-    """Return the one binding of the places where arrays lie."""
-    places = note(views)
-    found = Binding(places)
-    found = _bindings.setdefault(places, found)
-    found.add(views)
-    return found
+    """Return the binding of the arrays' addresses, one for equal addresses."""
+    addresses = note(views)
+    binding = Binding(addresses)
+    binding = _bindings.setdefault(addresses, binding)
+    binding.add(views)
+    return binding

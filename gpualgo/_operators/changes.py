@@ -1,4 +1,4 @@
-"""What of an operator's captures changed while a call began, in the words of messages."""
+"""Error messages for captured values that another thread changed while a call was prepared."""
 
 from __future__ import annotations
 
@@ -14,40 +14,41 @@ from gpualgo._operators.numbers import AsDecided
 
 
 def error_of(where: str, fn: Any, key: Key, found: Captured | None, hot: Any) -> RuntimeError:
-    """Return what a call raises that began with a hot key; `found`: what fn captures now.
+    """Return the error of a call that was prepared with the operator key `hot`.
 
-    None: that is for other code, which the call may begin again with.
+    `found` is what fn captures now, None if that needs other code: then the call may be retried.
     """
     if found is None:
         return CapturesChanged(where, changed(fn, key))
-    # There are arrays that lie elsewhere each time they are looked at: not to be tried again.
+    # Not CapturesChanged, which is retried: some arrays have a new address at each access.
     return RuntimeError(str(CapturesChanged(where, moved_array(fn, found, hot[1]))))
 
 
 def changed(fn: Any, key: Key) -> str:
-    """Return what of a function's captures is not as a key has it, for messages."""
+    """Return which of a function's captured values differs from a key, for messages."""
     function = python_function(fn)
     if function is None:
         return "the operator"
     try:
-        found, _ = looked_at(function, Guard(function), AsDecided(key.numbers))
-        kind, code, _, cells, _, _, names = found.key.token
+        current, _ = looked_at(function, Guard(function), AsDecided(key.numbers))
+        kind, code, _, cells, _, _, names = current.key.token
         before = key.token
         if (kind, code) == before[:2]:
             variables = zip(function.__code__.co_freevars, cells, before[3], strict=True)
             named = (
-                (name, one, other) for (name, one), (_, other) in zip(names, before[6], strict=True)
+                (name, token, token_before)
+                for (name, token), (_, token_before) in zip(names, before[6], strict=True)
             )
-            for name, one, other in (*variables, *named):
-                if one != other:
+            for name, token, token_before in (*variables, *named):
+                if token != token_before:
                     return f"the variable {name}"
-    except (TypeError, ValueError, CompileError):  # other captures than code can have
+    except (TypeError, ValueError, CompileError):  # it captures unsupported values now
         return "a variable"
     return "the code or a default value"
 
 
 def moved_array(fn: Any, found: Captured, places: captured.Places) -> str:
-    """Return which array that a function captures lies elsewhere than it did, for messages."""
+    """Return which captured array has another address than before, for messages."""
     pairs = zip(found.views, captured.note(found.views), places, strict=True)
     moved = next((view.owner for view, now, before in pairs if now != before), None)
     function = python_function(fn)

@@ -1,7 +1,7 @@
-"""What compiled code can depend on of a class, and of functions that are written in C.
+"""Tokens of classes and of functions written in C, which compiled code may depend on.
 
-What NumPy, numba and Python define is known by its name, which means the same in every process.
-Classes of the user's are known by what they hold.
+Objects of NumPy, numba and Python are identified by name, which is the same in every process.
+The user's classes are identified by their contents.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from gpualgo._operators.bytecode import reads_of
 from gpualgo._operators.content import Token
 from gpualgo._operators.guards import contents_of
 
-# Those whose functions numba knows, and that nobody defines anew.
+# Modules whose functions numba supports, and whose attributes are assumed never to change.
 _LIBRARIES = frozenset(
     ("_operator", "builtins", "cmath", "math", "ml_dtypes", "numba", "numpy", "operator", "random")
 )
 
 
 class Alone:
-    """In a token: an object that nothing else equals, in this process or another."""
+    """An object in a token that equals only itself, in this process and in others."""
 
     __slots__ = ("_name", "_value")
 
     def __init__(self, value: Any) -> None:
-        self._value = value  # as long as the token lives, no other object has its address
+        self._value = value  # kept alive, so that no other object gets its id
         self._name = uuid.uuid4().hex
 
     def __hash__(self) -> int:
@@ -47,7 +47,7 @@ class Alone:
 
 
 def is_library(module: str) -> bool:
-    """Return whether a module is taken as it is: what it defines is known by name."""
+    """Return whether a module's objects are identified by name."""
     return module.partition(".")[0] in _LIBRARIES
 
 
@@ -65,7 +65,7 @@ def object_token(value: Any) -> Token | None:
 
 
 def _module_of(value: Any) -> Any:
-    """Return the name of the module that defines value; before NumPy 2.1 ufuncs do not tell it."""
+    """Return the name of the module that defines value; ufuncs lack it before NumPy 2.1."""
     return getattr(value, "__module__", "numpy" if isinstance(value, np.ufunc) else None)
 
 
@@ -74,34 +74,34 @@ def _name_of(value: Any) -> str:
 
 
 def _is_defined_by_library(value: Any) -> bool:
-    """Return whether a library's module has just this object under its own name."""
+    """Return whether a library's module has this object under its own name."""
     module = _module_of(value)
     if type(module) is not str or not is_library(module) or not callable(value):
         return False
-    found: Any = sys.modules.get(module)
+    current: Any = sys.modules.get(module)
     for name in _name_of(value).split("."):
-        found = getattr(found, name, None)
-    return found is value
+        current = getattr(current, name, None)
+    return current is value
 
 
 def content_of(cls: type, token_of: Callable[[Any], Token]) -> Token | None:
-    """Return what a class of the user's is for numba: an enumeration's or namedtuple's content."""
+    """Return the content of an enumeration or namedtuple class as far as numba uses it."""
     if issubclass(cls, enum.Enum):
         bases = tuple(base.__name__ for base in cls.__mro__[1:])
-        members = tuple((name, token_of(it.value)) for name, it in cls.__members__.items())
+        members = tuple((name, token_of(member.value)) for name, member in cls.__members__.items())
         return ("enum", bases, members)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         parameters = inspect.signature(cls.__new__).parameters.values()
-        taken = tuple(
+        signature = tuple(
             (p.name, str(p.kind), "" if p.default is p.empty else token_of(p.default))
             for p in parameters
         )
-        return ("namedtuple", tuple(cls._fields), taken)
+        return ("namedtuple", tuple(cls._fields), signature)
     return None
 
 
 def _check_jitclass(cls: Any) -> None:
-    """Raise TypeError for a class whose methods read variables: numba reads those only once."""
+    """Raise TypeError for a jitclass whose methods read variables: numba reads them only once."""
     kind = cls.class_type
     dispatchers = [*kind.jit_methods.values(), *kind.jit_static_methods.values()]
     for accessors in kind.jit_props.values():
@@ -116,5 +116,5 @@ def _check_jitclass(cls: Any) -> None:
             if value is not cls and not is_module and not _is_defined_by_library(value):
                 raise TypeError(
                     f"op uses the jitclass {cls.__name__}, whose method {fn.__name__} reads "
-                    f"{name!r}, which numba looks at only once; pass it as an argument"
+                    f"{name!r}, which numba reads only once; pass it as an argument"
                 )

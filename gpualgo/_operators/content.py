@@ -1,4 +1,4 @@
-"""Contents of callables, and the one key that stands for each."""
+"""Keys: one object for each content of a callable."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, com
 
 
 class Key:
-    """What a callable computes. Keys are compared by identity: there is one for each content.
+    """Identifies what a callable computes. Keys are unique and compared by identity.
 
-    It lives as long as whoever caches something by it, and its content with it.
+    They are held weakly: a key lives as long as a cache that uses it.
     """
 
     __slots__ = ("__weakref__", "arrays", "function", "numbers", "token")
@@ -23,26 +23,26 @@ class Key:
         self, token: Token, function: Any, arrays: tuple[Token, ...], numbers: tuple[Any, ...]
     ) -> None:
         self.token = token
-        self.function = function  # what is compiled: a copy that reads no variable
-        self.arrays = arrays  # the tokens of those that it captures
-        self.numbers = numbers  # those that are data, with the places that they are read from
+        self.function = function  # the function to compile: a copy that reads no variables
+        self.arrays = arrays  # tokens of the captured arrays
+        self.numbers = numbers  # captured numbers passed as data, with their locations
 
     def __repr__(self) -> str:
         return f"Key({digest_of(self)[:8]})"
 
 
 _keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
-_lock = threading.RLock()  # a finalizer may come by while it is held
+_lock = threading.RLock()  # a finalizer may run while it is held
 
 
 def intern(
     token: Token, function: Any = None, arrays: tuple[Token, ...] = (),
     numbers: tuple[Any, ...] = (),
 ) -> Key:  # fmt: skip
-    """Return the one key of a content, with the function that the first to ask gave."""
+    """Return the unique key of a content; the first caller's function is used."""
     key = _keys.get(token)
     if key is None:
-        with _lock:  # two keys of one content would be two operators
+        with _lock:  # a content must never have two keys
             key = _keys.get(token)
             if key is None:
                 key = _keys[token] = Key(token, function, arrays, numbers)
@@ -50,8 +50,8 @@ def intern(
 
 
 def digest_of(key: Key) -> str:
-    """Return a key's content as a SHA-256 that is the same in every process."""
-    import hashlib  # takes milliseconds, and only work on a GPU asks
+    """Return the SHA-256 of a key's content, which is the same in every process."""
+    import hashlib  # takes milliseconds; only GPU code needs it
 
     return hashlib.sha256(repr(key.token).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Functions as they stand: what they read of numbers, functions and modules cannot change later."""
+"""Copies of functions in which captured numbers, functions and modules are frozen."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gpualgo._operators.snapshot import Found, Snapshot, python_function
 
 
 class _Frozen(Snapshot):
-    """A look at an operator whose copy has all values in their places; arrays are themselves."""
+    """A snapshot whose copy contains all numbers as constants and the original arrays."""
 
-    def _number(self, value: Any, place: Place, source: Any, name: Any) -> Found | None:
+    def _number(self, value: Any, location: Place, source: Any, name: Any) -> Found | None:
         return None
 
     def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Found:
@@ -25,9 +25,9 @@ class _Frozen(Snapshot):
 
 
 def frozen(fn: Any) -> Any:
-    """Return a function that computes what fn does now, whatever becomes of what fn reads.
+    """Return a copy of fn that does not change if the variables that fn reads are reassigned.
 
-    Arrays are the same ones, which are read when it runs.
+    Arrays are not copied; they are read when it runs.
     """
     function = python_function(fn)
     if function is None:

@@ -1,4 +1,4 @@
-"""What the key of an operator was made from, so that the next call need not make it anew."""
+"""Guards: check quickly whether an operator still reads the objects that its key was made from."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from gpualgo._operators.content import Key
 from gpualgo._operators.numbers import Number, Packer
 
 MISSING = object()
-_ANY = object()  # in place of an array, which nothing here keeps alive, or a number that is data
-CELLS, DEFAULTS = "cells", "defaults"  # where a number is read: else a namespace, or a cell itself
+_ANY = object()  # matches any value: for arrays, which a guard does not hold, and data numbers
+# Sources of a number: the function's cells or defaults; else a namespace or a cell of an inner one.
+CELLS, DEFAULTS = "cells", "defaults"
 UNREACHED = (
     "op reaches an array through a tuple or a default value; capture the array itself, as a "
     "variable outside of op"
@@ -22,7 +23,7 @@ UNREACHED = (
 
 
 def contents_of(cell: types.CellType) -> Any:
-    """Return what a closure variable holds, MISSING if nothing."""
+    """Return the value of a closure cell, MISSING if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -30,17 +31,17 @@ def contents_of(cell: types.CellType) -> Any:
 
 
 def attribute_of(module: Any, name: str) -> Any:
-    """Return an attribute of a module or class as compiled code reads it, MISSING if none."""
+    """Return an attribute of a module or class as compiled code reads it, MISSING if absent."""
     if _is_stored(module, name):
         return module.__dict__.get(name, MISSING)
     try:
         return getattr(module, name)
-    except Exception:  # whatever the module's own code raises: numba will say it
+    except Exception:  # raised by the module's __getattr__; numba reports it later
         return MISSING
 
 
 def _is_stored(module: Any, name: str) -> bool:
-    """Return whether a module's dictionary alone says what an attribute is."""
+    """Return whether a module's dictionary determines an attribute."""
     if type(module) is not types.ModuleType:
         return False
     return name in module.__dict__ or "__getattr__" not in module.__dict__
@@ -51,7 +52,7 @@ def _no_words(fn: types.FunctionType) -> bytes:
 
 
 def _float_in_cell(index: int) -> Callable[[types.FunctionType], bytes | None]:
-    """Return what gives the words of the most common number as fast as can be."""
+    """Return the fast packer for the most common case: one captured float."""
     pack = struct.Struct("<d").pack
 
     def words(fn: types.FunctionType) -> bytes | None:
@@ -71,24 +72,24 @@ def _float_in(namespace: dict[str, Any], name: str) -> Callable[[types.FunctionT
     return words
 
 
-def _is_of(fn: Any, code: Any) -> bool:
-    """Return whether fn is a function of some code, and nothing else, that reads no variable."""
+def _is_plain_function_of(fn: Any, code: Any) -> bool:
+    """Return whether fn is a plain function with this code and without defaults."""
     return (
         type(code) is types.CodeType and type(fn) is types.FunctionType and fn.__code__ is code
         and fn.__defaults__ is None and fn.__kwdefaults__ is None
     )  # fmt: skip
 
 
-def _are(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
-    """Return whether default values are those known; known ones that are data may be any."""
+def _defaults_match(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
+    """Return whether default values are the known ones; data numbers match any value."""
     if defaults is None or known is None or len(defaults) != len(known) or _ANY not in known:
         return False
     pairs = zip(defaults, known, strict=True)
-    return all(value is one or one is _ANY for value, one in pairs)
+    return all(value is expected or expected is _ANY for value, expected in pairs)
 
 
 class Guard:
-    """What a key was made from, by identity: while all of it stands, so does the key."""
+    """The objects that a key was made from: the key is valid while all are identical."""
 
     __slots__ = (
         "_fixed_cells", "are_own", "attributes", "cells", "defaults", "found_at", "functions",
@@ -99,35 +100,35 @@ class Guard:
     def __init__(self, fn: types.FunctionType) -> None:
         self.globals = fn.__globals__
         self.defaults: tuple[Any, ...] | None = fn.__defaults__
-        self.numbers: list[tuple[Any, Any]] = []  # those that are data: place and name
+        self.numbers: list[tuple[Any, Any]] = []  # source and name of each number that is data
         self.pack = Packer(())
-        # Returns the words of those of a function now, None if one is of another type.
+        # Packs a function's current numbers, None if one has another type.
         self.words: Callable[[types.FunctionType], bytes | None] = _no_words
-        self.are_own = True  # they are read from the function or its globals
+        self.are_own = True  # numbers are read from the function itself or its globals
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
-        self.views: list[View] = []  # of the arrays, in order; given away when all are found
-        self.found_at: list[tuple[Any, Any, type, Any]] = []  # each array
+        self.views: list[View] = []  # the arrays, in order; moved to `Captured` when complete
+        self.found_at: list[tuple[Any, Any, type, Any]] = []  # the source of each array
         self.may_capture = True
         self.values: list[tuple[dict[str, Any], str, Any]] = []
-        self.attributes: list[tuple[Any, str, Any]] = []  # that modules compute, or of classes
+        self.attributes: list[tuple[Any, str, Any]] = []  # of classes, or computed by modules
         self.inner_cells: list[tuple[types.CellType, Any]] = []
         self.functions: list[tuple[types.FunctionType, types.CodeType, Any]] = []
         self.is_stable = True
-        self.key: Key  # once all is read
+        self.key: Key  # set when all is read
 
     def read(self, namespace: dict[str, Any], name: str) -> Any:
-        """Look a name up and remember what it gave, if that is no array."""
+        """Look up a name and remember its value unless it is an array."""
         value = namespace.get(name, MISSING)
         if not captured.is_array(value):
             self.values.append((namespace, name, value))
         return value
 
     def read_attribute(self, module: types.ModuleType, name: str) -> Any:
-        """Look a module's attribute up and remember what it gave."""
+        """Look up a module's attribute and remember its value."""
         if _is_stored(module, name):
             value = self.read(module.__dict__, name)
-            if value is MISSING:  # until the module computes attributes
+            if value is MISSING:  # the module may define __getattr__ later
                 self.read(module.__dict__, "__getattr__")
             return value
         value = attribute_of(module, name)
@@ -135,7 +136,7 @@ class Guard:
         return value
 
     def read_class(self, cls: type) -> None:
-        """Remember what numba reads of a namedtuple's class."""
+        """Remember the attributes of a namedtuple class that numba reads."""
         for name in ("_fields", "__new__"):
             self.attributes.append((cls, name, attribute_of(cls, name)))
         new = attribute_of(cls, "__new__")
@@ -144,7 +145,7 @@ class Guard:
             self.functions.append((new, new.__code__, new.__defaults__))
 
     def read_cell(self, cell: types.CellType, depth: int) -> Any:
-        """Look a closure variable up and remember what it gave, if that is no array."""
+        """Read a closure cell and remember its value unless it is an array."""
         value = contents_of(cell)
         if depth > 1:
             self.inner_cells.append((cell, value))
@@ -153,7 +154,7 @@ class Guard:
         return value
 
     def capture(self, array: Any, names: Any, name: Any, depth: int) -> Any:
-        """Return the token of an array: names[name], or the closure's cell of that number."""
+        """Remember the array at names[name], or in the closure cell `name`; return its token."""
         if not self.may_capture:
             raise TypeError(UNREACHED)
         view = captured.view_of(array)
@@ -164,12 +165,12 @@ class Guard:
         return token
 
     def is_data(self, place: Any, name: Any) -> None:
-        """Take what was read last for a number that is data: its value is not looked at again."""
+        """Mark the value that was read last as a data number: its value is not compared."""
         if place is DEFAULTS:
             assert self.defaults is not None
-            found = list(self.defaults)
-            found[name] = _ANY
-            self.defaults = tuple(found)
+            defaults = list(self.defaults)
+            defaults[name] = _ANY
+            self.defaults = tuple(defaults)
         elif place is CELLS:
             self.cells[name] = _ANY
         elif type(place) is types.CellType:
@@ -179,19 +180,19 @@ class Guard:
         self.numbers.append((place, name))
 
     def is_closed(self, index: int, code: types.CodeType) -> None:
-        """Take a cell for one that may hold any function of some code that reads no variable."""
+        """Accept in a cell any function with this code, which reads no variables."""
         if index < len(self.cells):
             self.cells[index] = code
 
     def expect(self, numbers: Sequence[Number]) -> None:
-        """Remember the types of the numbers that are data."""
+        """Set the types of the data numbers, and choose the function that packs them."""
         self.pack = Packer(numbers)
-        places = [place for place, _ in self.numbers]
-        self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in places)
+        sources = [source for source, _ in self.numbers]
+        self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
         is_one = len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent
-        if is_one and places[0] is CELLS:
+        if is_one and sources[0] is CELLS:
             self.words = _float_in_cell(self.numbers[0][1])
-        elif is_one and type(places[0]) is dict:
+        elif is_one and type(sources[0]) is dict:
             self.words = _float_in(*self.numbers[0])
         elif numbers:
             self.words = self._words
@@ -199,58 +200,58 @@ class Guard:
 
     def _words(self, fn: types.FunctionType) -> bytes | None:
         values: list[Any] = []
-        for place, name in self.numbers:
-            if place is CELLS:
+        for source, name in self.numbers:
+            if source is CELLS:
                 values.append(contents_of(fn.__closure__[name]))  # type: ignore[index]
-            elif type(place) is dict:
-                values.append(place.get(name))
-            elif place is DEFAULTS:
+            elif type(source) is dict:
+                values.append(source.get(name))
+            elif source is DEFAULTS:
                 defaults = fn.__defaults__ or ()
                 values.append(defaults[name] if name < len(defaults) else None)
             else:
-                values.append(contents_of(place))
+                values.append(contents_of(source))
         return self.pack(values)
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
-        """Return the arrays that fn captures now, None if one is of another layout."""
-        found = []
-        for names, name, kind, token in self.found_at:
+        """Return the arrays that fn captures now, None if one has another layout."""
+        views = []
+        for names, name, array_type, token in self.found_at:
             cells = fn.__closure__ or ()
             value = contents_of(cells[name]) if names is None else names.get(name)
-            if type(value) is not kind and not captured.is_array(value):
+            if type(value) is not array_type and not captured.is_array(value):
                 return None
             view = captured.view_of(value)
             if captured.token_of(view) != token:
                 return None
-            found.append(view)
-        return tuple(found)
+            views.append(view)
+        return tuple(views)
 
     def words_of(self, fn: types.FunctionType, key: Key) -> bytes | None:
-        """Return the words of fn, of the same code, whose key was that one when its call began.
+        """Return the packed numbers of fn, whose key was `key` when its call began.
 
-        None if this is another's guard, which reads numbers elsewhere: one for each code object
-        is kept, and threads call functions of one code at a time.
+        None if the guard belongs to another function with the same code: only the last guard of
+        each code object is kept.
         """
         if self.key is not key or fn.__globals__ is not self.globals:
             return None
         return self.words(fn) if self.are_own or self.holds(fn) else None
 
     def is_plain(self, fn: types.FunctionType) -> bool:
-        """Return whether the key still is fn's, and says all that decides a call's plan."""
+        """Return whether the key is valid for fn and fn captures no arrays."""
         return not self.found_at and self.holds(fn) and self.words(fn) is not None
 
     def holds(self, fn: types.FunctionType) -> bool:
-        """Return whether fn, of the same code, still reads the very same objects."""
+        """Return whether fn, with the same code, still reads the same objects."""
         if fn.__globals__ is not self.globals:
             return False
         defaults = self.defaults
-        if fn.__defaults__ is not defaults and not _are(fn.__defaults__, defaults):
+        if fn.__defaults__ is not defaults and not _defaults_match(fn.__defaults__, defaults):
             return False
         if self._fixed_cells:
             closure = fn.__closure__ or ()
             for index, value in self._fixed_cells:
-                held = contents_of(closure[index])
-                if held is not value and not _is_of(held, value):
+                current = contents_of(closure[index])
+                if current is not value and not _is_plain_function_of(current, value):
                     return False
         for namespace, name, value in self.values:
             if namespace.get(name, MISSING) is not value:

@@ -1,6 +1,6 @@
-"""Two functions of one launch, looked at together: an operator, and what makes its elements.
+"""Operators fused with the function that computes their elements (of a lazy array).
 
-They share one key, and with it the words of their numbers and of the arrays that they capture.
+Both share one key, and the words of their captured numbers and arrays.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from gpualgo._operators.operator import OPERATOR, Operator
 
 
 class _Template(NamedTuple):
-    """The code of a pair: one for each, as what is learnt of its numbers holds for it alone."""
+    """A code object for each pair of functions: facts about captured numbers are stored by code."""
 
-    held: tuple[Any, Any]  # as the memo is by their ids
+    held: tuple[Any, Any]  # kept alive, as the memo's keys are their ids
     code: types.CodeType
 
 
@@ -25,40 +25,41 @@ _templates: Memo[_Template] = Memo(1 << 10)
 
 
 def joint(op: Operator, source: types.FunctionType) -> Operator:
-    """Return an operator with the function that makes its elements of the numbers that are read.
+    """Return op fused with the function that computes its elements from the numbers that are read.
 
-    It is known by op's name, if it has one, and has op's identity.
+    It has op's name and identity.
     """
-    found = Operator.__new__(Operator)
-    found.fn = _both(op.fn if op.name is None else op.name, source)
-    found.name, found.identity, found.commutative = op.name, op.identity, op.commutative
-    found._captured, found.part = None, OPERATOR
-    return found
+    result = Operator.__new__(Operator)
+    result.fn = _pair_with_own_code(op.fn if op.name is None else op.name, source)
+    result.name, result.identity, result.commutative = op.name, op.identity, op.commutative
+    result._captured, result.part = None, OPERATOR
+    return result
 
 
 def without_source(op: Operator) -> Operator:
-    """Return a call's operator for kernels that make no elements: by its name alone, if it has one.
+    """Return a fused operator for kernels that do not compute elements.
 
-    Another one shares its numbers with the function, and these kernels take them, too.
+    A built-in operator is returned without the function. Others are returned unchanged, as they
+    share their captured numbers with the function.
     """
     if op.name is None or op.part is None:
         return op
-    found = Operator.__new__(Operator)
-    found.fn, found.name, found.identity = op.fn, op.name, op.identity
-    found.commutative, found._captured, found.part = op.commutative, None, None
-    return found
+    result = Operator.__new__(Operator)
+    result.fn, result.name, result.identity = op.fn, op.name, op.identity
+    result.commutative, result._captured, result.part = op.commutative, None, None
+    return result
 
 
-def _both(op: Any, source: types.FunctionType) -> types.FunctionType:
+def _pair_with_own_code(op: Any, source: types.FunctionType) -> types.FunctionType:
     function = python_function(op)
-    held = op if function is None else function.__code__, source.__code__
+    codes = op if function is None else function.__code__, source.__code__
 
     def make() -> _Template:
-        return _Template(held, _pair(op, source).__code__.replace())
+        return _Template(codes, _pair(op, source).__code__.replace())
 
-    found: types.FunctionType = _pair(op, source)
-    found.__code__ = _templates.made((id(held[0]), id(held[1])), make).code
-    return found
+    pair: types.FunctionType = _pair(op, source)
+    pair.__code__ = _templates.made((id(codes[0]), id(codes[1])), make).code
+    return pair
 
 
 def _pair(op: Any, source: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Keys: what a callable computes, as an object that equal code shares.
+"""Computes keys of callables; callables with equal code and captured values share a key.
 
-A key holds everything that compiled code can depend on: bytecode, constants, defaults, closure
-values and the globals (and module attributes) that the bytecode reads, functions recursively; of
-arrays the layout alone (`_captured`). Names, file and line are left out, so equal lambdas written
-twice share one kernel. It is taken on every call, so a changed closure value or global is noticed;
-numba is not needed for it. With it goes the copy of the callable that is compiled.
+A key contains everything that compiled code depends on: bytecode, constants, defaults, closure
+values, and the globals and module attributes that the bytecode reads, recursively for functions;
+for arrays only the layout. Names, file and line are excluded, so equal lambdas share a kernel. Keys
+are computed at every call, without numba, so that changed variables are noticed. A key also holds
+the copy of the callable that is compiled.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ __all__ = ["call_key", "examine", "key_of", "python_function"]
 
 
 class _Code:
-    """What is known of one code object: its facts, and the key of all that reads nothing else."""
-
     __slots__ = ("closed_key", "code", "facts", "guard", "policy")
 
     def __init__(self, code: types.CodeType) -> None:
@@ -48,7 +46,7 @@ class _Code:
         self.policy = Policy()
 
 
-codes: Memo[_Code] = Memo(1 << 14)  # by id; of a program that makes code objects in a loop
+codes: Memo[_Code] = Memo(1 << 14)  # by id; bounded, as programs may create code in a loop
 
 
 def _code_info(code: types.CodeType) -> _Code:
@@ -57,19 +55,18 @@ def _code_info(code: types.CodeType) -> _Code:
 
 
 def closed_key_of(fn: types.FunctionType) -> Key | None:
-    """Return the key of a function that reads nothing but its arguments; None: it may read more."""
+    """Return the key of a function that reads only its arguments, None for others."""
     if fn.__defaults__ is not None or fn.__kwdefaults__ is not None:
         return None
     return _code_info(fn.__code__).closed_key
 
 
 def facts_of(code: types.CodeType) -> CodeFacts:
-    """Return what a code object computes and may read."""
     return _code_info(code).facts
 
 
 def call_key(fn: Any) -> Any:
-    """Return what decides a call of fn: its key, and where captured arrays lie."""
+    """Return fn's key, or a pair of it and the addresses of captured arrays."""
     if type(fn) is types.FunctionType:
         info = _code_info(fn.__code__)
         if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
@@ -82,12 +79,11 @@ def call_key(fn: Any) -> Any:
 
 
 def key_of(fn: Any) -> Key:
-    """Return the key of a callable as it stands now."""
     return examine(fn).key
 
 
 def examine(fn: Any) -> Captured:
-    """Return the key of a callable as it stands now, and the arrays that it captures."""
+    """Return the current key of a callable, and the arrays and numbers that it captures."""
     if type(fn) is not types.FunctionType:
         function = python_function(fn)
         if function is not None:
@@ -104,18 +100,18 @@ def examine(fn: Any) -> Captured:
         return Captured(info.closed_key, ())
     guard = info.guard
     if guard is not None and guard.holds(fn):
-        known, words = guard.recapture(fn), guard.words(fn)
-        if known is not None and words is not None:
-            return Captured(guard.key, known, words)
+        views, words = guard.recapture(fn), guard.words(fn)
+        if views is not None and words is not None:
+            return Captured(guard.key, views, words)
     guard = Guard(fn)
-    found, copy = looked_at(fn, guard, info.policy)
-    # By the code that was read: another thread may have given fn new code meanwhile.
+    captures, copy = looked_at(fn, guard, info.policy)
+    # Stored with the code that was read: another thread may have assigned fn.__code__ meanwhile.
     _code_info(copy.__code__).guard = guard if guard.is_stable else None
-    return found
+    return captures
 
 
 def looked_at(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple[Captured, Any]:
-    """Return a function's key, and what it captures, as they are now, and its copy."""
+    """Return a function's current key and captured values, and its copy to compile."""
     snapshot = Snapshot(guard, facts_of, policy)
     token, copy = snapshot.function(fn)
     key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
@@ -128,56 +124,56 @@ def looked_at(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple[Cap
 
 
 def as_decided(fn: Any, key: Key) -> Captured | None:
-    """Return what a function captures now, for the code of its key; None if that is another's.
+    """Return what a function captures now, with the key's choice of data numbers.
 
-    What was learnt since the key was taken, by calls of other threads, makes no difference: which
-    numbers are data is decided once for each call.
+    None if its content differs from the key. Each call decides once which numbers are data: other
+    threads' calls may have changed the policy since.
     """
-    found = examine(fn)
-    if found.key is key:
-        return found
+    captures = examine(fn)
+    if captures.key is key:
+        return captures
     function = python_function(fn)
     if function is None:
         return None
     try:
-        found, _ = looked_at(function, Guard(function), AsDecided(key.numbers))
-    except (TypeError, ValueError, CompileError):  # what it captures now is no good
+        captures, _ = looked_at(function, Guard(function), AsDecided(key.numbers))
+    except (TypeError, ValueError, CompileError):  # it captures unsupported values now
         return None
-    return found if found.key is key else None
+    return captures if captures.key is key else None
 
 
 def words_now(fn: Any, key: Key) -> bytes | None:
-    """Return the numbers that fn captures and that are data, None if its key is another now."""
+    """Return the packed data numbers that fn captures now, None if its key has changed."""
     if type(fn) is types.FunctionType:
         guard = _code_info(fn.__code__).guard
         words = None if guard is None else guard.words_of(fn, key)
         if words is not None:
             return words
-    found = as_decided(fn, key)
-    return None if found is None else found.words
+    captures = as_decided(fn, key)
+    return None if captures is None else captures.words
 
 
 def compile_in(
     fn: Any, key: Key, words: Iterable[int] | None = None, is_exponent: bool = False
 ) -> tuple[list[Place], list[Place]]:
-    """Have numbers of a key compiled in from now on: those that begin at some words, or all.
+    """Compile numbers of a key in as constants from now on: those at `words`, or all.
 
-    Exponents at first where they are short alone. Returns their places, and of those the ones that
-    were otherwise till now, for `make_data`.
+    With `is_exponent`, only values in `SHORT_POWERS` at first. Returns the numbers' locations, and
+    those of them that were newly added, for `make_data`.
     """
     policy = _policy_of(fn)
-    found = [pair for pair in key.numbers if words is None or pair[0].first_word in words]
+    numbers = [pair for pair in key.numbers if words is None or pair[0].first_word in words]
     chosen = policy.constants
-    if is_exponent and not all(number.is_exponent for number, _ in found):
+    if is_exponent and not all(number.is_exponent for number, _ in numbers):
         chosen = policy.exponents
-    places = [place for _, place in found]
-    added = [place for place in places if place not in chosen]
+    locations = [location for _, location in numbers]
+    added = [location for location in locations if location not in chosen]
     chosen.update(added)
-    return places, added
+    return locations, added
 
 
 def make_data(fn: Any, places: Iterable[Place]) -> None:
-    """Take `compile_in` back."""
+    """Undo `compile_in`."""
     policy = _policy_of(fn)
     policy.constants.difference_update(places)
     policy.exponents.difference_update(places)
@@ -185,7 +181,7 @@ def make_data(fn: Any, places: Iterable[Place]) -> None:
 
 def _policy_of(fn: Any) -> Policy:
     function = python_function(fn)
-    assert function is not None  # else it captures nothing
+    assert function is not None  # other callables capture nothing
     info = _code_info(function.__code__)
     info.guard = None
     return info.policy
@@ -201,7 +197,7 @@ def _content(code: types.CodeType) -> Token:
         code.co_kwonlyargcount,
         code.co_flags,
         len(code.co_varnames),
-        # Which parameters code inside reads: before Python 3.11 the bytecode does not say.
+        # Parameters that nested code reads: not in the bytecode before Python 3.11.
         tuple(
             code.co_varnames.index(name) if name in code.co_varnames else -1
             for name in code.co_cellvars

@@ -1,6 +1,6 @@
-"""Numbers that operators capture, as data: code reads a word, and each call gives its value.
+"""Captured numbers that calls pass as data, so that another value needs no compilation.
 
-So a number whose value changes compiles nothing again; see docs/adr/0014-numbers-as-data.md.
+See docs/adr/0014-numbers-as-data.md.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.content import Token
 
-NUMBER_WORDS = 16  # of an operator, as in parts/operator.cuh; what is beyond is compiled in
+NUMBER_WORDS = 16  # for each operator, as in parts/operator.cuh; further numbers are constants
 
 Place: TypeAlias = tuple[Any, ...]
-"""Where an operator reads a number: in which function of it, in a cell, a global, a default, …"""
+"""Location of a captured number: the function of the operator, and its cell, global, default, …"""
 
-# A Python integer is data within one of these ranges: code for it is refused where NumPy refuses
-# the value, which of all integers of a range it does or does not.
+# A Python integer passed as data stays within one of these ranges. NumPy's checks of Python
+# integers have the same result for all values of a range.
 _EDGES = sorted({0, *(-(2**n) for n in (7, 15, 31, 63)),
                  *(2**n for n in (7, 8, 15, 16, 31, 32, 63))})  # fmt: skip
 
 
 def widened(low: int, high: int) -> tuple[int, int]:
-    """Return bounds that end where ranges do; those beyond 64 bits stay."""
-    below, above = bisect_right(_EDGES, low), bisect_right(_EDGES, high)
+    """Return bounds extended to the ends of ranges; bounds beyond 64 bits are unchanged."""
+    num_below, num_above = bisect_right(_EDGES, low), bisect_right(_EDGES, high)
     return (
-        _EDGES[below - 1] if below else low,
-        _EDGES[above] - 1 if above < len(_EDGES) else high,
+        _EDGES[num_below - 1] if num_below else low,
+        _EDGES[num_above] - 1 if num_above < len(_EDGES) else high,
     )
 
 
 class Number(NamedTuple):
-    """What stands for a number while an operator is compiled: its type, and where its words are."""
+    """A number passed as data: its type, and the index of its first word."""
 
-    kind: str  # of a Python number: int, float or complex; of a NumPy scalar its dtype's name
+    kind: str  # int, float or complex for Python numbers, the dtype name for NumPy scalars
     type: type
-    bounds: tuple[int, int] | None  # of a Python integer
+    bounds: tuple[int, int] | None  # for Python integers
     first_word: int
-    is_exponent: bool = False  # none of `SHORT_POWERS`
+    is_exponent: bool = False  # its value is not in `SHORT_POWERS`
 
     @property
     def token(self) -> Token:
-        """What compiled code depends on."""
+        """Part of the number that compiled code depends on."""
         return "number", self.kind, self.bounds, self.first_word, self.is_exponent
 
     @property
@@ -56,16 +56,16 @@ class Number(NamedTuple):
         return 2 if self.kind in ("complex", "complex128") else 1
 
 
-WHOLE_POWERS = range(1, 17)  # products
+WHOLE_POWERS = range(1, 17)  # computed by multiplications
 SHORT_POWERS = frozenset((-1, 0.5, *WHOLE_POWERS))
-"""Exponents for which there is other code than for all others: they are compiled in."""
+"""Exponents with special code, which are compiled in as constants."""
 
 
 class Data:
-    """What an operator's copy holds in the place of a number; has no value to be asked for.
+    """Placeholder of a data number in an operator's copy.
 
-    numba asks what it takes for constants, to drop branches: the number is compiled in then, as a
-    branch that is dropped has no part in the type of the result.
+    numba evaluates constants to prune branches, which affects the type of the result. Comparing a
+    placeholder therefore raises `ConstantNeeded`, and the number is compiled in as a constant.
     """
 
     __slots__ = ("number",)
@@ -80,16 +80,16 @@ class Data:
     def _compare(self, other: object) -> NoReturn:
         pair = [side for side in (self, other) if isinstance(side, Data)]
         words = [side.number.first_word for side in pair]
-        asked.note(words)  # numba may go on
+        asked.note(words)  # numba may catch the exception and continue
         raise ConstantNeeded("op branches on the value of a number", words)
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
 
 
 class ConstantNeeded(CompileError):
-    """Code depends on the value of a number: those that begin at these words are compiled in.
+    """Code depends on the values of the numbers at `words`, which must become constants.
 
-    `is_exponent`: on whether it is one of `SHORT_POWERS`.
+    With `is_exponent` it depends only on whether the value is in `SHORT_POWERS`.
     """
 
     def __init__(self, message: str, words: Iterable[int], is_exponent: bool = False) -> None:
@@ -98,15 +98,15 @@ class ConstantNeeded(CompileError):
 
 
 def number_of(value: Any, first_word: int) -> Number | None:
-    """Return what stands for a value; None if it is compiled in."""
+    """Return the description of a value to pass as data, None if it must be a constant."""
     kind = type(value)
     if kind is float or kind is complex:
         number = Number(kind.__name__, kind, None, first_word)
     elif kind is int:
-        place = bisect_right(_EDGES, value)
-        if not 0 < place < len(_EDGES):  # beyond 64 bits
+        index = bisect_right(_EDGES, value)
+        if not 0 < index < len(_EDGES):  # beyond 64 bits
             return None
-        number = Number("int", int, (_EDGES[place - 1], _EDGES[place] - 1), first_word)
+        number = Number("int", int, (_EDGES[index - 1], _EDGES[index] - 1), first_word)
     elif isinstance(value, np.generic) and (name := dtypes.name_of(value.dtype)) is not None:
         number = Number(name, kind, None, first_word)
     else:
@@ -115,47 +115,47 @@ def number_of(value: Any, first_word: int) -> Number | None:
 
 
 class Policy:
-    """Which numbers of a code object are data: whatever code can do without their values.
+    """Decides which captured numbers of a code object are data.
 
-    Integers, which may bound loops, are compiled in until they have changed.
+    All are, unless code needs their values. Integers, which may bound loops, are constants until
+    their value changes for the first time.
     """
 
-    __slots__ = ("_seen", "_varied", "constants", "exponents")
+    __slots__ = ("_first_values", "_varied", "constants", "exponents")
 
     def __init__(self) -> None:
         self.constants: set[Place] = set()
         self.exponents: set[Place] = set()
         self._varied: set[Place] = set()
-        self._seen: dict[Place, Any] = {}
+        self._first_values: dict[Place, Any] = {}
 
     def is_data(self, place: Place, value: Any) -> bool:
-        """Return whether a number is data, as far as is known now."""
         if place in self.constants:
             return False
         if place in self._varied or not isinstance(value, (int, np.integer, np.bool_)):
             return True
-        if self._seen.setdefault(place, value) == value:
+        if self._first_values.setdefault(place, value) == value:
             return False
         self._varied.add(place)
         return True
 
 
 class AsDecided(Policy):
-    """Numbers as a key has them, whatever has been learnt of their code since."""
+    """A policy that repeats the decisions of a key."""
 
-    __slots__ = ("_data",)
+    __slots__ = ("_data_places",)
 
     def __init__(self, numbers: Iterable[tuple[Number, Place]]) -> None:
         super().__init__()
-        self._data = {place for _, place in numbers}
+        self._data_places = {place for _, place in numbers}
         self.exponents = {place for number, place in numbers if number.is_exponent}
 
     def is_data(self, place: Place, value: Any) -> bool:
-        return place in self._data
+        return place in self._data_places
 
 
-class _Asked(threading.local):
-    """What this thread's compilation has asked the values of, whatever became of the question."""
+class _Requested(threading.local):
+    """Data numbers whose values this thread's compilation requested, even if numba went on."""
 
     words: frozenset[int] = frozenset()
     is_exponent = False
@@ -164,12 +164,10 @@ class _Asked(threading.local):
         self.words, self.is_exponent = frozenset(words), is_exponent
 
 
-asked = _Asked()
+asked = _Requested()
 
 
 class Packer:
-    """Makes the words of numbers."""
-
     __slots__ = ("_bounded", "_convert", "_exponents", "_pack", "_types")
 
     def __init__(self, numbers: Sequence[Number]) -> None:
@@ -181,7 +179,7 @@ class Packer:
         self._convert = any(kind is not float and kind is not int for kind in self._types)
 
     def __call__(self, values: Sequence[Any]) -> bytes | None:
-        """Return the words of values, None if one is of another type or range."""
+        """Return the packed values, None if one has another type or range."""
         if [*map(type, values)] != self._types:
             return None
         for i, low, high in self._bounded:

@@ -1,4 +1,4 @@
-"""Operators: a callable, its identity, whether it commutes, and the built-ins known by name."""
+"""The class Operator, and the keys by which calls find compiled code of operators."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 MAX_ARITY = 8
-OPERATOR, SOURCE = 0, 1  # parts of what is looked at together (`joint.joint`)
+OPERATOR, SOURCE = 0, 1  # parts of a fused operator (`joint.joint`)
 
 
 class Operator:
-    """Say of a callable what the callable alone cannot: its identity, and that it commutes.
+    """A callable with its identity element and whether it is commutative.
 
     Parameters
     ----------
@@ -55,16 +55,16 @@ class Operator:
             )
         self.fn = fn
         self.name = recognised.name_of(fn)
-        self._captured: Captured | None = None  # what one call found, held as long as it runs
+        self._captured: Captured | None = None  # captured values, fixed for one call
         self.part: int | None = None
-        self.identity = _settled(identity)
+        self.identity = _frozen_identity(identity)
         self.commutative = bool(commutative) or self.name is not None
 
     @property
     def key(self) -> Key:
-        """An object that operators with equal code and equal captured values share.
+        """Object shared by operators with equal code and captured values.
 
-        Of captured arrays it holds the dtypes and numbers of dimensions, not the values.
+        It contains the dtypes and numbers of dimensions of captured arrays, not their values.
         """
         if self._captured is not None:
             return self._captured.key
@@ -72,88 +72,88 @@ class Operator:
 
     @property
     def is_known(self) -> bool:
-        """Whether its name says all of it: it captures nothing."""
+        """Whether it is a built-in operator, identified by its name."""
         return self.name is not None and self.part is None
 
     @property
     def code(self) -> Any:
-        """What decides compiled code, but for dtypes, in this process."""
+        """Key of compiled code in this process, apart from dtypes."""
         return self.key if self.part is None else (self.key, self.part)
 
     @property
     def digest(self) -> str:
-        """The same, in every process."""
+        """Key of compiled code that is the same in every process."""
         digest = digest_of(self.key)
         return digest if self.part is None else f"{digest}.{self.part}"
 
     @property
     def function(self) -> Any:
-        """What is compiled, which reads no variable that could change."""
+        """Function to compile, which reads no variables."""
         function = self.key.function
         return function if self.part is None else _part_of(function, self.part)
 
     @property
     def shown(self) -> Any:
-        """What its author wrote."""
+        """Function that the caller passed, for messages."""
         return self.fn if self.part is None else _part_of(self.fn, self.part)
 
     @property
     def source(self) -> Operator:
-        """Of an operator with the function that makes its elements: that function."""
-        found = self._with(self._captured or examine(self.fn))
-        found.name, found.commutative, found.part = None, False, SOURCE
-        return found
+        """Operator of the function that computes the elements of a fused operator."""
+        result = self._with(self._captured or examine(self.fn))
+        result.name, result.commutative, result.part = None, False, SOURCE
+        return result
 
     @property
     def arrays(self) -> tuple[View, ...]:
-        """The arrays that it captures, in the order in which compiled code knows them."""
+        """Captured arrays, in the order of compiled code."""
         if self.is_known:
             return ()
         return (self._captured or examine(self.fn)).views
 
     @property
     def words(self) -> bytes:
-        """The numbers that it captures and that are data, as compiled code reads them."""
+        """Packed captured numbers that are passed as data."""
         if self.is_known:
             return b""
         return (self._captured or examine(self.fn)).words
 
     def as_of(self, hot: Any, where: str) -> Operator:
-        """Return this operator with the key, and the arrays, that it had when `hot` was taken.
+        """Return this operator with the key and arrays that it had when `hot` was computed.
 
-        Numbers that are data are read now; raises `CapturesChanged` if they are of other types.
+        Data numbers are read now; raises `CapturesChanged` if their types have changed.
         """
         if self.is_known:
             return self
         key = key_within(hot)
         if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
-        found = self._captured or as_decided(self.fn, key)
-        if found is not None and not (key.arrays and note(found.views) != hot[1]):
-            return self._with(found)
+        current = self._captured or as_decided(self.fn, key)
+        if current is not None and not (key.arrays and note(current.views) != hot[1]):
+            return self._with(current)
         from gpualgo._operators.changes import error_of
 
-        raise error_of(where, self.fn, key, found, hot)
+        raise error_of(where, self.fn, key, current, hot)
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
-        """Return this operator with other arrays of the same dtypes in the place of its own."""
+        """Return this operator with its captured arrays replaced by others of the same layouts."""
         return self._with(Captured(self.key, views, self.words))
 
     def _with(self, captured: Captured) -> Operator:
-        found = Operator.__new__(Operator)
-        found.fn, found.name, found._captured = self.fn, self.name, captured
-        found.identity, found.commutative = self.identity, self.commutative
-        found.part = self.part
-        return found
+        result = Operator.__new__(Operator)
+        result.fn, result.name, result._captured = self.fn, self.name, captured
+        result.identity, result.commutative = self.identity, self.commutative
+        result.part = self.part
+        return result
 
     def identity_for(self, dtype: np.dtype[Any]) -> Any:
-        """Return the identity in dtype, or None where none is known."""
+        """Return the identity in dtype, None if it is unknown."""
         if self.identity is not None or self.name is None:
             return self.identity
         if self.name == "bitwise_and" and dtype.kind in "bu":
             return dtype.type(True) if dtype.kind == "b" else np.iinfo(dtype).max
-        known = recognised.IDENTITIES.get(self.name)
-        return known if known is None or dtype.kind != "b" else dtype.type(known)
+        identity = recognised.IDENTITIES.get(self.name)
+        return identity if identity is None or dtype.kind != "b" else dtype.type(identity)
 
     def __repr__(self) -> str:
         fn = self.name or getattr(self.fn, "__qualname__", repr(self.fn))
@@ -161,18 +161,17 @@ class Operator:
 
 
 def _part_of(function: Any, part: int) -> Any:
-    """Return one of two functions that another captures."""
     return function.__closure__[part].cell_contents
 
 
-def _settled(identity: Any) -> Any:
-    """Return an identity that cannot change any more: an array's value as it is now."""
+def _frozen_identity(identity: Any) -> Any:
+    """Return an immutable copy of an identity: an array is replaced by its current value."""
     if isinstance(identity, tuple):
-        items = [_settled(item) for item in identity]
+        items = [_frozen_identity(item) for item in identity]
         return type(identity)._make(items) if hasattr(identity, "_make") else tuple(items)
     if not isinstance(identity, (np.ndarray, np.void)):
         return identity
-    identity = identity.copy()  # of which a structured scalar is a view
+    identity = identity.copy()  # a structured scalar is a view of its array
     return identity.reshape(())[()] if identity.size == 1 else identity
 
 
@@ -181,16 +180,16 @@ _builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
 
 
 def known(name: str) -> Operator:
-    """Return an operator of the package's own: a functor of parts/operator.cuh, by its name."""
-    found = Operator.__new__(Operator)
-    found.fn, found.name = known, name  # there is no function of Python's
-    found.identity, found.commutative = None, True
-    found._captured = found.part = None
-    return found
+    """Return a built-in operator without a Python function: a functor of parts/operator.cuh."""
+    result = Operator.__new__(Operator)
+    result.fn, result.name = known, name  # fn is a placeholder
+    result.identity, result.commutative = None, True
+    result._captured = result.part = None
+    return result
 
 
 def hot_key(op: Any) -> Any:
-    """Return what decides the kernel of an operator: the one question of a warm call."""
+    """Return the key by which a warm call finds an operator's kernel; None if op is invalid."""
     kind = type(op)
     if kind is types.FunctionType:
         info = key_module.codes.look(id(op.__code__))
@@ -199,21 +198,21 @@ def hot_key(op: Any) -> Any:
                 info.closed_key is not None
                 and op.__defaults__ is None and op.__kwdefaults__ is None
             ):  # fmt: skip
-                return info.closed_key  # reads nothing but its arguments
+                return info.closed_key  # it reads only its arguments
             guard = info.guard
             if guard is not None and guard.is_plain(op):
                 return guard.key
         return call_key(op)
     if kind is Operator:
-        held = op._captured
-        if held is not None:
-            key = (held.key, note(held.views)) if held.views else held.key
+        captures = op._captured
+        if captures is not None:
+            key = (captures.key, note(captures.views)) if captures.views else captures.key
         else:
             key = op.key if op.is_known else call_key(op.fn)
-        commutes: Any = op.commutative if op.part is None else (op.commutative, op.name)
+        properties: Any = op.commutative if op.part is None else (op.commutative, op.name)
         if type(key) is tuple:  # it captures arrays
-            return *key, commutes, id(op.identity)
-        return key, commutes, id(op.identity)
+            return *key, properties, id(op.identity)
+        return key, properties, id(op.identity)
     try:
         return _builtin_keys[op]
     except (KeyError, TypeError):
@@ -221,16 +220,16 @@ def hot_key(op: Any) -> Any:
 
 
 def key_within(hot: Any) -> Any:
-    """Return the key of a hot key: what the operator computes, whatever arrays it reads."""
+    """Return the `Key` in a hot key, without the addresses of captured arrays."""
     return hot[0] if type(hot) is tuple else hot
 
 
 def words_as_of(op: Any, hot: Any, where: str) -> bytes:
-    """Return the numbers that op captures now; `CapturesChanged` if its key is another by then."""
+    """Return op's current packed data numbers; raise `CapturesChanged` if its key has changed."""
     is_operator = type(op) is Operator
-    held = op._captured if is_operator else None
-    if held is not None:
-        words: bytes | None = held.words
+    captures = op._captured if is_operator else None
+    if captures is not None:
+        words: bytes | None = captures.words
     else:
         words = words_now(op.fn if is_operator else op, key_within(hot))
     if words is None:
@@ -241,56 +240,55 @@ def words_as_of(op: Any, hot: Any, where: str) -> bytes:
 
 
 def hot_key_of_function(hot: Any) -> Any:
-    """Return what the hot key of an operator would be of its function alone."""
+    """Return the hot key that an operator's bare function would have."""
     if type(hot) is not tuple or len(hot) == 2:
         return hot
     return hot[0] if len(hot) == 3 else hot[:2]
 
 
 def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
-    """Return op as an Operator that can be called with `arity` arguments.
+    """Return op as an Operator; raise TypeError if it does not take `arity` arguments.
 
-    `hot` is the hot key of a call that has begun: what it computes is what it did then.
+    `hot` is the hot key from the start of the call, whose content the result has.
     """
     if type(op) is types.FunctionType:
-        found = Operator.__new__(Operator)
-        found.fn, found.name, found.identity, found.commutative = op, None, None, False
-        found._captured = found.part = None
+        result = Operator.__new__(Operator)
+        result.fn, result.name, result.identity, result.commutative = op, None, None, False
+        result._captured = result.part = None
     elif type(op) is Operator:
-        found = op
+        result = op
     else:
         try:
-            known = _builtin_operators.get(op)
+            builtin = _builtin_operators.get(op)
         except TypeError:
-            known = None
-        if known is None and not callable(op):
+            builtin = None
+        if builtin is None and not callable(op):
             raise TypeError(
                 f"{where}: op must be callable, got {type(op).__name__}; "
                 "pass a function of scalars such as lambda a, b: a + b"
             )
-        found = known or Operator(op)
-    if not _takes(found, arity):
+        result = builtin or Operator(op)
+    if not _accepts_arity(result, arity):
         hint = "give it one parameter for each argument (reduce and scan: two)"
         if where == "transform":
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
-        function = python_function(found.fn)
+        function = python_function(result.fn)
         takes = "two" if function is None else taken_arguments(function)
-        if function is not None and (named := function.__code__.co_kwonlyargcount):
+        if function is not None and (num_keyword_only := function.__code__.co_kwonlyargcount):
             count = function.__code__.co_argcount
-            name = function.__code__.co_varnames[count : count + named][0]
+            name = function.__code__.co_varnames[count : count + num_keyword_only][0]
             raise TypeError(
-                f"{where}: op has the parameter {name} after *, and kernels pass no argument by "
-                "its name; write it before the *, or capture its value"
+                f"{where}: op has the parameter {name} after *, but kernels pass arguments by "
+                "position only; write it before the *, or capture its value"
             )
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
-    return found if hot is None else found.as_of(hot, where)
+    return result if hot is None else result.as_of(hot, where)
 
 
-def _takes(op: Operator, arity: int) -> bool:
-    """Return whether an operator can be called with so many arguments."""
-    if op.part is not None:  # asked when they were put together
+def _accepts_arity(op: Operator, arity: int) -> bool:
+    if op.part is not None:  # checked before it was fused
         return True
     if op.name is not None:
         return arity == 2
     function = python_function(op.fn)
-    return function is None or accepts(function, arity)  # without a signature: numba decides
+    return function is None or accepts(function, arity)  # numba checks other callables

@@ -1,4 +1,4 @@
-"""Predicates: functions of an element that say whether it is meant, or arrays that mark it."""
+"""Predicates: functions of an element, or boolean arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NEITHER = (bool, int, float, complex, str, bytes, list, tuple, dict, set, range
 
 
 def is_function(predicate: Any, where: str) -> bool:
-    """Return whether a predicate is a function, else it is an array; refuse what is neither."""
+    """Return whether a predicate is a function, False if an array; raise TypeError for others."""
     if isinstance(predicate, (*_NEITHER, np.generic)):
         raise TypeError(
             f"{where}: predicate must be a function of one element or an array of bool, got "

@@ -1,4 +1,4 @@
-"""Callables that are known by name: no compiler has to look at them."""
+"""Built-in operators: callables with functors in the CUDA sources, which need no compilation."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 
 
 def name_of(fn: Any) -> str | None:
-    """Return the name of a recognised callable, None of any other."""
     try:
         return NAMES.get(fn)
     except TypeError:  # an unhashable callable
@@ -74,20 +73,20 @@ def _arg_maximum(a: Any, b: Any) -> Any:
 
 
 def _first(a: Any, b: Any) -> Any:
-    """Return the first of equal elements, a NaN before all others."""
+    """Return the element with the lower index; a NaN comes before other values."""
     if a[0] == b[0]:
         return a if a[1] < b[1] else b
     return a if a[0] != a[0] and (b[0] == b[0] or a[1] < b[1]) else b
 
 
-# Read by the compilers: the built-in functors as Python, for use outside the CUDA sources.
+# The built-in functors in Python, for code that numba compiles.
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda a, b: a + b,
     "multiply": lambda a, b: a * b,
     "bitwise_and": lambda a, b: a & b,
     "bitwise_or": lambda a, b: a | b,
     "bitwise_xor": lambda a, b: a ^ b,
-    # The comparison with itself lets a NaN win from either side, as in NumPy.
+    # `a != a` propagates a NaN from either side, as in NumPy.
     "minimum": lambda a, b: a if a <= b or a != a else b,
     "maximum": lambda a, b: a if a >= b or a != a else b,
     "logical_and": lambda a, b: (a != 0) & (b != 0),
@@ -103,7 +102,6 @@ PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def check_dtype(op: Operator, dtype: np.dtype[Any], where: str) -> None:
-    """Raise TypeError for a recognised operator that has no meaning on dtype."""
     kind = dtypes.kind(dtype)
     if op.name in BITWISE and kind in "fc":
         raise TypeError(f"{where}: op {op.name} needs integers or bool, got dtype {dtype}")

@@ -1,4 +1,4 @@
-"""Operators that are compiled again and again: their author is told once, with the cure."""
+"""Warns once about an operator that is compiled many times with different codes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gpualgo._base.errors import shown
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator
 
-MOST_CODES = 16  # of one place in a program, before it is said
-_MOST_PLACES = 1024
-ELEMENT = "element"  # what the function of a lazy array's element is called, wherever it is written
+MOST_CODES = 16  # codes of an operator at one source line before the warning
+_MOST_ORIGINS = 1024
+ELEMENT = "element"  # name of the generated function of a lazy array's element
 
-_codes: dict[tuple[object, ...], set[str]] = {}  # digests, by where an operator is written
+_codes: dict[tuple[object, ...], set[str]] = {}  # digests by the operator's source location
 _lock = threading.Lock()
 
 
@@ -25,7 +25,7 @@ def _renew_lock() -> None:
 
 
 def place_of(fn: Any) -> str:
-    """Return what an operator is called and where it is written, for messages."""
+    """Return an operator's name and source location, for messages."""
     code = getattr(python_function(fn) or fn, "__code__", None)
     if code is None:
         return shown(fn)
@@ -33,33 +33,33 @@ def place_of(fn: Any) -> str:
 
 
 def _origin(fn: Any, code: Any) -> tuple[object, ...]:
-    """Return what tells operators apart by their source.
+    """Return a key of an operator's source location.
 
-    Expressions over lazy arrays have one place, or that of a function of the caller's which they
-    call: they are told apart by their form and by all functions that they call.
+    Expressions of lazy arrays have the location of a function that they call, or none of their own:
+    they are distinguished by their code and by all functions that they call.
     """
-    place = code.co_filename, code.co_firstlineno, code.co_name
+    location = code.co_filename, code.co_firstlineno, code.co_name
     if code.co_name != ELEMENT:
-        return place
-    held = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
-    return *place, code.co_code, *(place_of(each) for each in held if callable(each))
+        return location
+    captured = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
+    return *location, code.co_code, *(place_of(value) for value in captured if callable(value))
 
 
 def noted(op: Operator) -> None:
-    """Take down that an operator has been compiled or looked for on disk: its code was new here."""
+    """Count an operator's code that is new to this process; warn if there are too many."""
     fn = python_function(op.shown) or op.shown
     code = getattr(fn, "__code__", None)
     if code is None:
         return
-    place, digest = _origin(fn, code), op.digest
+    origin, digest = _origin(fn, code), op.digest
     with _lock:
-        if place not in _codes and len(_codes) >= _MOST_PLACES:
+        if origin not in _codes and len(_codes) >= _MOST_ORIGINS:
             return
-        found = _codes.setdefault(place, set())
-        before = len(found)
-        if before < MOST_CODES:  # once that many are known it has been said
-            found.add(digest)
-        is_too_many = before < len(found) == MOST_CODES
+        digests = _codes.setdefault(origin, set())
+        num_before = len(digests)
+        if num_before < MOST_CODES:  # later codes are not counted
+            digests.add(digest)
+        is_too_many = num_before < len(digests) == MOST_CODES
     if is_too_many:
         log.warn(
             "operator %s has been compiled with %d different codes: each takes tenths of a second. "
@@ -67,5 +67,5 @@ def noted(op: Operator) -> None:
             "bools and texts that it captures, and its own source, are part of the code. Define it "
             "once, and capture what changes as a number or an array (docs/operators.md, \"Numbers "
             "that change\")",
-            place_of(op.shown), len(found),
+            place_of(op.shown), len(digests),
         )  # fmt: skip

@@ -1,7 +1,7 @@
-"""An operator as it stands: its content, and a copy that reads nothing that can change.
+"""Snapshots of operators: their content, and a copy that reads no variables.
 
-Each variable is read once, and what it held goes both into the key and into the copy. So what is
-compiled from the copy, whenever that is, is what the key says (docs/adr/0011-snapshots.md).
+Each variable is read once, and its value is used for both the key and the copy. So code compiled
+later from the copy matches the key (docs/adr/0011-snapshots.md).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard
 from gpualgo._operators.numbers import SHORT_POWERS, Data, Number, Place, Policy, number_of
 from gpualgo._operators.tokens import number_token, object_token
 
-Found: TypeAlias = tuple[Token, Any]  # a value's content, and what the copy has in its place
+Found: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
 
 
 class CodeFacts(NamedTuple):
-    """What a code object computes, and what it may read."""
+    """The content of a code object, and what it may read."""
 
     content: Token
-    parameters: tuple[str, ...]  # a call may name them
+    parameters: tuple[str, ...]  # part of the content of inner functions: calls may use keywords
     reads: Reads
 
 
@@ -41,7 +41,7 @@ def python_function(fn: Any) -> types.FunctionType | None:
 
 
 class Snapshot:
-    """One look at an operator; the guard takes down what was read."""
+    """Reads an operator once; the guard records what was read."""
 
     def __init__(
         self, guard: Guard, facts_of: Callable[[types.CodeType], CodeFacts], policy: Policy
@@ -52,21 +52,21 @@ class Snapshot:
         self._depth = self._num_words = 0
         self._num_number_words = 0
         self.arrays: list[Token] = []
-        self.numbers: list[tuple[Number, Place]] = []  # those that are data
-        self.values: list[Any] = []  # of those
+        self.numbers: list[tuple[Number, Place]] = []  # numbers passed as data
+        self.values: list[Any] = []  # their values
 
     def function(self, fn: types.FunctionType) -> Found:
-        """Return the content of a function, and of those that it calls, and its copy."""
-        known = self._functions.get(id(fn))
-        if known is not None:
-            if known.captures and not self._guard.may_capture:
+        """Return the content of a function, including the functions that it calls, and its copy."""
+        copied = self._functions.get(id(fn))
+        if copied is not None:
+            if copied.captures and not self._guard.may_capture:
                 raise TypeError(UNREACHED)
-            return ("again", known.number), known.copy
+            return ("again", copied.number), copied.copy
         code, defaults, kwdefaults = fn.__code__, fn.__defaults__, fn.__kwdefaults__
         names: dict[str, Any] = {"__name__": fn.__module__}
         cells = tuple(types.CellType() for _ in fn.__closure__ or ())
         copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
-        known = self._functions[id(fn)] = _Copied(fn, copy, len(self._functions))
+        copied = self._functions[id(fn)] = _Copied(fn, copy, len(self._functions))
         self._guard.is_stable &= kwdefaults is None
         if self._depth:
             self._guard.functions.append((fn, code, defaults))
@@ -78,12 +78,12 @@ class Snapshot:
             "function",
             facts.content,
             facts.parameters if self._depth > 1 else (),
-            self._cells(fn, code, cells, facts.reads, known.number),
+            self._cells(fn, code, cells, facts.reads, copied.number),
             *self._defaults(copy, defaults, kwdefaults),
-            self._globals(fn, names, facts.reads, known.number),
+            self._globals(fn, names, facts.reads, copied.number),
         )
         self._depth -= 1
-        known.captures = len(self.arrays) > num_arrays
+        copied.captures = len(self.arrays) > num_arrays
         return token, copy
 
     def _cells(
@@ -94,24 +94,24 @@ class Snapshot:
         reads: Reads,
         number: int,
     ) -> Token:
-        found = []
+        tokens = []
         originals = fn.__closure__ or ()
         for index, (cell, original) in enumerate(zip(cells, originals, strict=True)):
             value = self._guard.read_cell(original, self._depth)
             if value is MISSING:
-                found.append(("empty",))
+                tokens.append(("empty",))
                 continue
             tree = reads.variables.get(code.co_freevars[index], {})
             source = CELLS if self._depth == 1 else original
-            known = self._number(value, (number, index), source, index)
-            token, cell.cell_contents = known or self._variable(value, None, index, tree, reads)
+            as_data = self._number(value, (number, index), source, index)
+            token, cell.cell_contents = as_data or self._variable(value, None, index, tree, reads)
             if self._depth == 1 and self._is_closed(cell.cell_contents):
                 self._guard.is_closed(index, cell.cell_contents.__code__)
-            found.append(token)
-        return tuple(found)
+            tokens.append(token)
+        return tuple(tokens)
 
     def _is_closed(self, value: Any) -> bool:
-        """Return whether a value is a function that reads nothing but its arguments."""
+        """Return whether a value is a function that reads only its arguments."""
         return (
             type(value) is types.FunctionType and not value.__code__.co_freevars
             and value.__defaults__ is None and value.__kwdefaults__ is None
@@ -140,7 +140,7 @@ class Snapshot:
     def _globals(
         self, fn: types.FunctionType, names: dict[str, Any], reads: Reads, number: int
     ) -> Token:
-        found = []
+        tokens = []
         for name in reads.globals:
             source = fn.__globals__
             value = self._guard.read(source, name)
@@ -150,29 +150,29 @@ class Snapshot:
             if value is MISSING:
                 raise TypeError(f"op reads the global name {name!r}, which is not defined")
             tree = reads.variables[name]
-            known = self._number(value, (number, name), source, name)
-            token, names[name] = known or self._variable(value, fn.__globals__, name, tree, reads)
-            found.append((name, token))
-        return tuple(found)
+            as_data = self._number(value, (number, name), source, name)
+            token, names[name] = as_data or self._variable(value, fn.__globals__, name, tree, reads)
+            tokens.append((name, token))
+        return tuple(tokens)
 
-    def _number(self, value: Any, place: Place, source: Any, name: Any) -> Found | None:
-        """Return the token and what stands for a number that is data; None if it is not."""
+    def _number(self, value: Any, location: Place, source: Any, name: Any) -> Found | None:
+        """Return the token and the placeholder of a data number, None if the value is not one."""
         number = number_of(value, self._num_number_words)
-        is_exponent = place in self._policy.exponents  # read once: other threads learn more
+        is_exponent = location in self._policy.exponents  # read once: other threads may add to it
         if number is None or (is_exponent and value in SHORT_POWERS):
             return None
-        if not self._policy.is_data(place, value):
+        if not self._policy.is_data(location, value):
             return None
         if is_exponent:
             number = number._replace(is_exponent=True)
         self._guard.is_data(source, name)
         self._num_number_words += number.num_words
-        self.numbers.append((number, place))
+        self.numbers.append((number, location))
         self.values.append(value)
         return number.token, Data(number)
 
     def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Found:
-        """Return what a variable holds: an array, from here alone, a module or another value."""
+        """Return the content and replacement of a variable; only variables may hold arrays."""
         if captured.is_array(value):
             token = self._guard.capture(value, names, name, self._depth)
             slot = captured.Slot(token, self._num_words)
@@ -191,39 +191,39 @@ class Snapshot:
         loose: tuple[str, ...],
         under_way: dict[int, types.ModuleType],
     ) -> Found:
-        """Return a module's attributes that code may read, and a module of these alone."""
+        """Return the attributes of a module that code may read, and a module with only these."""
         name = module.__name__
         if not tree and id(module) in under_way:
             return ("module again", name), under_way[id(module)]
         is_library = classes.is_library(name)
         copy = module if is_library else types.ModuleType(name)
         under_way = {**under_way, id(module): copy}
-        found = []
+        tokens = []
         for attribute in dict.fromkeys((*tree, *loose)):
             value = self._guard.read_attribute(module, attribute)
             if value is MISSING:
                 continue
-            place = ("module", name, attribute)
-            known = None
+            location = ("module", name, attribute)
+            as_data = None
             if attribute in tree and not is_library and attribute in module.__dict__:
-                known = self._number(value, place, module.__dict__, attribute)
+                as_data = self._number(value, location, module.__dict__, attribute)
             try:
-                token, value = known or (
+                token, value = as_data or (
                     self._module(value, tree.get(attribute, {}), loose, under_way)
                     if isinstance(value, types.ModuleType)
                     else self._attribute(value)
                 )
             except (TypeError, CompileError):
-                if is_library:  # such as a function of C without a name
+                if is_library:  # such as a C function without a name
                     token = ("named", name, attribute)
                 elif attribute in tree:
                     raise
-                else:  # of another object, most likely; if not, numba misses it
+                else:  # most likely an attribute of another object; if not, numba raises
                     continue
-            found.append((attribute, token))
+            tokens.append((attribute, token))
             if not is_library:
                 setattr(copy, attribute, value)
-        return ("module", name, tuple(found)), copy
+        return ("module", name, tuple(tokens)), copy
 
     def _attribute(self, value: Any) -> Found:
         if captured.is_array(value):
@@ -234,12 +234,12 @@ class Snapshot:
         return self.value(value)
 
     def value(self, value: Any) -> Found:
-        """Return the content of a value that holds no array, and its copy."""
+        """Return the content of a value that contains no array, and its copy."""
         if type(value) is tuple:
-            found = [self.value(item) for item in value]
-            return ("tuple", tuple(token for token, _ in found)), tuple(v for _, v in found)
+            items = [self.value(item) for item in value]
+            return ("tuple", tuple(token for token, _ in items)), tuple(v for _, v in items)
         if captured.is_array(value):
-            self._guard.is_stable = False  # it is not looked at again
+            self._guard.is_stable = False  # the guard does not check it
             raise TypeError(UNREACHED)
         function = python_function(value)
         if function is None:
@@ -248,10 +248,10 @@ class Snapshot:
                 return token, value
             if not records.is_made_of_fields(value):
                 raise TypeError(
-                    f"op makes tuples of class {value.__name__}, which has a __new__ of its own "
-                    "that kernels do not run; make a plain tuple, or a namedtuple without one"
+                    f"op makes tuples of class {value.__name__}, which has its own __new__, "
+                    "which kernels do not run; make a plain tuple, or a namedtuple without one"
                 )
-            return token, records.class_of(value._fields)  # one for all that have these fields
+            return token, records.class_of(value._fields)  # shared by all classes with these fields
         before, self._guard.may_capture = self._guard.may_capture, False
         try:
             return self.function(function)
@@ -259,7 +259,6 @@ class Snapshot:
             self._guard.may_capture = before
 
     def _token(self, value: Any) -> Token:
-        """Return the content of a value that needs no copy."""
         if isinstance(value, enum.Enum):
             return ("member", self._token(type(value)), value.name, self._token(value.value))
         token = number_token(value)
@@ -279,7 +278,7 @@ class Snapshot:
 
 
 class _Copied:
-    """A function that was met, and its copy; the function has to live for its id to be its own."""
+    """A visited function and its copy; the function is kept alive so that its id stays unique."""
 
     __slots__ = ("captures", "copy", "fn", "number")
 

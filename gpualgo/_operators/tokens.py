@@ -1,4 +1,4 @@
-"""Tokens: what compiled code can depend on of a value that needs no copy, compared by value."""
+"""Tokens: hashable contents of immutable values that compiled code depends on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from gpualgo._operators.markers import Known
 
 
 def number_token(value: Any) -> Token | None:
-    """Return the token of an immutable value that code may hold; None if it is none."""
     kind = type(value)
     if kind is float:
         return ("float", _bits(value))
@@ -33,18 +32,18 @@ def number_token(value: Any) -> Token | None:
 
 
 def _bits(value: float) -> str:
-    """Return a float as text; of a NaN, which is not like any other, all bits."""
+    """Return a float as text; a NaN with all its bits, as NaNs do not compare equal."""
     return value.hex() if value == value else struct.pack(">d", value).hex()
 
 
 def constant_token(value: Any) -> Token:
-    """Return the token of a constant of a code object but for code itself."""
+    """Return the token of a code object's constant, except nested code."""
     token = number_token(value)
     return object_token(value) if token is None else token
 
 
 def object_token(value: Any) -> Token:
-    """Return the token of a class or a function of C; raise TypeError for all that has none."""
+    """Return the token of a class or a C function; raise TypeError for unsupported values."""
     if type(value) is Known:
         return ("known", value.name)
     token = classes.object_token(value)

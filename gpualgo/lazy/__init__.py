@@ -1,6 +1,6 @@
-"""Inputs that are no arrays: computed where a kernel reads them, in no memory of their own.
+"""Lazy arrays: expressions that the kernel that reads them computes, without temporary memory.
 
-A lazy array goes wherever an algorithm takes an array. See docs/lazy.md.
+Every algorithm accepts them as inputs. See docs/lazy.md.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "t
 
 
 def asarray(x: ty.Argument) -> LazyArray:
-    """Return an array as a lazy one: what NumPy's functions make of it is lazy, too.
+    """Return an array as a lazy array, of which NumPy's functions return lazy arrays.
 
     Parameters
     ----------
     x : array, scalar, lazy array, or tuple of arrays
-        Of any library, any shape, any strides. It is not copied. A tuple or namedtuple of arrays,
-        which are broadcast together, or a NumPy structured array, is an array of tuples.
+        Any library, shape and strides. It is not copied. A tuple or namedtuple of arrays, which are
+        broadcast together, or a NumPy structured array, is an array of tuples.
 
     Returns
     -------
     LazyArray
-        Of the shape and the dtype of `x`, which is read when the result is, where it lies.
+        With the shape and the dtype of `x`, which is read when the result is, on its device.
 
     Raises
     ------
     TypeError
-        `x` is no array, or its dtype has no kernel.
+        `x` is not an array, or its dtype has no kernel.
     ValueError
-        It has more than 32 dimensions, or memory on a GPU that is not aligned.
+        It has more than 32 dimensions, or unaligned memory on a GPU.
 
     Examples
     --------
@@ -60,42 +60,42 @@ def asarray(x: ty.Argument) -> LazyArray:
 
 
 def transform(op: ty.Function, *arrays: ty.Argument, dtype: ty.DTypes | None = None) -> LazyArray:
-    """Apply a function to each element, when they are read: ``result[i] = op(a[i], b[i], …)``.
+    """Apply a function to each element when it is read: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters
     ----------
     op : callable
-        A function of as many scalars as there are arguments, as for `gpualgo.transform`. It may
-        return a tuple: elements are tuples then.
+        A function of one scalar for each argument, as for `gpualgo.transform`. It may return a
+        tuple; then elements are tuples.
     *arrays : array, lazy array, scalar, or tuple of arrays
-        One to eight, at least one of them an array: of one device, broadcast against
-        each other. A tuple or namedtuple of arrays is an array of tuples, as is a NumPy structured
-        array.
+        One to eight, at least one of them an array. Arrays are on one device and are broadcast
+        against each other. A tuple or namedtuple of arrays is an array of tuples, as is a NumPy
+        structured array.
     dtype : dtype, optional
-        The result's dtype; without it what NumPy 2 gives for `op`. For tuples one for all
+        The result's dtype; by default the one that NumPy 2 gives for `op`. For tuples one for all
         numbers, a tuple, or a structured dtype.
 
     Returns
     -------
     LazyArray
-        Of the shape that the arguments broadcast to.
+        With the shape to which the arguments broadcast.
 
     Raises
     ------
     TypeError
         No argument is an array, a dtype has no kernel, `op` takes another number of arguments or
-        captures what kernels cannot hold, its result does not fit `dtype`, or more than 16 arrays
-        would be read.
+        captures an unsupported value, its result does not fit `dtype`, or more than 16 arrays would
+        be read.
     ValueError
         The shapes do not broadcast, or arrays are on different devices.
     CompileError
-        numba cannot compile `op`. It is compiled when the result is consumed, or its dtype asked
-        for.
+        numba cannot compile `op`. It is compiled when the result or its dtype is first used.
 
     Notes
     -----
-    Costs neither memory nor a launch. Numbers, and what `op` captures, are those of this moment;
-    arrays are read when the result is. Each step is rounded to its dtype, as if it were an array.
+    Costs neither memory nor a launch. Numbers, and those that `op` captures, are frozen by this
+    call; arrays are read when the result is. Each step is rounded to its dtype, as if its result
+    were stored in an array.
 
     Examples
     --------
@@ -118,24 +118,25 @@ def arange(
     Parameters
     ----------
     start, stop, step : number
-        With one of them it is `stop`, and `start` is 0. `step` may be negative, not zero.
+        A single number is `stop`, and `start` is 0. `step` may be negative, but not zero.
     dtype : dtype, optional
-        Without it that of the numbers together, as NumPy has it.
+        By default the common dtype of the numbers, as in NumPy.
     device : str, optional
-        Where it runs if no array beside it says so: "cpu", "cuda" or "cuda:1". Without it it is as
-        an array of NumPy's.
+        Where it is computed if no other array of the call determines that: "cpu", "cuda" or
+        "cuda:1". By default it is treated like a NumPy array.
 
     Returns
     -------
     LazyArray
-        Of one axis, equal to `numpy.arange` to the bit.
+        With one axis, bit-identical to `numpy.arange`.
 
     Raises
     ------
     TypeError
-        An argument is no real number, or the dtype has no kernel.
+        An argument is not a real number, or the dtype has no kernel.
     ValueError
-        `step` is zero, there is no number of steps, or the first two numbers do not fit the dtype.
+        `step` is zero, the number of steps is not finite, or the first two numbers do not fit the
+        dtype.
     NoDeviceError
         There is no such device.
 
@@ -151,15 +152,15 @@ def arange(
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> LazyArray:
-    """Return an array whose elements are all one number.
+    """Return an array filled with one number.
 
     Parameters
     ----------
     shape : int or tuple of ints
     fill_value : number
-        Of Python's or NumPy's. Another one compiles nothing again.
+        A Python or NumPy number. Another value needs no compilation.
     dtype : dtype, optional
-        Without it the one that the number has in an array of NumPy's.
+        By default the dtype of the number in a NumPy array.
     device : str, optional
         As for `arange`.
 
@@ -170,7 +171,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
     Raises
     ------
     TypeError, ValueError, NoDeviceError
-        As `arange`; for a shape that holds no ints, or negative ones.
+        As `arange`; also if the shape has an extent that is not an int or is negative.
 
     Examples
     --------
@@ -188,26 +189,26 @@ def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "
     Parameters
     ----------
     x : array, lazy array, or tuple of arrays
-        What is taken from: of what is lazy only the elements at the indices are computed.
+        The source. Of a lazy array only the elements at the indices are computed.
     indices : array, lazy array, list or int
         Integers of any dtype and shape.
     axis : int, optional
-        The axis to take along; None takes of all elements in C order.
+        The axis to take along; None takes from all elements in C order.
     mode : {"wrap", "clip"}
-        What an index out of range means: counted on from the other end, as negative ones are, or
-        the nearest one there is. No index is read outside `x`.
+        How an index out of range is handled: "wrap" takes it modulo the length, "clip" replaces it
+        by the nearest valid index. Nothing outside `x` is read.
 
     Returns
     -------
     LazyArray
-        Of the shape of `indices`, with the other axes of `x` around it where there is an `axis`.
+        With the shape of `indices`; with `axis` it replaces that axis in the shape of `x`.
 
     Raises
     ------
     TypeError
-        `indices` are no integers, or arrays are of different libraries.
+        `indices` are not integers, or arrays are of different libraries.
     ValueError
-        `mode` is another one, or there is nothing to take from.
+        `mode` is invalid, or `x` is empty.
     numpy.exceptions.AxisError
         The axis is out of range.
 
@@ -236,27 +237,27 @@ def random(
     seed : int
         Not negative, of any size.
     dtype : {float64, float32}
-        Of float32 each half of a word makes one, as in NumPy.
+        Each half of a 64-bit word gives one float32, as in NumPy.
     device : str, optional
         As for `arange`.
 
     Returns
     -------
     LazyArray
-        Equal to the bit to ``numpy.random.Generator(numpy.random.Philox(seed)).random(shape,
-        dtype)``, wherever and in whatever order it is read. Two with one seed are the same.
+        Bit-identical to ``numpy.random.Generator(numpy.random.Philox(seed)).random(shape, dtype)``
+        on every device and in any order of reads. Equal seeds give equal arrays.
 
     Raises
     ------
     TypeError, ValueError, NoDeviceError
-        As `full`; for another seed or dtype.
+        As `full`; also for an invalid seed or dtype.
 
     Notes
     -----
     Philox4x64-10 of J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as
-    1, 2, 3", SC 2011, doi:10.1145/2063384.2063405: element i is computed from i, and no memory
-    read. Four words come of one block of ten rounds; see docs/lazy.md for what shares one. Not for
-    cryptography.
+    1, 2, 3", SC 2011, doi:10.1145/2063384.2063405: element i is computed from i, without reading
+    memory. A block of ten rounds gives four words; see docs/lazy.md for which elements share one.
+    Not for cryptography.
 
     Examples
     --------
@@ -271,19 +272,19 @@ def random(
 def random_bits(
     shape: Any, *, seed: int, dtype: Any = np.uint64, device: str | None = None
 ) -> LazyArray:
-    """Return random integers of all bits: the words of NumPy's ``Philox(seed)``.
+    """Return uniformly random integers: the words of NumPy's ``Philox(seed)``.
 
     Parameters
     ----------
     shape, seed, device
         As for `random`.
     dtype : {uint64, uint32}
-        Of uint32 the low half of each word comes first.
+        For uint32 the low half of each word comes first.
 
     Returns
     -------
     LazyArray
-        Of uint64 equal to ``numpy.random.Philox(seed).random_raw(n)``.
+        For uint64 equal to ``numpy.random.Philox(seed).random_raw(n)``.
 
     Raises
     ------

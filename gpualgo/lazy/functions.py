@@ -1,4 +1,4 @@
-"""What lazy arrays do when NumPy's functions are called with them: a table, one line a function."""
+"""Implementations of NumPy functions for lazy arrays, in one table."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def _clip(
 ) -> Any:  # fmt: skip
     low, high = (a_min if min is None else min), (a_max if max is None else max)
     if low is None and high is None:
-        return _into(zipped(a, "np.clip: a"), out, "np.clip")
+        return _written_to(zipped(a, "np.clip: a"), out, "np.clip")
     if high is None:
-        return _into(applied(np.maximum, (a, low), "np.clip"), out, "np.clip")
+        return _written_to(applied(np.maximum, (a, low), "np.clip"), out, "np.clip")
     if low is None:
-        return _into(applied(np.minimum, (a, high), "np.clip"), out, "np.clip")
-    return _into(applied(clipped, (a, low, high), "np.clip"), out, "np.clip")
+        return _written_to(applied(np.minimum, (a, high), "np.clip"), out, "np.clip")
+    return _written_to(applied(clipped, (a, low, high), "np.clip"), out, "np.clip")
 
 
 def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
-    given = (a, decimals) if decimals else (a,)
-    return _into(applied(np.round, given, "np.round"), out, "np.round")
+    arguments = (a, decimals) if decimals else (a,)
+    return _written_to(applied(np.round, arguments, "np.round"), out, "np.round")
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
@@ -59,39 +59,40 @@ def _nan_to_num(
 
 
 def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[Any, list[Any]]:
-    """Return f(a, none, most, least), which puts others for NaN and infinities, and these.
+    """Return an operator op(a, nan, posinf, neginf) that replaces NaN and infinities, and the three
+    replacements.
 
-    Numbers become such of the dtype, or of its parts; arrays stay as they are.
+    Numbers are converted to the dtype (complex: of its parts); arrays are unchanged.
     """
-    one = np.empty(0, kind).real.dtype
-    limits = np.finfo(one) if one.kind == "f" else _finfo_of_others(one)
+    part = np.empty(0, kind).real.dtype
+    limits = np.finfo(part) if part.kind == "f" else _finfo_of_others(part)
     given = (
         nan,
         limits.max if posinf is None else posinf,
         limits.min if neginf is None else neginf,
     )
-    if one.kind != "c" and any(np.iscomplexobj(n) for n in given):
-        raise TypeError(f"np.nan_to_num: complex numbers do not become {one}, which parts have")
+    if part.kind != "c" and any(np.iscomplexobj(n) for n in given):
+        raise TypeError(f"np.nan_to_num: complex numbers do not become {part}, the dtype of parts")
     with np.errstate(over="ignore"):
-        numbers = [one.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
+        numbers = [part.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
     return _FINITE.get(kind, _finite), numbers
 
 
-def _finite(a: Any, none: Any, most: Any, least: Any) -> Any:
+def _finite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
     if np.isnan(a):
-        return none
+        return nan
     if np.isinf(a):
-        return most if a > 0 else least
+        return posinf if a > 0 else neginf
     return a
 
 
-def _finite64(a: Any, none: Any, most: Any, least: Any) -> Any:
-    parts = _finite(a.real, none, most, least), _finite(a.imag, none, most, least)
+def _finite64(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    parts = _finite(a.real, nan, posinf, neginf), _finite(a.imag, nan, posinf, neginf)
     return np.complex64(parts[0], parts[1])
 
 
-def _finite128(a: Any, none: Any, most: Any, least: Any) -> Any:
-    parts = _finite(a.real, none, most, least), _finite(a.imag, none, most, least)
+def _finite128(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    parts = _finite(a.real, nan, posinf, neginf), _finite(a.imag, nan, posinf, neginf)
     return np.complex128(parts[0], parts[1])
 
 
@@ -104,40 +105,40 @@ def _finfo_of_others(kind: np.dtype[Any]) -> Any:
     return ml_dtypes.finfo(kind)
 
 
-def _into(x: Any, out: Any, name: str) -> Any:
+def _written_to(x: Any, out: Any, name: str) -> Any:
     ufuncs.no_lazy_out(out, name)
     return x if out is None else ufuncs.written(x, out, name)
 
 
-# --- other places of the same elements --------------------------------------------------------
+# --- views and gathers ------------------------------------------------------------------------
 
 
-def _c_order(order: Any, name: str, known: str = "C") -> None:
-    if order not in known:
+def _check_c_order(order: Any, name: str, allowed: str = "C") -> None:
+    if order not in allowed:
         raise TypeError(f"{name}: lazy arrays have C order, got order={order!r}; leave it out")
 
 
 def _reshape(a: Any, shape: Any, order: str = "C") -> Any:
-    _c_order(order, "np.reshape")
+    _check_c_order(order, "np.reshape")
     return a.reshape(shape)
 
 
 def _ravel(a: Any, order: str = "C") -> Any:
-    _c_order(order, "np.ravel", "CAK")
+    _check_c_order(order, "np.ravel", "CAK")
     return a.ravel()
 
 
 def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     if mode == "raise":
         raise TypeError(
-            "np.take: what is lazy cannot raise for an index that is out of range; pass "
-            "mode='wrap', to which negative ones mean the same, or mode='clip'"
+            "np.take: a lazy array cannot raise for an index that is out of range; pass "
+            "mode='wrap', which accepts the same negative indices, or mode='clip'"
         )
-    return _into(places.taken(a, indices, axis, mode, "np.take"), out, "np.take")
+    return _written_to(places.taken(a, indices, axis, mode, "np.take"), out, "np.take")
 
 
-def _view(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what slices or turns all that a lazy array reads, as NumPy's function does."""
+def _view_function(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that applies one of NumPy's view functions to all leaves."""
 
     def call(x: LazyArray, *args: Any, **kwargs: Any) -> LazyArray:
         text = f"{fn.__name__}({x.text})"
@@ -151,22 +152,22 @@ VIEWS = (
     np.flipud, np.fliplr, np.rot90, np.broadcast_to, np.diagonal,
 )  # fmt: skip
 
-# --- sorts, and what looks for places ---------------------------------------------------------
+# --- sorting and searching --------------------------------------------------------------------
 
 
 def _sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Any:
-    return radix_sort(_without_fields(a, order, "np.sort"), axis=axis)
+    return radix_sort(_check_order(a, order, "np.sort"), axis=axis)
 
 
 def _argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
 ) -> Any:
-    return argsort(_without_fields(a, order, "np.argsort"), axis=axis)
+    return argsort(_check_order(a, order, "np.argsort"), axis=axis)
 
 
-def _without_fields(a: Any, order: Any, name: str) -> Any:
+def _check_order(a: Any, order: Any, name: str) -> Any:
     if order is not None:
         raise ufuncs.no_option(name, "order")
     return a
@@ -181,23 +182,23 @@ def _argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False
 
 
 def _histogram(a: Any, bins: Any = 10, range: Any = None) -> Any:
-    """Return counts, in the library of the arrays, and NumPy's edges."""
+    """Return counts, in the library of the arrays, and bin edges as a NumPy array."""
     if isinstance(bins, str):
         raise TypeError(f"np.histogram: bins={bins!r} is a rule; pass a number of bins, or edges")
     x = zipped(a, "np.histogram: a")
-    kind = np.dtype(np.uint8) if x.dtype.kind == "b" else x.dtype
+    dtype = np.dtype(np.uint8) if x.dtype.kind == "b" else x.dtype
     span = ends = range
     if range is None and np.ndim(bins) == 0 and x.size:
-        ends = tuple([kind.type(one.item()) for one in minmax(x)])
-        span = ends if np.isfinite(ends).all() else None  # which `histogram` tells of
-    return histogram(x, bins, span), np.histogram_bin_edges(np.empty(0, kind), bins, ends)
+        ends = tuple([dtype.type(end.item()) for end in minmax(x)])
+        span = ends if np.isfinite(ends).all() else None  # `histogram` raises for infinite ends
+    return histogram(x, bins, span), np.histogram_bin_edges(np.empty(0, dtype), bins, ends)
 
 
 # --- the table --------------------------------------------------------------------------------
 
 
 def _copyto(dst: Any, src: Any) -> None:
-    _into(src, dst, "np.copyto")
+    _written_to(src, dst, "np.copyto")
 
 
 def _size(a: Any, axis: Any = None) -> int:
@@ -246,32 +247,34 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _checked(name: str, fn: Any) -> Callable[..., Any]:
-    """Return a function that names the options of NumPy's that it has not."""
+def _with_option_checks(name: str, fn: Any) -> Callable[..., Any]:
+    """Return a function that raises an error for NumPy's options that `fn` does not support."""
     code = fn.__code__
-    known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    supported = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for option, value in list(kwargs.items()):
-            if value is np._NoValue or (option not in known and _is_usual(option, value)):
+            if value is np._NoValue or (option not in supported and _is_default(option, value)):
                 del kwargs[option]
-            elif option not in known:
+            elif option not in supported:
                 raise ufuncs.no_option(f"np.{name}", option)
         return fn(*args, **kwargs)
 
     return call
 
 
-_USUAL = {"where": (True,), "copy": (True,), "order": ("C", "K"), "subok": (False, True),
+_DEFAULTS = {"where": (True,), "copy": (True,), "order": ("C", "K"), "subok": (False, True),
           "density": (False,), "casting": ("same_kind",)}  # fmt: skip
 
 
-def _is_usual(option: str, value: Any) -> bool:
+def _is_default(option: str, value: Any) -> bool:
     return value is None or any(value is usual or (type(value) is str and value == usual)
-               for usual in _USUAL.get(option, ()))  # fmt: skip
+               for usual in _DEFAULTS.get(option, ()))  # fmt: skip
 
 
 TABLE: dict[Any, Callable[..., Any]] = {
-    getattr(np, name): _checked(name, fn) for name, fn in FUNCTIONS.items() if hasattr(np, name)
+    getattr(np, name): _with_option_checks(name, fn)
+    for name, fn in FUNCTIONS.items()
+    if hasattr(np, name)
 }
-TABLE.update({fn: _view(fn) for fn in VIEWS})
+TABLE.update({fn: _view_function(fn) for fn in VIEWS})

@@ -1,7 +1,7 @@
-"""Means and variances by one reduction: what NumPy's functions of lazy and of other arrays share.
+"""Means and variances in one reduction, for NumPy functions of lazy and other arrays.
 
-Counts, means and sums of squares are joined as B. P. Welford's and T. F. Chan's are
-(doi:10.1080/00401706.1962.10490022, doi:10.1080/00031305.1983.10483115), which does not cancel.
+Counts, means and sums of squares are combined by the formulas of Welford and Chan et al., which
+avoid cancellation (doi:10.1080/00401706.1962.10490022, doi:10.1080/00031305.1983.10483115).
 """
 
 from __future__ import annotations
@@ -22,44 +22,43 @@ Dtype = np.dtype[Any]
 
 
 def float_of(kind: Dtype) -> Dtype:
-    """Return the dtype of a mean of numbers."""
     return np.dtype(np.float64) if kind.kind in "biu" else kind
 
 
 def real_of(kind: Dtype) -> Dtype:
-    """Return the dtype of a variance of numbers that are floats or complex."""
+    """Return the dtype of variances, which are real for complex numbers."""
     return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
 
 
 def wide_of(kind: Dtype) -> Dtype:
-    """Return what moments of floats or complex numbers are computed in."""
+    """Return the dtype in which moments are computed: float32 for 16-bit floats."""
     return np.dtype(np.float32) if dtypes.kind(kind) == "f" and kind.itemsize == 2 else kind
 
 
-def _joined(a: Any, b: Any) -> Any:
+def _combined(a: Any, b: Any) -> Any:
     count, distance = a[0] + b[0], b[1] - a[1]
     share = b[0] / count
     squares = distance * distance * (a[0] * share)
     return count, a[1] + distance * share, a[2] + b[2] + squares
 
 
-def _joined_some(a: Any, b: Any) -> Any:
+def _combined_maybe_empty(a: Any, b: Any) -> Any:
     count, distance = a[0] + b[0], b[1] - a[1]
-    share = b[0] / max(count, 1)  # of nothing and nothing: nothing
+    share = b[0] / max(count, 1)  # both counts may be 0
     squares = distance * distance * (a[0] * share)
     return count, a[1] + distance * share, a[2] + b[2] + squares
 
 
-def _joined_complex(a: Any, b: Any) -> Any:
+def _combined_complex(a: Any, b: Any) -> Any:
     count, x, y = a[0] + b[0], b[1] - a[1], b[2] - a[2]
     share = b[0] / max(count, 1)
     squares = (x * x + y * y) * (a[0] * share)
     return count, a[1] + x * share, a[2] + y * share, a[3] + b[3] + squares
 
 
-# In whatever order: rounding differs alone.
-_ALL, _SOME, _COMPLEX = (
-    Operator(fn, commutative=True) for fn in (_joined, _joined_some, _joined_complex)
+# Declared commutative: another order changes rounding only.
+_COMBINE, _COMBINE_EMPTY, _COMBINE_COMPLEX = (
+    Operator(fn, commutative=True) for fn in (_combined, _combined_maybe_empty, _combined_complex)
 )
 
 
@@ -89,29 +88,29 @@ def _numbers_of(x: LazyArray, acc: Dtype) -> LazyArray:
 
 _elements, _numbers = Kept(_elements_of), Kept(_numbers_of)
 
-# Start values that are one object are known again by that.
-_STARTS: dict[int, Any] = {count: (0.0,) * count for count in (3, 4)}
+# Tuples are reused, as cached plans compare the initial value by identity.
+_INITIAL: dict[int, Any] = {count: (0.0,) * count for count in (3, 4)}
 
 NUMBERS: Any = object()
-"""A mask: all that is not NaN of an array of real floats."""
+"""A mask that selects all elements of a real array that are not NaN."""
 
 
 def are_numbers(x: Any) -> Any:
-    """Return where an array holds no NaN."""
+    """Return a mask of the elements that are not NaN."""
     x = zipped(x, "")
     return np.equal(x, x)
 
 
 def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[Any, ...]:
-    """Return counts, means and sums of squares of distances from them, of x as `kind`.
+    """Return counts, means and sums of squared deviations from them, computed as `kind`.
 
-    Of complex numbers there are two means, of real and of imaginary parts. Counts are exact with a
-    mask, which is lazy and of x's shape, or `NUMBERS`; else they are known, and rounded to the
-    dtype of the sums, as weights may be.
+    Complex numbers have two means, of real and imaginary parts. `mask` is a lazy array with x's
+    shape, `NUMBERS` or None. Counts are exact with a mask. Without one the caller knows them, and
+    they have the dtype of the sums.
     """
     acc = wide_of(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
-    op = _COMPLEX if is_complex else _ALL if mask is None else _SOME
+    op = _COMBINE_COMPLEX if is_complex else _COMBINE if mask is None else _COMBINE_EMPTY
     if mask is NUMBERS and is_complex:
         mask = are_numbers(x)
     elements: Any
@@ -125,9 +124,9 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
     else:
         elements = _elements((x,), "", acc)
     count = real if mask is None else np.dtype(np.float64)
-    wanted = (count, real, real, real) if is_complex else (count, real, real)
+    kinds = (count, real, real, real) if is_complex else (count, real, real)
     return tuple(
-        reduce(elements, _STARTS[len(wanted)], op, axis=axis, keepdims=keepdims, dtype=wanted)
+        reduce(elements, _INITIAL[len(kinds)], op, axis=axis, keepdims=keepdims, dtype=kinds)
     )
 
 
@@ -140,14 +139,17 @@ def _finite_complex(x: Any, y: Any, squares: Any) -> Any:
 
 
 def spread_of(found: tuple[Any, ...], rest: Any, is_root: bool) -> Any:
-    """Return variances of moments that NumPy computes with, or their roots."""
+    """Return variances (or standard deviations) from moments, `rest` being the divisor."""
     finite = _finite if len(found) == 3 else _finite_complex
     value = finite(*found[1:]) / rest
     return np.sqrt(value) if is_root else value
 
 
 def spread(count: int, rest: float, is_root: bool) -> Callable[..., Any]:
-    """Return what makes variances, or their roots, of so many means and squares."""
+    """Return an operator that computes variances (or standard deviations) from moments.
+
+    `count` is the number of moments, 3 or 4 for complex numbers; `rest` is the divisor.
+    """
     if count == 3:
         if is_root:
             return lambda center, squares: np.sqrt(_finite(center, squares) / rest)
@@ -173,19 +175,19 @@ def _added(a: Any, b: Any) -> Any:
 added = Operator(_added, commutative=True)
 
 
-def _counted_of(x: LazyArray, kind: Dtype) -> LazyArray:
+def _counted_numbers_of(x: LazyArray, kind: Dtype) -> LazyArray:
     return applied(_counted, (are_numbers(x), lazy_as(x, kind), kind.type(0)), "")
 
 
-_counted_numbers = Kept(_counted_of)
+_counted_numbers = Kept(_counted_numbers_of)
 
 
 def counted_sums(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[Any, Any]:
-    """Return how many elements the mask has, which is lazy or `NUMBERS`; and their sums."""
+    """Return the counts and the sums of masked elements; the mask is lazy or `NUMBERS`."""
     elements: Any
     if mask is NUMBERS:
         elements = _counted_numbers((x,), "", kind)
     else:
         elements = applied(_counted, (mask, lazy_as(x, kind), kind.type(0)), "")
-    found = reduce(elements, (0, 0), added, axis=axis, keepdims=keepdims)
-    return found[0], found[1]
+    results = reduce(elements, (0, 0), added, axis=axis, keepdims=keepdims)
+    return results[0], results[1]

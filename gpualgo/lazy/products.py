@@ -1,4 +1,4 @@
-"""NumPy's products of vectors: one reduction, that multiplies as it reads."""
+"""NumPy's products of vectors: one fused multiply and reduction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpualgo.lazy.reductions import dtype_of, reduced, wide
 
 
 def product(conjugate: bool, name: str) -> Callable[..., Any]:
-    """Return ``np.dot`` or its like of arrays with one axis: the products are never stored."""
+    """Return ``np.dot``, ``np.inner`` or ``np.vdot`` for 1-d arrays."""
 
     def call(a: Any, b: Any, out: Any = None) -> Any:
         x, y = (zipped(one, f"{name}: an argument") for one in (a, b))
@@ -29,7 +29,7 @@ def product(conjugate: bool, name: str) -> Callable[..., Any]:
 
 
 def products(x: Any, y: Any, out: Any, conjugate: bool, name: str) -> Any:
-    """Return the sum of the products of two arrays of one shape; of 16-bit floats in float32."""
+    """Return the sum of products of two arrays of one shape; 16-bit floats sum in float32."""
     kinds = tuple(dtype_of(one, name) if not isinstance(one, LazyArray) else one.dtype
                   for one in (x, y))  # fmt: skip
     kind = np.multiply.resolve_dtypes((*kinds, None))[2]

@@ -1,4 +1,4 @@
-"""NumPy's reductions and scans of lazy arrays: each is one call of `reduce` or `inclusive_scan`."""
+"""NumPy reductions and scans of lazy arrays, each by one call of `reduce` or `inclusive_scan`."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gpualgo._lazy.combining import applied, zipped
 from gpualgo._pipeline import checks
 from gpualgo.lazy import moments
 
-# How the dtype of results is found: as NumPy's sums, the elements' own, bool, or the ufunc's.
+# Rules for the dtype of results: as NumPy's sums, the elements' dtype, bool, or the ufunc's.
 SUM, SAME, BOOL, OWN = "sum", "same", "bool", "own"
-# What is associative, so that NumPy's order of combining does not matter.
+# The associative ufuncs, which may be computed in any grouping.
 RULES: dict[np.ufunc, str] = {
     np.add: SUM, np.multiply: SUM, np.minimum: SAME, np.maximum: SAME, np.fmin: SAME,
     np.fmax: SAME, np.bitwise_and: SAME, np.bitwise_or: SAME, np.bitwise_xor: SAME, np.gcd: SAME,
@@ -35,7 +35,7 @@ def reduced(
     ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
     keepdims: bool = False, initial: Any = None, name: str = "",
 ) -> Any:  # fmt: skip
-    """Return what ``ufunc.reduce`` does, of sums that are rounded once of 16-bit floats."""
+    """Return ``ufunc.reduce``; sums of 16-bit floats are rounded once, at the end."""
     name = name or f"np.{ufunc.__name__}.reduce"
     x, kind = _elements(ufunc, a, dtype, name)
     acc = wide_of(ufunc, kind)
@@ -44,35 +44,35 @@ def reduced(
     is_direct = out is not None and acc == kind and dtype_of(out, name) == kind
     if initial is None:
         initial = started(ufunc, kind)
-    found = reduce(
-        _as(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
+    result = reduce(
+        _cast(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
         dtype=acc, out=out if is_direct else None,
     )  # fmt: skip
     if is_direct or (out is None and acc == kind):
-        return found
-    return finished(_same, (found,), kind if out is None else dtype_of(out, name), out)
+        return result
+    return finished(_same, (result,), kind if out is None else dtype_of(out, name), out)
 
 
 def accumulated(
     ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, name: str = ""
 ) -> Any:
-    """Return what ``ufunc.accumulate`` does, of sums that are rounded once of 16-bit floats."""
+    """Return ``ufunc.accumulate``; each sum of 16-bit floats is rounded once."""
     name = name or f"np.{ufunc.__name__}.accumulate"
     x, kind = _elements(ufunc, a, dtype, name)
-    wide = wide_of(ufunc, kind)
+    acc = wide_of(ufunc, kind)
     ufuncs.no_lazy_out(out, name)
     if not x.ndim and axis is not None:
-        raise TypeError(f"{name}: x has no axis to go along; pass axis=None")
+        raise TypeError(f"{name}: x has no axes; pass axis=None")
     axis = checks.plain_axis(axis, name)
-    wanted = kind if out is None else dtype_of(out, name)
-    if wanted == wide:
-        return inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide, out=out)
-    found = inclusive_scan(_as(x, wide), None, ufunc, axis=axis, dtype=wide)
-    return finished(_same, (found,), wanted, out)
+    result_dtype = kind if out is None else dtype_of(out, name)
+    if result_dtype == acc:
+        return inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc, out=out)
+    result = inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc)
+    return finished(_same, (result,), result_dtype, out)
 
 
 def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
-    """Return what is combined, and the dtype of the result."""
+    """Return the elements to combine, and the dtype of the result."""
     if ufunc not in RULES:
         raise TypeError(
             f"{name}: {ufunc.__name__} is not known to be associative, which parallel reductions "
@@ -90,31 +90,33 @@ def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray
 
 
 def check_bool(ufunc: np.ufunc, dtype: Any, name: str) -> None:
-    """Raise TypeError for a ``dtype=`` that ufuncs which return bool have not."""
+    """Raise TypeError for ``dtype=`` other than bool, for ufuncs that return bool."""
     if dtype is not None and np.dtype(dtype) != bool:
         raise TypeError(f"{name}: dtype={dtype!r} is not bool, which {ufunc.__name__} returns")
 
 
 def sum_dtype(kind: Dtype) -> Dtype:
-    """Return the dtype of NumPy's sums of numbers."""
     if kind.kind in "bi" and kind.itemsize < 8:
         return np.dtype(np.int64)
     return np.dtype(np.uint64) if kind.kind == "u" else kind
 
 
 def wide(kind: Dtype) -> Dtype:
-    """Return what sums of a dtype are computed in: floats of 16 bits would stop at 2048, or 256."""
+    """Return the dtype in which sums are computed: float32 for 16-bit floats.
+
+    Sums of ones in float16 would stop growing at 2048, in bfloat16 at 256.
+    """
     is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
     return np.dtype(np.float32) if is_half else kind
 
 
 def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
-    """Return what a ufunc combines elements in, for results of a dtype."""
+    """Return the dtype in which a ufunc combines elements, for results of a dtype."""
     return wide(kind) if RULES[ufunc] is SUM else kind
 
 
 def _larger(a: Any, b: Any) -> Any:
-    """Return the larger of complex numbers, the real part first; what holds NaN, the first one."""
+    """Return the larger complex number, by real and then imaginary part; the first with a NaN."""
     is_less = (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
     return b if (a == a) & ((b != b) | is_less) else a
 
@@ -134,15 +136,15 @@ def _smaller_number(a: Any, b: Any) -> Any:
     return b if (b == b) & ((a != a) | is_more) else a
 
 
-_OF_COMPLEX: dict[np.ufunc, Callable[[Any, Any], Any]] = {
+_COMPLEX_OPERATORS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
     np.maximum: _larger, np.minimum: _smaller, np.fmax: _larger_number, np.fmin: _smaller_number,
 }  # fmt: skip
 _FROM_IDENTITY = frozenset((np.gcd, np.hypot, np.logaddexp, np.logaddexp2))
-_OF_INTEGERS: dict[np.ufunc, np.ufunc] = {np.fmax: np.maximum, np.fmin: np.minimum}
+_INTEGER_OPERATORS: dict[np.ufunc, np.ufunc] = {np.fmax: np.maximum, np.fmin: np.minimum}
 
 
 def started(ufunc: np.ufunc, kind: Dtype) -> Any:
-    """Return what NumPy starts from where it can be told: sums of -0.0 are 0.0, gcd(-4) is 4."""
+    """Return NumPy's initial value if it affects results: sums of -0.0 are 0.0, gcd(-4) is 4."""
     if ufunc in _FROM_IDENTITY:
         return ufunc.identity
     if ufunc is np.add and dtypes.kind(kind) in "fc":
@@ -151,13 +153,13 @@ def started(ufunc: np.ufunc, kind: Dtype) -> Any:
 
 
 def operator_of(ufunc: np.ufunc, kind: Dtype) -> Any:
-    """Return what combines elements of a dtype as a ufunc does: complex numbers have no order."""
+    """Return the operator that combines elements of a dtype like a ufunc."""
     if kind.kind == "c":
-        return _OF_COMPLEX.get(ufunc, ufunc)
-    return _OF_INTEGERS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
+        return _COMPLEX_OPERATORS.get(ufunc, ufunc)
+    return _INTEGER_OPERATORS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
 
 
-def _as(x: LazyArray, kind: Dtype) -> LazyArray:
+def _cast(x: LazyArray, kind: Dtype) -> LazyArray:
     return x if x.dtype == kind else x.astype(kind)
 
 
@@ -175,7 +177,7 @@ def _same(value: Any) -> Any:
 
 
 def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out: Any) -> Any:
-    """Return what op makes of a reduction's results, as numbers of a dtype."""
+    """Apply op to a reduction's results and convert to a dtype."""
     if not isinstance(results[0], (np.generic, np.ndarray)):
         return transform(op, *results, dtype=kind, out=out)
     value = np.asarray(op(*results)).astype(kind)
@@ -187,12 +189,10 @@ def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out:
     return out
 
 
-# --- what NumPy has functions for -------------------------------------------------------------
+# --- NumPy functions --------------------------------------------------------------------------
 
 
 def sums(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    """Return ``np.sum`` or its like."""
-
     def call(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
         initial: Any = None,
@@ -203,8 +203,6 @@ def sums(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 
 
 def extremes(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    """Return ``np.max`` or its like."""
-
     def call(
         a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None
     ) -> Any:
@@ -214,8 +212,6 @@ def extremes(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 
 
 def scans(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    """Return ``np.cumsum`` or its like."""
-
     def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
         return accumulated(ufunc, a, axis, dtype, out, name)
 
@@ -223,14 +219,13 @@ def scans(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    """Count the elements that are true."""
     name = "np.count_nonzero"
     axis = axis_of(axis, zipped(a, name).ndim, name)
     return reduce(applied(np.bool_, (a,), name), axis=axis, keepdims=keepdims, dtype=np.int64)
 
 
 def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
-    """Return how many elements are combined to one."""
+    """Return how many elements are reduced to one result."""
     count = 1
     for i in checks.axes_of(axis, len(shape), name):
         count *= shape[i]
@@ -240,7 +235,6 @@ def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
 ) -> Any:
-    """Return sums divided by the number of elements."""
     name = "np.mean"
     x = zipped(a, f"{name}: a")
     kind = moments.float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
@@ -252,7 +246,7 @@ def mean(
 
 
 def variances(is_root: bool, name: str) -> Callable[..., Any]:
-    """Return ``np.var`` or ``np.std``: one reduction of counts, means and sums of squares."""
+    """Return ``np.var`` or ``np.std``, computed by one reduction."""
 
     def call(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
@@ -262,11 +256,11 @@ def variances(is_root: bool, name: str) -> Callable[..., Any]:
         x = zipped(a, f"{name}: a")
         kind = moments.float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
         axis = axis_of(axis, x.ndim, name)
-        left = count_of(x.shape, axis, name) - (ddof if correction is None else correction)
-        found = moments.moments(x, None, axis, kind, keepdims)
-        wanted = moments.real_of(kind) if out is None else dtype_of(out, name)
-        op = moments.spread(len(found), float(max(left, 0)), is_root)
-        return finished(op, found[1:], wanted, out)
+        divisor = count_of(x.shape, axis, name) - (ddof if correction is None else correction)
+        results = moments.moments(x, None, axis, kind, keepdims)
+        result_dtype = moments.real_of(kind) if out is None else dtype_of(out, name)
+        op = moments.spread(len(results), float(max(divisor, 0)), is_root)
+        return finished(op, results[1:], result_dtype, out)
 
     return call
 

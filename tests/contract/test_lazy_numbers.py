@@ -227,7 +227,7 @@ def test_plans_and_graphs(cuda: Backend, device: str | None) -> None:
 
 def test_another_device_is_refused(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     keys, here = cuda.to_device(KEYS), ga.lazy.full(N, 1, device="cpu")
-    message = "a lazy array was made with device='cpu', and what stands beside it is on cuda:0"
+    message = "a lazy array was made with device='cpu', but another argument is on cuda:0"
     done: tuple[Callable[[], Any], ...] = (
         lambda: ga.reduce_by_key(keys, here), lambda: ga.radix_sort(keys, here),
         lambda: ga.segmented_reduce(here, keys), lambda: ga.searchsorted(here, keys),
@@ -239,7 +239,7 @@ def test_another_device_is_refused(cuda: Backend, monkeypatch: pytest.MonkeyPatc
     for call in done:
         with pytest.raises(TypeError, match=message):
             call()
-    message = "device='cuda:0', and what stands beside it is on cpu; make it without device="
+    message = "device='cuda:0', but another argument is on cpu; make it without device="
     with pytest.raises(TypeError, match=message):
         ga.reduce_by_key(KEYS, ga.lazy.full(N, 1, device="cuda"))
 

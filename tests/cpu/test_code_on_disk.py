@@ -260,7 +260,7 @@ def test_keys_are_plain() -> None:
 
 def test_the_older_half_of_a_full_cache_goes(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_cache, "_MAX_ENTRIES", 8)
-    monkeypatch.setattr(disk_cache, "_PRUNED_EACH", 9)
+    monkeypatch.setattr(disk_cache, "_WRITES_PER_PRUNE", 9)
     monkeypatch.setattr(disk_cache, "_num_written", 1)
     for number in range(9):
         disk_cache.write(f"{number}", (b"content",))

@@ -173,7 +173,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: ga.lazy.arange(0, 5, 0), ValueError, "arange: step must not be zero"),
     (lambda: ga.lazy.arange("a"), TypeError, "stop must be a number, got str"),
     (lambda: ga.lazy.arange(3j), TypeError, "complex numbers have no order"),
-    (lambda: ga.lazy.arange(np.inf), ValueError, "no number of steps"),
+    (lambda: ga.lazy.arange(np.inf), ValueError, "no finite number of steps"),
     (lambda: ga.lazy.arange(5, dtype=bool), TypeError, "no more than two numbers"),
     (lambda: ga.lazy.arange(300, 310, dtype=np.int8), ValueError, "does not fit int8"),
     (lambda: ga.lazy.arange(5, dtype="S3"), TypeError, "no kernel"),

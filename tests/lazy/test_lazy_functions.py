@@ -284,7 +284,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda x: np.reshape(x, 3, order="F"), r"np\.reshape: lazy arrays have C order"),
     (lambda x: np.dot(x.reshape(1, 3), x), r"np\.dot: lazy arrays need one axis"),
     (lambda x: np.copyto(x, 1), r"np\.copyto: out is a lazy array"),
-    (lambda x: np.cumsum(ga.lazy.full((), 1), axis=0), r"np\.cumsum: x has no axis"),
+    (lambda x: np.cumsum(ga.lazy.full((), 1), axis=0), r"np\.cumsum: x has no axes"),
 ]  # fmt: skip
 
 

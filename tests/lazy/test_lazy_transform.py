@@ -137,11 +137,11 @@ def test_one_number_changes_and_nothing_compiles_again() -> None:
         return ga.reduce(ga.lazy.transform(lambda a: a * k + 1, x) * k)
 
     assert total(2.5) == np.sum((x * 2.5 + 1) * 2.5)
-    before = list(compiled._compiled._found)
+    before = list(compiled._compiled._values)
     assert [total(k + 0.5) for k in range(5)] == [
         np.sum((x * (k + 0.5) + 1) * (k + 0.5)) for k in range(5)
     ]
-    assert list(compiled._compiled._found) == before
+    assert list(compiled._compiled._values) == before
 
 
 def test_depth(backend: Backend) -> None:
@@ -184,7 +184,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: ga.lazy.arange(3) + np.arange(4), ValueError, r"\(3,\), \(4,\) do not broadcast"),
     (lambda: ga.lazy.transform(helper, np.arange(3.0), dtype=np.int8), TypeError, "does not fit"),
     (lambda: ga.lazy.transform(helper, np.arange(3), dtype="q0"), TypeError, "not a dtype"),
-    (lambda: ga.lazy.asarray(np.arange(3j)).astype(float), TypeError, "without losing a part"),
+    (lambda: ga.lazy.asarray(np.arange(3j)).astype(float), TypeError, "losing the imaginary part"),
     (lambda: ga.lazy.arange(3)["x"], KeyError, "no fields, not 'x'"),
 ]  # fmt: skip
 

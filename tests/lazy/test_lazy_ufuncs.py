@@ -211,8 +211,8 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda x: np.subtract.reduce(x), TypeError, "subtract is not known to be associative"),
     (lambda x: np.add.reduce(x, where=np.array([True])), TypeError, r"add\.reduce: where="),
     (lambda x: np.add.reduce(x, out=x), TypeError, "out is a lazy array"),
-    (lambda x: x * [1, 2, 3], TypeError, "mul: a lazy array goes with .* not with list"),
-    (lambda x: [1, 2, 3] * x, TypeError, "mul: a lazy array goes with .* not with list"),
+    (lambda x: x * [1, 2, 3], TypeError, "mul: a lazy array combines with .* not with list"),
+    (lambda x: [1, 2, 3] * x, TypeError, "mul: a lazy array combines with .* not with list"),
     (lambda x: x == None, TypeError, "eq: .* not with NoneType"),  # noqa: E711
     (lambda x: x + "a", TypeError, "add: .* not with str"),
     (lambda x: x @ x, TypeError, "matmul: lazy arrays have no matrix product"),

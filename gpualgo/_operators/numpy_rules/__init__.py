@@ -1,1 +1,1 @@
-"""numpy_rules."""
+"""Compilation of operators by numba with NumPy 2's types and arithmetic."""

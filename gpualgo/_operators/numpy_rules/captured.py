@@ -1,4 +1,4 @@
-"""Captured arrays and numbers inside compiled operators, made from the words of a call."""
+"""Intrinsics that load captured arrays and numbers from the words that a call passes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _word = llvm.IntType(64)
 
 
 def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: Any) -> Any:
-    """Return the intrinsic that gives a slot's array, read-only; words(builder) is word 0."""
+    """Return the intrinsic that returns a captured array, read-only; words(builder) points to word
+    0.
+    """
     element = scalar_type(slot.dtype_name)
     layout = "C" if slot.is_contiguous else "A"
     ty = types.Array(element, slot.ndim, layout, readonly=True)
@@ -27,9 +29,9 @@ def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: 
             start = words(builder)
 
             def word(index: int) -> Any:
-                place = builder.gep(start, [llvm.Constant(_word, slot.first_word + index)])
-                loaded = builder.load(place)
-                # Within a kernel nobody writes it, whatever the kernel itself writes.
+                address = builder.gep(start, [llvm.Constant(_word, slot.first_word + index)])
+                loaded = builder.load(address)
+                # The words do not change while a kernel runs.
                 loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
                 return loaded
 
@@ -53,7 +55,7 @@ def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: 
 
 
 def number_intrinsic(number: Number, make: Callable[..., Any], word: Any) -> Any:
-    """Return the intrinsic that gives a number that is data; word(builder, i) is its word i."""
+    """Return the intrinsic that returns a data number; word(builder, i) loads word i."""
     ty = scalar_type(number.kind)
     if isinstance(ty, Weak):
         words = frozenset((number.first_word,))
@@ -62,15 +64,15 @@ def number_intrinsic(number: Number, make: Callable[..., Any], word: Any) -> Any
     def captured(typingctx: Any) -> Any:
         def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             words = [word(builder, number.first_word + i) for i in range(number.num_words)]
-            place = cgutils.alloca_once(builder, llvm.ArrayType(_word, len(words)))
+            buffer = cgutils.alloca_once(builder, llvm.ArrayType(_word, len(words)))
             for i, value in enumerate(words):
-                at = [llvm.Constant(llvm.IntType(32), n) for n in (0, i)]
-                builder.store(value, builder.gep(place, at))
+                indices = [llvm.Constant(llvm.IntType(32), n) for n in (0, i)]
+                builder.store(value, builder.gep(buffer, indices))
             kind = ty.native if isinstance(ty, Weak) else ty
             data_type = context.get_data_type(kind)
-            stored = builder.load(builder.bitcast(place, data_type.as_pointer()))
+            data = builder.load(builder.bitcast(buffer, data_type.as_pointer()))
             model = context.data_model_manager[kind]
-            return model.from_data(builder, stored)
+            return model.from_data(builder, data)
 
         return ty(), generate
 

@@ -1,4 +1,4 @@
-"""What writes LLVM code: a builder, and the mathematical library of its target."""
+"""Helpers to generate LLVM code for a target, including calls of its math library."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from numba.core import cgutils
 
 from gpualgo._operators.numpy_rules.storage import Narrowing
 
-# Names of libdevice that differ from those of Python's math.
+# libdevice names that differ from those in Python's math.
 _LIBDEVICE = {"gamma": "tgamma"}
-# Which numba's math on the CPU has not, or not for each Python, or as an intrinsic of LLVM's.
+# C functions to call on the CPU: numba's math lacks them, or lowers them to an LLVM intrinsic.
 _EXTERNAL = ("cbrt", "exp2", "pow")
 i1, f32, f64 = llvm.IntType(1), llvm.FloatType(), llvm.DoubleType()
 
 
 @dataclass(frozen=True)
 class Code:
-    """Where code is written to, and for which target."""
+    """An LLVM builder and its target."""
 
     context: Any
     builder: Any
@@ -33,11 +33,11 @@ class Code:
         return Narrowing(self.is_cuda)
 
     def select(self, *cases: Any) -> Any:
-        """Return the value of the first condition that holds: condition, value, …, otherwise."""
-        *pairs, found = cases
+        """Return the value of the first true condition: condition, value, …, default."""
+        *pairs, result = cases
         for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
-            found = self.builder.select(condition, value, found)
-        return found
+            result = self.builder.select(condition, value, result)
+        return result
 
     def both(self, first: Any, *others: Any) -> Any:
         for other in others:
@@ -50,7 +50,7 @@ class Code:
         return first
 
     def libm(self, name: str, *values: Any) -> Any:
-        """Call a function of the mathematical library on float32 or float64."""
+        """Call a function of the math library on float32 or float64."""
         ty = values[0].type
         suffix = "f" if ty == f32 else ""
         if self.is_cuda or name in _EXTERNAL:
@@ -58,8 +58,8 @@ class Code:
             kind = llvm.FunctionType(ty, [ty] * len(values))
             function = cgutils.get_or_insert_function(self.builder.module, kind, symbol + suffix)
             if symbol == "pow":
-                # For some constants LLVM takes others, as exp2 for 8 ** a: a number has to give the
-                # same bits compiled in and as data.
+                # LLVM replaces calls with some constants, such as 8 ** a by exp2. A number must
+                # give the same bits as a constant and as data.
                 for attribute in ("nobuiltin", "nounwind", "readnone"):
                     function.attributes.add(attribute)
             return self.builder.call(function, values)
@@ -68,14 +68,14 @@ class Code:
         return self.context.get_function(getattr(math, name), signature)(self.builder, values)
 
     def intrinsic(self, name: str, *values: Any) -> Any:
-        """Call an intrinsic of LLVM that is overloaded on the type of its arguments."""
-        if self.is_cuda and name == "trunc":  # of which CUDA 13.0's NVVM has not float32's
+        """Call an LLVM intrinsic that is overloaded on the type of its arguments."""
+        if self.is_cuda and name == "trunc":  # CUDA 13.0's NVVM lacks it for float32
             return self.libm(name, *values)
         function = self.builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])
         return self.builder.call(function, values)
 
     def loop(self, start: list[Any], goes_on: Callable[..., Any], step: Callable[..., Any]) -> Any:
-        """Return what variables are when goes_on(*variables) is false at last."""
+        """Return the variables of a while loop at its end: step while goes_on(*variables)."""
         builder = self.builder
         before = builder.block
         head = builder.append_basic_block("head")

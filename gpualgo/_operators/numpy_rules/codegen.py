@@ -1,4 +1,4 @@
-"""LLVM code for what the rules decide: which of NumPy's functions, on which dtype."""
+"""LLVM code of NumPy's functions by dtype."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOGIC = {"logical_and": "and_", "logical_or": "or_", "logical_xor": "xor"}
 
 
 def truth(code: Code, name: str, value: Any) -> Any:
-    """Return whether a number is not zero; NaN is true."""
+    """Return whether a number is nonzero; NaN is true."""
     if name == "bool":
         return value
     if name.startswith("complex"):
@@ -32,7 +32,6 @@ def truth(code: Code, name: str, value: Any) -> Any:
 
 
 def compute(code: Code, does: str, name: str, values: list[Any]) -> Any:
-    """Return what one of NumPy's functions gives for native values of one dtype."""
     if does in RELATIONS:
         return compare(code, RELATIONS[does], name, *values)
     if does == "logical_not":
@@ -48,7 +47,6 @@ def compute(code: Code, does: str, name: str, values: list[Any]) -> Any:
 
 
 def has(does: str, name: str) -> bool:
-    """Return whether there is code for a function on a dtype."""
     if does in RELATIONS or does == "logical_not" or does in _LOGIC:
         return True
     return does in _functions_of(name)
@@ -63,7 +61,6 @@ def _functions_of(name: str) -> dict[str, Callable[..., Any]]:
 
 
 def compare(code: Code, relation: str, name: str, a: Any, b: Any) -> Any:
-    """Return whether a relation holds between native values of one dtype."""
     if name.startswith("complex"):
         return complexes.compare(code, relation, a, b)
     if is_inexact(name):
@@ -72,62 +69,62 @@ def compare(code: Code, relation: str, name: str, a: Any, b: Any) -> Any:
 
 
 def rounded_to(code: Code, ty: types.Type, value: Any) -> Any:
-    """Return a native value rounded as the type holds it: float32 as a 16-bit float."""
+    """Return a native value rounded to a type: a float32 to a 16-bit float."""
     return code.context.cast(code.builder, value, native(ty), ty)
 
 
 def constant_power(code: Code, name: str, base: Any, exponent: int) -> Any:
-    """Return base ** exponent by squarings and products, rounded at each."""
+    """Return base ** exponent by repeated squaring, rounded after each multiplication."""
     if name.startswith("complex"):
         return _complex_power(code, base, exponent)
-    times = "multiply"
+    multiply = "multiply"
     square, power = base, None
     while exponent:
         if exponent & 1:
-            power = square if power is None else compute(code, times, name, [power, square])
+            power = square if power is None else compute(code, multiply, name, [power, square])
         exponent >>= 1
         if exponent:
-            square = compute(code, times, name, [square, square])
+            square = compute(code, multiply, name, [square, square])
     return power
 
 
 def _complex_power(code: Code, base: Any, exponent: int) -> Any:
-    """Return a complex number's power by the products that NumPy takes."""
-    times = complexes.FUNCTIONS["multiply"]
+    """Return a power of a complex number by the same multiplications as NumPy."""
+    multiply = complexes.FUNCTIONS["multiply"]
     if exponent == 3:
-        return times(code, base, times(code, base, base))
+        return multiply(code, base, multiply(code, base, base))
     real = complexes.parts(code, base)[0].type
     power, square = complexes.joined(code, real(1.0), real(0.0)), base
     if exponent <= 2:
-        return base if exponent == 1 else times(code, base, base)
+        return base if exponent == 1 else multiply(code, base, base)
     while exponent:
         if exponent & 1:
-            power = times(code, power, square)
+            power = multiply(code, power, square)
         exponent >>= 1
         if exponent:
-            square = times(code, square, square)
+            square = multiply(code, square, square)
     return power
 
 
 def rounding(code: Code, ty: types.Type, value: Any, decimals: int) -> Any:
-    """Return np.round: scaled by a power of ten, to the even integer, and back."""
+    """Return np.round: scale by a power of ten, round half to even, scale back."""
     if decimals == 0:
         return floats.rint(code, value)
     scale = rounded_to(code, ty, value.type(float(10 ** abs(decimals))))
     steps = (code.builder.fmul, code.builder.fdiv)
-    there, back = steps if decimals > 0 else steps[::-1]
-    whole = floats.rint(code, rounded_to(code, ty, there(value, scale)))
-    return rounded_to(code, ty, back(whole, scale))
+    scale_up, scale_back = steps if decimals > 0 else steps[::-1]
+    whole = floats.rint(code, rounded_to(code, ty, scale_up(value, scale)))
+    return rounded_to(code, ty, scale_back(whole, scale))
 
 
 def widened(code: Code, source: str, target: str, value: Any) -> Any:
-    """Return an integer or bool of one dtype as one of another."""
+    """Return an integer or bool cast to another integer dtype."""
     ty = scalar_type(target)
     return code.context.cast(code.builder, value, scalar_type(source), ty)
 
 
 def zero_of(name: str) -> Any:
-    """Return 0 of a dtype as an LLVM constant of its native type."""
+    """Return 0 as an LLVM constant of a dtype's native type."""
     ty = native(scalar_type(name))
     if isinstance(ty, types.Float):
         return (llvm.FloatType() if ty == types.float32 else llvm.DoubleType())(0.0)
@@ -139,10 +136,10 @@ def zero_of(name: str) -> Any:
 
 
 def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
-    """Return scalars in other dtypes, as native values."""
-    found = []
+    """Return scalars cast to other dtypes, as native values."""
+    results = []
     for value, source, name in zip(values, sources, names, strict=True):
         target = scalar_type(name)
         cast = code.context.cast(code.builder, value, source, target)
-        found.append(code.context.cast(code.builder, cast, target, native(target)))
-    return found
+        results.append(code.context.cast(code.builder, cast, target, native(target)))
+    return results

@@ -1,4 +1,4 @@
-"""What NumPy computes on complex numbers, as LLVM code: by the same steps, part by part."""
+"""NumPy's functions of complex numbers as LLVM code, by the same steps as NumPy."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ Parts = tuple[Any, Any]
 
 
 def parts(code: Code, value: Any) -> Parts:
-    """Return the real and the imaginary part."""
     return code.builder.extract_value(value, 0), code.builder.extract_value(value, 1)
 
 
 def joined(code: Code, real: Any, imag: Any) -> Any:
-    """Return the number of two parts."""
     empty = llvm.Constant(llvm.LiteralStructType([real.type, imag.type]), llvm.Undefined)
     return code.builder.insert_value(code.builder.insert_value(empty, real, 0), imag, 1)
 
 
-def _each(name: str) -> Callable[..., Any]:
-    """Return the code of what is done to each part by itself."""
+def _by_parts(name: str) -> Callable[..., Any]:
+    """Return the code that applies a function of floats to each part."""
 
     def each(code: Code, *values: Any) -> Any:
         pairs = zip(*(parts(code, value) for value in values), strict=True)
@@ -48,7 +46,7 @@ def _multiply(code: Code, a: Any, b: Any) -> Any:
 
 
 def _divide(code: Code, a: Any, b: Any) -> Any:
-    """Divide by Smith's algorithm, as NumPy does; by zero, each part by it."""
+    """Divide by Smith's algorithm, as NumPy does; for a zero divisor divide each part by zero."""
     builder = code.builder
     (ar, ai), (br, bi) = parts(code, a), parts(code, b)
     size_r, size_i = (floats.FUNCTIONS["absolute"](code, part) for part in (br, bi))
@@ -77,10 +75,10 @@ def _reciprocal(code: Code, a: Any) -> Any:
     is_imag = builder.fcmp_ordered("<=", size_r, size_i)
     larger, smaller = code.select(is_imag, imag, real), code.select(is_imag, real, imag)
     ratio = builder.fdiv(smaller, larger)
-    whole = builder.fadd(larger, builder.fmul(smaller, ratio))
-    one, minus = (builder.fdiv(part, whole) for part in (larger.type(1.0), larger.type(-1.0)))
-    other = builder.fdiv(ratio, whole)
-    other_minus = builder.fdiv(floats.negative(code, ratio), whole)
+    denominator = builder.fadd(larger, builder.fmul(smaller, ratio))
+    one, minus = (builder.fdiv(part, denominator) for part in (larger.type(1.0), larger.type(-1.0)))
+    other = builder.fdiv(ratio, denominator)
+    other_minus = builder.fdiv(floats.negative(code, ratio), denominator)
     return joined(code, code.select(is_imag, other, one), code.select(is_imag, minus, other_minus))
 
 
@@ -102,19 +100,19 @@ def _conjugate(code: Code, a: Any) -> Any:
 
 
 def _sign(code: Code, a: Any) -> Any:
-    """Return the number of size 1 in the same direction."""
+    """Return a / abs(a)."""
     builder = code.builder
     (real, imag), size = parts(code, a), _absolute(code, a)
     zero, nan = real.type(0.0), real.type(float("nan"))
     is_inf = {part: floats.FUNCTIONS["isinf"](code, part) for part in (real, imag, size)}
-    found = []
+    results = []
     for part, other in ((real, imag), (imag, real)):
         unit = floats.FUNCTIONS["sign"](code, part)
         far = code.select(is_inf[part], code.select(is_inf[other], nan, unit), zero)
         near = code.select(floats.is_zero(code, size), zero, builder.fdiv(part, size))
         is_nan = floats.FUNCTIONS["isnan"](code, size)
-        found.append(code.select(is_nan, nan, is_inf[size], far, near))
-    return joined(code, *found)
+        results.append(code.select(is_nan, nan, is_inf[size], far, near))
+    return joined(code, *results)
 
 
 def _any_part(name: str) -> Callable[..., Any]:
@@ -129,7 +127,7 @@ def _is_finite(code: Code, a: Any) -> Any:
 
 
 def compare(code: Code, relation: str, a: Any, b: Any) -> Any:
-    """Return whether a relation holds: NumPy orders by the real parts, then by the others."""
+    """Return whether a relation holds; NumPy's order is by real parts, then by imaginary parts."""
     (ar, ai), (br, bi) = parts(code, a), parts(code, b)
     if relation in ("==", "!="):
         join = code.both if relation == "==" else code.either
@@ -141,7 +139,7 @@ def compare(code: Code, relation: str, a: Any, b: Any) -> Any:
     return code.either(is_beyond, is_level)
 
 
-def _beyond(relation: str, skips_nan: bool) -> Callable[..., Any]:
+def _extreme(relation: str, skips_nan: bool) -> Callable[..., Any]:
     def beyond(code: Code, a: Any, b: Any) -> Any:
         is_nan = _any_part("isnan")(code, b if skips_nan else a)
         return code.select(code.either(compare(code, relation, a, b), is_nan), a, b)
@@ -150,7 +148,7 @@ def _beyond(relation: str, skips_nan: bool) -> Callable[..., Any]:
 
 
 def _library(name: str) -> Callable[..., Any]:
-    """Return the code of a function that numba has for complex numbers."""
+    """Return the code that calls numba's implementation for complex numbers."""
     candidates = [getattr(module, name) for module in (cmath, np) if hasattr(module, name)]
     if name == "power":
         candidates = [operator.pow]
@@ -177,15 +175,15 @@ def _library(name: str) -> Callable[..., Any]:
 
 def _sin(code: Code, a: Any) -> Any:
     real, imag = parts(code, a)
-    size = code.builder.fmul(code.libm("sin", real), code.libm("cosh", imag))
-    return joined(code, size, code.builder.fmul(code.libm("cos", real), code.libm("sinh", imag)))
+    first = code.builder.fmul(code.libm("sin", real), code.libm("cosh", imag))
+    return joined(code, first, code.builder.fmul(code.libm("cos", real), code.libm("sinh", imag)))
 
 
 def _cos(code: Code, a: Any) -> Any:
     real, imag = parts(code, a)
     size = code.builder.fmul(code.libm("cos", real), code.libm("cosh", imag))
-    turned = code.builder.fmul(code.libm("sin", real), code.libm("sinh", imag))
-    return joined(code, size, floats.negative(code, turned))
+    cross = code.builder.fmul(code.libm("sin", real), code.libm("sinh", imag))
+    return joined(code, size, floats.negative(code, cross))
 
 
 def _tan(code: Code, a: Any) -> Any:
@@ -205,10 +203,10 @@ def _expm1(code: Code, a: Any) -> Any:
     builder = code.builder
     real, imag = parts(code, a)
     half = code.libm("sin", builder.fmul(imag, imag.type(0.5)))
-    below = builder.fmul(imag.type(2.0), builder.fmul(half, half))
-    grown = builder.fmul(code.libm("expm1", real), code.libm("cos", imag))
+    correction = builder.fmul(imag.type(2.0), builder.fmul(half, half))
+    scaled = builder.fmul(code.libm("expm1", real), code.libm("cos", imag))
     turned = builder.fmul(code.libm("exp", real), code.libm("sin", imag))
-    return joined(code, builder.fsub(grown, below), turned)
+    return joined(code, builder.fsub(scaled, correction), turned)
 
 
 def _log1p(code: Code, a: Any) -> Any:
@@ -227,11 +225,11 @@ def _logarithm(name: str) -> Callable[..., Any]:
     return logarithm
 
 
-_TABLED = 100  # beyond such exponents NumPy goes by logarithms as well
+_MAX_WHOLE = 100  # NumPy, too, uses logarithms for larger exponents
 
 
 def _power(code: Code, a: Any, b: Any) -> Any:
-    """Return a ** b: for whole exponents by products, as NumPy does."""
+    """Return a ** b; whole exponents use multiplications, as in NumPy."""
     builder = code.builder
     (ar, ai), (br, bi) = parts(code, a), parts(code, b)
     one, zero, nan = ar.type(1.0), ar.type(0.0), ar.type(float("nan"))
@@ -239,7 +237,7 @@ def _power(code: Code, a: Any, b: Any) -> Any:
     is_whole = code.both(
         floats.is_zero(code, bi),
         floats.compare(code, "==", br, code.intrinsic("trunc", br)),
-        floats.compare(code, "<", size, ar.type(float(_TABLED))),
+        floats.compare(code, "<", size, ar.type(float(_MAX_WHOLE))),
     )
     count = builder.fptosi(builder.select(is_whole, size, zero), llvm.IntType(32))
     product = _whole_power(code, a, count)
@@ -265,13 +263,13 @@ def _whole_power(code: Code, a: Any, count: Any) -> Any:
     builder, i32 = code.builder, llvm.IntType(32)
     real = parts(code, a)[0].type
 
-    def step(power: Any, square: Any, left: Any) -> list[Any]:
-        is_odd = builder.trunc(left, llvm.IntType(1))
+    def step(power: Any, square: Any, remaining: Any) -> list[Any]:
+        is_odd = builder.trunc(remaining, llvm.IntType(1))
         grown = builder.select(is_odd, _multiply(code, power, square), power)
-        return [grown, _multiply(code, square, square), builder.lshr(left, i32(1))]
+        return [grown, _multiply(code, square, square), builder.lshr(remaining, i32(1))]
 
-    def goes_on(power: Any, square: Any, left: Any) -> Any:
-        return builder.icmp_unsigned("!=", left, i32(0))
+    def goes_on(power: Any, square: Any, remaining: Any) -> Any:
+        return builder.icmp_unsigned("!=", remaining, i32(0))
 
     start = [joined(code, real(1.0), real(0.0)), a, count]
     result = code.loop(start, goes_on, step)[0]
@@ -284,7 +282,7 @@ def _whole_power(code: Code, a: Any, count: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: _each(name) for name in ("add", "subtract", "negative", "positive", "rint")},
+    **{name: _by_parts(name) for name in ("add", "subtract", "negative", "positive", "rint")},
     **{name: _library(name) for name in (
         "sqrt", "exp", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "arcsinh", "arctanh",
     )},
@@ -294,6 +292,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "multiply": _multiply, "divide": _divide, "reciprocal": _reciprocal, "absolute": _absolute,
     "square": _square, "conjugate": _conjugate, "sign": _sign, "isnan": _any_part("isnan"),
     "isinf": _any_part("isinf"), "isfinite": _is_finite,
-    "maximum": _beyond(">=", False), "minimum": _beyond("<=", False),
-    "fmax": _beyond(">=", True), "fmin": _beyond("<=", True),
+    "maximum": _extreme(">=", False), "minimum": _extreme("<=", False),
+    "fmax": _extreme(">=", True), "fmin": _extreme("<=", True),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Rules of what makes one number of another: constructors, roundings, parts, a choice of two."""
+"""Rules of functions that convert or select numbers: constructors, rounding, parts, where."""
 
 from __future__ import annotations
 
@@ -27,12 +27,10 @@ Planned = tuple[types.Type, Callable[[Code, list[Any]], Any]]
 
 
 def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """Return the result type and the code of a function with a rule of its own."""
     return _STYLES[entry.style](entry, args)
 
 
 def constant(code: Code, ty: Weak) -> Any:
-    """Return a Python number that is known."""
     return weak_constant(code.context, code.builder, ty, WeakValue(ty.value))
 
 
@@ -82,11 +80,11 @@ def _bool(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
 
 
 def _whole(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """math.floor, ceil and trunc: a Python int."""
+    """math.floor, ceil and trunc, which return a Python int."""
     name = default_name(str(scalar_name(args[0])))
     if name.startswith("complex"):
         raise Refused(f"{entry.shown} has no meaning on {name}; use a.real")
-    result = types.uint64 if name == "uint64" else Weak("int")  # which 64 bits of a sign hold not
+    result = types.uint64 if name == "uint64" else Weak("int")  # int64 does not hold every uint64
 
     def generate(code: Code, values: list[Any]) -> Any:
         value = code.context.cast(code.builder, values[0], args[0], native(args[0]))
@@ -98,7 +96,7 @@ def _whole(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
 
 
 def _round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """Python's round: of one number to an int64, to decimals as np.round."""
+    """Python's round: to an int64 without decimals, else as np.round."""
     if len(args) == 2:
         return _numpy_round(entry, args)
     name = default_name(str(scalar_name(args[0])))
@@ -118,12 +116,12 @@ def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     name = default_name(str(scalar_name(args[0])))
     decimals = 0
     if len(args) == 2:
-        known = args[1].value if isinstance(args[1], Weak) and args[1].kind == "int" else None
+        value = args[1].value if isinstance(args[1], Weak) and args[1].kind == "int" else None
         if isinstance(args[1], Weak) and args[1].data:
             raise ValueNeeded(args[1].data)
-        if known is None:
+        if value is None:
             raise Refused(f"{entry.shown}: the number of decimals must be a constant")
-        decimals = known
+        decimals = value
     if name == "bool" or name.startswith("complex") or abs(decimals) > 22:
         raise Refused(f"{entry.shown} of {name} to {decimals} decimals is not supported")
     if not is_inexact(name) and decimals < 0:
@@ -142,7 +140,6 @@ def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
 
 
 def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """The real or the imaginary part of any number."""
     (ty,), name = args, str(scalar_name(args[0]))
     if not name.startswith("complex"):
         result: types.Type = ty if entry.does == "real" else scalar_type(name)

@@ -1,7 +1,7 @@
-"""What Python computes of numbers of its own where some are data: the same, or not at all.
+"""Result types of functions of Python numbers, some of which are passed as data.
 
-Python's integers have no end, and its floats raise where NumPy's and a processor's do not. What
-may be otherwise than in Python needs the values (`ValueNeeded`): they are compiled in.
+Results must equal Python's, whose integers are unbounded and whose floats raise. If they might
+differ, `ValueNeeded` is raised and the numbers are compiled in as constants.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import Weak, bounds_of
 from gpualgo._operators.numpy_rules.weak import is_within
 
-_EXACT = 1 << 53  # integers up to it are floats, too
+_EXACT = 1 << 53  # integers up to it are exact as floats
 
-# Functions that are monotonous in each argument: they are extreme where their arguments are.
-_MONOTONOUS: dict[str, Callable[..., Any]] = {
+# Functions that are monotonic in each argument: bounds of arguments give bounds of the result.
+_MONOTONIC: dict[str, Callable[..., Any]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
     "negative": operator.neg, "positive": operator.pos,
 }  # fmt: skip
 
 
 def result_of(entry: Entry, args: tuple[types.Type, ...]) -> types.Type | None:
-    """Return the type of what is computed of Python numbers alone, None if some are others'."""
+    """Return the result type for Python numbers with data among them, None for other arguments."""
     weak = [ty for ty in args if isinstance(ty, Weak)]
     words = frozenset().union(*(ty.data for ty in weak))
     if not words or len(weak) < len(args):
         return None
     if not all(ty.data or ty.values is not None for ty in weak):
-        return None  # of a loop's counter, say
+        return None  # neither data nor constant, such as a loop's counter
     kind = max((ty.kind for ty in weak), key=WEAK.index)
-    found = _result(entry, weak, kind, words)
-    if found is None:
+    result = _result(entry, weak, kind, words)
+    if result is None:
         raise ValueNeeded(words)
-    return found
+    return result
 
 
 def _result(entry: Entry, args: list[Weak], kind: str, words: frozenset[int]) -> types.Type | None:
-    """Return the result's type, None where code has to know the numbers."""
+    """Return the result's type, None if code needs the values."""
     if entry.style == "bool" or entry.does == "logical_not":
         return types.boolean
     if kind != "int" and any(not _is_float(ty) for ty in args):
         return None
     if entry.does in codegen.RELATIONS:
         return types.boolean if kind != "complex" else None
-    if entry.style == "extreme":  # one of the two, with its own type
+    if entry.style == "extreme":  # returns one of the two, unconverted
         return args[0].joined(args[1]) if args[0].kind == args[1].kind else None
-    compute = _MONOTONOUS.get(entry.does)
+    compute = _MONOTONIC.get(entry.does)
     if entry.style != "operator" or compute is None or kind == "complex":
         return None
     if kind == "float":
@@ -65,5 +65,5 @@ def _result(entry: Entry, args: list[Weak], kind: str, words: frozenset[int]) ->
 
 
 def _is_float(ty: Weak) -> bool:
-    """Return whether a Python number becomes a float as it is."""
+    """Return whether a Python number is exactly representable as a float."""
     return ty.kind != "int" or is_within(ty, -_EXACT, _EXACT)

@@ -1,4 +1,4 @@
-"""Elements as numba's types: numbers, and tuples of them, as they lie in memory."""
+"""Elements as numba types: numbers and nested tuples, with their layouts in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from gpualgo._operators.numpy_rules.types import scalar_type
 
 
 def element_type(dtype: np.dtype[Any]) -> types.Type:
-    """Return the type that an operator sees of elements of a dtype."""
     if dtype.names is None:
         return scalar_type(str(dtypes.name_of(dtype)))
     items = [element_type(leaf) for leaf in records.leaves(dtype)]
@@ -23,7 +22,6 @@ def element_type(dtype: np.dtype[Any]) -> types.Type:
 
 
 def argument_type(argument: Argument) -> types.Type:
-    """Return the type that an operator sees of an argument."""
     return element_type(argument.dtype if isinstance(argument, Apart) else argument)
 
 
@@ -32,14 +30,14 @@ def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
 
 
 def flat(ty: types.Type) -> tuple[types.Type, ...]:
-    """Return the types of a tuple's numbers; of a number, its own."""
+    """Return the types of all numbers in a nested tuple, or of a number itself."""
     if not isinstance(ty, types.BaseTuple):
         return (ty,)
     return tuple(leaf for item in ty for leaf in flat(item))
 
 
 def taken_apart(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
-    """Return the numbers of a value, in order."""
+    """Yield the numbers of a value in order."""
     if not isinstance(ty, types.BaseTuple):
         yield value
         return
@@ -48,7 +46,7 @@ def taken_apart(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
 
 
 def put_together(context: Any, builder: Any, ty: types.Type, values: Iterator[Any]) -> Any:
-    """Return a value of a type, made of its numbers."""
+    """Return a value of a type, composed of its numbers."""
     if not isinstance(ty, types.BaseTuple):
         return next(values)
     items = [put_together(context, builder, item, values) for item in ty]
@@ -56,10 +54,9 @@ def put_together(context: Any, builder: Any, ty: types.Type, values: Iterator[An
 
 
 def cast(context: Any, builder: Any, value: Any, source: types.Type, target: types.Type) -> Any:
-    """Return a value whose numbers are cast, one by one, to those of another type."""
     numbers = (
-        context.cast(builder, number, of, to)
-        for number, of, to in zip(
+        context.cast(builder, number, from_type, to_type)
+        for number, from_type, to_type in zip(
             taken_apart(builder, source, value), flat(source), flat(target), strict=True
         )
     )
@@ -67,7 +64,7 @@ def cast(context: Any, builder: Any, value: Any, source: types.Type, target: typ
 
 
 def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> Any:
-    """Return an element that lies at a pointer."""
+    """Load an element from a pointer."""
     ty = element_type(dtype)
     numbers = (
         context.unpack_value(builder, leaf, _at(context, builder, pointer, offset, leaf))
@@ -77,7 +74,7 @@ def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> 
 
 
 def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: Any) -> None:
-    """Write an element to where a pointer points."""
+    """Store an element at a pointer."""
     ty = element_type(dtype)
     numbers = taken_apart(builder, ty, value)
     for number, leaf, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):
@@ -86,5 +83,5 @@ def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: 
 
 def _at(context: Any, builder: Any, pointer: Any, offset: int, ty: types.Type) -> Any:
     byte = builder.bitcast(pointer, llvm.IntType(8).as_pointer())
-    place = builder.gep(byte, [llvm.IntType(64)(offset)])
-    return builder.bitcast(place, context.get_data_type(ty).as_pointer())
+    address = builder.gep(byte, [llvm.IntType(64)(offset)])
+    return builder.bitcast(address, context.get_data_type(ty).as_pointer())

@@ -1,4 +1,4 @@
-"""What numba says of an operator, in the words of the operator's author."""
+"""Translates numba's errors about an operator into messages for its author."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from gpualgo._operators.key import python_function
 from gpualgo._operators.numbers import ConstantNeeded, asked
 from gpualgo._operators.numpy_rules import refusal
 
-_PATHS = (
+_BRANCHES = (
     "where paths of op meet there must be numbers, plain tuples of as many, or namedtuples of the "
     "same fields and dtypes"
 )
 
 
 def check_numba() -> None:
-    """Raise CompileError where numba is switched off."""
     if config.DISABLE_JIT:
         raise CompileError(
             "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"
@@ -34,7 +33,7 @@ def check_numba() -> None:
 
 
 def source_of(fn: Any) -> str:
-    """Return where fn was written, with its line where the file can be read."""
+    """Return fn's file and line number, and the source line if the file can be read."""
     fn = python_function(fn) or fn
     code = getattr(fn, "__code__", None)
     if code is None:
@@ -48,13 +47,13 @@ def source_of(fn: Any) -> str:
 
 @contextlib.contextmanager
 def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
-    """Turn whatever numba raises within into a CompileError with fn's source line."""
+    """Turn numba's exceptions in a block into a CompileError with fn's source line."""
     refusal.forget()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
-        if asked.words:  # numba may go on where it asked for a value in vain
+        if asked.words:  # numba may have caught ConstantNeeded
             why = "op depends on the value of a number"
             raise ConstantNeeded(why, asked.words, asked.is_exponent)
     except ConstantNeeded:
@@ -67,57 +66,57 @@ def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
         dtypes = ", ".join(_argument(argument) for argument in arg_dtypes)
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
-        sentence = refusal.last() or _sentence_of(_in_words(reason))
+        sentence = refusal.last() or _message_for(_with_readable_types(reason))
         if sentence is not None:
             raise CompileError(f"{start}{sentence}: {source_of(fn)}{_line_of(reason)}") from error
         if "row_stack" in reason:
             reason += "; numba-cuda does not work with NumPy 2.5: pip install 'numpy<2.5'"
         raise CompileError(
-            f"{start}{source_of(fn)}\n{type(error).__name__}: {_in_words(reason)}"
+            f"{start}{source_of(fn)}\n{type(error).__name__}: {_with_readable_types(reason)}"
         ) from error
 
 
 def _line_of(reason: str) -> str:
-    """Return the line within an operator that numba names, where its file can be read."""
-    places = re.findall(r'File "([^"\n]+)", line (\d+)', reason)
-    for name, number in reversed(places):
+    """Return the line of the operator that numba names, if its file can be read."""
+    locations = re.findall(r'File "([^"\n]+)", line (\d+)', reason)
+    for name, number in reversed(locations):
         line = linecache.getline(name, int(number)).strip()
         if line and "gpualgo" not in name.replace("\\", "/").split("/")[-4:-1]:
             return f" (line {number}: {line})"
     return ""
 
 
-def _sentence_of(reason: str) -> str | None:
-    """Return what is wrong of tuples and attributes, None where numba tells of something else."""
+def _message_for(reason: str) -> str | None:
+    """Return a message for errors about tuples and attributes, None for other errors."""
     if "tuple index out of range" in reason:
         return "an index is past the end of its tuple"
-    made = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)
-    if made is not None:
-        return f"a namedtuple is made of a value for each of its fields: {made[1]}"
-    # What numba says of these alone, and what its CUDA target does.
+    constructor_error = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)
+    if constructor_error is not None:
+        return f"a namedtuple is made of a value for each of its fields: {constructor_error[1]}"
+    # numba's messages for such branches, on the CPU and in its CUDA target.
     if reason == "NotImplementedError()" or "Can't unify return type" in reason:
-        return _PATHS
-    meeting = re.search(r"Cannot unify ([^\n]+) and ([^\n]+) for '", reason)
-    if meeting is not None:
-        return f"{_PATHS}, not {meeting[1]} and {meeting[2]}"
-    found = re.search(r"Unknown attribute '(\w+)' of type (type\()?([^\n]*)", reason)
-    if found is None:
+        return _BRANCHES
+    type_pair = re.search(r"Cannot unify ([^\n]+) and ([^\n]+) for '", reason)
+    if type_pair is not None:
+        return f"{_BRANCHES}, not {type_pair[1]} and {type_pair[2]}"
+    attribute_error = re.search(r"Unknown attribute '(\w+)' of type (type\()?([^\n]*)", reason)
+    if attribute_error is None:
         return None
-    name, is_function, what = found.groups()
-    if what.startswith("Fields("):
+    name, is_function, owner = attribute_error.groups()
+    if owner.startswith("Fields("):
         return f"{name!r} is no field of the tuple"
-    if what.startswith(("Tuple(", "UniTuple(")):
+    if owner.startswith(("Tuple(", "UniTuple(")):
         return f"a tuple without names has no {name!r}; take its items by number, as in a[0]"
     if is_function:
         return f"unknown attribute {name!r} of a function; call the function itself"
     return (
-        f"unknown attribute {name!r} of {what}; numbers have real, imag and conjugate(), and "
+        f"unknown attribute {name!r} of {owner}; numbers have real, imag and conjugate(), and "
         "become others by np.float32(a) and its like"
     )
 
 
-def _in_words(reason: str) -> str:
-    """Return numba's reason with our types named as an author knows them."""
+def _with_readable_types(reason: str) -> str:
+    """Return numba's reason with this package's types replaced by names that users know."""
     reason = re.sub(
         r"Weak\((\w+), (?:None|\[[^\]]*\])(?:, \[[^\]]*\], [^)]*\)?)?\)", r"Python \1", reason
     )

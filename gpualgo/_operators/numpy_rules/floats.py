@@ -1,4 +1,4 @@
-"""What NumPy computes on real floats, as LLVM code: float32 for the 16-bit ones as well."""
+"""NumPy's functions of real floats as LLVM code; 16-bit floats are computed in float32."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _INT = {llvm.FloatType(): llvm.IntType(32), llvm.DoubleType(): llvm.IntType(64)}
 
 
 def negative(code: Code, a: Any) -> Any:
-    return code.builder.fsub(a.type(-0.0), a)  # NVVM's LLVM has no fneg on every architecture
+    return code.builder.fsub(a.type(-0.0), a)  # NVVM lacks fneg on some architectures
 
 
 def _absolute(code: Code, a: Any) -> Any:
@@ -59,13 +59,13 @@ def _fmod(code: Code, a: Any, b: Any) -> Any:
 
 
 def _floored(code: Code, a: Any, b: Any) -> tuple[Any, Any]:
-    """Return fmod(a, b) moved to the sign of b, and whether it was moved."""
-    rest = _fmod(code, a, b)
-    not_zero = code.builder.fcmp_unordered("!=", rest, a.type(0.0))
-    differ = code.builder.xor(_is_below(code, rest), _is_below(code, b))
-    is_moved = code.both(not_zero, differ)
-    moved = code.builder.select(is_moved, code.builder.fadd(rest, b), rest)
-    return code.select(not_zero, moved, _copysign(code, a.type(0.0), b)), is_moved
+    """Return fmod(a, b) adjusted to the sign of b, and whether it was adjusted."""
+    remainder = _fmod(code, a, b)
+    not_zero = code.builder.fcmp_unordered("!=", remainder, a.type(0.0))
+    differ = code.builder.xor(_is_below(code, remainder), _is_below(code, b))
+    is_adjusted = code.both(not_zero, differ)
+    adjusted = code.builder.select(is_adjusted, code.builder.fadd(remainder, b), remainder)
+    return code.select(not_zero, adjusted, _copysign(code, a.type(0.0), b)), is_adjusted
 
 
 def _remainder(code: Code, a: Any, b: Any) -> Any:
@@ -74,9 +74,9 @@ def _remainder(code: Code, a: Any, b: Any) -> Any:
 
 def _floor_divide(code: Code, a: Any, b: Any) -> Any:
     builder = code.builder
-    rest, is_moved = _fmod(code, a, b), _floored(code, a, b)[1]
-    exact = builder.fdiv(builder.fsub(a, rest), b)
-    exact = builder.select(is_moved, builder.fsub(exact, a.type(1.0)), exact)
+    remainder, is_adjusted = _fmod(code, a, b), _floored(code, a, b)[1]
+    exact = builder.fdiv(builder.fsub(a, remainder), b)
+    exact = builder.select(is_adjusted, builder.fsub(exact, a.type(1.0)), exact)
     below = code.intrinsic("floor", exact)
     is_short = builder.fcmp_ordered(">", builder.fsub(exact, below), a.type(0.5))
     whole = builder.select(is_short, builder.fadd(below, a.type(1.0)), below)
@@ -87,18 +87,18 @@ def _floor_divide(code: Code, a: Any, b: Any) -> Any:
 
 
 def rint(code: Code, value: Any) -> Any:
-    """Return value rounded to even; NVVM has no rint."""
-    # Adding a number that leaves no bits for a fraction rounds to even.
+    """Return a value rounded half to even; NVVM has no rint."""
+    # Adding a number so large that no bits are left for a fraction rounds half to even.
     builder = code.builder
     big = value.type(2.0**23 if value.type == f32 else 2.0**52)
     size = _absolute(code, value)
     whole = builder.fsub(builder.fadd(size, big), big)
-    is_settled = builder.fcmp_unordered(">=", size, big)  # large or NaN: whole already
-    return builder.select(is_settled, value, _copysign(code, whole, value))
+    is_whole = builder.fcmp_unordered(">=", size, big)  # an integer already, or NaN
+    return builder.select(is_whole, value, _copysign(code, whole, value))
 
 
-def _beyond(relation: str, skips_nan: bool) -> Callable[..., Any]:
-    """Return the larger or smaller of two; NaN wins, or loses if it is skipped."""
+def _extreme(relation: str, skips_nan: bool) -> Callable[..., Any]:
+    """Return the code of the larger or smaller of two; a NaN is returned, or skipped."""
 
     def beyond(code: Code, a: Any, b: Any) -> Any:
         is_first = code.builder.fcmp_ordered(relation, a, b)
@@ -114,13 +114,13 @@ def _nextafter(code: Code, a: Any, b: Any) -> Any:
 
 
 def next_narrow(code: Code, name: str, a: Any, b: Any) -> Any:
-    """Return the neighbour of a 16-bit float, held as a float32."""
+    """Return nextafter of 16-bit floats, which are held as float32."""
     bits = [code.narrowing.to_bits(code.builder, value, name) for value in (a, b)]
-    found = code.narrowing.from_bits(code.builder, _next_bits(code, a, b, *bits), name)
+    neighbour = code.narrowing.from_bits(code.builder, _next_bits(code, a, b, *bits), name)
     if name == "bfloat16":
-        return found
-    is_there = code.builder.fcmp_ordered("==", a, b)  # NumPy's own of float16 gives a
-    return code.select(is_there, a, found)
+        return neighbour
+    is_equal = code.builder.fcmp_ordered("==", a, b)  # NumPy returns a for equal float16
+    return code.select(is_equal, a, neighbour)
 
 
 def _next_bits(code: Code, a: Any, b: Any, a_bits: Any, b_bits: Any) -> Any:
@@ -144,7 +144,7 @@ def _heaviside(code: Code, a: Any, b: Any) -> Any:
 
 
 def _log_of_sum(exp: str, at_equal: float, scale: float) -> Callable[..., Any]:
-    """Return the code of logaddexp or logaddexp2: the larger, and what the smaller adds."""
+    """Return the code of logaddexp or logaddexp2: larger + log1p(exp(-difference))."""
 
     def log_of_sum(code: Code, a: Any, b: Any) -> Any:
         builder = code.builder
@@ -189,10 +189,10 @@ def _intrinsic(name: str) -> Callable[..., Any]:
 
 
 def _library(name: str) -> Callable[..., Any]:
-    own = elementary.FUNCTIONS.get(name)
-    if own is None:
+    cpu = elementary.FUNCTIONS.get(name)
+    if cpu is None:
         return lambda code, *values: code.libm(name, *values)
-    return lambda code, *values: code.libm(name, *values) if code.is_cuda else own(code, *values)
+    return lambda code, *values: code.libm(name, *values) if code.is_cuda else cpu(code, *values)
 
 
 _LIBRARY = {
@@ -212,8 +212,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "fabs": _absolute, "sign": _sign, "rint": rint, "copysign": _copysign, "signbit": signbit,
     "square": lambda code, a: code.builder.fmul(a, a),
     "reciprocal": lambda code, a: code.builder.fdiv(a.type(1.0), a),
-    "fmod": _fmod, "maximum": _beyond(">=", False), "minimum": _beyond("<=", False),
-    "fmax": _beyond(">=", True), "fmin": _beyond("<=", True),
+    "fmod": _fmod, "maximum": _extreme(">=", False), "minimum": _extreme("<=", False),
+    "fmax": _extreme(">=", True), "fmin": _extreme("<=", True),
     "nextafter": _nextafter, "heaviside": _heaviside,
     "logaddexp": _log_of_sum("exp", float(np.log(2)), 1.0),
     "logaddexp2": _log_of_sum("exp2", 1.0, float(1 / np.log(2))),
@@ -224,7 +224,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 def compare(code: Code, relation: str, a: Any, b: Any) -> Any:
-    """Return whether a relation holds; of NaN only != does."""
+    """Return whether a relation holds; with NaN only != does."""
     if relation == "!=":
         return code.builder.fcmp_unordered(relation, a, b)
     return code.builder.fcmp_ordered(relation, a, b)

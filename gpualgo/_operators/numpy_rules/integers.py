@@ -1,7 +1,6 @@
-"""What NumPy computes on integers and bool, as LLVM code.
+"""NumPy's functions of integers and bool as LLVM code.
 
-A division by zero is 0, a result that does not fit wraps, and a shift by the width or more leaves
-nothing but the sign.
+Division by zero gives 0, overflow wraps, and a shift by the width or more gives 0 or -1 (the sign).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def _sign(code: Code, signed: bool, a: Any) -> Any:
 def _parts(code: Code, signed: bool, a: Any, b: Any) -> tuple[Any, Any, Any]:
     """Return a / b and its remainder, both toward zero, and whether b is zero.
 
-    Where the processor could trap, it divides by 1 instead.
+    The divisor is replaced by 1 if the division could trap.
     """
     builder = code.builder
     is_zero = builder.icmp_unsigned("==", b, b.type(0))
@@ -51,7 +50,7 @@ def _parts(code: Code, signed: bool, a: Any, b: Any) -> tuple[Any, Any, Any]:
 
 
 def _is_off(code: Code, signed: bool, remainder: Any, b: Any) -> Any:
-    """Return whether a quotient toward zero is one more than the floor."""
+    """Return whether a quotient rounded toward zero is one more than the floor."""
     if not signed:
         return llvm.Constant(llvm.IntType(1), 0)
     differ = code.builder.xor(_is_below(code, remainder), _is_below(code, b))
@@ -60,8 +59,8 @@ def _is_off(code: Code, signed: bool, remainder: Any, b: Any) -> Any:
 
 def _floor_divide(code: Code, signed: bool, a: Any, b: Any) -> Any:
     quotient, remainder, is_zero = _parts(code, signed, a, b)
-    off = code.builder.zext(_is_off(code, signed, remainder, b), a.type)
-    return code.select(is_zero, a.type(0), code.builder.sub(quotient, off))
+    excess = code.builder.zext(_is_off(code, signed, remainder, b), a.type)
+    return code.select(is_zero, a.type(0), code.builder.sub(quotient, excess))
 
 
 def _remainder(code: Code, signed: bool, a: Any, b: Any) -> Any:
@@ -81,35 +80,35 @@ def _shift(name: str) -> Callable[..., Any]:
     def shift(code: Code, signed: bool, a: Any, b: Any) -> Any:
         builder = code.builder
         fits = builder.icmp_unsigned("<", b, b.type(a.type.width))
-        by = builder.select(fits, b, b.type(0))
+        count = builder.select(fits, b, b.type(0))
         if name == "left":
-            return builder.select(fits, builder.shl(a, by), a.type(0))
+            return builder.select(fits, builder.shl(a, count), a.type(0))
         if not signed:
-            return builder.select(fits, builder.lshr(a, by), a.type(0))
-        gone = builder.ashr(a, a.type(a.type.width - 1))
-        return builder.select(fits, builder.ashr(a, by), gone)
+            return builder.select(fits, builder.lshr(a, count), a.type(0))
+        sign_bits = builder.ashr(a, a.type(a.type.width - 1))
+        return builder.select(fits, builder.ashr(a, count), sign_bits)
 
     return shift
 
 
 def power(code: Code, signed: bool, a: Any, b: Any) -> Any:
-    """Return a ** b, wrapped; what is below 1 is cut to 0, where NumPy raises for b < 0."""
+    """Return a ** b, wrapped; for b < 0, where NumPy raises, truncated toward zero."""
     builder, zero, one = code.builder, a.type(0), a.type(1)
 
-    def step(result: Any, square: Any, left: Any) -> list[Any]:
-        is_odd = builder.trunc(left, llvm.IntType(1))
-        grown = builder.select(is_odd, builder.mul(result, square), result)
-        return [grown, builder.mul(square, square), builder.lshr(left, one)]
+    def step(result: Any, square: Any, remaining: Any) -> list[Any]:
+        is_odd = builder.trunc(remaining, llvm.IntType(1))
+        product = builder.select(is_odd, builder.mul(result, square), result)
+        return [product, builder.mul(square, square), builder.lshr(remaining, one)]
 
-    def goes_on(result: Any, square: Any, left: Any) -> Any:
-        return builder.icmp_unsigned("!=", left, zero)
+    def goes_on(result: Any, square: Any, remaining: Any) -> Any:
+        return builder.icmp_unsigned("!=", remaining, zero)
 
     if not signed:
         return code.loop([one, a, b], goes_on, step)[0]
     is_negative = _is_below(code, b)
-    # Of 1 and -1 the powers alternate: those with the exponent's last bit are theirs.
-    last = builder.and_(b, one)
-    result = code.loop([one, a, builder.select(is_negative, last, b)], goes_on, step)[0]
+    # For a = 1 and a = -1 the power depends only on the exponent's last bit.
+    last_bit = builder.and_(b, one)
+    result = code.loop([one, a, builder.select(is_negative, last_bit, b)], goes_on, step)[0]
     is_unit = builder.icmp_unsigned("<=", builder.add(a, one), a.type(2))  # -1, 0, 1
     is_unit = code.both(is_unit, builder.icmp_unsigned("!=", a, zero))
     return code.select(code.both(is_negative, builder.not_(is_unit)), zero, result)
@@ -146,8 +145,8 @@ def _lcm(code: Code, signed: bool, a: Any, b: Any) -> Any:
     gcd = _gcd(code, signed, a, b)
     is_zero = builder.icmp_unsigned("==", gcd, gcd.type(0))
     divisor = builder.select(is_zero, gcd.type(1), gcd)
-    left = builder.udiv(_absolute(code, signed, a), divisor)
-    return builder.mul(left, _absolute(code, signed, b))
+    reduced = builder.udiv(_absolute(code, signed, a), divisor)
+    return builder.mul(reduced, _absolute(code, signed, b))
 
 
 def _plain(name: str) -> Callable[..., Any]:
@@ -186,7 +185,6 @@ BOOL: dict[str, Callable[..., Any]] = {
 
 
 def compare(code: Code, relation: str, signed: bool, a: Any, b: Any) -> Any:
-    """Return whether a relation holds between integers of one dtype."""
     compare = code.builder.icmp_signed if signed else code.builder.icmp_unsigned
     return compare(relation, a, b)
 

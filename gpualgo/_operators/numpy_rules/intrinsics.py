@@ -1,4 +1,4 @@
-"""numba intrinsics: what the rewrite puts in the place of the functions that operators call."""
+"""numba intrinsics by which the rewrite replaces the functions that operators call."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gpualgo._operators.numpy_rules.types import (
     scalar_type,
 )
 
-_made: dict[tuple[Any, ...], Any] = {}
+_intrinsics: dict[tuple[Any, ...], Any] = {}
 
 
 def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda: bool) -> Any:
-    """Return the intrinsic that computes a function of the table, made once per target."""
+    """Return the intrinsic of a function of the table, created once for each target."""
     lowest, highest = entry.arity
     if not lowest <= arity <= highest:
-        wanted = str(lowest) if lowest == highest else f"{lowest} or {highest}"
-        wanted = f"{lowest} or more" if highest > lowest + 1 else wanted
-        noun = "argument" if wanted == "1" else "arguments"
-        raise Refused(f"{entry.shown} takes {wanted} {noun} in an operator, not {arity}")
+        expected = str(lowest) if lowest == highest else f"{lowest} or {highest}"
+        expected = f"{lowest} or more" if highest > lowest + 1 else expected
+        noun = "argument" if expected == "1" else "arguments"
+        raise Refused(f"{entry.shown} takes {expected} {noun} in an operator, not {arity}")
 
     def resolve(*args: Any) -> Any:
         return rules.resolve(entry, fn, is_cuda, args)
@@ -51,14 +51,14 @@ def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda
 
 
 def _once(key: Any, typer: Callable[..., Any], make: Callable[..., Any], name: str) -> Any:
-    if key not in _made:
+    if key not in _intrinsics:
         typer.__name__ = name
-        _made[key] = make(typer)
-    return _made[key]
+        _intrinsics[key] = make(typer)
+    return _intrinsics[key]
 
 
 def converting(name: str, make: Callable[..., Any]) -> Any:
-    """Return an intrinsic of one value that changes its type: one of `_CONVERSIONS`."""
+    """Return the intrinsic of one of `_CONVERSIONS`, which changes the type of a value."""
     convert = _CONVERSIONS[name]
 
     def typer(typingctx: Any, value: Any) -> Any:
@@ -80,14 +80,14 @@ def _cast(context: Any, builder: Any, source: Any, target: Any, value: Any) -> A
             return context.cast(builder, value, source, native(target))
         return context.cast(builder, value, source, target)
     items = [
-        _cast(context, builder, item, wanted, builder.extract_value(value, i))
-        for i, (item, wanted) in enumerate(zip(source, target, strict=True))
+        _cast(context, builder, item, item_type, builder.extract_value(value, i))
+        for i, (item, item_type) in enumerate(zip(source, target, strict=True))
     ]
     return context.make_tuple(builder, target, items)
 
 
 def _plain(ty: Any) -> Any:
-    """Python integers as int64, which numba's indices and ranges take."""
+    """Convert Python integers to int64, for numba's indices and ranges."""
     if isinstance(ty, Weak):
         if ty.kind != "int":
             raise Refused(f"an index or a bound must be an integer, not {described(ty)}")
@@ -98,38 +98,38 @@ def _plain(ty: Any) -> Any:
 
 
 def _index(ty: Any) -> Any:
-    """As `_plain`, for what may be an index of a tuple, whose items numba tells apart by it."""
+    """As `_plain`, for indices of tuples, which numba needs as constants."""
     if isinstance(ty, Weak) and ty.data:
         raise ValueNeeded(ty.data)
     return _plain(ty)
 
 
 def _python(ty: Any) -> Any:
-    """Integers that numba counted as Python's, which are weak."""
+    """Convert integers from numba's counters and lengths to weak Python integers."""
     if isinstance(ty, types.BaseTuple):
         return types.Tuple([_python(item) for item in ty])
     return Weak("int") if isinstance(ty, types.Integer) else ty
 
 
 def _numbered(ty: Any) -> Any:
-    """What enumerate gives: a Python integer and an item."""
+    """Convert the result of enumerate: a Python integer and an item."""
     return types.Tuple([_python(ty[0]), *ty.types[1:]])
 
 
 def _uniform(ty: Any) -> Any:
-    """Return a tuple as one of items of one type, which can be gone through."""
+    """Convert a tuple to one whose items have a common type, so that it can be iterated."""
     if not isinstance(ty, types.BaseTuple) or isinstance(ty, types.UniTuple) or not len(ty):
         return ty
-    joint = _joint(list(ty))
+    joint = _common_type(list(ty))
     return ty if joint is None else types.UniTuple(joint, len(ty))
 
 
-def _joint(items: list[Any]) -> Any:
-    """Return the type that holds numbers, or tuples of as many; None where there is none."""
+def _common_type(items: list[Any]) -> Any:
+    """Return the common type of numbers, or of tuples of one length; None if there is none."""
     if all(isinstance(item, types.BaseTuple) for item in items):
         if len({len(item) for item in items}) > 1:
             return None
-        columns = [_joint(list(column)) for column in zip(*items, strict=True)]
+        columns = [_common_type(list(column)) for column in zip(*items, strict=True)]
         return None if None in columns else types.Tuple(columns)
     if any(scalar_name(item) is None for item in items):
         return None
@@ -142,12 +142,12 @@ def _joint(items: list[Any]) -> Any:
 
 
 def _any_value(ty: Any) -> Any:
-    """Return a Python number as one of unknown value, as a function that calls itself takes it."""
+    """Convert a Python constant to one of unknown value, for arguments of recursive calls."""
     return Weak(ty.kind) if isinstance(ty, Weak) else ty
 
 
 def _strong(ty: Any) -> Any:
-    """Python numbers as what they are in an array."""
+    """Convert Python numbers to their dtypes in an array."""
     if isinstance(ty, types.BaseTuple):
         items = tuple(map(_strong, ty))
         return types.BaseTuple.from_types(items, getattr(ty, "instance_class", None))

@@ -1,4 +1,4 @@
-"""What of Python's language an operator cannot hold, seen in its bytecode."""
+"""Raises errors for Python features that operators do not support, found in the bytecode."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _REFUSED = {
     "an assignment to an attribute": (("STORE_ATTR", "DELETE_ATTR"), "return the value"),
     "`import`": (("IMPORT_NAME",), "import outside of it"),
 }  # fmt: skip
-_UNPACKING = ("LIST_TO_TUPLE", "CALL_INTRINSIC_1")  # f(a, *b) goes by a list
+_UNPACKING = ("LIST_TO_TUPLE", "CALL_INTRINSIC_1")  # f(a, *b) builds a list
 
 
 class NotInAnOperator(CompileError, TypeError):
-    """Something that no operator may contain: it can be caught as either of the two."""
+    """An operator contains an unsupported feature; also a TypeError."""
 
 
 def check(code: types.CodeType, subject: str = "op") -> None:
-    """Refuse, by name and with a way out, what code cannot hold."""
+    """Raise NotInAnOperator, naming the feature and an alternative, for unsupported code."""
     if code.co_flags & _COROUTINE:
-        raise NotInAnOperator(f"{subject} is `async def`, which nobody can await; write `def`")
+        raise NotInAnOperator(f"{subject} is `async def`, which kernels cannot await; write `def`")
     if code.co_flags & _GENERATOR:
         raise NotInAnOperator(
             f"{subject} holds a generator or `yield`; return one number, or write the loop out"
@@ -48,23 +48,25 @@ def check(code: types.CodeType, subject: str = "op") -> None:
                 f"{subject} assigns to {instruction.argval!r} of the function around it, but it "
                 "may be called in any order; return the value"
             )
-    for what, (opnames, way_out) in _REFUSED.items():
-        is_unpacking = what == "a list" and not names.isdisjoint(_UNPACKING)
+    for feature, (opnames, advice) in _REFUSED.items():
+        is_unpacking = feature == "a list" and not names.isdisjoint(_UNPACKING)
         if not names.isdisjoint(opnames) and not is_unpacking:
-            raise NotInAnOperator(f"{subject} holds {what}, which kernels have not: {way_out}")
+            raise NotInAnOperator(
+                f"{subject} holds {feature}, which kernels do not support: {advice}"
+            )
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             check(constant, subject)
 
 
 def check_function(fn: Any, owner: types.ModuleType | None = None, name: str = "") -> None:
-    """Refuse a function of Python's or NumPy's modules that the table has not."""
+    """Raise NotInAnOperator for a function of Python's or NumPy's modules not in the table."""
     if not callable(fn) or table.entry_of(fn) is not None:
         return
     module = _module_of(fn) if owner is None else owner.__name__
     root = module.partition(".")[0]
     if root not in table.MODULES or (isinstance(fn, type) and issubclass(fn, BaseException)):
-        return  # `raise` is refused by itself
+        return  # `raise` has its own error
     path = module.replace(root, table.MODULES[root], 1)
     shown = name or getattr(fn, "__name__", str(fn))
     full = shown if root == "builtins" else f"{path}.{shown}"
@@ -72,13 +74,13 @@ def check_function(fn: Any, owner: types.ModuleType | None = None, name: str = "
 
 
 def _module_of(fn: Any) -> str:
-    found = getattr(fn, "__module__", None)
+    module = getattr(fn, "__module__", None)
     owner = getattr(fn, "__self__", None)
-    if found is None and owner is not None and type(owner).__module__ != "builtins":
-        found = type(owner).__module__  # random.random is a method of an object there
+    if module is None and owner is not None and type(owner).__module__ != "builtins":
+        module = type(owner).__module__  # random.random is a method of a random.Random
     if isinstance(fn, np.ufunc):
-        found = "numpy"
-    return str(found or "").replace("_operator", "operator")
+        module = "numpy"
+    return str(module or "").replace("_operator", "operator")
 
 
 def _reason(full: str, root: str) -> str:

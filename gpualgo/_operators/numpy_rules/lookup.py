@@ -1,4 +1,4 @@
-"""What the variables of numba's IR stand for."""
+"""Finds the Python objects to which variables of numba's IR refer."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from gpualgo._operators.numbers import Data
 
 
 class Lookup:
-    """One function's IR, and which Python objects its variables stand for."""
+    """The IR of one function, with lookups of its variables' values."""
 
     def __init__(self, func_ir: Any, ir: Any, args: tuple[Any, ...]) -> None:
         self.func_ir, self.ir, self.args = func_ir, ir, args
         self.values_passed_on = self._passed_on()
 
     def definition(self, var: Any) -> Any:
-        """Return what a variable is assigned; None if that happens in several places."""
-        found = self.func_ir._definitions.get(var.name, [])
-        return found[0] if len(found) == 1 else None
+        """Return the IR value assigned to a variable, None if there are several assignments."""
+        definitions = self.func_ir._definitions.get(var.name, [])
+        return definitions[0] if len(definitions) == 1 else None
 
     def constant(self, var: Any) -> tuple[bool, Any]:
-        """Return the Python object that a variable stands for: (found, object)."""
+        """Return whether a variable is a known Python object, and the object."""
         return self.constant_of(self.definition(var))
 
     def constant_of(self, value: Any) -> tuple[bool, Any]:
-        """Return the Python object that an IR value stands for: (found, object)."""
         ir = self.ir
         if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
             return True, value.value
@@ -37,32 +36,32 @@ class Lookup:
         return False, None
 
     def default_of(self, value: Any) -> tuple[bool, Any]:
-        """Return the number that is data which a parameter has by default: (found, number)."""
+        """Return whether a parameter's default is a data number, and the number."""
         ty = self.args[value.index] if value.index < len(self.args) else None
         default = getattr(ty, "value", None) if isinstance(ty, types.Omitted) else None
         return (True, default) if type(default) is Data else (False, None)
 
     def owner_of(self, value: Any) -> pytypes.ModuleType | None:
-        """Return the module whose attribute an IR value is."""
+        """Return the module of an IR value that is a module's attribute, else None."""
         if isinstance(value, self.ir.Expr) and value.op == "getattr":
-            found, owner = self.constant(value.value)
-            if found and isinstance(owner, pytypes.ModuleType):
+            is_known, owner = self.constant(value.value)
+            if is_known and isinstance(owner, pytypes.ModuleType):
                 return owner
         return None
 
     def counted_by(self, value: Any) -> Any:
-        """Return range or enumerate if a value is what comes next of one."""
+        """Return range or enumerate if a value is the next item of one, else None."""
         for op in ("pair_first", "iternext", "getiter", "call"):
             if not isinstance(value, self.ir.Expr) or value.op != op:
                 return None
             value = value.func if op == "call" else value.value
             while isinstance(value, self.ir.Var):
                 value = self.definition(value)
-        found, fn = self.constant_of(value)
-        return fn if found and fn in (range, enumerate) else None
+        is_known, fn = self.constant_of(value)
+        return fn if is_known and fn in (range, enumerate) else None
 
     def _passed_on(self) -> set[str]:
-        """Return the variables that are used as values, and not called alone."""
+        """Return the variables that are used other than by calling them."""
         used: set[str] = set()
         for block in self.func_ir.blocks.values():
             for statement in block.body:

@@ -1,4 +1,4 @@
-"""Code for Philox4x64-10: word `position` of the stream of a key, four to a block."""
+"""LLVM code of Philox4x64-10: word `position` of a key's stream, four words in a block."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from gpualgo._operators.numpy_rules.table import Entry
 _WORD, _WIDE = llvm.IntType(64), llvm.IntType(128)
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
-_WEYL = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # added to the keys from round to round
+_WEYL = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # added to the keys before each further round
 
 
 def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
-    """Return the result type and the code of `markers.philox`."""
-
     def generate(code: Code, values: list[Any]) -> Any:
         builder = code.builder
         position, *keys = (
@@ -37,7 +35,7 @@ def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
 
 def _block(code: Code, number: Any, keys: list[Any]) -> list[Any]:
     builder = code.builder
-    words = [builder.add(number, _WORD(1)), _WORD(0), _WORD(0), _WORD(0)]  # NumPy counts from 1
+    words = [builder.add(number, _WORD(1)), _WORD(0), _WORD(0), _WORD(0)]  # NumPy starts at 1
     for step in range(_ROUNDS):
         if step:
             keys = [builder.add(key, _WORD(weyl)) for key, weyl in zip(keys, _WEYL, strict=True)]

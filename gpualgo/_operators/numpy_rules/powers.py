@@ -1,4 +1,4 @@
-"""Powers: which exponents have code of their own, and which may be data."""
+"""Powers: which constant exponents have special code, and which exponents may be data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gpualgo._operators.numpy_rules.weak import is_within
 def constant(
     entry: Entry, args: tuple[types.Type, ...], name: str
 ) -> tuple[types.Type, Any] | None:
-    """Return the code of a power with a constant exponent, where it has one of its own."""
+    """Return the type and special code of a power with a constant exponent, None for others."""
     if isinstance(args[1], Weak) and args[1].data:
         _check_power_of_data(args[1], name)
         return None
@@ -28,11 +28,11 @@ def constant(
         raise Refused(
             f"integers to negative integer powers are not allowed; write a ** {exponent}.0"
         )
-    does = None
+    function_name = None
     if entry.style == "operator" and exponent is not None:
-        does = {-1: "reciprocal", 0.5: "sqrt"}.get(exponent)
+        function_name = {-1: "reciprocal", 0.5: "sqrt"}.get(exponent)
     is_product = isinstance(exponent, (int, float)) and exponent in WHOLE_POWERS
-    if (does is None and not is_product) or (does and not is_inexact(name)):
+    if (function_name is None and not is_product) or (function_name and not is_inexact(name)):
         return None
     result = args[0] if isinstance(args[0], Weak) else scalar_type(name)
     if isinstance(result, Weak):
@@ -40,8 +40,8 @@ def constant(
 
     def generate(code: Code, values: list[Any]) -> Any:
         (base,) = codegen.cast_all(code, values[:1], args[:1], (name,))
-        if does is not None:
-            value = codegen.compute(code, does, name, [base])
+        if function_name is not None:
+            value = codegen.compute(code, function_name, name, [base])
         else:
             value = codegen.constant_power(code, name, base, int(exponent))  # type: ignore[arg-type]
         return code.context.cast(code.builder, value, native(result), result)
@@ -50,11 +50,11 @@ def constant(
 
 
 def _check_power_of_data(exponent: Weak, name: str) -> None:
-    """Raise `ValueNeeded` for an exponent that is data unless all have the same code."""
+    """Raise `ValueNeeded` for a data exponent whose code depends on its value."""
     if is_inexact(name) and not exponent.is_exponent:
         raise ValueNeeded(exponent.data, is_exponent=exponent.kind != "complex")
-    if not is_inexact(name) and not is_within(exponent, 0, _LONGEST):
-        raise ValueNeeded(exponent.data)  # negative ones are refused
+    if not is_inexact(name) and not is_within(exponent, 0, _MAX_EXPONENT):
+        raise ValueNeeded(exponent.data)  # negative exponents raise
 
 
-_LONGEST = 2**63 - 1
+_MAX_EXPONENT = 2**63 - 1

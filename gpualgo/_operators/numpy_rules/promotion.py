@@ -1,7 +1,7 @@
-"""NumPy-2 type promotion on names of `_dtypes`, with Python scalars that are weak.
+"""NumPy 2's type promotion on dtype names, with weak Python scalars (NEP 50).
 
-A weak operand (a Python int, float or complex) never widens an operand of its own kind: NEP 50,
-"Promotion rules for Python scalars". bfloat16, which NumPy lacks, promotes as float16 does.
+A weak operand (a Python int, float or complex) never widens an operand of its own kind. bfloat16,
+which NumPy lacks, promotes as float16 does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ _DEFAULT = {"int": "int64", "float": "float64", "complex": "complex128"}
 
 
 def promote(left: str, right: str) -> str:
-    """Return the name of the dtype that holds both."""
     if left == right:
         return left
     if "bfloat16" in (left, right):
@@ -30,38 +29,37 @@ def promote(left: str, right: str) -> str:
 
 
 def is_inexact(name: str) -> bool:
-    """Return whether a dtype name is a float or complex one."""
     return "float" in name or name.startswith("complex")
 
 
 def default_name(name: str) -> str:
-    """Return the dtype that holds a Python number, or the dtype of that name itself."""
+    """Return the dtype name of a Python kind in an array; other names are returned unchanged."""
     return _DEFAULT.get(name, name)
 
 
 @cache
 def loop_of(ufunc: np.ufunc, args: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """Return the dtypes that a ufunc takes for such arguments, and what it returns.
+    """Return the argument dtypes of a ufunc's loop for such arguments, and its result dtype.
 
-    NumPy itself is asked. Raises TypeError, in NumPy's words, where it has no such loop.
+    NumPy resolves them. Raises NumPy's TypeError if there is no loop.
     """
     if all(name in WEAK for name in args):
         args = tuple(map(default_name, args))
     has_bfloat16 = "bfloat16" in args
     stand_in = "float32" if "float16" in args else "float16"
-    asked = [
+    operands = [
         _PYTHON.get(name) or np.dtype(stand_in if has_bfloat16 and name.endswith("float16")
                                       else name)
         for name in args
     ]  # fmt: skip
-    found = [dtype.name for dtype in ufunc.resolve_dtypes((*asked, *(None,) * ufunc.nout))]
+    loop = [dtype.name for dtype in ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout))]
     if has_bfloat16:
-        found = ["bfloat16" if name == "float16" else name for name in found]
-    return tuple(found[: len(args)]), found[len(args)]
+        loop = ["bfloat16" if name == "float16" else name for name in loop]
+    return tuple(loop[: len(args)]), loop[len(args)]
 
 
 def _widen(strong: str, weak: str) -> str:
-    """Return the dtype of strong beside a Python scalar of kind weak."""
+    """Return the promoted dtype of a dtype and a Python scalar's kind."""
     if weak == "int":
         return "int64" if strong == "bool" else strong
     if weak == "float":
@@ -72,7 +70,7 @@ def _widen(strong: str, weak: str) -> str:
 
 
 def result_name(strong: Sequence[str], weak: Sequence[str]) -> str:
-    """Return the common dtype name; a Python kind (`WEAK`) if every operand is weak."""
+    """Return the promoted dtype name; a Python kind (`WEAK`) if every operand is weak."""
     if not strong:
         return max(weak, key=WEAK.index)
     joint = strong[0]

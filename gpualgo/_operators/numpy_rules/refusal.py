@@ -1,4 +1,4 @@
-"""What an operator cannot be, said in a sentence of ours wherever numba comes upon it."""
+"""Errors of unsupported operators, which keep their message although numba wraps exceptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpualgo._operators.numbers import asked
 
 
 class Refused(TypingError):
-    """Raised while numba types or lowers an operator; it may bury it among its own reasons."""
+    """Raised while numba types or lowers an operator; `last` returns its message."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
@@ -19,7 +19,7 @@ class Refused(TypingError):
 
 
 class ValueNeeded(Refused):
-    """Raised where code depends on what a number that is data is."""
+    """Raised if code depends on the value of a data number."""
 
     def __init__(self, words: Iterable[int], is_exponent: bool = False) -> None:
         super().__init__("a number has to be known before the operator is compiled")
@@ -30,17 +30,17 @@ _last = threading.local()
 
 
 def forget() -> None:
-    """Begin a compilation."""
+    """Clear the state at the start of a compilation."""
     _last.sentence = None
     asked.note(())
 
 
 def last() -> str | None:
-    """Return the last refusal of this thread's compilation."""
+    """Return the message of the last `Refused` of this thread's compilation, else None."""
     return getattr(_last, "sentence", None)
 
 
 def shown(value: int) -> str:
-    """Return an integer's digits, of a long one the first."""
+    """Return an integer as text, abbreviated if it is long."""
     text = str(value)
     return text if len(text) < 40 else f"{text[:20]}… ({len(text)} digits)"

@@ -1,4 +1,4 @@
-"""What an operator returns, as the dtype of an element: a number's, or a tuple's of them."""
+"""Dtypes of operators' results, and checks of results against a requested dtype."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpualgo._operators.numpy_rules.weak import is_within
 
 
 def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Return the dtype of op's result; raise TypeError if it is no element or does not fit."""
+    """Return the dtype of op's result; raise TypeError if it is invalid or does not fit."""
     if isinstance(returned, types.BaseTuple):
         return _record_of(fn, returned, wanted)
     if wanted is not None and wanted.names is not None:
@@ -29,8 +29,7 @@ def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np
 
 
 def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    """Return the record of a tuple that op returns."""
-    names, found = zip(*_paths_of(fn, returned, ""), strict=True)
+    names, item_types = zip(*_paths_of(fn, returned, ""), strict=True)
     if wanted is not None and wanted.names is None:
         raise records.ReturnsTuple(
             f"op returns a tuple of {len(returned)}, and not a number as {wanted}; "
@@ -47,15 +46,15 @@ def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None)
             f"possible: {source_of(fn)}"
         )
     fields = [None] * len(names) if wanted is None else records.leaves(wanted)
-    made = [
+    item_dtypes = [
         _number_of(fn, ty, field, f" in item {name}")
-        for name, ty, field in zip(names, found, fields, strict=True)
+        for name, ty, field in zip(names, item_types, fields, strict=True)
     ]
-    return records.record(names, made) if wanted is None else wanted
+    return records.record(names, item_dtypes) if wanted is None else wanted
 
 
 def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
-    """Return whether tuples have the same parts; those without names go by their places."""
+    """Return whether tuples have the same structure; plain tuples match namedtuples by position."""
 
     def agree(a: Any, b: Any) -> bool:
         if a is None or b is None:
@@ -70,7 +69,7 @@ def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
 
 
 def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:
-    """Return the paths and types of a tuple's numbers."""
+    """Yield the paths and types of a tuple's numbers."""
     fields = getattr(ty, "fields", None) or tuple(map(str, range(len(ty))))
     if not fields:
         raise TypeError(f"op returns an empty tuple; return a number or several: {source_of(fn)}")
@@ -87,18 +86,17 @@ def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, ty
 
 
 def _number_of(
-    fn: Any, returned: types.Type, wanted: np.dtype[Any] | None, place: str
+    fn: Any, returned: types.Type, wanted: np.dtype[Any] | None, item: str
 ) -> np.dtype[Any]:
-    """Return the dtype of a number that op returns."""
     name = scalar_name(returned)
     if isinstance(returned, types.Optional):
         raise TypeError(
-            f"op returns None{place} on some path, and {described(returned.type)} on another; "
+            f"op returns None{item} on some path, and {described(returned.type)} on another; "
             f"return a scalar on each: {source_of(fn)}"
         )
     if name is None:
         raise TypeError(
-            f"op returns {described(returned)}{place}, and not a number; return a scalar: "
+            f"op returns {described(returned)}{item}, and not a number; return a scalar: "
             f"{source_of(fn)}"
         )
     inferred = (
@@ -113,7 +111,7 @@ def _number_of(
     weak_fits = isinstance(returned, Weak) and _weak_fits(returned, wanted, fn)
     if not weak_fits and not dtypes.can_cast(inferred, wanted):
         raise TypeError(
-            f"op returns {inferred}{place}, which does not fit {wanted}; pass dtype=np.{inferred} "
+            f"op returns {inferred}{item}, which does not fit {wanted}; pass dtype=np.{inferred} "
             f"or convert inside op: {source_of(fn)}"
         )
     return wanted

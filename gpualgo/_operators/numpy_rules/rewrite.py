@@ -1,9 +1,8 @@
-"""Give numba NumPy-2 arithmetic in operators: a rewrite of its IR before type inference.
+"""Rewrites numba's IR of operators before type inference, so that they promote as NumPy 2 does.
 
-Every arithmetic expression, known function and constant of an operator is replaced by a call or
-a constant that promotes as NumPy 2 does: int8 + int8 stays int8, a Python literal does not widen
-a float32, float16 rounds after each step. Only functions marked by `adopt` are touched; numba
-code of the same process keeps numba's rules.
+Arithmetic expressions, known functions and constants are replaced by intrinsics: int8 + int8 stays
+int8, a Python literal does not widen a float32, float16 rounds after each operation. Only functions
+marked by `adopt` are rewritten; other numba code of the process is unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ MARK = "__gpualgo_adopted__"
 
 @dataclass(frozen=True)
 class Target:
-    """The modules of numba that the CPU and the CUDA target have one each of."""
+    """The numba modules of one target: CPU or CUDA."""
 
     ir: Any
     ir_utils: Any
@@ -40,21 +39,21 @@ class Target:
 
 @dataclass(frozen=True)
 class Adoption:
-    """How the calls and the captured arrays inside one compilation are resolved."""
+    """How one compilation resolves calls and captured arrays and numbers."""
 
     target: Target
     device_function: Callable[[pytypes.FunctionType], Any]
-    # LLVM's builder -> a pointer to what describes captured arrays; None: there are none.
+    # LLVM builder -> pointer to the words of captured arrays; None if there are none.
     words: Callable[[Any], Any] | None
-    # LLVM's builder, a word of the numbers that are data -> its value; None: there are none.
+    # (LLVM builder, index) -> a word of the data numbers; None if there are none.
     number: Callable[[Any, int], Any] | None = None
 
 
 def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
-    """Return a copy of fn that numba will compile with NumPy-2 arithmetic."""
+    """Return a copy of fn that numba compiles with NumPy 2's arithmetic."""
     subject = "op" if fn.__name__ == "<lambda>" else f"op ({fn.__name__})"
     language.check(fn.__code__, subject)
-    defaults = tuple(_told_apart(as_number(value)) for value in fn.__defaults__ or ())
+    defaults = tuple(_compared_by_identity(as_number(value)) for value in fn.__defaults__ or ())
     copy = pytypes.FunctionType(
         fn.__code__, fn.__globals__, fn.__name__, defaults or None, fn.__closure__
     )
@@ -64,24 +63,25 @@ def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
 
 
 _BY_IDENTITY = {"__eq__": object.__eq__, "__ne__": object.__ne__, "__hash__": object.__hash__}
-_SIGNED: dict[Any, Any] = {
+_IDENTITY_TYPES: dict[Any, Any] = {
     kind: type(kind.__name__, (kind,), _BY_IDENTITY)
     for kind in (np.float32, np.float64, np.complex64, np.complex128)
 }
 
 
-def _told_apart(value: Any) -> Any:
-    """Return a default value that nothing equals: numba takes equal ones, as 0.0 and -0.0 are,
-    for the one that it met first.
+def _compared_by_identity(value: Any) -> Any:
+    """Return a default value that compares by identity.
+
+    numba caches code by default values, for which 0.0 and -0.0 are equal.
     """
     if type(value) is tuple:
-        return tuple(_told_apart(item) for item in value)
-    kind = _SIGNED.get(type(value))
+        return tuple(_compared_by_identity(item) for item in value)
+    kind = _IDENTITY_TYPES.get(type(value))
     return value if kind is None else kind(value)
 
 
 def install(target: Target) -> None:
-    """Register the types and the rewrite with one numba target, once per process."""
+    """Register the types and the rewrite with a numba target, once per process."""
     lower_constant = target.imputils.lower_constant
     storage.install(target.extending, target.models, lower_constant, target.is_cuda)
     base: Any = target.rewrites.Rewrite
@@ -107,7 +107,7 @@ def install(target: Target) -> None:
         def apply(self) -> Any:
             assert self.lookup is not None
             Rewriter(self.lookup, self.block, self.adoption).run()
-            self.state.typingctx.refresh()  # learns the intrinsics made just now
+            self.state.typingctx.refresh()  # registers the new intrinsics
             self.state.targetctx.refresh()
             return self.block
 
@@ -120,7 +120,7 @@ def _refuse_raise(func_ir: Any, ir: Any) -> None:
         for statement in block.body:
             if isinstance(statement, raising):
                 raise CompileError(
-                    "an operator cannot raise or assert: a kernel has nobody to tell; "
+                    "an operator cannot raise or assert: kernels have no exceptions; "
                     "return a value such as NaN instead"
                 )
 
@@ -129,8 +129,8 @@ def _refuse_writes(func_ir: Any, ir: Any, lookup: Lookup) -> None:
     for block in func_ir.blocks.values():
         for statement in block.body:
             if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
-                _, written = lookup.constant(statement.target)
-                if type(written) is Slot:
+                _, array = lookup.constant(statement.target)
+                if type(array) is Slot:
                     raise CompileError(
                         "an operator cannot write to an array that it captures, which other "
                         "threads read: return a value instead"

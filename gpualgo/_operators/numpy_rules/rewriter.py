@@ -1,4 +1,4 @@
-"""The rewrite of one block of numba's IR: calls and constants that promote as NumPy 2 does."""
+"""Rewrites one block of numba's IR to calls and constants that promote as NumPy 2 does."""
 
 from __future__ import annotations
 
@@ -20,19 +20,16 @@ from gpualgo._operators.numpy_rules.lookup import Lookup
 from gpualgo._operators.numpy_rules.types import NARROW, NarrowValue, WeakValue
 
 _IDENTITY = (operator.is_, operator.is_not)
-_COUNTED = {range: "python", enumerate: "numbered"}
+_CONVERSION_OF_COUNTER = {range: "python", enumerate: "numbered"}
 
 
 class Rewriter:
-    """Rewrites one block."""
-
     def __init__(self, lookup: Lookup, block: Any, adoption: Any) -> None:
         self.lookup, self.block, self.adoption = lookup, block, adoption
         self.func_ir, self.ir = lookup.func_ir, lookup.ir
         self.body: list[Any] = []
 
     def run(self) -> None:
-        """Replace the block's statements."""
         for statement in self.block.body:
             if isinstance(statement, self.ir.Assign):
                 self._assign(statement)
@@ -43,10 +40,10 @@ class Rewriter:
 
     def _assign(self, statement: Any) -> None:
         value = statement.value
-        found, constant = self.lookup.constant_of(value)
+        is_constant, constant = self.lookup.constant_of(value)
         if isinstance(value, self.ir.Arg):
-            found, constant = self.lookup.default_of(value)
-        if found:
+            is_constant, constant = self.lookup.default_of(value)
+        if is_constant:
             self._rewrite_constant(statement, constant, value.loc)
         elif isinstance(value, self.ir.Expr):
             rewrite = getattr(self, f"_rewrite_{value.op}", None)
@@ -68,22 +65,22 @@ class Rewriter:
         self._replace(statement, self._call(value.fn, (value.value,), value.loc))
 
     def _rewrite_pair_first(self, statement: Any, value: Any) -> None:
-        """Make a counter a Python int again: numba has it as an int64."""
+        """Convert a counter, which numba types as int64, to a Python int."""
         counted = self.lookup.counted_by(value)
         if counted is not None:
             raw = self._store(value, value.loc)
-            call = self._conversion(_COUNTED[counted], raw, value.loc)
+            call = self._conversion(_CONVERSION_OF_COUNTER[counted], raw, value.loc)
             self._replace(statement, call)
 
     def _rewrite_getiter(self, statement: Any, value: Any) -> None:
         value._kws["value"] = self._converted("uniform", value.value, value.loc)
 
     def _rewrite_build_set(self, statement: Any, value: Any) -> None:
-        """Look a number up in a tuple instead: only `in` takes a set, which is constant."""
+        """Replace a set by a tuple: operators use constant sets with `in` only."""
         self._replace(statement, self.ir.Expr.build_tuple(value.items, value.loc))
 
     def _rewrite_getitem(self, statement: Any, value: Any) -> None:
-        """Let what was computed from Python numbers be an index."""
+        """Convert an index that was computed from Python numbers."""
         value._kws["index"] = self._converted("index", value.index, value.loc)
         value._kws["value"] = self._converted("uniform", value.value, value.loc)
 
@@ -123,7 +120,7 @@ class Rewriter:
         if entry is not None and entry.style != "plain":
             if statement.target.name in self.lookup.values_passed_on:
                 constant = _as_python(constant, entry)
-            else:  # called through its intrinsic: numba may not know it
+            else:  # only called, by its intrinsic; numba may not support the function itself
                 statement.value = self.ir.Const(None, loc)
                 return
         function = python_function(constant)
@@ -135,15 +132,15 @@ class Rewriter:
         language.check_function(constant, owner, getattr(statement.value, "attr", ""))
 
     def _rewrite_call(self, statement: Any, call: Any) -> None:
-        found, fn = self.lookup.constant(call.func)
-        entry = table.entry_of(fn) if found else None
+        is_known, fn = self.lookup.constant(call.func)
+        entry = table.entry_of(fn) if is_known else None
         if entry is not None and entry.style == "plain":
             self._rewrite_plain_call(statement, call, fn)
         elif entry is not None:
             self._rewrite_known_call(statement, call, fn, entry)
-        elif found and _calls_itself(fn):
+        elif is_known and _is_recursive(fn):
             call.args = [self._converted("any_value", arg, call.loc) for arg in call.args]
-        elif not found:
+        elif not is_known:
             self._rewrite_method(statement, call)
 
     def _rewrite_plain_call(self, statement: Any, call: Any, fn: Any) -> None:
@@ -159,7 +156,7 @@ class Rewriter:
         if call.kws or call.vararg:
             given = "keyword arguments" if call.kws else "arguments from a tuple"
             raise language.NotInAnOperator(
-                f"op calls {entry.shown} with {given}, which kernels have not; "
+                f"op calls {entry.shown} with {given}, which kernels do not support; "
                 "write the arguments one by one"
             )
         args = tuple(call.args)
@@ -181,7 +178,7 @@ class Rewriter:
         self._replace(statement, self.ir.Expr.build_tuple(items, loc))
 
     def _rewrite_method(self, statement: Any, call: Any) -> None:
-        """Compute a.conjugate(), of which numba knows not every dtype."""
+        """Replace a.conjugate(), which numba lacks for some dtypes, by np.conjugate."""
         method = self.lookup.definition(call.func)
         if not isinstance(method, self.ir.Expr) or method.op != "getattr":
             return
@@ -195,7 +192,7 @@ class Rewriter:
         target, entry = self.adoption.target, table.entry_of(fn)
         if entry is None:
             raise language.NotInAnOperator(
-                f"op holds the operator {fn.__name__!r}, which kernels have not"
+                f"op holds the operator {fn.__name__!r}, which kernels do not support"
             )
         make = target.extending.intrinsic
         intrinsic = intrinsics.calling(entry, fn, len(args), make, target.is_cuda)
@@ -228,7 +225,7 @@ class Rewriter:
 
 
 def as_number(constant: Any) -> Any:
-    """Return a constant with its Python numbers weak, and what numba has no type for."""
+    """Return a constant with Python numbers and 16-bit floats wrapped in this package's types."""
     kind = type(constant)
     if kind in (int, float, complex):
         return WeakValue(constant)
@@ -242,18 +239,18 @@ def as_number(constant: Any) -> Any:
 
 
 def _as_python(fn: Any, entry: Any) -> Any:
-    """Return a function of the table as a Python function, which can be handed to another."""
+    """Return a function of the table as a Python function that can be passed as an argument."""
     lowest, highest = entry.arity
     if lowest != highest or lowest > 3:
         raise language.NotInAnOperator(
-            f"op passes {entry.shown} on; wrap it in a lambda of scalars"
+            f"op passes {entry.shown} as an argument; wrap it in a lambda of scalars"
         )
     wrappers = (lambda a: fn(a), lambda a, b: fn(a, b), lambda a, b, c: fn(a, b, c))
     return wrappers[lowest - 1]
 
 
-def _calls_itself(fn: Any) -> bool:
-    """Return whether a Python function is called by itself, on whatever way."""
+def _is_recursive(fn: Any) -> bool:
+    """Return whether a Python function is recursive, directly or through other functions."""
     start = python_function(fn)
     if start is None:
         return False
@@ -262,7 +259,7 @@ def _calls_itself(fn: Any) -> bool:
     while pending:
         current = pending.pop()
         for callee in _callees(current):
-            if callee.__code__ is start.__code__:  # itself, or the copy that is compiled
+            if callee.__code__ is start.__code__:  # itself or its compiled copy
                 return True
             if id(callee) not in reached:
                 reached.add(id(callee))
@@ -277,5 +274,5 @@ def _callees(fn: pytypes.FunctionType) -> list[Any]:
             values.append(cell.cell_contents)
         except ValueError:  # empty
             continue
-    found = [python_function(value) for value in values]
-    return [function for function in found if function is not None]
+    functions = [python_function(value) for value in values]
+    return [function for function in functions if function is not None]

@@ -1,6 +1,6 @@
-"""NumPy-2 typing of the functions that operators call, as numba intrinsics.
+"""NumPy 2's typing of the functions that operators call.
 
-A rule says which dtype a function computes in and which it returns; NumPy itself is asked for both.
+A rule determines the dtypes in which a function computes and which it returns, from NumPy's ufuncs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Generate = Callable[[Code, list[Any]], Any]
 
 
 def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) -> Resolved:
-    """Return (signature, code generator) of a function of the table on numba types."""
+    """Return the signature and the code generator of a function of the table for numba types."""
     plain = without_members(args, stays_member=entry.style == "extreme")
     if entry.style == "contains":
         result, generate = _contains(entry, plain)
@@ -43,10 +43,10 @@ def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) 
                 raise Refused(
                     f"{entry.shown} takes numbers, and argument {i + 1} is {described(ty)}"
                 )
-        found = _folded(entry, fn, plain)
-        of_data = data.result_of(entry, plain) if found is None and _is_python(entry) else None
-        planned: Any = _STYLES.get(entry.style, conversions.plan)
-        result, generate = found or planned(entry, plain)
+        folded = _folded(entry, fn, plain)
+        of_data = data.result_of(entry, plain) if folded is None and _is_python(entry) else None
+        plan: Any = _STYLES.get(entry.style, conversions.plan)
+        result, generate = folded or plan(entry, plain)
         result = of_data or result
 
     def generator(context: Any, builder: Any, sig: Any, values: Any) -> Any:
@@ -61,7 +61,7 @@ _FOLDED = ("operator", "math", "cmath", "whole", "bool", "extreme", "round")
 def _folded(
     entry: Entry, fn: Any, args: tuple[types.Type, ...]
 ) -> tuple[types.Type, Generate] | None:
-    """Let Python compute what depends on constants alone."""
+    """Fold a call with constant arguments by calling the Python function; None for others."""
     if not _is_python(entry) or not all(isinstance(ty, Weak) and ty.is_constant for ty in args):
         return None
     values = [ty.value for ty in args]
@@ -78,7 +78,7 @@ def _folded(
 
 
 def _is_python(entry: Entry) -> bool:
-    """Return whether Python computes a function of its own numbers."""
+    """Return whether a function of Python numbers gives a Python number."""
     return entry.style in _FOLDED or (entry.style == "construct" and entry.is_builtin)
 
 
@@ -87,7 +87,6 @@ def _names(args: tuple[types.Type, ...]) -> tuple[str, ...]:
 
 
 def _plan(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    """Type a function as NumPy's ufunc is."""
     if entry.does in codegen.RELATIONS and not any(
         map(is_inexact, map(default_name, _names(args)))
     ):
@@ -111,11 +110,11 @@ def _computed(
 ) -> tuple[types.Type, Generate]:
     name = call_names[0]
     if entry.does.endswith("power"):
-        found = powers.constant(entry, args, name)
-        if found is not None:
-            return found
+        constant_power = powers.constant(entry, args, name)
+        if constant_power is not None:
+            return constant_power
     if not codegen.has(entry.does, name):
-        raise Refused(f"{entry.shown} of {name} is not supported{_way_out(entry, name)}")
+        raise Refused(f"{entry.shown} of {name} is not supported{_advice(entry, name)}")
     result = scalar_type(result_name)
     if entry.style != "numpy" and all(isinstance(ty, Weak) for ty in args):
         result = Weak(WEAK_KINDS[result_name]) if result_name in WEAK_KINDS else result
@@ -131,14 +130,14 @@ def _computed(
     return result, generate
 
 
-def _way_out(entry: Entry, name: str) -> str:
+def _advice(entry: Entry, name: str) -> str:
     if name.startswith("complex"):
         return "; compute it from a.real and a.imag"
     return "; convert to a float first" if not is_inexact(name) else ""
 
 
 def _compare_integers(relation: str, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    """Compare exactly: integers of any dtypes, and Python integers of any size."""
+    """Compare integers of any dtypes, and Python integers of any size, exactly."""
 
     def generate(code: Code, values: list[Any]) -> Any:
         return _compared(code, relation, list(zip(args, values, strict=True)))
@@ -165,7 +164,7 @@ def _compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) ->
         return codegen.compare(code, relation, strong, a, constant)
     names = [default_name(name) for name in names]
     joint = np.promote_types(*names).name
-    if "float" in joint:  # a signed one and uint64
+    if "float" in joint:  # a signed dtype and uint64
         order = 1 if names[0] == "uint64" else -1
         pair = [(names[0], a), (names[1], b)][::-order]
         signed = codegen.widened(code, pair[0][0], "int64", pair[0][1])
@@ -192,7 +191,7 @@ _DOES = {relation: does for does, relation in codegen.RELATIONS.items()}
 
 
 def _math(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    """Type a function of `math`: of integers and Python numbers float64, else as NumPy's."""
+    """Type a function of `math`: float64 for integers and Python numbers, else as NumPy."""
     name = str(common_name(args))
     if name.startswith("complex"):
         raise Refused(f"{entry.shown} takes real numbers; use NumPy's function of complex ones")
@@ -211,7 +210,7 @@ NATIVE_COMPLEX = Weak("complex")
 
 
 def _extreme(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    """Python's max or min of two: the second if it is strictly beyond."""
+    """Python's max or min of two: the second only if it is strictly larger or smaller."""
     name = str(common_name(args))
     if name.startswith("complex"):
         raise Refused(f"{entry.shown} needs an order, which complex numbers have not")
@@ -224,28 +223,28 @@ def _extreme(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Ge
 
     def generate(code: Code, values: list[Any]) -> Any:
         sides = list(zip(args, values, strict=True))
-        beyond = compared(code, relation, sides[::-1])
+        is_second = compared(code, relation, sides[::-1])
         a, b = (code.context.cast(code.builder, value, ty, result) for ty, value in sides)
-        return code.builder.select(beyond, b, a)
+        return code.builder.select(is_second, b, a)
 
     return result, generate
 
 
 def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    """Return whether a tuple holds a number equal to another."""
+    """Type `value in items` for a tuple of numbers."""
     items, value = args
-    kinds = without_members(tuple(items) if isinstance(items, types.BaseTuple) else (items,),
+    item_types = without_members(tuple(items) if isinstance(items, types.BaseTuple) else (items,),
                             stays_member=True)  # fmt: skip
-    if not isinstance(items, types.BaseTuple) or any(scalar_name(t) is None for t in kinds):
+    if not isinstance(items, types.BaseTuple) or any(scalar_name(t) is None for t in item_types):
         raise Refused(f"`in` takes a tuple of numbers, not {described(items)}")
 
     def generate(code: Code, values: list[Any]) -> Any:
-        found = [
+        matches = [
             compared(code, "==", [(ty, code.builder.extract_value(values[0], i)),
                                   (value, values[1])])
-            for i, ty in enumerate(kinds)
+            for i, ty in enumerate(item_types)
         ]  # fmt: skip
-        return code.either(code.context.get_constant(types.boolean, False), *found)
+        return code.either(code.context.get_constant(types.boolean, False), *matches)
 
     return types.boolean, generate
 

@@ -1,7 +1,6 @@
-"""How weak scalars and 16-bit floats lie in memory and in registers, and what they are cast to.
+"""Data models (memory and register layouts) and casts of weak scalars and 16-bit floats.
 
-`install` registers both with one numba target (the CPU's, or CUDA's, which has registries of its
-own).
+`install` registers them with one numba target; the CPU and CUDA have separate registries.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _i16, _i32, _i64, _f32 = (*map(llvm.IntType, (16, 32, 64)), llvm.FloatType())
 class Narrowing:
     """Conversions of float32 to 16 bits and back, as LLVM code.
 
-    NVVM has no vectors of LLVM's half, which its optimiser would make, so CUDA gets PTX.
+    On CUDA they are PTX: NVVM's optimiser would create vectors of half, which it does not support.
     """
 
     def __init__(self, is_cuda: bool) -> None:
@@ -44,13 +43,12 @@ class Narrowing:
         return builder.fpext(builder.bitcast(bits, llvm.HalfType()), _f32)
 
     def cast(self, context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-        """Cast any scalar to a 16-bit float, rounded."""
         name, ty = target.dtype_name, native(source)
-        if isinstance(source, Weak):  # exact as a float64, or large
+        if isinstance(source, Weak):  # float64 is exact, except for large integers
             ty = types.complex128 if source.kind == "complex" else types.float64
             value = context.cast(builder, value, source, ty)
         if ty == types.float64 and name == "float16":
-            value = _to_odd(builder, value)  # so that two roundings are as one
+            value = _to_odd(builder, value)  # avoids double rounding
         as_float = context.cast(builder, value, ty, types.float32)
         return self.from_bits(builder, self.to_bits(builder, as_float, name), name)
 
@@ -59,20 +57,20 @@ def _to_bfloat16(builder: Any, value: Any) -> Any:
     bits = builder.bitcast(value, _i32)
     odd = builder.and_(builder.lshr(bits, _i32(16)), _i32(1))
     rounded = builder.add(builder.add(bits, _i32(0x7FFF)), odd)
-    # Rounding must not carry a NaN into an infinity: set its quiet bit instead.
+    # Rounding could turn a NaN into an infinity: set its quiet bit instead.
     quiet = builder.or_(bits, _i32(0x00400000))
     is_nan = builder.fcmp_unordered("uno", value, value)
     return builder.trunc(builder.lshr(builder.select(is_nan, quiet, rounded), _i32(16)), _i16)
 
 
 def _to_odd(builder: Any, value: Any) -> Any:
-    """Round a float64 to 24 bits such that the last one is set if any was lost."""
+    """Round a float64 to 24 bits, to odd: the last bit is set if any lower bit was."""
     bits = builder.bitcast(value, _i64)
-    below = builder.and_(bits, _i64((1 << 29) - 1))
-    is_inexact = builder.icmp_unsigned("!=", below, _i64(0))
+    low_bits = builder.and_(bits, _i64((1 << 29) - 1))
+    is_inexact = builder.icmp_unsigned("!=", low_bits, _i64(0))
     sticky = builder.shl(builder.zext(is_inexact, _i64), _i64(29))
-    kept = builder.and_(bits, _i64(-(1 << 29)))
-    return builder.bitcast(builder.or_(kept, sticky), llvm.DoubleType())
+    high_bits = builder.and_(bits, _i64(-(1 << 29)))
+    return builder.bitcast(builder.or_(high_bits, sticky), llvm.DoubleType())
 
 
 def _cast_native(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
@@ -84,7 +82,7 @@ def _to_boolean(context: Any, builder: Any, source: Any, target: Any, value: Any
 
 
 def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> None:
-    """Register both types with the target whose `extending` and data `models` are given."""
+    """Register both types with the target whose `extending` and `models` modules are given."""
     narrowing = Narrowing(is_cuda)
 
     class WeakModel(models.ProxyModel):
@@ -93,7 +91,7 @@ def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> 
             super(models.ProxyModel, self).__init__(manager, fe_type)
 
     class NarrowModel(models.DataModel):
-        """A float32 in a register, 16 bits in memory."""
+        """A float32 in registers, 16 bits in memory."""
 
         def get_value_type(self) -> Any:
             return _f32

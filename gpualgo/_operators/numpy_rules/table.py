@@ -1,7 +1,7 @@
-"""Everything that an operator may call, each entry with what it computes and by whose rule.
+"""The table of functions that operators may call, with their computations and typing rules.
 
-docs/operators.md lists it, and the tests walk over it. What a module of `MODULES` has and this
-table has not is refused by name.
+docs/operators.md lists it, and tests iterate over it. Calls of other functions in `MODULES` raise
+an error that names the function.
 """
 
 from __future__ import annotations
@@ -19,35 +19,31 @@ from gpualgo._operators import markers
 
 
 class Entry(NamedTuple):
-    """One function under one name."""
-
-    name: str  # as it is written: np.add, math.sin, +
-    does: str  # what it computes: the name of NumPy's ufunc where there is one
-    style: str  # whose types it has: "numpy", "operator" (Python's), "math", or a rule of its own
-    arity: tuple[int, int] = (1, 1)  # of its scalars: the fewest and the most
-    ulp: int = 0  # how far it may be from NumPy, on real numbers
+    name: str  # as in source code: np.add, math.sin, +
+    does: str  # the computation: the name of the NumPy ufunc, if there is one
+    style: str  # the typing rule: "numpy", "operator" (Python's), "math", or a special rule
+    arity: tuple[int, int] = (1, 1)  # least and greatest number of scalars
+    ulp: int = 0  # largest difference from NumPy in ULP, for real numbers
 
     @property
     def ufunc(self) -> np.ufunc | None:
-        """NumPy's function of what it computes."""
-        found = getattr(np, self.does, None)
-        return found if isinstance(found, np.ufunc) else None
+        """NumPy ufunc with the same computation, None if there is none."""
+        function = getattr(np, self.does, None)
+        return function if isinstance(function, np.ufunc) else None
 
     @property
     def is_builtin(self) -> bool:
-        """Return whether Python has it without an import."""
         return self.name.startswith("builtins.")
 
     @property
     def shown(self) -> str:
-        """Its name in a sentence."""
         return self.name.removeprefix("builtins.")
 
 
 MODULES = {"numpy": "np", "math": "math", "cmath": "cmath", "operator": "operator",
            "builtins": "builtins", "random": "random", "_operator": "operator"}  # fmt: skip
 
-# What has one rounding at most, and is the same to the bit; NumPy's names, by number of arguments.
+# Functions with at most one rounding, bit-identical to NumPy: NumPy names by number of arguments.
 _EXACT = {
     1: "absolute negative positive square sign conjugate fabs invert bitwise_count signbit isnan "
        "isinf isfinite floor ceil trunc rint logical_not reciprocal sqrt",
@@ -56,7 +52,7 @@ _EXACT = {
        "logical_and logical_or logical_xor maximum minimum fmax fmin copysign nextafter heaviside "
        "gcd lcm",
 }  # fmt: skip
-# What comes from a mathematical library, of which NumPy has another than a GPU has.
+# Functions of a math library; NumPy's library differs from a GPU's.
 _LIBM = {
     1: "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh "
        "arcsinh arccosh arctanh cbrt deg2rad rad2deg",
@@ -64,7 +60,7 @@ _LIBM = {
 }  # fmt: skip
 LIBM = tuple(f"{_LIBM[1]} {_LIBM[2]}".split())
 LIBM_ULP = 4
-# Of complex numbers these too; all such are within 4 LIBM_ULP of the number's size.
+# Also of a math library for complex numbers; the error is within 4 LIBM_ULP of the absolute value.
 LIBM_OF_COMPLEX = ("absolute", "sqrt", "sign")
 _ALIASES = {
     "abs": "absolute", "conj": "conjugate", "bitwise_not": "invert", "bitwise_invert": "invert",
@@ -103,7 +99,7 @@ CONSTRUCTED = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "
                "float16", "float32", "float64", "complex64", "complex128")  # fmt: skip
 SIZES, PARTS, METHODS = ("shape", "ndim", "size"), ("real", "imag"), ("conjugate", "conj")
 CONTROL = ("if", "else", "while", "for", "break", "continue", "pass", "return", "lambda")
-# Functions whose arguments are no scalars alone, or which say how the program goes.
+# Functions of control flow, or with arguments other than scalars; numba compiles them.
 PLAIN = ("len", "range", "enumerate", "zip", "slice", "tuple")
 
 
@@ -113,28 +109,28 @@ def _does_arity(does: str) -> tuple[int, int]:
 
 def _ulp(does: str) -> int:
     if does == "lgamma":
-        return 16 * LIBM_ULP  # Python's own is as far off around its zeros
+        return 16 * LIBM_ULP  # Python's has the same error near its zeros
     is_libm = does in f"{_LIBM[1]} {_LIBM[2]} erf erfc gamma lgamma".split()
     return LIBM_ULP if is_libm else 0
 
 
 def _entries() -> list[Entry]:
-    found = [
+    entries = [
         Entry(SYMBOLS[name], does, "operator", _does_arity(does), _ulp(does))
         for name, does in _OPERATOR.items()
         if name in SYMBOLS
     ]
     for names in (_EXACT, _LIBM):
-        for count, listed in names.items():
-            found += [Entry(f"np.{n}", n, "numpy", (count, count), _ulp(n)) for n in listed.split()]
-    found += [Entry(f"np.{n}", d, "numpy", _does_arity(d), _ulp(d)) for n, d in _ALIASES.items()]
-    found += [
+        for count, text in names.items():
+            entries += [Entry(f"np.{n}", n, "numpy", (count, count), _ulp(n)) for n in text.split()]
+    entries += [Entry(f"np.{n}", d, "numpy", _does_arity(d), _ulp(d)) for n, d in _ALIASES.items()]
+    entries += [
         Entry(f"operator.{n}", d, "operator", _does_arity(d), _ulp(d)) for n, d in _OPERATOR.items()
     ]
-    found += [Entry(f"math.{n}", d, "math", _does_arity(d), _ulp(d)) for n, d in _MATH.items()]
-    found += [Entry(f"cmath.{n}", n, "cmath", (1, 1), _ulp(n)) for n in _CMATH]
-    found += [Entry(f"math.{n}", n, "whole") for n in ("floor", "ceil", "trunc")]
-    found += [
+    entries += [Entry(f"math.{n}", d, "math", _does_arity(d), _ulp(d)) for n, d in _MATH.items()]
+    entries += [Entry(f"cmath.{n}", n, "cmath", (1, 1), _ulp(n)) for n in _CMATH]
+    entries += [Entry(f"math.{n}", n, "whole") for n in ("floor", "ceil", "trunc")]
+    entries += [
         Entry("operator.truth", "bool", "bool"),
         Entry("operator.contains", "contains", "contains", (2, 2)),
         Entry("in", "contains", "contains", (2, 2)),
@@ -157,31 +153,31 @@ def _entries() -> list[Entry]:
         Entry("np.bool_", "bool", "construct"),
         Entry("np.bool", "bool", "construct"),
     ]
-    found += [
+    entries += [
         Entry(f"np.{name}", name, "construct", (1, 2) if "complex" in name else (1, 1))
         for name in CONSTRUCTED
     ]
-    found += [Entry(f"builtins.{name}", name, "plain", (0, 255)) for name in PLAIN]
-    return found
+    entries += [Entry(f"builtins.{name}", name, "plain", (0, 255)) for name in PLAIN]
+    return entries
 
 
 ENTRIES = tuple(_entries())
 
 
 def function_of(entry: Entry) -> Any:
-    """Return the function of an entry; None where this Python or NumPy has none yet."""
+    """Return the function of an entry, None if this Python or NumPy version lacks it."""
     module, _, name = entry.name.rpartition(".")
     if not module:
         symbols = {
             symbol: word for word, symbol in SYMBOLS.items() if _OPERATOR[word] == entry.does
         }
         return getattr(operator, symbols.get(entry.name, "contains"))
-    places = {"np": np, "math": math, "cmath": cmath, "operator": operator, "builtins": builtins}
-    return getattr(places[module], name, None)
+    modules = {"np": np, "math": math, "cmath": cmath, "operator": operator, "builtins": builtins}
+    return getattr(modules[module], name, None)
 
 
 _BY_FUNCTION: dict[Any, Entry] = {}
-for _entry in reversed(ENTRIES):  # the first name of a function is the one that it goes by
+for _entry in reversed(ENTRIES):  # the first entry of a function takes precedence
     _function = function_of(_entry)
     if _function is not None:
         _BY_FUNCTION[_function] = _entry
@@ -189,9 +185,9 @@ for _entry, _function in (
     (Entry("strong", "strong", "conversion"), markers.strong),
     (Entry("philox", "philox", "philox", (3, 3)), markers.philox),
 ):
-    _BY_FUNCTION[_function] = _entry  # of the package's own: not listed
-# NumPy has several types of one kind and size, and which of them has the name int64 is the
-# platform's: np.longlong is int64 as well, np.intc int32.
+    _BY_FUNCTION[_function] = _entry  # internal, not in ENTRIES
+# NumPy has several types of one kind and size, of which the platform determines the one named
+# int64: np.longlong is int64 as well, np.intc int32.
 for _type in set(np.sctypeDict.values()):
     _name = dtypes.name_of(np.dtype(_type))
     if _name is not None and _name != "bfloat16":
@@ -200,11 +196,10 @@ _BFLOAT16 = Entry("ml_dtypes.bfloat16", "bfloat16", "construct")
 
 
 def entry_of(fn: Any) -> Entry | None:
-    """Return the entry of a function, None if the table has none."""
     try:
-        found = _BY_FUNCTION.get(fn)
+        entry = _BY_FUNCTION.get(fn)
     except TypeError:
         return None
-    if found is None and isinstance(fn, type) and fn.__name__ == "bfloat16":
+    if entry is None and isinstance(fn, type) and fn.__name__ == "bfloat16":
         return _BFLOAT16
-    return found
+    return entry

@@ -1,9 +1,9 @@
-"""numba types for what NumPy 2 has and numba has not: weak scalars and 16-bit floats.
+"""numba types that NumPy 2 has and numba lacks: weak Python scalars and 16-bit floats.
 
-`Weak` is a Python int, float or complex whose type yields to its partner's. It knows the values
-that it may have where they are few, so that one that does not fit its partner is refused, and one
-beyond 64 bits is right wherever it is used. `Narrow` is a float16 or bfloat16, stored in 16 bits
-and held in a register as a float32 that is rounded already.
+`Weak` is a Python int, float or complex, which promotes to the other operand's type. Its type
+includes its possible values if they are few, to check whether they fit the other operand and to
+support values beyond 64 bits. `Narrow` is a float16 or bfloat16: 16 bits in memory, a rounded
+float32 in registers.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ NARROW = ("float16", "bfloat16")
 WEAK_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
 NATIVE = {"int": types.int64, "float": types.float64, "complex": types.complex128}
 _PYTHON = {"int": int, "float": float, "complex": complex}
-_MAX_VALUES = 8  # of a variable that holds one constant here and another there
+_MAX_VALUES = 8  # of a variable that has different constants on different paths
 
 
 class Weak(types.Type):
-    """A Python scalar of kind int, float or complex; `values`: all that it may be, if known.
+    """A Python scalar of kind int, float or complex.
 
-    `data`: the words of numbers that are data which it was made of, and of nothing but these and
-    constants; `bounds`: the least and the greatest that such an integer may be; `is_exponent`:
-    it is a number itself, and no exponent for which there is code of its own.
+    `values` are all possible values, if known. `data` are the words of data numbers if it was
+    computed from data numbers and constants only; `bounds` is the range of such an integer;
+    `is_exponent` says that it is an unmodified data number outside of `SHORT_POWERS`.
     """
 
     def __init__(
@@ -59,15 +59,14 @@ class Weak(types.Type):
 
     @property
     def value(self) -> Any:
-        """The value of a constant, else None."""
         return self.values[0] if self.values is not None and len(self.values) == 1 else None
 
     def joined(self, other: Weak) -> Weak:
-        """Return the type of what is the one or the other."""
+        """Return the type of a variable that may have either type."""
         kind = max(self.kind, other.kind, key=WEAK.index)
         data = self.data | other.data
         if data and all(ty.data or ty.values is not None for ty in (self, other)):
-            # Of ranges there are few: what a loop counts down is soon what it will always be.
+            # There are few ranges, so that type inference of a loop's variable converges.
             bounds = widened(*hull(self, other)) if kind == "int" else None
             return Weak(kind, None, data, bounds)
         if self.values is None or other.values is None:
@@ -99,7 +98,7 @@ class Narrow(types.Type):
 
 
 def bounds_of(ty: Weak) -> tuple[int, int]:
-    """Return the least and the greatest that a known or bounded Python integer may be."""
+    """Return the range of a Python integer with known values or bounds."""
     if ty.bounds is not None:
         return ty.bounds
     assert ty.values is not None
@@ -107,19 +106,19 @@ def bounds_of(ty: Weak) -> tuple[int, int]:
 
 
 def hull(*types_: Weak) -> tuple[int, int]:
-    """Return the bounds of what may be any of some Python integers."""
+    """Return the smallest range that contains the ranges of Python integers."""
     lows, highs = zip(*map(bounds_of, types_), strict=True)
     return min(lows), max(highs)
 
 
 def _text(value: complex) -> str:
-    """Return a text that only an equal value has: of a NaN, with all its bits."""
+    """Return a text that is unique to a value; a NaN includes all its bits."""
     bits = "" if value == value else struct.pack(">dd", value.real, value.imag).hex()
     return repr(value) + bits
 
 
 class WeakValue:
-    """A Python scalar as a constant of numba's IR; numba asks it for its type."""
+    """A Python scalar as a constant of numba's IR; numba reads its type from `_numba_type_`."""
 
     def __init__(self, value: complex) -> None:
         self.value = value
@@ -135,7 +134,7 @@ class NarrowValue:
 
 
 def conversion(native: types.Type, target: types.Type) -> Conversion | None:
-    """Return how what is held as `native` becomes a type that is not weak."""
+    """Return numba's kind of conversion from a native type to a type that is not weak."""
     if isinstance(target, Narrow):
         return Conversion.safe
     if not isinstance(target, (types.Number, types.Boolean)):
@@ -148,7 +147,6 @@ def conversion(native: types.Type, target: types.Type) -> Conversion | None:
 
 
 def as_kind(kind: str, value: Any) -> Any:
-    """Return a Python number as one of another kind."""
     try:
         return _PYTHON[kind](value)
     except OverflowError:
@@ -156,7 +154,7 @@ def as_kind(kind: str, value: Any) -> Any:
 
 
 def scalar_name(ty: types.Type) -> str | None:
-    """Return the dtype name of a numba scalar type, the kind of a weak one, or None."""
+    """Return the dtype name of a numba scalar type, the kind of a weak one, None for others."""
     if isinstance(ty, Weak):
         return ty.kind
     if isinstance(ty, Narrow):
@@ -175,14 +173,14 @@ def scalar_type(name: str) -> types.Type:
 
 
 def native(ty: types.Type) -> types.Type:
-    """Return the type that numba itself computes on."""
+    """Return the numba type in which values of a type are computed."""
     if isinstance(ty, Weak):
         return ty.native
     return types.float32 if isinstance(ty, Narrow) else types.unliteral(ty)
 
 
 def common_name(args: tuple[types.Type, ...]) -> str | None:
-    """Return the promoted dtype name (or weak kind) of scalar types, None if one is none."""
+    """Return the promoted dtype name (or weak kind) of scalar types, None if one is no scalar."""
     names = [scalar_name(ty) for ty in args]
     if None in names:
         return None
@@ -191,7 +189,7 @@ def common_name(args: tuple[types.Type, ...]) -> str | None:
 
 
 def unify(left: types.Type, right: types.Type) -> types.Type | None:
-    """Return the type of a variable that holds left on one path and right on another."""
+    """Return the type of a variable that has type `left` on one path and `right` on another."""
     if isinstance(left, Weak) and isinstance(right, Weak):
         return left.joined(right)
     name = common_name((left, right))
@@ -199,7 +197,6 @@ def unify(left: types.Type, right: types.Type) -> types.Type | None:
 
 
 def described(ty: types.Type) -> str:
-    """Return what a type is in the words of an operator's author."""
     name = scalar_name(ty)
     if isinstance(ty, Weak):
         return f"a Python {name}" if ty.value is None else f"the Python {name} {ty.value!r}"

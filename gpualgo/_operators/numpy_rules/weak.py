@@ -1,4 +1,4 @@
-"""Casts of Python numbers: to what they are, not to what 64 bits hold of them."""
+"""Casts of weak Python numbers, which are exact also for integers beyond 64 bits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpualgo._operators.numpy_rules.types import NATIVE, Weak, WeakValue, as_kin
 
 
 def check_fits(ty: Weak, name: str) -> None:
-    """Refuse a Python integer beyond an integer dtype, as NumPy does."""
+    """Raise `Refused` for a Python integer that does not fit an integer dtype, as NumPy does."""
     limits = np.iinfo(name)
     if ty.kind == "int" and ty.data and not is_within(ty, limits.min, limits.max):
         raise ValueNeeded(ty.data)
@@ -20,18 +20,17 @@ def check_fits(ty: Weak, name: str) -> None:
         if ty.kind == "int" and not limits.min <= value <= limits.max:
             raise Refused(
                 f"the Python integer {shown(value)} is out of bounds for {name}; "
-                "convert its partner to a wider dtype, or the number to a float"
+                "convert the other operand to a wider dtype, or the number to a float"
             )
 
 
 def is_within(ty: Weak, low: int, high: int) -> bool:
-    """Return whether a Python integer that is data can be nothing beyond two limits."""
+    """Return whether all possible values of a Python integer are within two limits."""
     least, greatest = bounds_of(ty)
     return low <= least and greatest <= high
 
 
 def cast(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
-    """Return a Python number as one of numba's numbers."""
     if isinstance(target, types.Integer) and source.kind == "int":
         check_fits(source, target.name)
     if not source.is_constant:
@@ -48,7 +47,6 @@ def cast(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> A
 
 
 def cast_weak(context: Any, builder: Any, source: Weak, target: Weak, value: Any) -> Any:
-    """Return a Python number where another may be as well."""
     if target.is_constant:
         return value
     return cast(context, builder, source, target.native, value)
@@ -61,7 +59,7 @@ def to_boolean(context: Any, builder: Any, source: Weak, target: Any, value: Any
 
 
 def constant(context: Any, builder: Any, ty: Weak, value: Any) -> Any:
-    """Return the LLVM constant of a Python number; one beyond 64 bits is in its type alone."""
+    """Return the LLVM constant of a Python number; 0 beyond 64 bits, as the type has its value."""
     number: Any = value.value if isinstance(value, WeakValue) else value
     if ty.kind == "int" and not -(2**63) <= number < 2**63:
         number = 0
@@ -69,10 +67,10 @@ def constant(context: Any, builder: Any, ty: Weak, value: Any) -> Any:
 
 
 def without_members(args: tuple[types.Type, ...], *, stays_member: bool) -> tuple[types.Type, ...]:
-    """Return the types of numbers, members of an IntEnum for what they are: int64 in memory.
+    """Return the types with members of an IntEnum replaced by number types.
 
-    NumPy takes them for int64. What Python computes of them and of its numbers is Python's, unless
-    it is one of them (`stays_member`), as the largest is.
+    NumPy treats members as int64. With only members and Python numbers the result is a Python
+    integer, unless the function returns one of its arguments (`stays_member`), such as max.
     """
     members = [type(ty).__name__ == "IntEnumMember" for ty in args]
     if not any(members):

@@ -1,4 +1,4 @@
-"""What stands around an operator: a number of parameters, the device ABI."""
+"""Wrappers of operators: with a fixed number of parameters, and with the device ABI."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gpualgo._operators.recognised import PYTHON
 
 
 def function_of(op: Operator, arity: int) -> pytypes.FunctionType:
-    """Return a Python function of exactly `arity` parameters: op as its key knows it."""
+    """Return op's function to compile, with exactly `arity` parameters."""
     return as_function(op.function if op.name is None else PYTHON[op.name], arity)
 
 
 def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
     """Return a Python function of exactly `arity` parameters that computes fn.
 
-    fn may have defaults or a variadic tail, or be a function of a module written in C.
+    fn may have defaults or variadic parameters, or be a C function.
     """
     function = python_function(fn)
     if function is not None:
@@ -56,9 +56,9 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
 def abi_wrapper(
     target: Target, dispatcher: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]
 ) -> Any:
-    """Return wrapper(result, state, args): dispatcher on elements as they lie in memory.
+    """Return wrapper(result, state, args), which calls dispatcher on elements in memory.
 
-    Elements go through each type's data model: a bool is a byte there, a float16 two.
+    Elements are converted by the types' data models: a bool is one byte in memory, a float16 two.
     """
     from numba import types
 
@@ -80,17 +80,17 @@ def abi_wrapper(
 
             operands = []
             for argument, ty in zip(arguments, arg_types, strict=True):
-                lying = map(loaded, records.slots((argument,)))
+                loaded_fields = map(loaded, records.slots((argument,)))
                 if isinstance(argument, Apart):
-                    operands.append(elements.put_together(context, builder, ty, lying))
+                    operands.append(elements.put_together(context, builder, ty, loaded_fields))
                 else:
-                    operands.append(next(lying))
+                    operands.append(next(loaded_fields))
             function = context.get_function(callee, inner)
             for library in getattr(function, "libs", ()):
                 context.active_code_library.add_linking_library(library)
             value = function(builder, operands)
-            wanted = elements.element_type(result)
-            value = elements.cast(context, builder, value, inner.return_type, wanted)
+            result_type = elements.element_type(result)
+            value = elements.cast(context, builder, value, inner.return_type, result_type)
             elements.pack(context, builder, result, value, values[0])
             return context.get_dummy_value()
 
