@@ -69,8 +69,8 @@ class Unlinked:
         """Link the function, a module that wraps it and all functions they call."""
         self.library.add_ir_module(module)
         final = self.library._final_module
-        for other in dict.fromkeys(self.library._linking_libraries):
-            final.link_in(other._get_module_for_linking(), preserve=True)
+        for linked_library in dict.fromkeys(self.library._linking_libraries):
+            final.link_in(linked_library._get_module_for_linking(), preserve=True)
         _resolve(final, self.context.create_module("gpualgo recursion"))
         return final
 

@@ -125,7 +125,7 @@ def look_up(table: dict[np.dtype[Any], Any], most: int, *others: Any) -> Callabl
 
 
 def _function(method: int, self_object: Any) -> Any:
-    """Return the built-in function of a PyMethodDef; `held` becomes its `self`."""
+    """Return the built-in function of a PyMethodDef with this `self`."""
     new_function = ctypes.pythonapi.PyCFunction_NewEx
     new_function.restype = ctypes.py_object
     new_function.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p

@@ -91,11 +91,10 @@ def call_kernel() -> Callable[[int, int, int], int]:
 
 
 def rows_kernel(offset: int) -> Callable[[int, int, int], int]:
-    """Return the source of f(keys, row): the status of kernel(address of keys, of row, its length,
-    0).
+    """Return the source of f(keys, row): the status of kernel(keys, row, length of row, 0).
 
-    Both are one-dimensional NumPy arrays with their address at `offset`. The GIL is held: these
-    kernels take less time than releasing it.
+    Both are one-dimensional NumPy arrays with their address at `offset`; the kernel gets addresses.
+    The GIL is held: these kernels take less time than releasing it.
     """
 
     def call(kernel: int, args: int, _count: int) -> int:
@@ -110,8 +109,7 @@ def rows_kernel(offset: int) -> Callable[[int, int, int], int]:
 
 
 def look_kernel(offset: int, most: int, others: int) -> Callable[[int, int, int], int]:
-    """Return the source of f(x, *others): a dict's entry for the dtype of a short row x, else
-    False.
+    """Return the source of f(x, *others): a dict's entry for a short row's dtype, else False.
 
     `self` is (numpy.ndarray, the dict, the expected other arguments).
     """
@@ -139,8 +137,7 @@ def look_kernel(offset: int, most: int, others: int) -> Callable[[int, int, int]
 
 
 def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
-    """Return the source of f(scratch, *words): the status of a launch with these words in its
-    table.
+    """Return the source of f(scratch, *words): launch with these table words, return the status.
 
     `self` is (address of a LAUNCH_... record, numpy.ndarray). A word is an int, or an array for its
     address. The table is the call's own copy; the kernel runs without the GIL.

@@ -29,7 +29,7 @@ def provenance() -> str | None:
     try:
         sources = source_files()
         digest = digest_of_sources((PACKAGE, sources))
-        if loaded.changed_since(sources):  # since they were loaded
+        if loaded.changed_since(sources):  # before or during the digest
             return None
     except OSError:  # the sources are in an archive, or only bytecode exists
         return None

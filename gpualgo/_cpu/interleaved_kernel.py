@@ -98,9 +98,9 @@ def _single_mover(layout: _Layout) -> Any:
         moves = []
         for field in layout.fields:
             run, width = _run_of(builder, dense, field, index), layout.unit
-            for step in range(0, field.size, width):
-                interleaved = _advance(builder, element, _constant(field.offset + step))
-                separate = _advance(builder, run, _constant(step))
+            for byte in range(0, field.size, width):
+                interleaved = _advance(builder, element, _constant(field.offset + byte))
+                separate = _advance(builder, run, _constant(byte))
                 pair = (separate, interleaved) if layout.is_joined else (interleaved, separate)
                 pointer_type = ir.IntType(8 * width).as_pointer()
                 source, target = (builder.bitcast(pointer, pointer_type) for pointer in pair)
