@@ -195,7 +195,7 @@ class UFunc:
         if self.nin != 2:
             raise ValueError(f"{name}: {method} needs a function of two arguments")
         if self.nout != 1:
-            raise ValueError(f"{name}: {method} needs a function that returns one value")
+            raise ValueError(f"{name}: {method} needs a function that returns a single value")
         if self._native not in reductions.RULES:
             raise NotTaken(
                 f"{name}: {self.__name__} is not known to be associative, which a parallel "
