@@ -1,4 +1,4 @@
-"""Where an array's memory lies, as an integer."""
+"""Address of a NumPy array's memory, read directly from the array object."""
 
 from __future__ import annotations
 
@@ -11,56 +11,56 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-# NumPy's arrays begin as all objects do, and then have the address of their first element: part of
-# the ABI, by which every compiled extension reads it.
+# An array object begins with the object header, followed by the data pointer. NumPy's ABI fixes
+# this layout for compiled extensions.
 OFFSET = object.__basicsize__
-_at = ctypes.c_ssize_t.from_address
+_word_at = ctypes.c_ssize_t.from_address
 
 
-def _told(array: Array) -> int:
-    """Return what NumPy tells, which takes a microsecond."""
+def _reported(array: Array) -> int:
+    """Return the address that NumPy reports; takes a microsecond."""
     return int(array.__array_interface__["data"][0])
 
 
-def _read(array: Array) -> int:
-    """Return what stands in the array's object, five times as fast."""
-    return _at(id(array) + OFFSET).value
+def _pointer(array: Array) -> int:
+    """Return the data pointer in the array object; five times as fast."""
+    return _word_at(id(array) + OFFSET).value
 
 
-def _is_there() -> bool:
-    """Return whether addresses of some arrays stand where they are looked for."""
+def _offset_is_right() -> bool:
+    """Return whether OFFSET is right for some sample arrays."""
     if sys.implementation.name != "cpython":  # an id is an address
         return False
     memory = np.zeros(8)
-    return all(_read(a) == _told(a) for a in (memory, memory[3:], memory[::-2], memory[:0]))
+    return all(_pointer(a) == _reported(a) for a in (memory, memory[3:], memory[::-2], memory[:0]))
 
 
-address: Callable[[Array], int] = _read if _is_there() else _told
-"""Return where the first element of an array lies."""
+address: Callable[[Array], int] = _pointer if _offset_is_right() else _reported
+"""Return the address of an array's first element."""
 
 
-# Words behind the address: how many axes, where extents are, and strides; whose memory it is, the
-# dtype, flags. In front of it is the class.
+# Words after the data pointer: number of axes, pointers to the shape and the strides, base, dtype,
+# flags. The word before the data pointer is the class.
 AXES, EXTENTS, DTYPE, FLAGS = 1, 2, 5, 6
-CONTIGUOUS, ALIGNED = 1, 1 << 8  # flags: in C order without gaps
+CONTIGUOUS, ALIGNED = 1, 1 << 8  # flags
 
 
 def _has_fields() -> bool:
-    """Return whether what arrays hold besides stands where it is looked for."""
-    if address is not _read:
+    """Return whether the other fields of sample arrays are at the expected offsets."""
+    if address is not _pointer:
         return False
     memory = np.zeros((3, 17), np.uint8)
     arrays = memory, memory[:, 1:9], memory.reshape(-1)[1:49].view(np.float64), np.zeros(5)[::2]
-    return all(map(_is_as_told, arrays))
+    return all(map(_fields_match, arrays))
 
 
-def _is_as_told(a: Any) -> bool:
-    words = [_at(id(a) + OFFSET + 8 * i).value for i in range(-1, FLAGS + 1)]
+def _fields_match(a: Any) -> bool:
+    words = [_word_at(id(a) + OFFSET + 8 * i).value for i in range(-1, FLAGS + 1)]
     flags = words[1 + FLAGS] & (CONTIGUOUS | ALIGNED)
-    told = CONTIGUOUS * a.flags.c_contiguous | ALIGNED * a.flags.aligned
+    expected_flags = CONTIGUOUS * a.flags.c_contiguous | ALIGNED * a.flags.aligned
     extents = (ctypes.c_ssize_t * a.ndim).from_address(words[1 + EXTENTS])
-    found = words[0], words[1 + AXES] & 0xFFFFFFFF, tuple(extents), words[1 + DTYPE], flags
-    return found == (id(np.ndarray), a.ndim, a.shape, id(a.dtype), told)
+    actual = words[0], words[1 + AXES] & 0xFFFFFFFF, tuple(extents), words[1 + DTYPE], flags
+    return actual == (id(np.ndarray), a.ndim, a.shape, id(a.dtype), expected_flags)
 
 
 has_fields = _has_fields()

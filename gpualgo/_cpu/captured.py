@@ -1,8 +1,8 @@
-"""Where compiled operators on the CPU find the arrays and numbers that they capture.
+"""Memory from which compiled operators on the CPU read captured arrays and numbers.
 
-Code has the address of a block of words in it, so that one piece of code serves all of them. A call
-writes where its arrays lie and what its numbers are, and calls of the same code with others wait
-until it has run.
+The code of an operator contains the address of one block of words, so one compilation serves all
+captured values. A call writes the addresses of its arrays and its numbers into the block. Calls of
+the same code with other values wait until it has finished.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from gpualgo._operators.content import Key
 from gpualgo._operators.numbers import NUMBER_WORDS
 from gpualgo._operators.operator import Operator
 
-_NOTHING = contextlib.nullcontext()
+_NO_CAPTURES = contextlib.nullcontext()
 
 
 class _State:
-    """One operator's words, at an address that never changes: of its arrays, then its numbers."""
+    """Captured words of one operator, at a fixed address: first its arrays, then its numbers."""
 
     def __init__(self) -> None:
         self.words = np.zeros(captured.STATE_WORDS + NUMBER_WORDS, np.int64)
@@ -34,14 +34,14 @@ class _State:
         self.renew()
 
     def renew(self) -> None:
-        """Forget who uses the words: threads that a forked child does not have."""
-        self._lock = threading.RLock()  # a finalizer may come by while it is held
+        """Reset the lock and the users: a forked child lacks the parent's threads."""
+        self._lock = threading.RLock()  # reentrant: a finalizer may run while it is held
         self._changed = threading.Condition(self._lock)
         self._arrays = self._numbers = b""
         self._users: set[object] = set()
 
     def take(self, user: object, arrays: bytes, numbers: bytes) -> None:
-        """Write words once no call reads others; calls that read the same run side by side."""
+        """Write the words once no running call uses others; equal words are shared."""
         with self._lock:
             while self._arrays != arrays or self._numbers != numbers:
                 if self._users:
@@ -49,14 +49,14 @@ class _State:
                     continue
                 self._arrays, self._numbers = arrays, numbers
                 self._bytes[: len(arrays)] = arrays
-                self._bytes[_AT_NUMBERS : _AT_NUMBERS + len(numbers)] = numbers
+                self._bytes[_NUMBERS_OFFSET : _NUMBERS_OFFSET + len(numbers)] = numbers
             self._users.add(user)
 
     def leave(self, user: object) -> None:
-        """End a call; once more, or without a take, does no harm.
+        """End a call; has no effect if it has ended or never began.
 
-        A signal's handler may raise on the way in and out of both: callers that do not know how far
-        they came leave again, or the next call with other words would wait for ever.
+        A signal handler may raise inside `take` and `leave`. The caller then calls `leave` again;
+        otherwise the next call with other words would wait forever.
         """
         with self._lock:
             self._users.discard(user)
@@ -64,32 +64,32 @@ class _State:
                 self._changed.notify_all()
 
 
-_AT_NUMBERS = 8 * captured.STATE_WORDS
+_NUMBERS_OFFSET = 8 * captured.STATE_WORDS
 
 
-# Code is found by its key, and whoever runs it holds the key.
+# Weak keys: whoever runs an operator's code holds the key.
 _states: weakref.WeakKeyDictionary[Key, _State] = weakref.WeakKeyDictionary()
-_lock = threading.RLock()  # a finalizer may come by while it is held
+_lock = threading.RLock()  # reentrant: a finalizer may run while it is held
 
 
 def state_of(key: Key) -> _State:
-    """Return the words that an operator's code reads."""
+    """Return the captured words of an operator's code and their lock."""
     with _lock:
-        found = _states.get(key)
-        if found is None:
-            found = _states[key] = _State()
-        return found
+        state = _states.get(key)
+        if state is None:
+            state = _states[key] = _State()
+        return state
 
 
 def words_of(key: Key) -> np.ndarray[Any, Any]:
-    """Return the words of an operator's code, which has their address and has to hold them."""
+    """Return the words whose address an operator's code contains; the code must keep them alive."""
     return state_of(key).words
 
 
 def bound(op: Operator) -> AbstractContextManager[None]:
-    """Let compiled code read the arrays and numbers that op captures, within a ``with`` block."""
+    """Return a context in which compiled code reads the arrays and numbers that op captures."""
     views, numbers = op.arrays, op.words
-    return _Bound(op.key, views, numbers) if views or numbers else _NOTHING
+    return _Bound(op.key, views, numbers) if views or numbers else _NO_CAPTURES
 
 
 class _Bound(AbstractContextManager[None]):

@@ -1,4 +1,4 @@
-"""A kernel's machine code: as it is kept on disk, and in memory."""
+"""Machine code of a kernel, as stored on disk and as loaded into memory."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from gpualgo._base.imports import loading
 from gpualgo._cpu import image
 
 ENTRY = "gpualgo_entry"
-"""The C function of a kernel: `int32 gpualgo_entry(int64...)`, 0 unless an operator raised."""
+"""Symbol of a kernel: `int32 gpualgo_entry(int64...)` returns 0 unless an operator raised."""
 
 WORDS = "gpualgo_words_"
-"""What the symbol of an operator's words begins with; its digest follows."""
+"""Prefix of the symbol of an operator's captured words; the operator's digest follows."""
 
 _OBJECT, _IMAGE = b"object", b"image"
 
 
 class Code(NamedTuple):
-    """Machine code, and the names of what it takes from the process."""
+    """Machine code and the names of the symbols that it needs."""
 
     kind: bytes
     fields: tuple[bytes, ...]
 
 
 def of_object(content: bytes, needed: list[str]) -> Code:
-    """Return the code of an object file that needs symbols of these names."""
+    """Return the code of an object file; `needed` names its undefined symbols."""
     block = image.link(content, ENTRY)
     if block is not None:
         return Code(_IMAGE, image.encode(block))
@@ -35,19 +35,19 @@ def of_object(content: bytes, needed: list[str]) -> Code:
 
 
 def encode(code: Code) -> tuple[bytes, ...]:
-    """Return the fields of a file."""
+    """Return the fields of a cache file."""
     return code.kind, *code.fields
 
 
 def decode(fields: tuple[bytes, ...] | None) -> Code | None:
-    """Return the code in the fields of a file, None where there is none."""
+    """Return the code in a cache file's fields; None if they are missing or malformed."""
     if fields is None or (fields[0], len(fields)) not in ((_IMAGE, 5), (_OBJECT, 3)):
         return None
     return Code(fields[0], fields[1:])
 
 
 class Loaded:
-    """Code in memory; it lives as long as this, and its operator's words with it."""
+    """Executable code, which keeps its operator's captured words alive."""
 
     def __init__(self, code: Code, words: np.ndarray[Any, Any] | None) -> None:
         self._words = words
@@ -67,14 +67,14 @@ class Loaded:
         if name.startswith(WORDS):
             assert self._words is not None
             return int(self._words.ctypes.data)
-        found = _address_in_process(name) or _address_in_numba(name)
-        if not found:
-            raise RuntimeError(f"compiled code needs {name}, which this process has not")
-        return found
+        address = _address_in_process(name) or _address_in_numba(name)
+        if not address:
+            raise RuntimeError(f"compiled code needs {name}, which this process does not define")
+        return address
 
 
 def _address_in_process(name: str) -> int | None:
-    """Return where the C library, or what Python is linked with, has a function."""
+    """Return the address of a function in Python's own libraries or the C math library."""
     for library in (None, "libm.so.6"):
         try:
             function = getattr(ctypes.CDLL(library), name)
@@ -85,11 +85,11 @@ def _address_in_process(name: str) -> int | None:
 
 
 def _address_in_numba(name: str) -> int | None:
-    """Return where numba, once it is loaded, says that a function is."""
+    """Return the address of a symbol that numba registers with LLVM."""
     with loading:
         import numba.core.registry
 
         from gpualgo._cpu import llvm
 
-    _ = numba.core.registry.cpu_target.target_context  # registers them
+    _ = numba.core.registry.cpu_target.target_context  # registers the symbols
     return llvm.address_of(name)

@@ -1,7 +1,7 @@
-"""Kernels compiled by numba and LLVM: shells without their operator, and the two joined.
+"""Compiles kernels by numba and LLVM: first a shell without the operator, then both linked.
 
-A shell is the bitcode of a kernel that calls its operator by name. It is the same for all operators
-on the same dtypes, so that a new one costs its own compilation, the inlining and the machine code.
+A shell is the bitcode of a kernel that calls its operator by symbol. All operators on the same
+dtypes share it, so a new operator costs only its own compilation, inlining and machine code.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from gpualgo._cpu import llvm as own
 from gpualgo._cpu.elements import storage
 
 OPERATOR = "gpualgo_operator"
-"""The function of an operator on elements as they lie in memory, by numba's way to call."""
+"""Symbol of an operator's function on storage scalars, in numba's calling convention."""
 
 own.free_passes()
 
 OPTIONS = {"nogil": True, "error_model": "numpy"}
 
-_NOWHERE = ctypes.c_int64()
+_PLACEHOLDER = ctypes.c_int64()
 _UNRESOLVED = ".numba.unresolved$"
 _ARITHMETIC = ("fadd", "fsub", "fmul", "fdiv")
-_HEAVY = 16  # of these for each element
+_HEAVY = 16  # instructions of these kinds for each element
 
 
 class Unlinked:
-    """A function compiled by numba to LLVM's language, without machine code."""
+    """A function compiled by numba to LLVM IR, without machine code."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
         forking.check()
-        described = njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-        target, options = described._compiler.targetdescr, described._compiler.targetoptions
+        dispatcher = njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        target, options = dispatcher._compiler.targetdescr, dispatcher._compiler.targetoptions
         flags = compiler.Flags()
         target.options.parse_as_flags(flags, options)
         flags.no_compile = True
@@ -60,33 +60,33 @@ class Unlinked:
         self.return_type = compiled.signature.return_type
 
     def declare(self, module: ir.Module) -> Any:
-        """Return the function as another module calls it."""
-        described = self.described
-        kind = self.context.call_conv.get_function_type(described.restype, described.argtypes)
-        return ir.Function(module, kind, described.llvm_func_name)
+        """Declare the function in another module."""
+        fndesc = self.described
+        function_type = self.context.call_conv.get_function_type(fndesc.restype, fndesc.argtypes)
+        return ir.Function(module, function_type, fndesc.llvm_func_name)
 
     def join(self, module: ir.Module) -> Any:
-        """Return LLVM's module of the function, of a module around it and of all they call."""
+        """Link the function, a module that wraps it and all functions they call."""
         self.library.add_ir_module(module)
         final = self.library._final_module
-        for other in dict.fromkeys(self.library._linking_libraries):
-            final.link_in(other._get_module_for_linking(), preserve=True)
+        for linked_library in dict.fromkeys(self.library._linking_libraries):
+            final.link_in(linked_library._get_module_for_linking(), preserve=True)
         _resolve(final, self.context.create_module("gpualgo recursion"))
         return final
 
 
 def operator_call(arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any]) -> Any:
-    """Return the function by which a shell calls its operator."""
+    """Return the intrinsic by which a shell calls its operator."""
     args = tuple(map(storage, records.slots(arg_dtypes)))
     result = storage(result_dtype)
-    # Functions that the shell calls are made code by numba, too, though nobody runs it.
-    llvm.add_symbol(OPERATOR, ctypes.addressof(_NOWHERE))
+    # numba also generates machine code, which never runs but needs an address for each symbol.
+    llvm.add_symbol(OPERATOR, ctypes.addressof(_PLACEHOLDER))
 
     def operator(_typing: Any, *_: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             convention = context.call_conv
-            kind = convention.get_function_type(signature.return_type, signature.args)
-            function = cgutils.get_or_insert_function(builder.module, kind, OPERATOR)
+            function_type = convention.get_function_type(signature.return_type, signature.args)
+            function = cgutils.get_or_insert_function(builder.module, function_type, OPERATOR)
             status, value = convention.call_function(
                 builder, function, signature.return_type, signature.args, values
             )
@@ -104,32 +104,32 @@ def operator_call(arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any])
 
 
 def shell_of(function: Callable[..., None]) -> bytes:
-    """Return the bitcode of a kernel, simplified as far as can be without its operator.
+    """Return a kernel's bitcode, simplified as far as possible without its operator.
 
-    A function that returns a word is one itself: nothing in it raises.
+    If the function returns a word, so does the entry: such a function must not raise.
     """
     count = function.__code__.co_argcount
     with global_compiler_lock:
-        made = Unlinked(function, (types.intp,) * count)
-        module = made.context.create_module("gpualgo kernel")
-        word, returns = ir.IntType(64), made.return_type == types.intp
-        kind = ir.FunctionType(word if returns else ir.IntType(32), [word] * count)
-        entry = ir.Function(module, kind, code.ENTRY)
+        unlinked = Unlinked(function, (types.intp,) * count)
+        module = unlinked.context.create_module("gpualgo kernel")
+        word, returns = ir.IntType(64), unlinked.return_type == types.intp
+        entry_type = ir.FunctionType(word if returns else ir.IntType(32), [word] * count)
+        entry = ir.Function(module, entry_type, code.ENTRY)
         builder = ir.IRBuilder(entry.append_basic_block())
-        described = made.described
-        status, value = made.context.call_conv.call_function(
-            builder, made.declare(module), described.restype, described.argtypes, entry.args
+        fndesc = unlinked.described
+        status, value = unlinked.context.call_conv.call_function(
+            builder, unlinked.declare(module), fndesc.restype, fndesc.argtypes, entry.args
         )
         builder.ret(value if returns else builder.zext(status.is_error, ir.IntType(32)))
-        final = made.join(module)
+        final = unlinked.join(module)
         _hide(final, code.ENTRY)
-        _simplify(final, made.context.codegen()._tm)
+        _simplify(final, unlinked.context.codegen()._tm)
         bitcode: bytes = final.as_bitcode()
         return bitcode
 
 
 def linked(shell: bytes, operator: bytes | None) -> code.Code:
-    """Return the machine code of a shell and its operator."""
+    """Return the machine code of a shell linked with its operator."""
     forking.check()
     with global_compiler_lock:
         module, machine = joined(shell, operator)
@@ -142,42 +142,43 @@ def linked(shell: bytes, operator: bytes | None) -> code.Code:
 
 
 def _hide(module: Any, entry: str) -> None:
-    """Let functions but the entry be seen in their module alone, so that they go once inlined."""
+    """Make all functions except the entry internal, so that LLVM drops them once inlined."""
     for function in module.functions:
         if not function.is_declaration and function.name != entry:
             function.linkage = "internal"
 
 
 def _simplify(module: Any, machine: Any) -> None:
-    """Run the quick passes of LLVM, before what the operator decides: no loop is unrolled."""
+    """Run LLVM's quick passes; loop passes wait for the operator."""
     tuning = llvm.create_pipeline_tuning_options(speed_level=1)
     tuning.loop_vectorization = tuning.slp_vectorization = tuning.loop_unrolling = False
     builder = llvm.create_pass_builder(machine, tuning)
     builder.getModulePassManager().run(module, builder)
 
 
-def _resolve(module: Any, other: ir.Module) -> None:
-    """Give functions that call each other in a circle each other's addresses, which numba puts in
-    variables while it runs the first of them.
+def _resolve(module: Any, definitions: ir.Module) -> None:
+    """Define the variables through which mutually recursive functions find each other.
+
+    numba fills them at run time, before it runs the first of these functions.
     """
     defined = {function.name for function in module.functions if not function.is_declaration}
-    found = [v.name for v in module.global_variables if v.name.startswith(_UNRESOLVED)]
-    for name in found:
+    unresolved = [v.name for v in module.global_variables if v.name.startswith(_UNRESOLVED)]
+    for name in unresolved:
         target = name.removeprefix(_UNRESOLVED)
         if target in defined:
             pointer = ir.IntType(8).as_pointer()
-            function = ir.Function(other, ir.FunctionType(ir.VoidType(), []), target)
-            variable = ir.GlobalVariable(other, pointer, name)
+            function = ir.Function(definitions, ir.FunctionType(ir.VoidType(), []), target)
+            variable = ir.GlobalVariable(definitions, pointer, name)
             variable.global_constant, variable.initializer = True, function.bitcast(pointer)
-    if found:
-        module.link_in(llvm.parse_assembly(str(other)))
-        for name in found:
+    if unresolved:
+        module.link_in(llvm.parse_assembly(str(definitions)))
+        for name in unresolved:
             if not (variable := module.get_global_variable(name)).is_declaration:
                 variable.linkage = "internal"
 
 
 def joined(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
-    """Return LLVM's module of a shell and its operator, optimised, and the machine it is for."""
+    """Return the optimised LLVM module of a shell and its operator, and its target machine."""
     from numba.core.registry import cpu_target
 
     codegen = cpu_target.target_context.codegen()
@@ -195,26 +196,26 @@ def joined(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
 
 
 def _is_heavy(operator: Any) -> bool:
-    """Return whether arithmetic on floats takes longer than memory does."""
-    found = (
+    """Return whether an operator's float arithmetic takes longer than memory access."""
+    is_arithmetic = (
         instruction.opcode in _ARITHMETIC
         for function in operator.functions
         for block in function.blocks
         for instruction in block.instructions
     )
-    return sum(found) >= _HEAVY
+    return sum(is_arithmetic) >= _HEAVY
 
 
 @cache
 def _widest(codegen: Any) -> Any:
-    """Return what makes code of AVX-512's whole width, of which LLVM takes half by itself.
+    """Return a copy of a code generator that uses AVX-512's full width; LLVM uses half by default.
 
     Such code lowers the clock of some processors for a while, by up to a tenth.
     """
-    made = copy(codegen)
-    made._tm_features += ",-prefer-256-bit"
+    widest = copy(codegen)
+    widest._tm_features += ",-prefer-256-bit"
     options = {"opt": config.OPT}
-    made._customize_tm_options(options)
+    widest._customize_tm_options(options)
     triple = llvm.get_process_triple()
-    made._tm = llvm.Target.from_triple(triple).create_target_machine(**options)
-    return made
+    widest._tm = llvm.Target.from_triple(triple).create_target_machine(**options)
+    return widest

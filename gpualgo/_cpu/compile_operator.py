@@ -1,7 +1,7 @@
-"""Operator -> LLVM's bitcode of a function on storage scalars, for the CPU kernels to inline.
+"""Compiles an operator to the LLVM bitcode of a function on storage scalars, which kernels inline.
 
-A storage scalar is an element as it lies in memory: float16 and bfloat16 are uint16 bits, every
-other dtype is itself.
+A storage scalar is an element as stored in memory: float16 and bfloat16 are uint16 bits, every
+other dtype is unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _targets: Memo[rewrite.Target] = Memo(1)
 
 
 def install() -> rewrite.Target:
-    """Return the CPU's target, whose numba has learnt NumPy's arithmetic."""
+    """Return the CPU's target, after teaching its numba NumPy's arithmetic."""
     return _targets.made("cpu", _install)
 
 
@@ -58,21 +58,21 @@ def compile_operator(
     """Compile op for arguments of arg_dtypes; return its bitcode and the dtype of its result."""
     forking.check()
     fn = wrap.function_of(op, len(arg_dtypes))
-    adopted = _Adopted(op)
+    adopter = _Adopter(op)
     args = tuple(map(argument_type, arg_dtypes))
     with global_compiler_lock:
         with explained(op.shown, arg_dtypes):
-            made = Unlinked(rewrite.adopt(fn, adopted.adoption), args)
-        result = result_of(op.shown, made.return_type, result_dtype)
-        final = made.join(_around(made, arg_dtypes, result))
-        made.library._optimize_final_module()
-        bitcode: bytes = final.as_bitcode()
-        adopted.functions.clear()  # numba keeps intrinsics for good, which refer to `adopted`
+            unlinked = Unlinked(rewrite.adopt(fn, adopter.adoption), args)
+        result = result_of(op.shown, unlinked.return_type, result_dtype)
+        module = unlinked.join(_wrap(unlinked, arg_dtypes, result))
+        unlinked.library._optimize_final_module()
+        bitcode: bytes = module.as_bitcode()
+        adopter.functions.clear()  # numba never frees intrinsics, which refer to the adopter
         return bitcode, result
 
 
-class _Adopted:
-    """How numba compiles the functions of an operator, and finds the arrays that it captures."""
+class _Adopter:
+    """Compiles the functions of an operator with numba and locates the arrays it captures."""
 
     def __init__(self, op: Operator) -> None:
         self.functions: dict[Any, Any] = {}
@@ -80,38 +80,38 @@ class _Adopted:
         captures = op.key.arrays or op.key.numbers
         if captures:
             self.symbol = WORDS + digest_of(op.key)
-            # Functions that the operator calls are made code by numba, too, though nobody runs it.
+            # numba also generates machine code, which never runs but needs this address.
             llvm_binding.add_symbol(self.symbol, int(state.words_of(op.key).ctypes.data))
         words, number = (self.words, self.number) if captures else (None, None)
         self.adoption = rewrite.Adoption(install(), self.device_function, words, number)
 
     def device_function(self, inner: Any) -> Any:
-        """Return what numba compiles for a function that the operator calls."""
+        """Return numba's dispatcher of a function that the operator calls."""
         if inner not in self.functions:
             self.functions[inner] = njit(**OPTIONS)(rewrite.adopt(inner, self.adoption))
         return self.functions[inner]
 
     def words(self, builder: Any) -> Any:
-        """Return a pointer to the words, by a name that has an address when code is loaded."""
+        """Return a pointer to the captured words, by a symbol that is resolved on loading."""
         word = llvm.IntType(64)
         array = llvm.ArrayType(word, STATE_WORDS + NUMBER_WORDS)
-        place = cgutils.add_global_variable
-        found = builder.module.globals.get(self.symbol)
-        if found is None:
-            found = place(builder.module, array, self.symbol)
-        return builder.bitcast(found, word.as_pointer())
+        add = cgutils.add_global_variable
+        variable = builder.module.globals.get(self.symbol)
+        if variable is None:
+            variable = add(builder.module, array, self.symbol)
+        return builder.bitcast(variable, word.as_pointer())
 
     def number(self, builder: Any, index: int) -> Any:
-        """Return a word of the numbers that are data."""
-        place = builder.gep(self.words(builder), [llvm.IntType(64)(STATE_WORDS + index)])
-        loaded = builder.load(place)
-        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))  # within a kernel
+        """Return a captured number."""
+        pointer = builder.gep(self.words(builder), [llvm.IntType(64)(STATE_WORDS + index)])
+        loaded = builder.load(pointer)
+        loaded.set_metadata("invariant.load", builder.module.add_metadata([]))  # per launch
         return loaded
 
 
-def _around(made: Unlinked, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> llvm.Module:
-    """Return the module with the function that kernels call: from storage, to storage."""
-    context = made.context
+def _wrap(fn: Unlinked, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> llvm.Module:
+    """Return a module with the function that kernels call: it takes and returns storage scalars."""
+    context = fn.context
     convention = context.call_conv
     slots = records.slots(arguments)
     returned, stored = storage(result), tuple(map(storage, slots))
@@ -120,34 +120,34 @@ def _around(made: Unlinked, arguments: tuple[Argument, ...], result: np.dtype[An
     names = [f"x{i}" for i in range(len(stored))]
     convention.decorate_function(function, names, stored, noalias=False)
     builder = llvm.IRBuilder(function.append_basic_block("entry"))
-    lying = zip(convention.decode_arguments(builder, stored, function), slots, strict=True)
-    with context.push_code_library(made.library):
-        values = [_argument(context, builder, argument, lying) for argument in arguments]
+    stored_values = zip(convention.decode_arguments(builder, stored, function), slots, strict=True)
+    with context.push_code_library(fn.library):
+        values = [_argument(context, builder, argument, stored_values) for argument in arguments]
         status, value = convention.call_function(
-            builder, made.declare(module), made.described.restype, made.described.argtypes, values
+            builder, fn.declare(module), fn.described.restype, fn.described.argtypes, values
         )
         with cgutils.if_unlikely(builder, status.is_error):
             convention.return_status_propagate(builder, status)
-        value = _finished(context, builder, value, made.described.restype, result)
+        value = _to_storage(context, builder, value, fn.described.restype, result)
     convention.return_value(builder, context.get_return_value(builder, returned, value))
     return module
 
 
-def _argument(context: Any, builder: Any, argument: Argument, lying: Iterator[Any]) -> Any:
-    """Return an argument of numba's type, of what lies in memory in one piece or several."""
+def _argument(context: Any, builder: Any, argument: Argument, stored_values: Iterator[Any]) -> Any:
+    """Return an argument in numba's type from its storage scalars."""
     if not isinstance(argument, Apart):
-        value, dtype = next(lying)
-        return _loaded(context, builder, value, dtype)
+        value, dtype = next(stored_values)
+        return _from_storage(context, builder, value, dtype)
     count = len(records.leaves(argument.dtype))
-    numbers = [_loaded(context, builder, *next(lying)) for _ in range(count)]
+    numbers = [_from_storage(context, builder, *next(stored_values)) for _ in range(count)]
     return elements.put_together(context, builder, argument_type(argument), iter(numbers))
 
 
-def _loaded(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) -> Any:
-    """Return an element of numba's type, of what lies in memory."""
+def _from_storage(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) -> Any:
+    """Convert a storage scalar to numba's type of the element."""
     if dtype.names is not None:
         numbers = (
-            _loaded(context, builder, builder.extract_value(value, i), leaf)
+            _from_storage(context, builder, builder.extract_value(value, i), leaf)
             for i, leaf in enumerate(records.leaves(dtype))
         )
         return elements.put_together(context, builder, element_type(dtype), numbers)
@@ -157,16 +157,16 @@ def _loaded(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) -> Any
     return context.data_model_manager[ty].from_data(builder, value)
 
 
-def _finished(context: Any, builder: Any, value: Any, source: Any, dtype: np.dtype[Any]) -> Any:
-    """Return what lies in memory, of a value cast to a dtype."""
+def _to_storage(context: Any, builder: Any, value: Any, source: Any, dtype: np.dtype[Any]) -> Any:
+    """Cast a value to a dtype and return its storage scalar."""
     if dtype.names is not None:
-        made = llvm.Constant(context.get_value_type(storage(dtype)), llvm.Undefined)
+        record = llvm.Constant(context.get_value_type(storage(dtype)), llvm.Undefined)
         numbers = elements.taken_apart(builder, source, value)
         parts = zip(numbers, elements.flat(source), records.leaves(dtype), strict=True)
         for i, (number, ty, leaf) in enumerate(parts):
-            number = _finished(context, builder, number, ty, leaf)
-            made = builder.insert_value(made, number, i)
-        return made
+            number = _to_storage(context, builder, number, ty, leaf)
+            record = builder.insert_value(record, number, i)
+        return record
     ty = element_type(dtype)
     value = context.cast(builder, value, source, ty)
     return (
@@ -175,7 +175,7 @@ def _finished(context: Any, builder: Any, value: Any, source: Any, dtype: np.dty
 
 
 def cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
-    """Return the function that converts one dtype into another, for kernels to call."""
+    """Return an intrinsic for kernels that converts storage scalars of one dtype to another."""
     install()
     return _cast(source, target)
 
@@ -184,8 +184,8 @@ def cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
 def _cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
     def convert(_typing: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            value = _loaded(context, builder, args[0], source)
-            return _finished(context, builder, value, element_type(source), target)
+            value = _from_storage(context, builder, args[0], source)
+            return _to_storage(context, builder, value, element_type(source), target)
 
         return storage(target)(storage(source)), generate
 

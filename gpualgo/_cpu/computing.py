@@ -1,4 +1,4 @@
-"""The kernel that makes elements of numbers that were read, in memory of their own."""
+"""Kernel that computes elements from inputs and writes them to scratch memory."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def compute_kernel(
     fn: Any, numbers: tuple[np.dtype[Any], ...], result: np.dtype[Any], acc: np.dtype[Any],
     capacity: int,
 ) -> Callable[..., None]:  # fmt: skip
-    """Write f(slots, memory, count); what it makes are elements of acc."""
+    """Return the source of f(slots, memory, count), which writes elements of acc to memory."""
     sources = pointers_to(tuple(map(storage, numbers)), tuple(range(len(numbers))))
     count, _, _, apart, _, put = leaves_of(acc)
-    places = tuple(capacity * size for size in before(acc))
+    offsets = tuple(capacity * size for size in before(acc))
     convert = cast(result, acc)
 
     def compute(slots: int, memory: int, length: int) -> None:
-        read, made = sources(slots), apart(memory, capacity)
+        inputs, outputs = sources(slots), apart(memory, capacity)
         for i in range(length):
-            put(made, i, convert(fn(*load_each(read, i))))
+            put(outputs, i, convert(fn(*load_each(inputs, i))))
         for k in range(count):
-            store(_words(slots), k, memory + places[k])
+            store(_words(slots), k, memory + offsets[k])
 
     return compute

@@ -1,4 +1,4 @@
-"""Copies of memory by the threads that stand by: what travels to a GPU and back."""
+"""Copies of memory by the threads of `team`, for transfers to and from a GPU."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from gpualgo._cpu.kernels import get_kernel
 from gpualgo._cpu.memory import Memory
 from gpualgo._cpu.parameters import COPY_WORDS, PIECE, SIZE_OF_ALL, SOURCE, TARGET
 
-LEAST_BYTES = 256 << 10  # worth several threads
+LEAST_BYTES = 256 << 10  # the least that is worth several threads
 PIECE_BYTES = 64 << 10
-BYTE_SECONDS = 2e-10  # of one thread, which decides by how many threads
+BYTE_SECONDS = 2e-10  # estimate for one thread; decides how many threads copy
 _MOST_LOSSES = 6
 
 _kernels: list[Any] = []
-_is_refused = False  # nothing can be compiled here
+_is_refused = False  # the kernel cannot be compiled in this process
 
 
-class _Pace:
-    """How fast one thread has copied, and for how many copies the others are left alone.
+class _CostEstimate:
+    """Measured speed of one thread; decides whether several threads run the next copies.
 
-    Where several take longer than one, other processes have their cores: as of `launch.Pace`, the
-    next copies are one thread's, 1, then 3, 7, and 63 at most.
+    Several threads are slower than one if other processes use their cores. As in `launch.Pace`, one
+    thread then runs the next 1, 3, 7, ... copies, at most 63.
     """
 
     def __init__(self) -> None:
-        self.byte_seconds = 0.0  # 0: nobody has looked yet
+        self.byte_seconds = 0.0  # 0: not measured yet
         self.alone, self.losses = 0, 0
 
     def by_one(self, target: int, source: int, size: int) -> None:
-        """Copy, and look how long it takes."""
+        """Copy with one thread and measure the time."""
         self.alone = max(self.alone - 1, 0)
         start = perf_counter()
         ctypes.memmove(target, source, size)
-        found = (perf_counter() - start) / size
-        # It may have been stopped on the way: what is slower counts bit by bit.
-        known = self.byte_seconds
-        self.byte_seconds = min(found, known * 1.1) if known else found
+        measured = (perf_counter() - start) / size
+        # The thread may have been preempted: the estimate grows by at most 10 % a copy.
+        previous = self.byte_seconds
+        self.byte_seconds = min(measured, previous * 1.1) if previous else measured
 
     def learn(self, seconds: float, size: int) -> None:
-        """Learn from a copy by several."""
+        """Update the estimate from a copy by several threads."""
         if seconds > size * self.byte_seconds:
             self.losses = min(self.losses + 1, _MOST_LOSSES)
             self.alone = (1 << self.losses) - 1
@@ -52,19 +52,19 @@ class _Pace:
             self.losses = max(self.losses - 1, 0)
 
 
-_pace = _Pace()
+_cost = _CostEstimate()
 
 
 def copy(target: int, source: int, size: int) -> None:
     """Copy memory that does not overlap."""
     if size < LEAST_BYTES:
         ctypes.memmove(target, source, size)
-    elif _pace.alone or not _pace.byte_seconds or not _copied_by_several(target, source, size):
-        _pace.by_one(target, source, size)
+    elif _cost.alone or not _cost.byte_seconds or not _copied_by_several(target, source, size):
+        _cost.by_one(target, source, size)
 
 
 def _copied_by_several(target: int, source: int, size: int) -> bool:
-    """Copy by the threads that stand by; False: there are none, or others have them."""
+    """Copy with the team's threads; return False if there are none or another call uses them."""
     most = threads.num_threads()
     if most < 2 or _is_refused or (leader := team.current()) is None:
         return False
@@ -79,12 +79,12 @@ def _copied_by_several(target: int, source: int, size: int) -> bool:
     start = perf_counter()
     if leader.run(entry, table.address, 0, tasks, size * BYTE_SECONDS, most) <= 0:
         return False
-    _pace.learn(perf_counter() - start, size)
+    _cost.learn(perf_counter() - start, size)
     return True
 
 
 def _entry() -> int:
-    """Return the address of the kernel's code, 0 if it can be neither found nor compiled."""
+    """Return the address of the kernel's code, 0 if it can be neither loaded nor compiled."""
     global _is_refused
     if not _kernels:
         try:

@@ -1,4 +1,4 @@
-"""The kernel that copies memory, a task a piece."""
+"""Kernel that copies memory: each task copies one piece."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _words = pointer_to(types.intp)
 
 
 def copied(table: int, scratch: int, first: int, last: int) -> None:
-    """Copy some neighbouring pieces at once."""
+    """Copy the pieces of some tasks, which are contiguous, at once."""
     p = _words(table)
     start, end = first * load(p, PIECE), min(last * load(p, PIECE), load(p, SIZE_OF_ALL))
     copy_bytes(load(p, TARGET) + start, load(p, SOURCE) + start, end - start)

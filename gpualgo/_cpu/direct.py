@@ -1,7 +1,7 @@
-"""Kernels as functions of CPython's own kind, which it calls in a tenth of the time of ctypes.
+"""Kernels wrapped as built-in functions of CPython, which calls them ten times as fast as ctypes.
 
-For each argument ctypes takes 45 ns, and as long again for the call. What stands between the
-interpreter and a kernel here is compiled and kept as kernels are (`direct_kernels`).
+ctypes takes 45 ns for each argument and as long again for the call. The wrappers (`direct_kernels`)
+are compiled and cached as kernels are.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from gpualgo._cpu.image import kept_for_good
 from gpualgo._cpu.kernels import Kernel, by_ctypes, get_code
 
 _METH_FASTCALL = 0x80
-_MOST_WORDS = 512  # of a table on a stack
-_IS_KNOWN = sys.implementation.name == "cpython" and struct.calcsize("P") == 8
+_MOST_WORDS = 512  # of a table that is copied to the stack
+_IS_SUPPORTED = sys.implementation.name == "cpython" and struct.calcsize("P") == 8
 
 Array = np.ndarray[Any, Any]
 
@@ -37,36 +37,36 @@ class _Method(ctypes.Structure):
 
 
 def unchecked(kernel: Kernel) -> Callable[[int, int, int, int], int]:
-    """Return what calls a kernel's code, and returns its status; hold the kernel meanwhile."""
+    """Return a function that calls a kernel and returns its status. It does not hold it."""
     code: Any = kernel
-    at, method = int(code.loaded.address), _method("call")
-    found: Callable[[int, int, int, int], int] = (
-        by_ctypes(at) if method is None else _function(method, at)
+    entry, method = int(code.loaded.address), _method("call")
+    function: Callable[[int, int, int, int], int] = (
+        by_ctypes(entry) if method is None else _function(method, entry)
     )
-    return found
+    return function
 
 
 def of_rows(kernel: Kernel) -> Callable[[Any, Any], int]:
-    """Return f(keys, row): the status of kernel(address of keys, of row, length, 0).
+    """Return f(keys, row): the status of kernel(address of keys, of row, length of row, 0).
 
-    Both are NumPy's, of one axis. The interpreter's lock is held meanwhile.
+    Both are one-dimensional NumPy arrays. The function holds the GIL.
     """
     method = _method("rows", OFFSET) if has_fields else None
     if method is None:
         run = unchecked(kernel)
         return lambda keys, row: run(address(keys), address(row), len(row), 0)
     code: Any = kernel
-    found: Callable[[Any, Any], int] = _function(method, int(code.loaded.address))
-    return found
+    function: Callable[[Any, Any], int] = _function(method, int(code.loaded.address))
+    return function
 
 
 def launcher(
     kernel: Kernel, table: Array, places: Sequence[int], tasks: int
 ) -> Callable[..., int] | None:
-    """Return f(scratch, *words): the status of a kernel for a table with these words in places.
+    """Return f(scratch, *words): run a kernel with these words in its table, return its status.
 
-    Words are ints, or NumPy's arrays, whose addresses they are then. None: there is no such way, or
-    the table is too long for a stack.
+    Words are ints, or NumPy arrays for their addresses; `places` are their indices in the table.
+    None if wrappers are not supported or the table is too long for a stack.
     """
     if not has_fields or len(table) > _MOST_WORDS:
         return None
@@ -76,20 +76,20 @@ def launcher(
     code: Any = kernel
     head = [int(code.loaded.address), tasks, len(table), address(table), len(places), *places]
     block = np.array(head, np.int64)
-    held = address(block), np.ndarray, block, table, kernel
-    found: Callable[..., int] = _function(method, held)
-    return found
+    self_object = address(block), np.ndarray, block, table, kernel
+    function: Callable[..., int] = _function(method, self_object)
+    return function
 
 
 def folder(
     kernel: Kernel, table: Array, places: Sequence[int], tile: int, most: int, partials: int
 ) -> Callable[[int, Any, Any, int], int] | None:
-    """Return f(scratch, out, row, init): the status of a kernel that folds tiles of a row.
+    """Return f(scratch, out, row, init): fold tiles of a row by a kernel, return its status.
 
-    `places`: where in its table init, the length, the number of tiles, the source and the target
-    are; `tile`: how many elements are folded to one, of which a row leaves `most` at most;
-    `partials`: where in scratch memory these lie. Status 2: the row is empty, or too long. The
-    interpreter's lock is held meanwhile. None: there is no such way.
+    `places`: indices in the kernel's table of init, the length, the number of tiles, the source and
+    the target. `tile`: elements in a tile. `most`: the maximum number of tiles in a row.
+    `partials`: offset of the tiles' results in scratch memory. Status 2: the row is empty or too
+    long. The function holds the GIL. None if wrappers are not supported.
     """
     method = _method("fold", OFFSET, _MOST_WORDS) if has_fields else None
     if method is None or len(table) > _MOST_WORDS:
@@ -97,26 +97,26 @@ def folder(
     code: Any = kernel
     entry = int(code.loaded.address)
     block = np.array((entry, tile, most, partials, len(table), address(table), *places), np.int64)
-    held = address(block), block, table, kernel
-    found: Callable[[int, Any, Any, int], int] = _function(method, held)
-    return found
+    self_object = address(block), block, table, kernel
+    function: Callable[[int, Any, Any, int], int] = _function(method, self_object)
+    return function
 
 
 def look_up(table: dict[np.dtype[Any], Any], most: int, *others: Any) -> Callable[..., Any]:
-    """Return f(x, *others): what the table has for the dtype of a short row, False for all else.
+    """Return f(x, *others): the table's entry for the dtype of a short row x, False for all else.
 
-    A row is an array of NumPy's own class with one axis, aligned and without gaps, of fewer than
-    `most` elements. Further arguments are to be these very objects.
+    A short row is an np.ndarray (no subclass) with one axis, aligned, contiguous, of fewer than
+    `most` elements. Further arguments must be the very objects in `others`.
     """
     method = _method("look", OFFSET, most, len(others)) if has_fields else None
     if method is not None:
-        found: Callable[..., Any] = _function(method, (np.ndarray, table, *others))
-        return found
+        function: Callable[..., Any] = _function(method, (np.ndarray, table, *others))
+        return function
 
-    def look(x: Any, *given: Any) -> Any:
+    def look(x: Any, *args: Any) -> Any:
         if type(x) is not np.ndarray or x.ndim != 1 or len(x) >= most:
             return False
-        if any(one is not other for one, other in zip(given, others, strict=True)):
+        if any(argument is not expected for argument, expected in zip(args, others, strict=True)):
             return False
         flags = x.flags
         return flags.c_contiguous and flags.aligned and table.get(x.dtype, False)
@@ -124,31 +124,31 @@ def look_up(table: dict[np.dtype[Any], Any], most: int, *others: Any) -> Callabl
     return look
 
 
-def _function(method: int, held: Any) -> Any:
-    """Return the function of a description; `held` is its `self`."""
-    make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype = ctypes.py_object
-    make.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
-    return make(method, held, None)
+def _function(method: int, self_object: Any) -> Any:
+    """Return the built-in function of a PyMethodDef with this `self`."""
+    new_function = ctypes.pythonapi.PyCFunction_NewEx
+    new_function.restype = ctypes.py_object
+    new_function.argtypes = ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p
+    return new_function(method, self_object, None)
 
 
 @cache
 def _method(name: str, *options: int) -> int | None:
-    """Return where the description of a function is."""
-    if not _IS_KNOWN:
+    """Return the address of a wrapper's PyMethodDef, None if wrappers are not supported."""
+    if not _IS_SUPPORTED:
         return None
 
     def write() -> Callable[..., Any]:
         from gpualgo._cpu import direct_kernels
 
-        written: Callable[..., Any] = getattr(direct_kernels, f"{name}_kernel")(*options)
-        return written
+        source: Callable[..., Any] = getattr(direct_kernels, f"{name}_kernel")(*options)
+        return source
 
     try:
         loaded = get_code(("direct", name, *options), write)
-    except RuntimeError as error:  # this process has a function less than the stable ABI
+    except RuntimeError as error:  # the process lacks a function of the stable ABI
         log.tell(log.INFO, "kernels are called by ctypes: %s", error)
         return None
     method = _Method(name.encode(), loaded.address, _METH_FASTCALL, None)
-    kept_for_good((loaded, method))  # functions read it when they are let go of, however late
+    kept_for_good((loaded, method))  # functions read it when they are freed, even at exit
     return ctypes.addressof(method)

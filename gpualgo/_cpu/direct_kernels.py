@@ -1,6 +1,6 @@
-"""Functions of CPython's own kind around kernels: `PyObject *f(PyObject *self, PyObject **, n)`.
+"""Sources of built-in functions that call kernels: `PyObject *f(PyObject *self, PyObject **, n)`.
 
-All that they ask of the interpreter is in its stable ABI. Objects are words here.
+They use only the interpreter's stable ABI. An object is a word here: its address.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
 _WORD, _STATUS = ir.IntType(64), ir.IntType(32)
 _words = pointer_to(types.intp)
 
-_number = types.ExternalFunction("PyLong_AsLongLong", types.intp(types.intp))
-_object = types.ExternalFunction("PyLong_FromLongLong", types.intp(types.intp))
-_let_go = types.ExternalFunction("PyEval_SaveThread", types.intp())
-_take = types.ExternalFunction("PyEval_RestoreThread", types.void(types.intp))
-_item = types.ExternalFunction("PyTuple_GetItem", types.intp(types.intp, types.intp))
-_found = types.ExternalFunction("PyDict_GetItem", types.intp(types.intp, types.intp))
-_keep = types.ExternalFunction("Py_IncRef", types.void(types.intp))
-_truth = types.ExternalFunction("PyBool_FromLong", types.intp(types.intp))
+_to_int = types.ExternalFunction("PyLong_AsLongLong", types.intp(types.intp))
+_to_object = types.ExternalFunction("PyLong_FromLongLong", types.intp(types.intp))
+_release_gil = types.ExternalFunction("PyEval_SaveThread", types.intp())
+_acquire_gil = types.ExternalFunction("PyEval_RestoreThread", types.void(types.intp))
+_tuple_item = types.ExternalFunction("PyTuple_GetItem", types.intp(types.intp, types.intp))
+_dict_item = types.ExternalFunction("PyDict_GetItem", types.intp(types.intp, types.intp))
+_add_reference = types.ExternalFunction("Py_IncRef", types.void(types.intp))
+_to_bool = types.ExternalFunction("PyBool_FromLong", types.intp(types.intp))
 
 
 def _run(_typing: Any, kernel: Any, args: Any) -> Any:
-    """Call a kernel by its address, and return its status."""
+    """Call a kernel by its address and return its status."""
 
     def generate(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = ir.FunctionType(_STATUS, [_WORD] * len(signature.args[1]))
-        target = builder.inttoptr(values[0], kind.as_pointer())
-        args = [builder.extract_value(values[1], i) for i in range(len(kind.args))]
+        function_type = ir.FunctionType(_STATUS, [_WORD] * len(signature.args[1]))
+        target = builder.inttoptr(values[0], function_type.as_pointer())
+        args = [builder.extract_value(values[1], i) for i in range(len(function_type.args))]
         return builder.zext(builder.call(target, args), _WORD)
 
     return types.intp(types.intp, types.UniTuple(types.intp, len(args))), generate
@@ -64,7 +64,7 @@ _status_of = intrinsic(_run)
 
 
 def _stack(count: int) -> Any:
-    """Return an intrinsic that gives the address of so many words of the caller's stack."""
+    """Return an intrinsic that reserves words on the caller's stack and returns their address."""
 
     def words(_typing: Any) -> Any:
         def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
@@ -76,120 +76,117 @@ def _stack(count: int) -> Any:
 
 
 def call_kernel() -> Callable[[int, int, int], int]:
-    """Write f(four ints): the status of the kernel at the address that `self` is.
-
-    It runs without the interpreter's lock.
-    """
+    """Return the source of f(four ints): status of the kernel at `self`, without the GIL."""
 
     def call(kernel: int, args: int, _count: int) -> int:
-        given = _words(args)
-        code, table, scratch = _number(kernel), _number(load(given, 0)), _number(load(given, 1))
-        first, last = _number(load(given, 2)), _number(load(given, 3))
-        thread = _let_go()
+        argv = _words(args)
+        code, table, scratch = _to_int(kernel), _to_int(load(argv, 0)), _to_int(load(argv, 1))
+        first, last = _to_int(load(argv, 2)), _to_int(load(argv, 3))
+        thread = _release_gil()
         status = _status_of(code, (table, scratch, first, last))
-        _take(thread)
-        return _object(status)  # type: ignore[no-any-return]
+        _acquire_gil(thread)
+        return _to_object(status)  # type: ignore[no-any-return]
 
     return call
 
 
 def rows_kernel(offset: int) -> Callable[[int, int, int], int]:
-    """Write f(keys, row): the same of kernel(address of keys, of row, its length, 0).
+    """Return the source of f(keys, row): the status of kernel(keys, row, length of row, 0).
 
-    Both are NumPy's arrays of one axis, which have their address at an offset. The lock is held:
-    it is for what takes less time than to let go of it.
+    Both are one-dimensional NumPy arrays with their address at `offset`; the kernel gets addresses.
+    The GIL is held: these kernels take less time than releasing it.
     """
 
     def call(kernel: int, args: int, _count: int) -> int:
-        given = _words(args)
-        keys, row = _words(load(given, 0) + offset), _words(load(given, 1) + offset)
+        argv = _words(args)
+        keys, row = _words(load(argv, 0) + offset), _words(load(argv, 1) + offset)
         length = load(_words(load(row, EXTENTS)), 0)
-        return _object(  # type: ignore[no-any-return]
-            _status_of(_number(kernel), (load(keys, 0), load(row, 0), length, 0))
+        return _to_object(  # type: ignore[no-any-return]
+            _status_of(_to_int(kernel), (load(keys, 0), load(row, 0), length, 0))
         )
 
     return call
 
 
 def look_kernel(offset: int, most: int, others: int) -> Callable[[int, int, int], int]:
-    """Write f(x, *others): what a dict has for the dtype of x; False, where x is no short row.
+    """Return the source of f(x, *others): a dict's entry for a short row's dtype, else False.
 
-    `self` is (numpy.ndarray, the dict, and what each other argument is to be).
+    `self` is (numpy.ndarray, the dict, the expected other arguments).
     """
-    wanted = CONTIGUOUS | ALIGNED
+    required = CONTIGUOUS | ALIGNED
 
-    def call(held: int, args: int, count: int) -> int:
-        given = _words(args)
-        fields = _words(load(given, 0) + offset)
-        is_row = count == 1 + others and load(fields, -1) == _item(held, 0)
+    def call(self_object: int, args: int, count: int) -> int:
+        argv = _words(args)
+        fields = _words(load(argv, 0) + offset)
+        is_row = count == 1 + others and load(fields, -1) == _tuple_item(self_object, 0)
         for i in range(others):
-            is_row = is_row and load(given, 1 + i) == _item(held, 2 + i)
+            is_row = is_row and load(argv, 1 + i) == _tuple_item(self_object, 2 + i)
         if not is_row:
-            return _truth(0)  # type: ignore[no-any-return]
-        if load(fields, AXES) & 0xFFFFFFFF != 1 or load(fields, FLAGS) & wanted != wanted:
-            return _truth(0)  # type: ignore[no-any-return]
+            return _to_bool(0)  # type: ignore[no-any-return]
+        if load(fields, AXES) & 0xFFFFFFFF != 1 or load(fields, FLAGS) & required != required:
+            return _to_bool(0)  # type: ignore[no-any-return]
         if load(_words(load(fields, EXTENTS)), 0) >= most:
-            return _truth(0)  # type: ignore[no-any-return]
-        found = _found(_item(held, 1), load(fields, DTYPE))
-        if found == 0:
-            return _truth(0)  # type: ignore[no-any-return]
-        _keep(found)
-        return found  # type: ignore[no-any-return]
+            return _to_bool(0)  # type: ignore[no-any-return]
+        value = _dict_item(_tuple_item(self_object, 1), load(fields, DTYPE))
+        if value == 0:
+            return _to_bool(0)  # type: ignore[no-any-return]
+        _add_reference(value)
+        return value  # type: ignore[no-any-return]
 
     return call
 
 
 def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
-    """Write f(scratch, *words): the status of a launch whose table has these words in its places.
+    """Return the source of f(scratch, *words): launch with these table words, return the status.
 
-    `self` is (the address of what LAUNCH_... name, numpy.ndarray). A word is an int, or an array,
-    whose address it is then. The table is the call's own; the interpreter's lock is let go of.
+    `self` is (address of a LAUNCH_... record, numpy.ndarray). A word is an int, or an array for its
+    address. The table is the call's own copy; the kernel runs without the GIL.
     """
-    room = _stack(most_words)
+    stack = _stack(most_words)
 
-    def call(held: int, args: int, count: int) -> int:
-        block, array = _item(held, 0), _item(held, 1)
-        integer, given = load(_words(block + offset), -1), _words(args)
-        head, table = _words(_number(block)), room()
+    def call(self_object: int, args: int, count: int) -> int:
+        block, array_type = _tuple_item(self_object, 0), _tuple_item(self_object, 1)
+        int_type, argv = load(_words(block + offset), -1), _words(args)
+        head, table = _words(_to_int(block)), stack()
         if count != 1 + load(head, LAUNCH_BRINGS):
-            return _object(2)  # type: ignore[no-any-return]
+            return _to_object(2)  # type: ignore[no-any-return]
         copy_bytes(table, load(head, LAUNCH_TABLE), 8 * load(head, LAUNCH_WORDS))
         for i in range(count - 1):
-            word = load(given, 1 + i)
-            fields, place = _words(word + offset), load(head, LAUNCH_PLACES + i)
-            if load(fields, -1) == integer:
-                store(_words(table), place, _number(word))
-            elif load(fields, -1) == array:
-                store(_words(table), place, load(fields, 0))
+            word = load(argv, 1 + i)
+            fields, index = _words(word + offset), load(head, LAUNCH_PLACES + i)
+            if load(fields, -1) == int_type:
+                store(_words(table), index, _to_int(word))
+            elif load(fields, -1) == array_type:
+                store(_words(table), index, load(fields, 0))
             else:
-                return _object(2)  # type: ignore[no-any-return]
-        scratch = _number(load(given, 0))
+                return _to_object(2)  # type: ignore[no-any-return]
+        scratch = _to_int(load(argv, 0))
         code, tasks = load(head, LAUNCH_ENTRY), load(head, LAUNCH_TASKS)
-        thread = _let_go()
+        thread = _release_gil()
         status = _status_of(code, (table, scratch, 0, tasks))
-        _take(thread)
-        return _object(status)  # type: ignore[no-any-return]
+        _acquire_gil(thread)
+        return _to_object(status)  # type: ignore[no-any-return]
 
     return call
 
 
 def fold_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
-    """Write f(scratch, out, row, init): the status of a fold of a row's tiles, then of the rest.
+    """Return the source of f(scratch, out, row, init): fold a row's tiles, then the tiles' results.
 
-    `self` is (the address of what FOLD_... name). Both arrays are NumPy's, `row` of one axis and
-    without gaps; init: the address of a first element, or 0. Status 2: the row has no element, or
-    too many. The lock is held, as by `rows_kernel`.
+    `self` is (address of a FOLD_... record). Both arrays are NumPy's; `row` is one-dimensional and
+    contiguous. `init` is the address of an initial value, or 0. Status 2: the row is empty or too
+    long. The GIL is held, as by `rows_kernel`.
     """
-    room = _stack(most_words)
+    stack = _stack(most_words)
 
-    def call(held: int, args: int, count: int) -> int:
-        head, given, table = _words(_number(_item(held, 0))), _words(args), room()
-        p, scratch = _words(table), _number(load(given, 0))
-        out, row = _words(load(given, 1) + offset), _words(load(given, 2) + offset)
+    def call(self_object: int, args: int, count: int) -> int:
+        head, argv, table = _words(_to_int(_tuple_item(self_object, 0))), _words(args), stack()
+        p, scratch = _words(table), _to_int(load(argv, 0))
+        out, row = _words(load(argv, 1) + offset), _words(load(argv, 2) + offset)
         length, tile = load(_words(load(row, EXTENTS)), 0), load(head, FOLD_TILE)
         tiles = (length + tile - 1) // tile
         if count != 4 or tiles < 1 or tiles > load(head, FOLD_MOST):
-            return _object(2)  # type: ignore[no-any-return]
+            return _to_object(2)  # type: ignore[no-any-return]
         copy_bytes(table, load(head, FOLD_TABLE), 8 * load(head, FOLD_WORDS))
         source, status = load(row, 0), 0
         if tiles > 1:
@@ -201,12 +198,12 @@ def fold_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
             status = _status_of(load(head, FOLD_ENTRY), (table, scratch, 0, tiles))
             source, length = partials, tiles
         if status == 0:
-            store(p, load(head, FOLD_INIT), _number(load(given, 3)))
+            store(p, load(head, FOLD_INIT), _to_int(load(argv, 3)))
             store(p, load(head, FOLD_LENGTH), length)
             store(p, load(head, FOLD_TILES), 1)
             store(p, load(head, FOLD_START), source)
             store(p, load(head, FOLD_OUT), load(out, 0))
             status = _status_of(load(head, FOLD_ENTRY), (table, scratch, 0, 1))
-        return _object(status)  # type: ignore[no-any-return]
+        return _to_object(status)  # type: ignore[no-any-return]
 
     return call

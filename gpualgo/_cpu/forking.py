@@ -1,5 +1,6 @@
-"""Whether numba can compile now. A fork waits until nothing is being compiled: numba's locks would
-never be free in the child.
+"""Checks that numba can compile.
+
+Forks wait for compilations: the child cannot free numba's locks.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ forks.wait_for(compiler_lock.global_compiler_lock._lock, around=llvm.LOCK)  # an
 
 
 def check() -> None:
-    """Raise CompileError where numba is switched off, and RuntimeError in a forked child whose
-    parent was compiling and never stopped.
-    """
+    """Raise CompileError if numba is disabled, RuntimeError in a child forked while compiling."""
     check_numba()
     forks.check("compiling for the CPU")

@@ -1,7 +1,7 @@
-"""Machine code as one block: an ELF object whose sections are laid out and joined when it is made.
+"""Machine code as one relocatable block, linked from an ELF object when it is compiled.
 
-So a process that finds it on disk copies it into memory, puts a few addresses in, and calls it:
-neither numba nor LLVM is loaded. Objects with anything unusual in them are left to LLVM.
+A process that reads a block from disk copies it into memory, patches a few addresses and calls it;
+it loads neither numba nor LLVM. Objects with unsupported features are left to LLVM.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ SUPPORTED = sys.platform == "linux" and platform.machine() == "x86_64" and sys.m
 
 
 class Image(NamedTuple):
-    """A block of machine code, its entry, and the words in it that hold addresses."""
+    """A block of machine code, the offset of its entry, and the words to relocate."""
 
     content: bytes
     entry: int
-    own: tuple[int, ...]  # places of words to which the block's own address is added
-    others: tuple[tuple[int, str], ...]  # places of words to which a symbol's address is added
+    own: tuple[int, ...]  # offsets of words to which the block's address is added
+    others: tuple[tuple[int, str], ...]  # the same for a symbol's address
 
 
 class _Section(NamedTuple):
@@ -48,7 +48,7 @@ class _Section(NamedTuple):
 
 
 def link(content: bytes, entry: str) -> Image | None:
-    """Return an ELF object as a block; None for one that has something unusual in it."""
+    """Return an ELF object as a block; None if it uses an unsupported feature."""
     if not SUPPORTED or content[:6] != b"\x7fELF\x02\x01":
         return None
     sections = _sections(content)
@@ -60,7 +60,7 @@ def link(content: bytes, entry: str) -> Image | None:
         if section.flags & _THREAD_LOCAL or section.alignment > mmap.PAGESIZE:
             return None
         if section.flags & _WRITABLE and ".data.rel.ro" not in section.name:
-            return None  # the block cannot be written to once it is made
+            return None  # the block is read-only once it is loaded
         block += bytes(-len(block) % max(section.alignment, 1))
         starts[index] = len(block)
         is_empty = section.kind == _NOBITS
@@ -72,39 +72,39 @@ def link(content: bytes, entry: str) -> Image | None:
     for section in sections:
         if section.kind != _RELA or section.info not in starts:
             continue
-        for at in range(section.offset, section.offset + section.size, _RELOCATION.size):
-            place, info, addend = _RELOCATION.unpack_from(content, at)
-            place += starts[section.info]
-            name, where, value = symbols[info >> 32]
-            if not _relocate(block, place, info & 0xFFFFFFFF, name, starts.get(where),
-                             value + addend, where == 0, own, others):  # fmt: skip
+        for position in range(section.offset, section.offset + section.size, _RELOCATION.size):
+            offset, info, addend = _RELOCATION.unpack_from(content, position)
+            offset += starts[section.info]
+            name, section_index, value = symbols[info >> 32]
+            if not _relocate(block, offset, info & 0xFFFFFFFF, name, starts.get(section_index),
+                             value + addend, section_index == 0, own, others):  # fmt: skip
                 return None
-    for name, where, value in symbols:
-        if name == entry and where in starts:
-            return Image(bytes(block), starts[where] + value, tuple(own), tuple(others))
+    for name, section_index, value in symbols:
+        if name == entry and section_index in starts:
+            return Image(bytes(block), starts[section_index] + value, tuple(own), tuple(others))
     return None
 
 
 def _relocate(
-    block: bytearray, place: int, kind: int, name: str, start: int | None, value: int,
+    block: bytearray, offset: int, kind: int, name: str, start: int | None, value: int,
     is_other: bool, own: list[int], others: list[tuple[int, str]],
 ) -> bool:  # fmt: skip
-    """Put a symbol's place where it is used; say whether that is known how to do."""
+    """Apply one relocation to the block; return False if its kind is not supported."""
     if kind == _R_64 and (start is not None or (is_other and name)):
-        struct.pack_into("<q", block, place, value + (start or 0))
+        struct.pack_into("<q", block, offset, value + (start or 0))
         if start is None:
-            others.append((place, name))
+            others.append((offset, name))
         else:
-            own.append(place)
+            own.append(offset)
         return True
     if start is None:
         return False
-    distance = start + value - place
+    distance = start + value - offset
     if kind == _R_PC64:
-        struct.pack_into("<q", block, place, distance)
+        struct.pack_into("<q", block, offset, distance)
         return True
     if kind in (_R_PC32, _R_PLT32) and -(1 << 31) <= distance < 1 << 31:
-        struct.pack_into("<i", block, place, distance)
+        struct.pack_into("<i", block, offset, distance)
         return True
     return False
 
@@ -120,27 +120,27 @@ def _sections(content: bytes) -> list[_Section]:
 
 
 def _symbols(content: bytes, sections: list[_Section]) -> list[tuple[str, int, int]]:
-    """Return each symbol's name, section (0 for none here) and place within it."""
-    found = []
+    """Return each symbol's name, section (0 if undefined) and offset within the section."""
+    symbols = []
     for section in sections:
         if section.kind != _SYMTAB:
             continue
         strings = sections[section.link].offset
-        for at in range(section.offset, section.offset + section.size, _SYMBOL.size):
-            name, _, _, where, value, _ = _SYMBOL.unpack_from(content, at)
-            found.append((_text(content, strings + name), where, value))
-    return found
+        for position in range(section.offset, section.offset + section.size, _SYMBOL.size):
+            name, _, _, section_index, value, _ = _SYMBOL.unpack_from(content, position)
+            symbols.append((_text(content, strings + name), section_index, value))
+    return symbols
 
 
-def _text(content: bytes, at: int) -> str:
-    return content[at : content.index(b"\0", at)].decode()
+def _text(content: bytes, start: int) -> str:
+    return content[start : content.index(b"\0", start)].decode()
 
 
 class Loaded:
-    """A block in memory, which lives as long as this.
+    """A block in executable memory, which is freed with this object.
 
-    Once the interpreter ends it stays: a daemon's thread may still be in it. Such a thread ends
-    where it asks for the interpreter's lock, and the code of all its callers is read then.
+    It stays when the interpreter exits: a daemon thread may still run in it. Such a thread ends
+    when it asks for the GIL, and the unwinder then reads the code of all its callers.
     """
 
     def __init__(self, image: Image, address_of: Callable[[str], int]) -> None:
@@ -149,13 +149,13 @@ class Loaded:
             -1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE
         )
         kept_for_good(memory)
-        weakref.finalize(self, _let_go, memory).atexit = False
+        weakref.finalize(self, _release, memory).atexit = False
         base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         block = bytearray(image.content)
-        for place in image.own:
-            _add(block, place, base)
-        for place, name in image.others:
-            _add(block, place, address_of(name))
+        for offset in image.own:
+            _add_to_word(block, offset, base)
+        for offset, name in image.others:
+            _add_to_word(block, offset, address_of(name))
         memory[: len(block)] = bytes(block)
         if _libc().mprotect(base, size, mmap.PROT_READ | mmap.PROT_EXEC):
             raise OSError(ctypes.get_errno(), "memory cannot be made executable")
@@ -163,18 +163,18 @@ class Loaded:
 
 
 def kept_for_good(thing: Any) -> None:
-    """Keep an object beyond the end of the interpreter, which lets go of all else."""
+    """Keep an object alive even when the interpreter exits, which frees all others."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
-def _let_go(thing: Any) -> None:
-    """Undo `kept_for_good`; not called any more once the interpreter ends."""
+def _release(thing: Any) -> None:
+    """Undo `kept_for_good`; not called when the interpreter exits."""
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(thing))
 
 
-def _add(block: bytearray, place: int, address: int) -> None:
-    (value,) = struct.unpack_from("<Q", block, place)
-    struct.pack_into("<Q", block, place, (value + address) % (1 << 64))
+def _add_to_word(block: bytearray, offset: int, address: int) -> None:
+    (value,) = struct.unpack_from("<Q", block, offset)
+    struct.pack_into("<Q", block, offset, (value + address) % (1 << 64))
 
 
 @cache
@@ -185,17 +185,17 @@ def _libc() -> Any:
 
 
 def encode(image: Image) -> tuple[bytes, ...]:
-    """Return an image as the fields of a file."""
+    """Return an image as the fields of a cache file."""
     own = struct.pack(f"<{len(image.own)}Q", *image.own)
-    others = "\n".join(f"{place} {name}" for place, name in image.others)
+    others = "\n".join(f"{offset} {name}" for offset, name in image.others)
     return struct.pack("<Q", image.entry), own, others.encode(), image.content
 
 
 def decode(fields: tuple[bytes, ...]) -> Image:
-    """Return the image of a file's fields, which have been checked."""
+    """Return the image in a cache file's fields, which have been checked."""
     entry, own, others, content = fields
     pairs = (line.split(" ", 1) for line in others.decode().splitlines())
     return Image(
         content, struct.unpack("<Q", entry)[0], struct.unpack(f"<{len(own) // 8}Q", own),
-        tuple((int(place), name) for place, name in pairs),
+        tuple((int(offset), name) for offset, name in pairs),
     )  # fmt: skip

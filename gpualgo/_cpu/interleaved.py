@@ -1,7 +1,7 @@
-"""Numbers of several arrays that lie in turn, as a structured array's fields do.
+"""Arrays whose numbers are interleaved in memory, as the fields of a structured array are.
 
-Which array's numbers lie between which others' is known from addresses. Code that knows the
-distances goes through such arrays once for all of them, and by vectors where the CPU can.
+The arrays' addresses show how they are interleaved. Code compiled for these distances reads all
+such arrays in one pass, with vector instructions where the CPU has them.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from gpualgo._cpu.layout import Dims, Room
 Dtype: TypeAlias = np.dtype[Any]
 Strides: TypeAlias = tuple[int, ...]
 
-MOST_OFFSETS = 16  # ways in which arrays lie that a problem keeps what it launches of
+MOST_OFFSETS = 16  # sets of offsets for which a problem caches its launches
 MAX_STEP = 64  # bytes from one element to the next: a cache line
-_WORTH_BYTES = 1 << 17  # below that a function of its own, which is compiled, saves microseconds
+_WORTH_BYTES = 1 << 17  # below, a specialised function saves only microseconds
 
 Offsets: TypeAlias = tuple[tuple[int, int] | None, ...]
-"""Of each array in a group the group's first array, and how far behind it this one begins."""
+"""For each array in a group: the group's first array, and the distance from it in bytes."""
 
 
 class Field(NamedTuple):
-    """Where a number lies in an element, how large it is, and where such numbers go apart."""
+    """Offset of a number in its element, its size, and the offset of its separate copy."""
 
     offset: int
     size: int
@@ -35,7 +35,7 @@ class Field(NamedTuple):
 
 
 class Group(NamedTuple):
-    """Arrays whose numbers lie in turn, `step` bytes from one element to the next."""
+    """Arrays whose numbers are interleaved, `step` bytes from one element to the next."""
 
     step: int
     members: tuple[int, ...]
@@ -43,7 +43,7 @@ class Group(NamedTuple):
 
     @property
     def is_all(self) -> bool:
-        """Whether no bytes lie between that are of none of the arrays."""
+        """Whether the arrays' numbers cover all bytes of an element."""
         ordered = sorted(self.fields)
         ends = [field.offset + field.size for field in ordered]
         follow = all(end == field.offset for end, field in zip(ends, ordered[1:], strict=False))
@@ -51,40 +51,40 @@ class Group(NamedTuple):
 
 
 def may_be(strides: Sequence[Strides], dtypes: Sequence[Dtype], size: int) -> bool:
-    """Return whether some of such arrays may lie in turn, which depends on their addresses."""
+    """Return whether arrays with such strides may be interleaved, depending on their addresses."""
     return bool(strides) and any(
-        _step_of(by, dtype, size) and by in strides[k + 1 :]
-        for k, (by, dtype) in enumerate(zip(strides, dtypes, strict=True))
+        _step_of(stride, dtype, size) and stride in strides[k + 1 :]
+        for k, (stride, dtype) in enumerate(zip(strides, dtypes, strict=True))
     )
 
 
 def offsets_of(
     starts: Sequence[int], strides: Sequence[Strides], dtypes: Sequence[Dtype], size: int
 ) -> Offsets | None:
-    """Return which of some arrays of `size` elements lie in turn; None: none do.
+    """Return which of some arrays of `size` elements are interleaved; None if none are.
 
-    Strides are of each array, in the same dimensions.
+    All arrays' strides are over the same dimensions.
     """
-    found: list[tuple[int, int] | None] = [None] * len(starts)
-    for first, (at, by, dtype) in enumerate(zip(starts, strides, dtypes, strict=True)):
-        step = _step_of(by, dtype, size)
-        if not step or found[first] is not None:
+    offsets: list[tuple[int, int] | None] = [None] * len(starts)
+    for first, (start, stride, dtype) in enumerate(zip(starts, strides, dtypes, strict=True)):
+        step = _step_of(stride, dtype, size)
+        if not step or offsets[first] is not None:
             continue
         group = [
             k for k in range(first, len(starts))
-            if strides[k] == by and -step < starts[k] - at < step and found[k] is None
+            if strides[k] == stride and -step < starts[k] - start < step and offsets[k] is None
             and not records.is_position(dtypes[k])
         ]  # fmt: skip
-        low = min(starts[k] for k in group)
-        group = [k for k in group if starts[k] + dtypes[k].itemsize - low <= step]
+        lowest = min(starts[k] for k in group)
+        group = [k for k in group if starts[k] + dtypes[k].itemsize - lowest <= step]
         if len(group) > 1 and group[0] == first:
             for k in group:
-                found[k] = first, starts[k] - at
-    return tuple(found) if any(found) else None
+                offsets[k] = first, starts[k] - start
+    return tuple(offsets) if any(offsets) else None
 
 
 def _step_of(strides: Strides, dtype: Dtype, size: int) -> int:
-    """Return from how far apart elements lie to be split; 0 if these are not."""
+    """Return the distance of elements worth splitting in bytes; 0 if these are not."""
     step = min(map(abs, strides), default=0)
     is_worth = dtype.itemsize < step <= MAX_STEP and size * step >= _WORTH_BYTES
     return step if is_worth and not records.is_position(dtype) else 0
@@ -93,53 +93,54 @@ def _step_of(strides: Strides, dtype: Dtype, size: int) -> int:
 def groups_of(
     offsets: Offsets | None, steps: Sequence[int], numbers: Sequence[Dtype], places: Sequence[int]
 ) -> list[Group]:
-    """Return the groups, where elements are `steps` apart in the dimension that is gone along.
+    """Return the groups of interleaved arrays.
 
-    `places`: where numbers of each array go apart.
+    `steps`: each array's stride in the dimension that is read along. `places`: the offset of each
+    array's separate copy.
     """
-    behind: dict[int, dict[int, int]] = {}
-    for k, pair in enumerate(offsets or ()):
-        if pair is not None:
-            behind.setdefault(pair[0], {})[k] = pair[1]
+    distances: dict[int, dict[int, int]] = {}
+    for k, entry in enumerate(offsets or ()):
+        if entry is not None:
+            distances.setdefault(entry[0], {})[k] = entry[1]
     return [
         Group(steps[first], tuple(group), tuple([
             Field(offset, numbers[k].itemsize, places[k] - places[first])
             for k, offset in group.items()
         ]))
-        for first, group in behind.items() if abs(steps[first]) <= MAX_STEP
+        for first, group in distances.items() if abs(steps[first]) <= MAX_STEP
     ]  # fmt: skip
 
 
 def together(
     offsets: Offsets | None, inner: Dims, numbers: Sequence[Dtype], capacity: int, room: Room
 ) -> dict[int, tuple[int, int]]:
-    """Return who packs up to `capacity` numbers of each array of a group, and where: see `leaf`.
+    """Return each grouped array's packer and the offset of its copy in scratch memory; see `leaf`.
 
-    `inner`: the dimension that is gone along, if there is any.
+    `inner`: the dimension that is read along, if any. `capacity`: the most elements of a copy.
     """
     if offsets is None or not inner:
         return {}
-    places = [
+    copies = [
         room.take(capacity * number.itemsize) if pair else 0
         for pair, number in zip(offsets, numbers, strict=True)
     ]
-    found = {}
-    for group in groups_of(offsets, inner[0][1:], numbers, places):
+    packers = {}
+    for group in groups_of(offsets, inner[0][1:], numbers, copies):
         for k in group.members:
-            found[k] = 0, places[k]
-        found[group.members[0]] = splitter(group), places[group.members[0]]
-    return found
+            packers[k] = 0, copies[k]
+        packers[group.members[0]] = splitter(group), copies[group.members[0]]
+    return packers
 
 
 def splitter(group: Group) -> int:
-    """Return the address of what a packer does, for all arrays of a group at once."""
+    """Return the address of a function like `layout.packer`'s that packs all arrays of a group."""
     return _entry("splitter", group)
 
 
 def joiner(group: Group) -> int:
-    """Return the address of what brings numbers that lie apart to where they lie in turn.
+    """Return the address of a function that interleaves separate copies of numbers again.
 
-    The group `is_all` of its elements: bytes between would be written, too.
+    The group must be `is_all`: the function would overwrite bytes between its numbers.
     """
     return _entry("joiner", group)
 

@@ -1,7 +1,7 @@
-"""Compiled kernels in memory and on disk: one build per key, whichever threads ask for it.
+"""Compiled kernels in memory and on disk: each key is built once, whichever threads ask for it.
 
-A kernel is a C function of words. What is compiled for one is written to the disk cache as machine
-code, so that the next process needs no compiler; see docs/adr/0012-cpu-code-on-disk.md.
+A kernel is a C function of words. Its machine code is written to the disk cache, so the next
+process needs no compiler; see docs/adr/0012-cpu-code-on-disk.md.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
 
 Write = Callable[..., Callable[..., None]]
-"""Returns a kernel's Python source function; given the function to call, if it has an operator."""
+"""Returns a kernel's Python source function; its argument is the operator call, if there is one."""
 
 _kernels: Memo[Any] = Memo(1024)
 _functions: Memo[machine.Loaded] = Memo(256)
 _entries: Memo[machine.Loaded] = Memo(256)
 _shells: Memo[bytes] = Memo(64)
-_held: list[machine.Loaded] = []  # an address outlives its entry
+_pinned: list[machine.Loaded] = []  # keeps code whose address was given out
 
 
 def get_kernel(key: tuple[Hashable, ...], write: Write, applied: Applied | None = None) -> Kernel:
-    """Return the compiled kernel of key; write() makes its Python source function.
+    """Return the compiled kernel of a key; write() returns its Python source function.
 
-    The key holds strings, numbers and dtypes, and all that write() depends on but the operator.
+    The key holds strings, numbers and dtypes: all that write() depends on except the operator.
     """
-    found: Kernel = _kernels.made(
+    kernel: Kernel = _kernels.made(
         _memory_key(key, applied), lambda: _callable(_load(key, write, applied))
     )
-    return found
+    return kernel
 
 
 def get_code(
     key: tuple[Hashable, ...], write: Write, applied: Applied | None = None
 ) -> machine.Loaded:
-    """Return key's C function of words, for other kernels to call while it is held."""
+    """Return a key's C function of words, for kernels to call as long as the result is held."""
     return _functions.made(_memory_key(key, applied), lambda: _load(key, write, applied))
 
 
 def get_entry(key: tuple[Hashable, ...], write: Write) -> int:
-    """Return the address of key's C function of words, for other kernels to call at any time."""
+    """Return the address of a key's C function of words, which stays valid for good."""
 
     def make() -> machine.Loaded:
         loaded = _load(key, write, None)
-        _held.append(loaded)
+        _pinned.append(loaded)
         return loaded
 
     return _entries.made(key, make).address
@@ -74,51 +74,54 @@ def _memory_key(key: tuple[Hashable, ...], applied: Applied | None) -> tuple[Has
 def _callable(loaded: machine.Loaded) -> Kernel:
     kernel: Any = _PROTOTYPE(loaded.address)
     kernel.errcheck = check
-    kernel.loaded = loaded  # the code lives as long as who calls it
-    called: Kernel = kernel
-    return called
+    kernel.loaded = loaded  # keeps the code alive
+    result: Kernel = kernel
+    return result
 
 
-# Runs without the GIL. All are words; ctypes converts them fastest as pointers.
+# Runs without the GIL. All arguments are words; ctypes converts pointers fastest.
 _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
 
 
 def by_ctypes(address: int) -> Callable[[int, int, int, int], int]:
-    """Return what calls the kernel at an address, and returns its status."""
+    """Return a ctypes function that calls a kernel and returns its status."""
     return _PROTOTYPE(address)
 
 
 def check(status: int | None, *_: Any) -> None:
     """Raise unless a kernel's status is 0."""
     if status:
-        raise RuntimeError("op raised an error while it ran, which a kernel has nobody to tell")
+        raise RuntimeError(
+            "op raised an exception inside a compiled kernel, which cannot propagate it; "
+            "run op in plain Python to debug"
+        )
 
 
 def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Loaded:
-    """Return a kernel's code from disk, else compile it and keep it there."""
+    """Load a kernel's code from disk, else compile it and write it there."""
     parts = "kernel", plain(key), *(() if applied is None else applied.parts)
     if applied is not None:
         recompiled.noted(applied.op)
     words = None if applied is None else applied.words
-    found = machine.decode(host.read(*parts))
-    if found is not None:
-        with contextlib.suppress(RuntimeError):  # it needs what numba had and has no more
-            loaded = machine.Loaded(found, words)
-            log.tell(log.INFO, "found on disk: CPU kernel %s%s", parts[1], _of(applied))
+    cached = machine.decode(host.read(*parts))
+    if cached is not None:
+        with contextlib.suppress(RuntimeError):  # it needs a symbol that numba no longer has
+            loaded = machine.Loaded(cached, words)
+            log.tell(log.INFO, "found on disk: CPU kernel %s%s", parts[1], _of_operator(applied))
             return loaded
-    with paused, log.making("compiled CPU kernel %s%s", parts[1], _of(applied)):
-        made = _compile(key, write, applied)
-    loaded = machine.Loaded(made, words)
-    host.write(machine.encode(made), *parts)
+    with paused, log.making("compiled CPU kernel %s%s", parts[1], _of_operator(applied)):
+        compiled = _compile(key, write, applied)
+    loaded = machine.Loaded(compiled, words)
+    host.write(machine.encode(compiled), *parts)
     return loaded
 
 
-def _of(applied: Applied | None) -> str:
+def _of_operator(applied: Applied | None) -> str:
     return "" if applied is None else f" of {recompiled.place_of(applied.op.shown)}"
 
 
 def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Code:
-    operator = None if applied is None else compile_operator(*applied)  # which may be refused
+    operator = None if applied is None else compile_operator(*applied)  # may raise an error
     with loading:
         from gpualgo._cpu import compile_kernel as compiler
 
@@ -133,7 +136,7 @@ def _shell(
     key: tuple[Hashable, ...], write: Write, arg_dtypes: tuple[Argument, ...],
     result_dtype: np.dtype[Any],
 ) -> bytes:  # fmt: skip
-    """Return the bitcode of a kernel without its operator, from disk if it is there."""
+    """Return the bitcode of a kernel without its operator, from disk if possible."""
     from gpualgo._cpu import compile_kernel as compiler
 
     parts = "shell", plain(key), plain((*arg_dtypes, result_dtype))
@@ -146,7 +149,7 @@ def _shell(
 
 
 def plain(value: Hashable) -> str:
-    """Return what a key holds as text that is the same in every process."""
+    """Return a key as a text that is the same in every process."""
     if isinstance(value, Apart):
         return records.label(value)
     if isinstance(value, np.dtype):
@@ -160,7 +163,7 @@ def plain(value: Hashable) -> str:
 
 
 def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
-    """Return scratch memory for one range of tasks, on a cache line's boundary."""
+    """Return scratch memory for one range of tasks, aligned to a cache line."""
     memory = np.empty(num_bytes + 64, np.uint8)
     start = -address(memory) % 64
     return memory[start : start + num_bytes]
@@ -169,9 +172,10 @@ def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
 def computing(
     op: Operator, source: records.Computed, acc: np.dtype[Any], capacity: int
 ) -> machine.Loaded:
-    """Return the code of f(slots, memory, count): so many elements, of the numbers in slots.
+    """Return the code of f(slots, memory, count), which computes elements from numbers.
 
-    They are put into memory for `capacity` of them, converted to acc, and slots then hold where.
+    `slots` are the numbers' addresses. It writes the elements, converted to acc, to memory for
+    `capacity` elements, and replaces the addresses in slots by theirs.
     """
     numbers = tuple(map(records.number_of, source.numbers))
 

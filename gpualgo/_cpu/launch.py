@@ -1,7 +1,7 @@
-"""A kernel's launch, prepared once: its arguments packed, with places for addresses.
+"""A kernel's launch, prepared once: packed arguments with slots for addresses.
 
-A warm call writes the addresses into memory that is lent to it and runs the kernel: no layout is
-looked at again, no memory asked for.
+A warm call writes addresses into a reused table and runs the kernel. It neither examines layouts
+nor allocates memory.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, give_back, lent
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 
 UNKNOWN = float("inf")
-_MOST_LOSSES = 6
+_MOST_LOSSES = 6  # limits the runs of one thread in a row to 63
 
 
 class Pace:
-    """What one thread takes for some work, as far as is known, and by whom it is run so."""
+    """Estimated single-thread time of a launch, which decides how many threads run it."""
 
     __slots__ = ("_alone", "_losses", "seconds")
 
     def __init__(self) -> None:
         self.seconds = UNKNOWN
-        self._alone, self._losses = 0, 0  # calls to be one thread's, and why
+        self._alone, self._losses = 0, 0  # calls left for one thread; recent failures of several
 
     @property
     def is_light(self) -> bool:
-        """Whether no sleeping thread has to be woken for it."""
+        """Whether the work is too short to be worth waking threads."""
         return self.seconds < team.MOST_SECONDS
 
     def run(
         self, kernel: Callable[[int, int, int, int], int | None], entry: int, table: int,
         scratch: Memory, tasks: int,
     ) -> None:  # fmt: skip
-        """Run light work, with the threads that stand by where there is enough for them.
+        """Run light work, by the team's threads as well if there is enough of it.
 
-        `kernel` returns a status, or raises; `entry` is the address of its code.
+        `kernel` returns a status or raises; `entry` is the address of its code.
         """
         seconds, members, leader = self.seconds, 0, None
         if self._alone > 0:
@@ -61,25 +61,26 @@ class Pace:
             self.seconds = perf_counter() - start
         else:
             check(members < 0)
-            self._shared(perf_counter() - start, members)
+            self._learn_from_team(perf_counter() - start, members)
 
-    def _shared(self, taken: float, members: int) -> None:
-        """Learn from a call by so many threads: if one is as fast, the next ones are one's.
+    def _learn_from_team(self, elapsed: float, members: int) -> None:
+        """Update the estimate from a call by several threads.
 
-        Other processes use the cores then, or the work has become more: that one's time tells.
+        If they were not faster than one, the next calls use one thread: either other processes use
+        the cores, or the work has grown and one thread's time has to be measured again.
         """
-        if taken > self.seconds:
+        if elapsed > self.seconds:
             self._losses = min(self._losses + 1, _MOST_LOSSES)
             self._alone = (1 << self._losses) - 1
         else:
             self._losses = max(self._losses - 1, 0)
-            self.seconds = min(self.seconds, taken * members)
+            self.seconds = min(self.seconds, elapsed * members)
 
     def run_any(
         self, kernel: Callable[[int, int, int, int], int | None], entry: int, table: int,
         scratch_bytes: int, tasks: int, work: int,
     ) -> None:  # fmt: skip
-        """Run work that may be light; `work`: as of `threads.run`."""
+        """Run work that may be light; `work` is as in `threads.run`."""
         if self.is_light:
             memory = lent(scratch_bytes)
             self.run(kernel, entry, table, memory, tasks)
@@ -97,7 +98,7 @@ class Pace:
 
 
 class Launch:
-    """A kernel and its table of arguments but for some words, which each call brings."""
+    """A kernel and its table of arguments, with slots that each call fills."""
 
     __slots__ = (
         "_at_once", "_held", "_kernel", "_run_kernel", "_tables", "entry", "pace", "places",
@@ -108,7 +109,7 @@ class Launch:
         self, kernel: Kernel, table: np.ndarray[Any, Any], places: Sequence[int],
         scratch_bytes: int, tasks: int, work: int, held: Any = None,
     ) -> None:  # fmt: skip
-        """`places`: where in the table words are to come; `work`: as of `threads.run`.
+        """`places`: indices of the slots in the table; `work`: as in `threads.run`.
 
         `held`: code whose address is in the table.
         """
@@ -116,21 +117,21 @@ class Launch:
         self._run_kernel = unchecked(kernel)
         self.places, self.scratch_bytes = tuple(places), scratch_bytes
         self.tasks, self.work = tasks, work
-        self._tables: list[Memory] = []  # as many as calls of it were under way at once
+        self._tables: list[Memory] = []  # unused ones
         self.pace = Pace()
         loaded: Any = kernel
         self.entry = int(loaded.loaded.address)  # of the kernel's code
-        self._at_once: Callable[..., int] | None = None  # for little work, of one thread
+        self._at_once: Callable[..., int] | None = None  # for little work, by one thread
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
             self._at_once = launcher(kernel, table, self.places, tasks)
 
     @property
     def is_alone(self) -> bool:
-        """Whether no thread has to be woken for the next call, as far as is known."""
+        """Whether the next call is expected to wake no thread."""
         return self.work <= threads.SMALL_BYTES or self.pace.is_light
 
     def __call__(self, words: Sequence[int | np.ndarray[Any, Any]]) -> None:
-        """Run the kernel with these words in their places: ints, or arrays for their addresses."""
+        """Run the kernel with these words in the slots: ints, or arrays for their addresses."""
         if self._at_once is not None:
             try:
                 memory = FREE.pop()
@@ -144,35 +145,35 @@ class Launch:
             table = self._tables.pop()
         except IndexError:
             table = self.filled()
-        at, values = table.address, table.words
-        for place, word in zip(self.places, words, strict=True):
-            values[place] = address(word) if isinstance(word, np.ndarray) else word
+        head, values = table.address, table.words
+        for slot, word in zip(self.places, words, strict=True):
+            values[slot] = address(word) if isinstance(word, np.ndarray) else word
         if self.work <= threads.SMALL_BYTES:
             memory = lent(self.scratch_bytes)
-            if self._run_kernel(at, memory.address, 0, self.tasks):
+            if self._run_kernel(head, memory.address, 0, self.tasks):
                 check(1)
             give_back(memory)
         else:
             run, entry = self._run_kernel, self.entry
-            self.pace.run_any(run, entry, at, self.scratch_bytes, self.tasks, self.work)
+            self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
         self._tables.append(table)
 
     def run_light(self, table: int, scratch: Memory) -> None:
-        """Run all tasks of a table, in memory that is there."""
+        """Run all tasks of a table with the given scratch memory."""
         self.pace.run(self._run_kernel, self.entry, table, scratch, self.tasks)
 
     def filled(self) -> Memory:
-        """Return memory that holds the table."""
+        """Return new memory that holds the table."""
         memory = Memory(self.table.nbytes)
         memory.words[:] = memoryview(self.table.tobytes()).cast("q")
         return memory
 
 
 class Steps:
-    """Launches of which each reads what the one before has written: one call, by one thread.
+    """Launches that each read the previous one's results; one call runs them by one thread.
 
-    The words of each are one more, for the last launch alone, then where it reads, and where it
-    writes.
+    The slots of each launch are: one word, which only the last launch is given; input addresses;
+    output addresses.
     """
 
     __slots__ = (
@@ -181,54 +182,54 @@ class Steps:
     )  # fmt: skip
 
     def __init__(self, launches: Sequence[Launch], sizes: Sequence[Sequence[int]]) -> None:
-        """`sizes`: of the memory that each but the last one writes to, in bytes."""
+        """`sizes`: of the results of each launch except the last one, in bytes."""
         self._launches, self._sizes = tuple(launches), sizes
-        self._between_bytes = sum(_lines(size) for each in sizes for size in each)
+        self._between_bytes = sum(_round_to_lines(size) for each in sizes for size in each)
         self._scratch_bytes = max(launch.scratch_bytes for launch in launches)
         self._kernel = _run_all()
         self._run_kernel = unchecked(self._kernel)
-        self._made: list[_Memories] = []
-        self._first, *rest = launches
+        self._made: list[_StepTables] = []
+        self._first, *later_launches = launches
         self._reads = launches[0].places[1:]
-        self._may_be = all(launch.work <= threads.SMALL_BYTES for launch in rest)
+        self._may_be = all(launch.work <= threads.SMALL_BYTES for launch in later_launches)
 
     @property
     def is_alone(self) -> bool:
-        """Whether the next call is one thread's, as far as is known."""
+        """Whether the next call is expected to be run by one thread."""
         return self._may_be and self._first.is_alone
 
     def __call__(self, word: int, starts: Sequence[int], outs: Sequence[int]) -> None:
-        """Run all of them, from these addresses to those."""
+        """Run all launches, from these input addresses to these output addresses."""
         last = self._launches[-1].places
         try:
-            made = self._made.pop()
+            tables = self._made.pop()
         except IndexError:
-            made = _Memories(self._launches, self._sizes)
-        words = made.first
-        for place, at in zip(self._reads, starts, strict=False):
-            words[place] = at
-        words = made.last
+            tables = _StepTables(self._launches, self._sizes)
+        words = tables.first
+        for slot, target in zip(self._reads, starts, strict=False):
+            words[slot] = target
+        words = tables.last
         words[last[0]] = word
-        for place, at in zip(last[-len(outs) :], outs, strict=True):
-            words[place] = at
-        between = lent(self._between_bytes)  # of each call: results may be as many as elements
-        for writes, place, reads, source, offset in made.between:
-            writes[place] = reads[source] = between.address + offset
+        for slot, target in zip(last[-len(outs) :], outs, strict=True):
+            words[slot] = target
+        between = lent(self._between_bytes)  # each call's own: it may be large
+        for writer, slot, reader, input_slot, offset in tables.between:
+            writer[slot] = reader[input_slot] = between.address + offset
         memory, first = lent(self._scratch_bytes), 0
         if self._first.work > threads.SMALL_BYTES:
-            self._first.run_light(made.first_table, memory)
+            self._first.run_light(tables.first_table, memory)
             first = 1
-        if self._run_kernel(made.address, memory.address, first, len(self._launches)):
+        if self._run_kernel(tables.address, memory.address, first, len(self._launches)):
             check(1)
         give_back(memory)
         give_back(between)
-        self._made.append(made)
+        self._made.append(tables)
 
 
-class _Memories:
-    """What the kernel of steps reads: each launch's code, table and tasks.
+class _StepTables:
+    """Tables of a call of `Steps`: each launch's code, table and number of tasks.
 
-    `between`: where each address of what lies between launches is written, and its offset there.
+    `between`: for each intermediate result, the two slots of its address and its offset.
     """
 
     __slots__ = ("address", "between", "first", "first_table", "held", "last")
@@ -237,11 +238,11 @@ class _Memories:
         tables = [launch.filled() for launch in launches]
         self.between: list[tuple[Any, int, Any, int, int]] = []
         offset = 0
-        for i, each in enumerate(sizes):
-            for k, size in enumerate(each):
-                place, source = launches[i].places[k - len(each)], launches[i + 1].places[1 + k]
-                self.between.append((tables[i].words, place, tables[i + 1].words, source, offset))
-                offset += _lines(size)
+        for i, outputs in enumerate(sizes):
+            for k, size in enumerate(outputs):
+                slot, source = launches[i].places[k - len(outputs)], launches[i + 1].places[1 + k]
+                self.between.append((tables[i].words, slot, tables[i + 1].words, source, offset))
+                offset += _round_to_lines(size)
         head = Memory(8 * STEP * len(launches))
         for i, (launch, table) in enumerate(zip(launches, tables, strict=True)):
             head.words[STEP * i + ENTRY] = launch.entry
@@ -251,8 +252,8 @@ class _Memories:
         self.first_table, self.held = tables[0].address, (head, tables)
 
 
-def _lines(num_bytes: int) -> int:
-    """Return how many bytes the cache lines of so many take."""
+def _round_to_lines(num_bytes: int) -> int:
+    """Round a number of bytes up to whole cache lines."""
     return -(-num_bytes // 64) * 64
 
 

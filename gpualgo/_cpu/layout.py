@@ -1,4 +1,4 @@
-"""Any strided array as runs of elements: merged dimensions, and packing of a range of elements."""
+"""Strided arrays as runs of elements: merged dimensions, and packing of ranges of elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Dims = Sequence[tuple[int, ...]]
 
 
 def merge(dims: Dims) -> list[tuple[int, ...]]:
-    """Drop dimensions of length 1 and join neighbours that are one run in every array."""
+    """Drop dimensions of length 1 and merge neighbours that are contiguous in every array."""
     merged: list[tuple[int, ...]] = []
     for dim in dims:
         if dim[0] == 1:
@@ -32,7 +32,7 @@ def merge(dims: Dims) -> list[tuple[int, ...]]:
 
 
 def is_dense(dims: Dims, which: int, itemsize: int) -> bool:
-    """Say whether the elements of array number `which` follow one another in memory."""
+    """Return whether the elements of array number `which` are contiguous."""
     for dim in reversed(dims):
         if dim[1 + which] != itemsize:
             return False
@@ -41,16 +41,16 @@ def is_dense(dims: Dims, which: int, itemsize: int) -> bool:
 
 
 def table(*lists: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Return the numbers of all lists, one after another, as kernels read them."""
+    """Return the concatenated lists as the table of integers that kernels read."""
     return np.array([number for numbers in lists for number in numbers], np.int64)
 
 
 def packer(itemsize: int) -> int:
-    """Return the address of the copy between a strided array's elements and a dense buffer.
+    """Return the address of a function that copies between a strided array and a dense buffer.
 
     ``f(dense, strided, start, count, ndim, lengths, strides, packing)`` copies elements start,
-    start + 1, ... in C order. It is compiled once per size, serves every dtype and operator, and is
-    called by address, so that an operator's own kernels hold no code for layouts.
+    start + 1, ... in C order. It is compiled once for each element size. Kernels of all dtypes and
+    operators call it by address, so they contain no code for layouts.
     """
 
     def write() -> Callable[..., None]:
@@ -62,7 +62,7 @@ def packer(itemsize: int) -> int:
 
 
 def counter() -> int:
-    """Return the address of what a packer does, for positions: it writes down where they are."""
+    """Return the address of a packer for index inputs: it writes indices to the buffer."""
 
     def write() -> Callable[..., None]:
         from gpualgo._cpu.packing import count_kernel
@@ -73,7 +73,7 @@ def counter() -> int:
 
 
 def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
-    """Return the address of ``f(converted, numbers, count)``; 0 where there is nothing to do."""
+    """Return the address of ``f(converted, numbers, count)``; 0 if no conversion is needed."""
     if source == target:
         return 0
 
@@ -88,13 +88,13 @@ def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
 
 
 class Room:
-    """Scratch memory, given out piece by piece."""
+    """Allocates offsets in scratch memory."""
 
     def __init__(self) -> None:
         self.size = 0
 
     def take(self, num_bytes: int) -> int:
-        """Return where so many bytes begin."""
+        """Return the offset of so many new bytes."""
         start = self.size
         self.size += -(-num_bytes // 64) * 64
         return start
@@ -104,9 +104,9 @@ def leaf(
     start: int, source: np.dtype[Any], target: np.dtype[Any], is_direct: bool, count: int,
     room: Room, apart: tuple[int, int] | None = None,
 ) -> tuple[int, ...]:  # fmt: skip
-    """Return what a kernel takes of numbers that it needs by up to `count` at once.
+    """Return what a kernel needs to read one array's numbers by up to `count` at once.
 
-    `apart`: of numbers that lie in turn with others, who packs them, and where.
+    `apart`: for interleaved numbers, the packer's address and the offset of their copy.
     """
     size, convert = source.itemsize, converter(source, target)
     is_direct = is_direct and not records.is_position(source)

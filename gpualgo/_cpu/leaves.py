@@ -1,7 +1,8 @@
-"""Elements whose numbers lie apart: kernels load and store them whole, from several pointers.
+"""Elements with one array for each of their numbers: kernels load and store them by several
+pointers.
 
-Loops over numbers of one type that follow one another are what LLVM vectorises best, so that chunks
-of records lie so in scratch memory, too.
+LLVM vectorises loops over contiguous numbers of one type best, so chunks of records in scratch
+memory have this layout, too.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from gpualgo._cpu.pointers import pointers_to
 
 
 class Leaves(NamedTuple):
-    """How a kernel reaches elements of a dtype whose numbers follow one another apart."""
+    """Access to elements by index, with one contiguous array for each of their numbers."""
 
     number: int
     sizes: tuple[int, ...]
     pointers: Any
-    """pointers(table): one for each number, from a table of addresses."""
+    """pointers(table): one pointer for each number, from a table of addresses."""
     apart: Any
-    """apart(address, capacity): one for each number, in memory of so many elements."""
+    """apart(address, capacity): the same in one block of memory for `capacity` elements."""
     load: Any
     """load(pointers, index): an element."""
     store: Any
@@ -37,7 +38,6 @@ class Leaves(NamedTuple):
 
 @cache
 def leaves_of(dtype: np.dtype[Any]) -> Leaves:
-    """Return how a kernel reaches elements of a dtype."""
     numbers, element = records.leaves(dtype), storage(dtype)
     stored, sizes = tuple(map(storage, numbers)), tuple(number.itemsize for number in numbers)
     pointers = pointers_to(stored, tuple(range(len(numbers))))
@@ -46,12 +46,12 @@ def leaves_of(dtype: np.dtype[Any]) -> Leaves:
 
 
 class Placed(NamedTuple):
-    """How a kernel reaches one element of a dtype whose numbers have addresses of their own."""
+    """Access to one element of a dtype whose numbers have separate addresses."""
 
     words: Any
-    """words(table): the addresses, from a table."""
+    """words(table): the addresses in a table."""
     moved: Any
-    """moved(addresses, steps, n): n steps further."""
+    """moved(addresses, steps, n): the addresses n steps further."""
     read: Any
     """read(addresses): the element."""
     write: Any
@@ -60,31 +60,30 @@ class Placed(NamedTuple):
 
 @cache
 def placed(dtype: np.dtype[Any]) -> Placed:
-    """Return how a kernel reaches elements of a dtype one by one."""
     addresses = types.UniTuple(types.intp, len(records.leaves(dtype)))
     element = storage(dtype)
     read, write = _reader(addresses, element), _writer(addresses, element)
-    return Placed(_words(addresses), _moved(addresses), read, write)
+    return Placed(_addresses_in_table(addresses), _address_mover(addresses), read, write)
 
 
 def before(dtype: np.dtype[Any]) -> tuple[int, ...]:
-    """Return how many bytes of an element's numbers there are before each of them."""
+    """Return the total size of the numbers before each of an element's numbers."""
     sizes = (number.itemsize for number in records.leaves(dtype))
     return tuple(accumulate(sizes, initial=0))[:-1]
 
 
-def _pointers_apart(numbers: tuple[Any, ...], before: tuple[int, ...]) -> Any:
+def _pointers_apart(numbers: tuple[Any, ...], offsets: tuple[int, ...]) -> Any:
     pointers = types.Tuple([types.CPointer(number) for number in numbers])
 
     def as_pointers(_typing: Any, address: Any, capacity: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            # Of one base, from which LLVM sees that they stay apart.
+            # All pointers share one base, so LLVM sees that they do not overlap.
             base = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
             values = []
-            for pointer, size in zip(pointers, before, strict=True):
-                place = builder.mul(args[1], ir.Constant(ir.IntType(64), size))
-                at = builder.gep(base, [place], inbounds=True)
-                values.append(builder.bitcast(at, context.get_value_type(pointer)))
+            for pointer, size in zip(pointers, offsets, strict=True):
+                distance = builder.mul(args[1], ir.Constant(ir.IntType(64), size))
+                pointer_value = builder.gep(base, [distance], inbounds=True)
+                values.append(builder.bitcast(pointer_value, context.get_value_type(pointer)))
             return context.make_tuple(builder, pointers, values)
 
         return pointers(types.intp, types.intp), generate
@@ -97,10 +96,10 @@ def _loader(element: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             values = []
             for i, pointer in enumerate(signature.args[0]):
-                place = builder.gep(builder.extract_value(args[0], i), [args[1]], inbounds=True)
+                address = builder.gep(builder.extract_value(args[0], i), [args[1]], inbounds=True)
                 model = context.data_model_manager[pointer.dtype]
-                values.append(model.load_from_data_pointer(builder, place, 1))
-            return _whole(context, builder, element, values)
+                values.append(model.load_from_data_pointer(builder, address, 1))
+            return _build_element(context, builder, element, values)
 
         return element(pointers, types.intp), generate
 
@@ -112,8 +111,8 @@ def _storer(element: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             numbers = _numbers(builder, element, args[2])
             for i, (pointer, number) in enumerate(zip(signature.args[0], numbers, strict=True)):
-                place = builder.gep(builder.extract_value(args[0], i), [args[1]], inbounds=True)
-                put(context, builder, pointer.dtype, number, place)
+                address = builder.gep(builder.extract_value(args[0], i), [args[1]], inbounds=True)
+                put(context, builder, pointer.dtype, number, address)
             return context.get_dummy_value()
 
         return types.void(pointers, types.intp, element), generate
@@ -121,12 +120,12 @@ def _storer(element: Any) -> Any:
     return intrinsic(store)
 
 
-def _words(addresses: Any) -> Any:
+def _addresses_in_table(addresses: Any) -> Any:
     def words(_typing: Any, table: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             first = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-            places = (ir.Constant(ir.IntType(64), i) for i in range(addresses.count))
-            values = [builder.load(builder.gep(first, [place])) for place in places]
+            indices = (ir.Constant(ir.IntType(64), i) for i in range(addresses.count))
+            values = [builder.load(builder.gep(first, [index])) for index in indices]
             return context.make_tuple(builder, addresses, values)
 
         return addresses(types.intp), generate
@@ -134,13 +133,13 @@ def _words(addresses: Any) -> Any:
     return intrinsic(words)
 
 
-def _moved(addresses: Any) -> Any:
+def _address_mover(addresses: Any) -> Any:
     def moved(_typing: Any, _addresses: Any, steps: Any, n: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             values = []
             for i in range(addresses.count):
-                by = builder.mul(builder.extract_value(args[1], i), args[2])
-                values.append(builder.add(builder.extract_value(args[0], i), by))
+                distance = builder.mul(builder.extract_value(args[1], i), args[2])
+                values.append(builder.add(builder.extract_value(args[0], i), distance))
             return context.make_tuple(builder, addresses, values)
 
         return addresses(addresses, addresses, types.intp), generate
@@ -153,11 +152,11 @@ def _reader(addresses: Any, element: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             values = []
             for i, number in enumerate(_types(element)):
-                kind = context.get_value_type(types.CPointer(number))
-                place = builder.inttoptr(builder.extract_value(args[0], i), kind)
+                pointer_type = context.get_value_type(types.CPointer(number))
+                address = builder.inttoptr(builder.extract_value(args[0], i), pointer_type)
                 model = context.data_model_manager[number]
-                values.append(model.load_from_data_pointer(builder, place, 1))
-            return _whole(context, builder, element, values)
+                values.append(model.load_from_data_pointer(builder, address, 1))
+            return _build_element(context, builder, element, values)
 
         return element(addresses), generate
 
@@ -169,9 +168,9 @@ def _writer(addresses: Any, element: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             numbers = _numbers(builder, element, args[1])
             for i, (ty, number) in enumerate(zip(_types(element), numbers, strict=True)):
-                kind = context.get_value_type(types.CPointer(ty))
-                place = builder.inttoptr(builder.extract_value(args[0], i), kind)
-                put(context, builder, ty, number, place)
+                pointer_type = context.get_value_type(types.CPointer(ty))
+                address = builder.inttoptr(builder.extract_value(args[0], i), pointer_type)
+                put(context, builder, ty, number, address)
             return context.get_dummy_value()
 
         return types.void(addresses, element), generate
@@ -180,22 +179,19 @@ def _writer(addresses: Any, element: Any) -> Any:
 
 
 def _types(element: Any) -> tuple[Any, ...]:
-    """Return the types of an element's numbers."""
     return element.leaves if isinstance(element, Record) else (element,)
 
 
-def _whole(context: Any, builder: Any, element: Any, numbers: list[Any]) -> Any:
-    """Return an element of its numbers."""
+def _build_element(context: Any, builder: Any, element: Any, numbers: list[Any]) -> Any:
     if not isinstance(element, Record):
         return numbers[0]
-    made = ir.Constant(context.get_value_type(element), ir.Undefined)
+    record = ir.Constant(context.get_value_type(element), ir.Undefined)
     for i, number in enumerate(numbers):
-        made = builder.insert_value(made, number, i)
-    return made
+        record = builder.insert_value(record, number, i)
+    return record
 
 
 def _numbers(builder: Any, element: Any, value: Any) -> list[Any]:
-    """Return an element's numbers."""
     if not isinstance(element, Record):
         return [value]
     return [builder.extract_value(value, i) for i in range(len(element.leaves))]

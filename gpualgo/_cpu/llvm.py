@@ -1,4 +1,4 @@
-"""LLVM without numba: objects become code where `image` has no way, and symbols addresses."""
+"""Uses of LLVM without numba: loads objects that `image` does not support, and resolves symbols."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from llvmlite.binding import newpassmanagers as passes
 
 from gpualgo._base import forks
 
-LOCK = ffi.lib._lock._lock  # an RLock, which llvmlite wraps to call hooks as well
+LOCK = ffi.lib._lock._lock  # an RLock; llvmlite's wrapper also calls hooks
 forks.wait_for(LOCK)
 
 
 @cache
 def initialise() -> None:
-    """Let LLVM make code for this machine."""
+    """Register LLVM's code generator for this machine."""
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
 
 
 @cache
 def free_passes() -> None:
-    """Have llvmlite free the pass managers that it makes: each is 30 KiB, an operator takes ten.
+    """Make llvmlite free its pass managers: each is 30 KiB, and an operator needs ten.
 
-    Up to llvmlite 0.50 their first base has a `_dispose` that does nothing, and the second one's,
-    which frees them, is never called.
+    Up to llvmlite 0.50 their first base class has a `_dispose` that does nothing; it hides the
+    second base's, which frees them.
     """
-    for kind in (passes.ModulePassManager, passes.FunctionPassManager):
-        if kind._dispose is ffi.ObjectRef._dispose:
-            kind._dispose = passes.NewPassManager._dispose
+    for manager in (passes.ModulePassManager, passes.FunctionPassManager):
+        if manager._dispose is ffi.ObjectRef._dispose:
+            manager._dispose = passes.NewPassManager._dispose
 
 
 def host_cpu() -> tuple[str, str]:
@@ -41,13 +41,13 @@ def host_cpu() -> tuple[str, str]:
 
 
 def address_of(name: str) -> int | None:
-    """Return the address of a symbol of this process, None if it has none of that name."""
-    found: int | None = binding.address_of_symbol(name)
-    return found
+    """Return the address of a symbol in this process, None if there is none."""
+    address: int | None = binding.address_of_symbol(name)
+    return address
 
 
 class Loaded:
-    """An object in memory, which lives as long as this."""
+    """A loaded object file, which is freed with this object."""
 
     def __init__(self, content: bytes, entry: str, symbols: dict[str, int]) -> None:
         initialise()

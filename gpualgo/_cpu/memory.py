@@ -1,4 +1,4 @@
-"""Memory that begins at a cache line, some of which is kept for the next call."""
+"""Memory aligned to cache lines; a pool keeps scratch memory for later calls."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from gpualgo._cpu.address import address
 
-MEMORY_BYTES = 1 << 17  # of scratch memory that is kept
+MEMORY_BYTES = 1 << 17  # size of pooled scratch memory
 
 
 class Memory:
-    """Memory that begins at a cache line, with its address."""
+    """A block aligned to a cache line, and its address."""
 
     __slots__ = ("address", "array", "num_bytes", "words")
 
@@ -22,11 +22,11 @@ class Memory:
         self.words = self.array[start:][: num_bytes // 8 * 8].data.cast("q")
 
 
-FREE: list[Memory] = []  # as many as calls were under way at once
+FREE: list[Memory] = []  # unused blocks of MEMORY_BYTES
 
 
 def lent(num_bytes: int) -> Memory:
-    """Return scratch memory."""
+    """Return scratch memory of at least this size."""
     if num_bytes <= MEMORY_BYTES:
         try:
             return FREE.pop()
@@ -36,6 +36,6 @@ def lent(num_bytes: int) -> Memory:
 
 
 def give_back(memory: Memory) -> None:
-    """End a loan."""
+    """Return scratch memory to the pool."""
     if memory.num_bytes == MEMORY_BYTES:
         FREE.append(memory)

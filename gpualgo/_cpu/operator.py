@@ -1,4 +1,4 @@
-"""Operators on the CPU: compiled once for each choice of dtypes, and kept on disk."""
+"""Operators on the CPU: compiled once for each choice of dtypes, and cached on disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _compiled: Memo[CompiledOperator] = Memo(1024)
 
 
 class Applied(NamedTuple):
-    """An operator on arguments of some dtypes; its result is cast to another one if given."""
+    """An operator, its arguments' dtypes, and the dtype its result is cast to, if any."""
 
     op: Operator
     arguments: tuple[Argument, ...]
@@ -26,24 +26,24 @@ class Applied(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What decides its code, within this process."""
+        """Key of the code within this process."""
         return self.op.code, self.arguments, self.result_dtype
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What decides its code, the same in every process."""
+        """Key of the code that is the same in every process."""
         names = ",".join(map(records.label, self.arguments))
         return self.op.digest, names, records.label(self.result_dtype)
 
     @property
     def words(self) -> np.ndarray[Any, Any] | None:
-        """Where its code finds what it captures; None if there is nothing."""
+        """Memory of the captured values that the code reads; None if there are none."""
         key = self.op.key
         return captured.words_of(key) if key.arrays or key.numbers else None
 
 
 class CompiledOperator(NamedTuple):
-    """An operator as LLVM's bitcode, for kernels to inline, and the dtype that it returns."""
+    """An operator as LLVM bitcode for kernels to inline, and its result's dtype."""
 
     bitcode: bytes
     result_dtype: np.dtype[Any]
@@ -56,12 +56,12 @@ def compile_operator(
 ) -> CompiledOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     applied = Applied(op, arg_dtypes, result_dtype)
-    made = _compiled.made(applied.key, lambda: _read_or_compile(applied))
-    if result_dtype is None:  # for the kernel, which asks for this dtype
-        key = (op.code, arg_dtypes, made.result_dtype)
+    compiled = _compiled.made(applied.key, lambda: _read_or_compile(applied))
+    if result_dtype is None:  # the kernel asks for this dtype next
+        key = (op.code, arg_dtypes, compiled.result_dtype)
         if _compiled.get(key) is None:
-            _compiled.add(key, made)
-    return made
+            _compiled.add(key, compiled)
+    return compiled
 
 
 def _read_or_compile(applied: Applied) -> CompiledOperator:
@@ -69,16 +69,16 @@ def _read_or_compile(applied: Applied) -> CompiledOperator:
     recompiled.noted(applied.op)
     entry = host.read(*parts)
     if entry is not None and len(entry) == 2:
-        known = records.from_label(entry[0].decode())
-        if known is not None:
+        result_dtype = records.from_label(entry[0].decode())
+        if result_dtype is not None:
             log.tell(log.DEBUG, "found on disk: bitcode of operator %s for the CPU",
                      recompiled.place_of(applied.op.shown))  # fmt: skip
-            return CompiledOperator(entry[1], known)
+            return CompiledOperator(entry[1], result_dtype)
     with log.making("compiled operator %s (%s) for the CPU",
                     recompiled.place_of(applied.op.shown), applied.parts[1]):  # fmt: skip
-        made = _compile(applied.op, applied.arguments, applied.result_dtype)
-    host.write((records.label(made.result_dtype).encode(), made.bitcode), *parts)
-    return made
+        compiled = _compile(applied.op, applied.arguments, applied.result_dtype)
+    host.write((records.label(compiled.result_dtype).encode(), compiled.bitcode), *parts)
+    return compiled
 
 
 def _compile(

@@ -1,4 +1,4 @@
-"""Functions for any strided array, for kernels to call: where numbers lie, and packing."""
+"""Functions for kernels to call on any strided array: offsets of elements, and packing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numba import types
 from gpualgo._cpu.parameters import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE
 from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
 
-_LONG_BYTES = 128  # a run from which memcpy is faster than a loop
+_LONG_BYTES = 128  # the least for which memcpy is faster than a loop
 _words = pointer_to(types.intp)
 
 
@@ -20,43 +20,43 @@ def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     total = 0
     for d in range(ndim - 1, 0, -1):
         length = load(_words(lengths), d)
-        rest = index // length
-        total += (index - rest * length) * load(_words(strides), d)
-        index = rest
+        quotient = index // length
+        total += (index - quotient * length) * load(_words(strides), d)
+        index = quotient
     if ndim > 0:
         total += index * load(_words(strides), 0)
     return total
 
 
 def _fetched(
-    leaf: int, scratch: int, at: int, start: int, count: int, ndim: int, lengths: int, strides: int
+    leaf: int, scratch: int, x: int, start: int, count: int, ndim: int, lengths: int, strides: int
 ) -> int:
-    """Return where numbers start, start + 1, ... of those at `at` lie one after another.
+    """Return the address of a dense copy of numbers start, start + 1, ... of the array at `x`.
 
-    `leaf` is the address of a table by `layout.leaf`.
+    `leaf` is the address of a table by `layout.leaf`. Contiguous numbers need no copy.
     """
     p = _words(leaf)
     if load(p, DIRECT):
-        at += start * load(p, SIZE)
+        x += start * load(p, SIZE)
     else:
         packed = scratch + load(p, PACKED)
-        if load(p, PACK):  # else it was, with those that it lies between
-            call(load(p, PACK), (packed, at, start, count, ndim, lengths, strides, 1))
-        at = packed
+        if load(p, PACK):  # else it was packed with the array it is interleaved with
+            call(load(p, PACK), (packed, x, start, count, ndim, lengths, strides, 1))
+        x = packed
     if load(p, CONVERT):
         converted = scratch + load(p, CONVERTED)
-        call(load(p, CONVERT), (converted, at, count))
-        at = converted
-    return at
+        call(load(p, CONVERT), (converted, x, count))
+        x = converted
+    return x
 
 
-# Compiled when a kernel that calls them is.
+# Compiled together with the kernels that call them.
 offset = numba.njit(nogil=True, error_model="numpy")(_offset)
 fetched = numba.njit(nogil=True, error_model="numpy")(_fetched)
 
 
 def convert_kernel(cast: Any, source: Any, target: Any) -> Callable[..., None]:
-    """Write `layout.converter`'s function for numbers of two types."""
+    """Return the source of `layout.converter`'s function for two types."""
     as_source, as_target = pointer_to(source), pointer_to(target)
 
     def convert(converted: int, numbers: int, count: int) -> None:
@@ -67,7 +67,7 @@ def convert_kernel(cast: Any, source: Any, target: Any) -> Callable[..., None]:
 
 
 def count_kernel(origin: int) -> Callable[..., None]:
-    """Write `layout.counter`'s function."""
+    """Return the source of `layout.counter`'s function."""
 
     def count_positions(
         dense: int,
@@ -99,7 +99,7 @@ def count_kernel(origin: int) -> Callable[..., None]:
 
 
 def pack_kernel(itemsize: int) -> Callable[..., None]:
-    """Write `layout.packer`'s function for elements of a size."""
+    """Return the source of `layout.packer`'s function for a size of element."""
     words = 2 if itemsize == 16 else 1
     word_at = pointer_to(types.Integer.from_bitwidth(itemsize * 8 // words))
 
@@ -118,9 +118,9 @@ def pack_kernel(itemsize: int) -> Callable[..., None]:
             inner, stride = load(_words(lengths), ndim - 1), load(_words(strides), ndim - 1)
         row = start // inner
         column = start - row * inner
-        total, begin = count, dense
+        total, first_dense = count, dense
         if packing and ndim == 2 and load(_words(strides), 0) == 0:
-            count = min(count, inner)  # one row again and again: the rest is copied from here
+            count = min(count, inner)  # a repeated row: its copies are made from the first one
         packed = count
         while count > 0:
             n = min(count, inner - column)
@@ -147,7 +147,7 @@ def pack_kernel(itemsize: int) -> Callable[..., None]:
             column = 0
         while packed < total:
             n = min(packed, total - packed)
-            copy_bytes(begin + packed * itemsize, begin, n * itemsize)
+            copy_bytes(first_dense + packed * itemsize, first_dense, n * itemsize)
             packed += n
 
     return pack

@@ -1,33 +1,31 @@
-"""Places in a table that kernels of several algorithms read."""
+"""Layouts of the tables of words that kernels of several algorithms read."""
 
 from __future__ import annotations
 
-# Numbers that a kernel needs one after another, in the type that it computes with: where they lie
-# and how large one is; whether they lie so already, else who packs them, and where in scratch
-# memory (PACK 0: a number before them has brought them along); who converts them, if anyone does,
-# and where to. See `layout.leaf` and `packing.fetched`.
+# One array's numbers, which a kernel needs dense and in its own type: the address and the size of a
+# number; whether they are dense already, else the packer's address (0: packed together with an
+# earlier array) and the offset of the copy in scratch memory; the converter's address (0: none) and
+# the offset of its result. See `layout.leaf` and `packing.fetched`.
 START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
 
-# Launches that follow one another: of each the code's address, its table's, and how many tasks.
+# One of several launches in sequence: addresses of the code and the table, and the number of tasks.
 ENTRY, TABLE, TASKS, STEP = range(4)
 
-# What a function that launches has of its kernel: the code's address, how many tasks, how many
-# words its table has and where that is, how many of them each call brings, and from PLACES on where
-# these are.
+# A launch by a built-in function: the code's address, the number of tasks, the table's length and
+# address, the number of slots that each call fills, and from PLACES on the slots' indices.
 LAUNCH_ENTRY, LAUNCH_TASKS, LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_BRINGS, LAUNCH_PLACES = range(6)
 
-# What a function that folds a row has of its kernel: the code's address; how many elements are a
-# tile, how many tiles a row has at most, and where in scratch memory there is room for what they
-# leave; the table, and where in it the address of a first element, the length, the number of tiles,
-# the source and the target are.
+# A row's fold by a built-in function: the code's address; elements in a tile, the maximum number of
+# tiles, and the offset of their results in scratch memory; the table's length and address, and the
+# indices in it of the initial value's address, the length, the number of tiles, source and target.
 (FOLD_ENTRY, FOLD_TILE, FOLD_MOST, FOLD_PARTIALS, FOLD_WORDS, FOLD_TABLE, FOLD_INIT, FOLD_LENGTH,
  FOLD_TILES, FOLD_START, FOLD_OUT) = range(11)  # fmt: skip
 
-# A job that threads share (team_kernels.py): words that are written while it runs lie in a cache
-# line of their own each, those that are only read together.
+# A job that threads share (team_kernels.py). Each word that is written while the job runs has its
+# own cache line; words that are only read share one.
 JOB_SEQUENCE, JOB_NEXT, JOB_INSIDE, JOB_FAILED, JOB_STOPPED, JOB_ENTRY = range(0, 48, 8)
 JOB_TABLE, JOB_TASKS, JOB_PIECE, JOB_MEMBERS = range(JOB_ENTRY + 1, JOB_ENTRY + 5)
 JOB_WORDS = JOB_ENTRY + 8
 
-# A copy of memory: where to, from where, how many bytes, and how many of them are a task.
+# A copy of memory: target, source, number of bytes, and bytes in one task.
 TARGET, SOURCE, SIZE_OF_ALL, PIECE, COPY_WORDS = range(5)

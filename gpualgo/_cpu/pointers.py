@@ -1,7 +1,7 @@
-"""Typed pointers for numba kernels: kernels take plain addresses and load and store through them.
+"""Typed pointers for numba kernels, which take plain addresses and load and store through them.
 
-A kernel that takes integers needs one signature whatever the layout, alignment or writeability of
-the arrays, and compiles in less time than one that takes numba arrays.
+A kernel of integers needs one signature for all layouts, alignments and writeability, and compiles
+faster than one that takes numba arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpualgo._cpu.elements import put
 
 @cache
 def pointer_to(element: Any) -> Any:
-    """Return an intrinsic that makes an integer address a pointer to `element`."""
+    """Return an intrinsic that converts an integer address to a pointer to `element`."""
     pointer = types.CPointer(element)
 
     def as_pointer(_typing: Any, address: Any) -> Any:
@@ -40,9 +40,9 @@ def pointers_to(elements: tuple[Any, ...], slots: tuple[int, ...]) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             values = []
             for pointer, slot in zip(pointers, slots, strict=True):
-                at = builder.inttoptr(args[0], context.get_value_type(pointer).as_pointer())
-                at = builder.gep(at, [ir.Constant(ir.IntType(64), slot)])
-                values.append(builder.load(at))
+                entry = builder.inttoptr(args[0], context.get_value_type(pointer).as_pointer())
+                entry = builder.gep(entry, [ir.Constant(ir.IntType(64), slot)])
+                values.append(builder.load(entry))
             return context.make_tuple(builder, pointers, values)
 
         return pointers(types.intp), generate
@@ -52,7 +52,7 @@ def pointers_to(elements: tuple[Any, ...], slots: tuple[int, ...]) -> Any:
 
 def _load(context: Any, builder: Any, element: Any, pointer: Any, index: Any) -> Any:
     model = context.data_model_manager[element]
-    # Alignment 1: an array may lie anywhere, and unaligned vector loads cost nothing extra.
+    # Alignment 1: arrays may be unaligned, and unaligned vector loads cost nothing extra.
     return model.load_from_data_pointer(builder, builder.gep(pointer, [index], inbounds=True), 1)
 
 
@@ -107,8 +107,8 @@ def _load_each(_typing: Any, pointers: Any, index: Any) -> Any:
 
 def _store(_typing: Any, pointer: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        place = builder.gep(args[0], [args[1]], inbounds=True)
-        put(context, builder, signature.args[0].dtype, args[2], place)
+        address = builder.gep(args[0], [args[1]], inbounds=True)
+        put(context, builder, signature.args[0].dtype, args[2], address)
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, pointer.dtype), generate
@@ -130,15 +130,15 @@ def _copy_bytes(_typing: Any, target: Any, source: Any, size: Any) -> Any:
 
 
 def _call(_typing: Any, function: Any, args: Any) -> Any:
-    """Call a compiled function of intp arguments by its address: its code is not compiled again.
+    """Call a compiled function of intp arguments by its address; its code is not compiled again.
 
-    Where it tells of an error, in an operator within, the caller stops and tells its own caller.
+    If the function reports an error, which an operator within raised, the caller returns it, too.
     """
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        kind = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * len(signature.args[1]))
-        target = builder.inttoptr(values[0], kind.as_pointer())
-        args = [builder.extract_value(values[1], i) for i in range(len(kind.args))]
+        function_type = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * len(signature.args[1]))
+        target = builder.inttoptr(values[0], function_type.as_pointer())
+        args = [builder.extract_value(values[1], i) for i in range(len(function_type.args))]
         status = builder.call(target, args)
         with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, status)):
             context.call_conv.return_exc(builder)

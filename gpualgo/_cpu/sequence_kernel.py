@@ -1,4 +1,4 @@
-"""The kernel that runs others, one after another."""
+"""Kernel that runs other kernels in sequence."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _words = pointer_to(types.intp)
 
 
 def run_all(table: int, scratch: int, first: int, last: int) -> None:
-    """Run launches, all tasks of each."""
+    """Run all tasks of each launch."""
     p = _words(table)
     for k in range(first, last):
-        at = STEP * k
-        call(load(p, at + ENTRY), (load(p, at + TABLE), scratch, 0, load(p, at + TASKS)))
+        i = STEP * k
+        call(load(p, i + ENTRY), (load(p, i + TABLE), scratch, 0, load(p, i + TASKS)))

@@ -1,8 +1,8 @@
-"""Threads that stand by for work of some tens of microseconds, less than waking one may take.
+"""Standby threads for work of some tens of microseconds, less than waking a thread may take.
 
-A member looks for jobs in compiled code, without the interpreter's lock, and goes to sleep when
-none has come for a while (`SPINS`): a tenth of a millisecond or so after the last call. Who runs a
-task never changes what it computes. Longer work goes by `threads.run`. See ADR 32.
+A member polls for jobs in compiled code, without the GIL, and sleeps when none has come for a while
+(`SPINS`): about 0.1 ms after the last call. The number of threads never changes results. Longer
+work is run by `threads.run`. See ADR 32.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from gpualgo._cpu.parameters import (
     JOB_WORDS,
 )
 
-# Of one thread's work: what is worth sharing so, and from where sleeping threads do as well.
+# Range of one thread's time that is worth sharing; above it, sleeping threads do as well.
 LEAST_SECONDS, MOST_SECONDS = 3e-5, 4e-3
-SPINS = 4000  # looks, of 10 to 45 ns each
+SPINS = 4000  # polls, of 10 to 45 ns each
 MEMBER_SECONDS = 1e-5  # what a further member costs all others
 _PIECES_PER_MEMBER = 8
 
 
 class _Member:
-    """A thread, which looks for jobs after each time that it finds its gate open."""
+    """A thread that polls for jobs each time its gate is opened."""
 
     def __init__(self, team: Team, number: int) -> None:
         self.is_awake, self.gate = False, threading.Lock()
@@ -50,13 +50,13 @@ class _Member:
         self.thread.start()
 
     def wake(self) -> None:
-        """Open the gate of one that sleeps: at most, it looks once more than it would have."""
+        """Open the gate of a sleeping member; at worst, it polls once more in vain."""
         if not self.is_awake and self.gate.locked():
             self.open()
 
     def open(self) -> None:
-        """Open the gate, in one step: no signal's handler comes between it and what is known."""
-        with contextlib.suppress(RuntimeError):  # it is open
+        """Open the gate in one step, which no signal handler can interrupt."""
+        with contextlib.suppress(RuntimeError):  # it is open already
             self.gate.release()
 
     def _run(self, team: Team, scratch: Memory, number: int) -> None:
@@ -70,7 +70,7 @@ class _Member:
 
 
 class Team:
-    """Members, and the job that they share with whoever leads."""
+    """Members, and the job that they share with the leading thread."""
 
     def __init__(self) -> None:
         self.job, self.is_stopped = Memory(8 * JOB_WORDS), False
@@ -78,18 +78,18 @@ class Team:
         self._kernels = _kernel("lead"), _kernel("serve")
         self._lead, self.serve = map(unchecked, self._kernels)
         self._members: list[_Member] = []
-        self._calls: set[object] = set()  # that are under way: whoever is alone here leads
+        self._calls: set[object] = set()  # running calls; a call that finds itself alone leads
 
     def run(
         self, entry: int, table: int, scratch: int, tasks: int, seconds: float, most: int
     ) -> int:
-        """Run a kernel's tasks, work of so many seconds for one thread, and wait for all of them.
+        """Run a kernel's tasks, which take one thread so many seconds, and wait for all of them.
 
-        Returns by how many threads it was, `most` at most, negative if the kernel has failed; 0:
-        another thread leads, and nothing was run.
+        Returns the number of threads used, at most `most`; negative if the kernel has failed; 0 if
+        another thread leads and nothing was run.
         """
         call = object()
-        try:  # not a lock, which a signal's handler that raises could leave held
+        try:  # not a lock: a signal handler that raises could leave it held
             self._calls.add(call)
             if len(self._calls) > 1:
                 return 0
@@ -99,7 +99,7 @@ class Team:
             words[JOB_ENTRY], words[JOB_TABLE], words[JOB_TASKS] = entry, table, tasks
             words[JOB_PIECE] = max(1, tasks // (members * _PIECES_PER_MEMBER))
             words[JOB_MEMBERS], words[JOB_NEXT], words[JOB_FAILED] = members, 0, 0
-            self._lead(self.job.address, scratch, SPINS, _GIVE_WAY)
+            self._lead(self.job.address, scratch, SPINS, _YIELD)
             return -members if words[JOB_FAILED] else members
         finally:
             self._calls.discard(call)
@@ -108,13 +108,13 @@ class Team:
         while len(self._members) < count:
             try:
                 self._members.append(_Member(self, len(self._members) + 1))
-            except (RuntimeError, MemoryError):  # no thread can be started: fewer do it
+            except (RuntimeError, MemoryError):  # no thread can be started: use fewer
                 break
         for member in self._members[:count]:
             member.wake()
 
     def stop(self) -> None:
-        """Let all members end: none may look at memory that the interpreter gives back."""
+        """End all members, so that none reads memory that the interpreter frees."""
         self.is_stopped = True
         self.job.words[JOB_STOPPED] = 1
         for member in self._members:
@@ -124,33 +124,33 @@ class Team:
 
 
 def _address_of_yield() -> int:
-    """Return where the C library has the function by which a thread gives way; 0: nowhere."""
+    """Return the address of the C library's `sched_yield`, 0 if there is none."""
     try:
         return ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0
     except (AttributeError, OSError, TypeError):  # Windows
         return 0
 
 
-_GIVE_WAY = _address_of_yield()
+_YIELD = _address_of_yield()
 _team: Team | None = None
-_is_refused = False  # nothing can be compiled here
-_making = threading.RLock()  # a signal's handler or a finalizer may come by while it is held
+_is_refused = False  # the kernels cannot be compiled in this process
+_making = threading.RLock()  # reentrant: a signal handler or finalizer may run while it is held
 
 
 def current() -> Team | None:
-    """Return the team of this process, None where its kernels can be neither found nor made."""
+    """Return this process's team, None if its kernels can be neither loaded nor compiled."""
     global _team, _is_refused
     if _team is None and not _is_refused:
         with _making:
             try:
-                made = Team() if _team is None else _team
+                team = Team() if _team is None else _team
             except RuntimeError as error:
                 log.tell(log.INFO, "no threads stand by for light work: %s", error)
                 _is_refused = True
                 return None
             if _team is None:
-                atexit.register(made.stop)
-                _team = made
+                atexit.register(team.stop)
+                _team = team
     return _team
 
 
@@ -160,7 +160,7 @@ def _forget() -> None:
     global _team, _making
     if _team is not None:
         atexit.unregister(_team.stop)
-        _team.job.words[JOB_INSIDE] = 0  # if this was forked by a handler while it leads
+        _team.job.words[JOB_INSIDE] = 0  # a signal handler may fork while this thread leads
     _team, _making = None, threading.RLock()
 
 
@@ -168,7 +168,7 @@ def _kernel(name: str) -> Kernel:
     def write() -> Callable[..., None]:
         from gpualgo._cpu import team_kernels
 
-        found: Callable[..., None] = getattr(team_kernels, name)
-        return found
+        source: Callable[..., None] = getattr(team_kernels, name)
+        return source
 
     return get_kernel(("team", name), write)

@@ -1,7 +1,8 @@
-"""NumPy's names, at memory's speed: ``import gpualgo.numpy as gnp``.
+"""NumPy's names as parallel algorithms: ``import gpualgo.numpy as gnp``.
 
-NumPy's signatures and results on arrays of NumPy, CuPy, PyTorch and lazy ones; on a GPU, and on all
-cores of a CPU. What is not here is an AttributeError; `wrap` hands it on. See docs/numpy.md.
+NumPy's signatures and results for arrays of NumPy, CuPy and PyTorch and for lazy arrays, on a GPU
+or all cores of a CPU. Names that are missing raise AttributeError; `wrap` delegates them to NumPy.
+See docs/numpy.md.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run(self, *args)
 
     monkeypatch.setattr(team.Team, "run", noted)
-    monkeypatch.setattr(copying, "_pace", pace := copying._Pace())
+    monkeypatch.setattr(copying, "_cost", pace := copying._CostEstimate())
     pace.byte_seconds = 1.0  # of one thread, so that several never lose
     monkeypatch.setattr(pace, "by_one", ctypes.memmove)
     monkeypatch.setattr(threads, "_num_cores", lambda: 3)
@@ -78,8 +78,8 @@ def test_where_nothing_can_be_compiled(jobs: list[int], monkeypatch: pytest.Monk
 
 
 def test_several_give_way_where_they_are_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = copying._Pace()
-    monkeypatch.setattr(copying, "_pace", pace)
+    pace = copying._CostEstimate()
+    monkeypatch.setattr(copying, "_cost", pace)
     size = copying.LEAST_BYTES
     source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
     by: list[str] = []

@@ -36,7 +36,7 @@ def _noting() -> Any:
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "_IS_KNOWN", is_known)
+    monkeypatch.setattr(direct, "_IS_SUPPORTED", is_known)
     direct._method.cache_clear()
     kernel = get_kernel(("test of direct calls",), _noting)
     try:
@@ -82,12 +82,12 @@ def test_look_up(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_fields_stand_where_numpy_tells() -> None:
-    if fields.address is not fields._read:
+    if fields.address is not fields._pointer:
         pytest.skip("another Python's arrays")
     assert fields.has_fields
     x = np.arange(40.0)
     for array in (x, x[3:], x[::-2], x.reshape(5, 8).T, x[:0], np.array(3)):
-        assert fields._is_as_told(array)
+        assert fields._fields_match(array)
 
 
 def _summing() -> Any:

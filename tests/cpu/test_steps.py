@@ -53,5 +53,5 @@ def test_an_operator_that_raises_ends_passes_that_follow_one_another() -> None:
     y[7777] = 0
     for _ in range(3):
         assert ga.reduce(x, None, op) == 9
-        with pytest.raises(RuntimeError, match="op raised an error"):
+        with pytest.raises(RuntimeError, match="op raised an exception"):
             ga.reduce(y, None, op)

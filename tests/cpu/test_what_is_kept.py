@@ -90,7 +90,7 @@ def test_an_operator_that_raises_ends_a_scan(length: int) -> None:
     with ga.default_device("cpu"):
         assert (ga.inclusive_scan(x, None, _sum_of_range) == 9).all()
         x[-1] = 0
-        with pytest.raises(RuntimeError, match="op raised an error"):
+        with pytest.raises(RuntimeError, match="op raised an exception"):
             ga.inclusive_scan(x, None, _sum_of_range)
 
 

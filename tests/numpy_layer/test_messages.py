@@ -60,7 +60,7 @@ def check(text: str, name: str) -> None:
     for pattern in (" at 0x", "<function", "<built-in", "<lambda>", r"gpualgo\._"):
         assert not re.search(pattern, text), text
     teller, colon, _ = text.partition(": ")
-    if colon and teller.rpartition(".")[2] in function._tellers():
+    if colon and teller.rpartition(".")[2] in function._function_names():
         assert teller == name, text
     assert "UFunc.__call__" not in text, text
 

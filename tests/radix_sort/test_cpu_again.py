@@ -356,7 +356,7 @@ def test_keys_that_another_thread_writes_to() -> None:
 
 
 def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "_IS_KNOWN", False)
+    monkeypatch.setattr(direct, "_IS_SUPPORTED", False)
     direct._method.cache_clear()
     try:
         cpu_again.clear()

@@ -183,7 +183,7 @@ def test_the_default_device_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(0).random(10_000)
     want = _general(x)
-    monkeypatch.setattr(direct, "_IS_KNOWN", False)
+    monkeypatch.setattr(direct, "_IS_SUPPORTED", False)
     direct._method.cache_clear()
     try:
         _learn(np.float64)

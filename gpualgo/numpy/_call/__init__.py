@@ -1,1 +1,1 @@
-"""How a call of NumPy's goes: arguments, who answers, results, the table of all functions."""
+"""Calls of NumPy's functions: arguments, dispatch, results, and the table of all functions."""

@@ -1,4 +1,4 @@
-"""What NumPy's functions take here for an array."""
+"""Conversion of arguments to arrays that the functions here accept."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from gpualgo._lazy import is_lazy
 
 
 class NotTaken(TypeError):
-    """NumPy takes it and this does not: `wrap` hands the call on."""
+    """NumPy accepts the call and this package does not: `wrap` delegates it to NumPy."""
 
     __module__ = "gpualgo.numpy"
 
 
-# Types whose arrays are taken as they are: seen before, of a GPU or of another library.
+# Array types of GPUs and other libraries seen before, whose arrays need no conversion.
 AS_THEY_ARE: set[type] = set()
 
 
 def array_of(x: Any, where: str) -> Any:
-    """Return an argument as an array of NumPy's, a lazy one, or one of another library.
+    """Return an argument as a NumPy array, a lazy one, or one of another library.
 
     Raises
     ------
     NotTaken
-        It is a subclass of NumPy's array that means more than its elements, an array of a library
-        that is not known, or of a dtype that has no kernel.
+        It is a subclass of NumPy's array with further meaning, an array of an unknown
+        library, or of a dtype without kernels.
     """
     cls = type(x)
     if cls in AS_THEY_ARE:
@@ -38,7 +38,7 @@ def array_of(x: Any, where: str) -> Any:
     if cls is not np.ndarray:
         if is_lazy(x):
             if x.dtype.names is not None:
-                raise NotTaken(f"{where} has elements that are tuples, which NumPy has not")
+                raise NotTaken(f"{where} has tuple elements, which NumPy does not support")
             return x
         if isinstance(x, np.ndarray):
             x = _plain(x, where)
@@ -48,31 +48,31 @@ def array_of(x: Any, where: str) -> Any:
             return x
         elif hasattr(cls, "__array_function__"):
             raise NotTaken(
-                f"{where} is a {cls.__module__}.{cls.__qualname__}, which has NumPy functions of "
-                "its own; call these, or pass numpy.asarray(x)"
+                f"{where} is a {cls.__module__}.{cls.__qualname__}, which implements NumPy's "
+                "functions itself; call those, or pass numpy.asarray(x)"
             )
         elif x is None:
             raise NotTaken(f"{where} is None; pass an array")
         else:
             x = np.asarray(x)
-    return _of_numbers(x, where)
+    return _native_numbers(x, where)
 
 
 def _plain(x: Any, where: str) -> Any:
-    """Return an array of a subclass that means nothing but its elements as NumPy's own."""
+    """Return a subclass's array as NumPy's own if its class adds no meaning."""
     if isinstance(x, (np.memmap, np.recarray)):
         return x.view(np.ndarray)
     masked = sys.modules.get("numpy.ma")
     if masked is not None and isinstance(x, masked.MaskedArray):
         raise NotTaken(f"{where} is a masked array, whose mask would be lost; use x.filled(value)")
     raise NotTaken(
-        f"{where} is a {type(x).__module__}.{type(x).__qualname__}, which is more than an array; "
-        "pass numpy.asarray(x)"
+        f"{where} is a {type(x).__module__}.{type(x).__qualname__}, whose meaning beyond an array "
+        "would be lost; pass numpy.asarray(x)"
     )
 
 
 def _is_foreign(x: Any) -> bool:
-    """Return whether it is an array of a library that algorithms know: of a GPU, or of torch."""
+    """Return whether x is an array of a GPU or of torch, which algorithms accept."""
     if hasattr(x, "__cuda_array_interface__"):
         return True
     if isinstance(x, np.generic) or not hasattr(x, "__dlpack__"):
@@ -80,7 +80,7 @@ def _is_foreign(x: Any) -> bool:
     return not hasattr(x, "__array__") or type(x).__module__.partition(".")[0] == "torch"
 
 
-def _of_numbers(x: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
+def _native_numbers(x: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
     dtype = x.dtype
     if dtypes.name_of(dtype) is not None:
         return x
@@ -96,18 +96,17 @@ def _of_numbers(x: np.ndarray[Any, Any], where: str) -> np.ndarray[Any, Any]:
 
 
 def is_host(x: Any) -> bool:
-    """Return whether an array is NumPy's."""
     return type(x) is np.ndarray
 
 
 def as_array(x: Any, name: str) -> Any:
-    """Return an argument as an array, of numbers one without axes."""
+    """Return an argument as an array; a number becomes a 0-d array."""
     return x if hasattr(x, "ndim") else np.asarray(x)
 
 
 def axis_of(axis: Any, ndim: int) -> int:
-    """Return an axis, counted from 0; AxisError where there is no such one."""
-    place = operator.index(axis)
-    if not -ndim <= place < ndim:
-        raise np.exceptions.AxisError(place, ndim)
-    return place % ndim
+    """Return an axis as a non-negative number; raise AxisError if it is out of range."""
+    index = operator.index(axis)
+    if not -ndim <= index < ndim:
+        raise np.exceptions.AxisError(index, ndim)
+    return index % ndim

@@ -1,4 +1,4 @@
-"""What makes NumPy's functions of ours: one decorator, and the table of all that it has made."""
+"""The decorator that gives functions NumPy's interface, and the table of all such functions."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ R = TypeVar("R")
 
 _BOOL = np.dtype(np.bool_)
 ndarray = np.ndarray
-FEW = 1 << 12  # host arrays of fewer elements are NumPy's own to work on, see ADR 26
+FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One function: what it stands for, and what docs/numpy.md says of it."""
+    """A function of the table and its entry in docs/numpy.md."""
 
     name: str
-    function: Callable[..., Any]  # with the path to NumPy for few elements
-    native: Callable[..., Any] | None  # NumPy's, where it has one
-    passes: str  # over memory, and what is fused
-    differs: str  # from NumPy, "" where nothing is known to
+    function: Callable[..., Any]  # includes the path to NumPy for few elements
+    native: Callable[..., Any] | None  # NumPy's function, if there is one
+    passes: str  # passes over memory, and what they fuse
+    differs: str  # known differences from NumPy
 
 
 TABLE: dict[str, Entry] = {}
@@ -44,42 +44,43 @@ def numpys(
     native: Callable[..., Any] | None = None, quick: Callable[[Any], Any] | None = None,
     orders: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
-    """Make a function NumPy's: its name, its docstring, and NumPy itself for few elements.
+    """Give a function NumPy's interface: name, docstring, and NumPy itself for few elements.
 
     Parameters
     ----------
     passes
-        How often it goes over memory, for the docs.
+        How often it reads memory, for the docs.
     arrays
-        How many of the first positional arguments are arrays, which come as `array_of` makes them.
-        Behind the first one None, where it is left out, and Python's numbers stay as they are.
+        How many of the first positional arguments are arrays, which `array_of` converts. After the
+        first one, None and Python numbers are passed unchanged.
     weak
-        Python's numbers stay as they are in the first place, too.
+        Python numbers are passed unchanged as the first argument, too.
     few
-        Host arrays of fewer elements in all go to NumPy's function, unless a GPU is named; 0: none.
+        Host arrays of fewer elements in total go to NumPy's function, unless a GPU is selected; 0:
+        never.
     few_bools
-        The same of an array of bools alone: it is all there is to the call.
+        The same threshold for a single array of bools without other arguments.
     differs
-        What is known to differ from NumPy.
+        Known differences from NumPy.
     refuses
-        Arguments that have no meaning here, each with the values that are taken.
+        Arguments that are not supported, each with its accepted values.
     native
-        NumPy's function, where its name is another or this NumPy has none.
+        NumPy's function, if its name differs or this NumPy has none.
     quick
-        What such a call returns of one array of NumPy's own class, all else being left out; None:
-        nothing, and it goes on as all calls do. It is not asked while calls are recorded.
+        Fast path for calls with a single argument, an array of NumPy's own class. It returns the
+        result, or None to continue with the general path. It is skipped while calls are recorded.
     orders
-        It puts elements in order: NumPy's function gets none that NumPy has no order for.
+        The function orders elements: dtypes that NumPy orders differently do not go to NumPy.
     """
 
-    def made(fn: Callable[P, R]) -> Callable[P, R]:
+    def decorate(fn: Callable[P, R]) -> Callable[P, R]:
         name = fn.__name__
-        theirs = native if native is not None else getattr(np, name, None)
+        native_fn = native if native is not None else getattr(np, name, None)
         parameters = inspect.signature(fn).parameters.values()
-        # Those that have no name to be given by have none here.
-        all_names = [one.name for one in parameters]
+        # Positional-only parameters cannot be given by keyword: their names are empty.
+        parameter_names = [one.name for one in parameters]
         names = ["" if one.kind is one.POSITIONAL_ONLY else one.name for one in parameters]
-        place_of_out = names.index("out") if "out" in names else None
+        out_index = names.index("out") if "out" in names else None
         refused = {one: (names.index(one), values) for one, values in (refuses or {}).items()}
 
         @functools.wraps(fn)
@@ -88,81 +89,82 @@ def numpys(
                 if recording.active:
                     recording.refuse_in_graph_of_cpu(name)
                 elif quick and len(args) == 1 and not kwargs and type(args[0]) is ndarray:
-                    found: Any = quick(args[0])
-                    if found is not None:
-                        return found
+                    result: Any = quick(args[0])
+                    if result is not None:
+                        return result
                 if len(args) >= arrays > 0 and AS_THEY_ARE.issuperset(map(type, args[:arrays])):
                     if refused and (kwargs or len(args) > arrays):
                         _check_refused(refused, args, kwargs, name)
-                    return fn(*args, **kwargs)  # arrays of a GPU, as in most warm calls
+                    return fn(*args, **kwargs)  # GPU arrays: most warm calls
                 if refused:
                     _check_refused(refused, args, kwargs, name)
                 if len(args) < arrays:
-                    args, kwargs = _placed(names, arrays, args, kwargs)
-                given = list(args)
+                    args, kwargs = _positional_arrays(names, arrays, args, kwargs)
+                operands = list(args)
                 size, is_host, is_computed = 0, True, False
-                for i in range(min(arrays, len(given))):
-                    x = given[i]
+                for i in range(min(arrays, len(operands))):
+                    x = operands[i]
                     if type(x) is not np.ndarray or dtypes.name_of(x.dtype) is None:
                         if (i or weak) and (type(x) in _NUMBERS or (i and x is None)):
                             continue
-                        x = given[i] = array_of(x, f"{name}: {all_names[i]}")
+                        x = operands[i] = array_of(x, f"{name}: {parameter_names[i]}")
                         if type(x) is not np.ndarray:
                             is_host = False
                             is_computed = is_computed or is_lazy(x)
                             continue
                     size += x.size
                     is_host = is_host and (not orders or has_order(x.dtype))
-                if arrays and is_host and theirs is not None:
-                    is_bool = size < few_bools and len(given) == 1 and given[0].dtype == _BOOL
+                if arrays and is_host and native_fn is not None:
+                    is_bool = size < few_bools and len(operands) == 1 and operands[0].dtype == _BOOL
                     if is_few(size, few_bools if is_bool and not kwargs else few):
-                        return theirs(*given, **kwargs)
+                        return native_fn(*operands, **kwargs)
                 if is_computed:
-                    given, kwargs = _beside_each_other(given, kwargs, name)
-                if place_of_out is not None:
-                    out = given[place_of_out] if place_of_out < len(given) else kwargs.get("out")
+                    operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
+                if out_index is not None:
+                    out = operands[out_index] if out_index < len(operands) else kwargs.get("out")
                     if is_swapped(out):
-                        return _by_way_of_native(fn, given, kwargs, place_of_out)
-                return fn(*given, **kwargs)
+                        return _call_with_native_out(fn, operands, kwargs, out_index)
+                return fn(*operands, **kwargs)
             except Exception as error:
-                other = told_by(name, error)
-                if other is None:
+                renamed = told_by(name, error)
+                if renamed is None:
                     raise
                 try:
-                    raise other from None
+                    raise renamed from None
                 finally:
-                    del other  # whose traceback holds this frame, and with it the arguments
+                    del renamed  # its traceback holds this frame and the arguments
 
-        call.__doc__ = _documented(fn, name, theirs, passes, differs)
+        call.__doc__ = _docstring(fn, name, native_fn, passes, differs)
         call.__module__ = "gpualgo.numpy"
-        TABLE[name] = Entry(name, call, theirs, passes, differs)
+        TABLE[name] = Entry(name, call, native_fn, passes, differs)
         return call
 
-    return made
+    return decorate
 
 
 def told_by(name: str, error: Exception) -> Exception | None:
-    """Let an error that another function raised within a call begin with the called one's name.
+    """Replace the function's name at the start of an error's message by the called function's.
 
-    What cannot be changed is returned as another error, to be raised in its place.
+    The error is changed in place. An error that cannot be changed is returned as a new one, to be
+    raised instead.
     """
     text = str(error)
     if text.startswith("UFunc.__call__() "):
         error.args = (text.replace("UFunc.__call__", name, 1),)
-    teller, colon, rest = text.partition(": ")
-    if not colon or teller == name or teller.rpartition(".")[2] not in _tellers():
+    named, colon, message = text.partition(": ")
+    if not colon or named == name or named.rpartition(".")[2] not in _function_names():
         return None
-    if isinstance(error, np.exceptions.AxisError):  # whose message is not its argument
+    if isinstance(error, np.exceptions.AxisError):  # its message is built from attributes
         if error.axis is None or error.ndim is None:
             return None
-        found = np.exceptions.AxisError(error.axis, error.ndim, name)
-        return found.with_traceback(error.__traceback__)
-    error.args = (f"{name}: {rest}",)
+        renamed = np.exceptions.AxisError(error.axis, error.ndim, name)
+        return renamed.with_traceback(error.__traceback__)
+    error.args = (f"{name}: {message}",)
     return None
 
 
 @functools.cache
-def _tellers() -> frozenset[str]:
+def _function_names() -> frozenset[str]:
     """Return the names of functions of this package with which messages begin."""
     from gpualgo import lazy
     from gpualgo._algorithms import ALGORITHMS
@@ -172,7 +174,7 @@ def _tellers() -> frozenset[str]:
 
 
 def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
-    """Return ours for a function of NumPy's; None, where there is none."""
+    """Return the function of this package for one of NumPy's, None if there is none."""
     for entry in TABLE.values():
         if entry.native is function or getattr(np, entry.name, None) is function:
             return entry.function
@@ -180,28 +182,28 @@ def of_native(function: Callable[..., Any]) -> Callable[..., Any] | None:
 
 
 def is_swapped(out: Any) -> bool:
-    """Return whether ``out=`` is of the other byte order, which kernels do not write."""
+    """Return whether ``out=`` has the other byte order, which kernels do not write."""
     return type(out) is np.ndarray and not out.dtype.isnative
 
 
 def native_of(out: Any) -> Any:
-    """Return what ``out=`` of the other byte order holds in this machine's; others as they are."""
+    """Return ``out=`` copied to native byte order if it has the other one, else unchanged."""
     return out.astype(out.dtype.newbyteorder("=")) if is_swapped(out) else out
 
 
-def _by_way_of_native(
-    fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], place: int
+def _call_with_native_out(
+    fn: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], index: int
 ) -> Any:
-    """Call a function with memory of this machine's byte order for an output of the other one."""
-    if place < len(args):
-        out = args[place]
-        made = args[place] = native_of(out)
+    """Call a function with an output in native byte order, then copy it to the given one."""
+    if index < len(args):
+        out = args[index]
+        native = args[index] = native_of(out)
     else:
         out = kwargs["out"]
-        made = native_of(out)
-        kwargs = {**kwargs, "out": made}
+        native = native_of(out)
+        kwargs = {**kwargs, "out": native}
     fn(*args, **kwargs)
-    out[...] = made
+    out[...] = native
     return out
 
 
@@ -209,19 +211,19 @@ _NUMBERS = frozenset((bool, int, float, complex))
 
 
 def is_few(size: int, few: int) -> bool:
-    """Return whether host arrays of so many elements go to NumPy: tests have their own answer."""
+    """Return whether host arrays of this size go to NumPy; tests replace this function."""
     return size < few and default_device.current() < 0
 
 
 def has_order(dtype: np.dtype[Any]) -> bool:
-    """Return whether NumPy has our order of a dtype: around NaN it leaves bfloat16 in none."""
+    """Return whether NumPy orders a dtype as this package does: not bfloat16, with NaN."""
     return dtype.kind != "V"
 
 
-def _placed(
+def _positional_arrays(
     names: list[str], arrays: int, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return arguments with the arrays that were given by name in their places."""
+    """Return the arguments with arrays given by keyword moved to their positions."""
     for name in names[len(args) : arrays]:
         if name not in kwargs:
             break
@@ -230,25 +232,25 @@ def _placed(
     return args, kwargs
 
 
-def _beside_each_other(
-    given: list[Any], kwargs: dict[str, Any], name: str
+def _place_lazy_arrays(
+    operands: list[Any], kwargs: dict[str, Any], name: str
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return arguments, of which lazy arrays that read no array are where the others are."""
+    """Return the arguments with lazy arrays that read no array placed where the others are."""
     from gpualgo._lazy.combining import place_lazy
 
-    found = place_lazy((*given, *kwargs.values()), (), name)
-    return list(found[: len(given)]), dict(zip(kwargs, found[len(given) :], strict=True))
+    placed = place_lazy((*operands, *kwargs.values()), (), name)
+    return list(placed[: len(operands)]), dict(zip(kwargs, placed[len(operands) :], strict=True))
 
 
 def _check_refused(
     refused: dict[str, tuple[int, tuple[Any, ...]]], args: tuple[Any, ...],
     kwargs: dict[str, Any], name: str,
 ) -> None:  # fmt: skip
-    for option, (place, taken) in refused.items():
-        value = args[place] if place < len(args) else kwargs.get(option, taken[0])
-        if value is taken[0]:
+    for option, (index, allowed) in refused.items():
+        value = args[index] if index < len(args) else kwargs.get(option, allowed[0])
+        if value is allowed[0]:
             continue
-        if not any(value is one or (type(value) is type(one) and value == one) for one in taken):
+        if not any(value is one or (type(value) is type(one) and value == one) for one in allowed):
             raise NotTaken(
                 f"{name}: {option}={shown(value)} is not possible here; leave it out, or use "
                 f"numpy.{name}"
@@ -273,11 +275,11 @@ _SHARED = """
 """
 
 
-def _documented(fn: Callable[..., Any], name: str, native: Any, passes: str, differs: str) -> str:
-    """Return a docstring: the function's own first line and examples, and what all have."""
-    first, _, rest = inspect.cleandoc(fn.__doc__ or "").partition("\n")
-    known = name if native is not None else getattr(fn, "like", name)
-    told = f" Differs from NumPy: {differs}." if differs else ""
-    shared = inspect.cleandoc(_SHARED.format(name=known, passes=passes, differs=told))
-    parts = (first, shared, rest.strip())
+def _docstring(fn: Callable[..., Any], name: str, native: Any, passes: str, differs: str) -> str:
+    """Return a docstring: the function's first line and examples, and the shared text."""
+    summary, _, examples = inspect.cleandoc(fn.__doc__ or "").partition("\n")
+    numpy_name = name if native is not None else getattr(fn, "like", name)
+    differences = f" Differs from NumPy: {differs}." if differs else ""
+    shared = inspect.cleandoc(_SHARED.format(name=numpy_name, passes=passes, differs=differences))
+    parts = (summary, shared, examples.strip())
     return "\n\n".join(part for part in parts if part) + "\n"

@@ -1,4 +1,4 @@
-"""Results where NumPy's callers want them: in ``out=``, cast as NumPy casts."""
+"""Results as NumPy's callers expect them: written to ``out=``, cast as NumPy casts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Dtype = np.dtype[Any]
 
 
 def out_of(out: Any, where: str) -> Any:
-    """Return ``out=`` as one array, or None: ufuncs take a tuple of it as well."""
+    """Return ``out=`` as one array or None; ufuncs also accept a tuple of one."""
     if isinstance(out, tuple):
         if len(out) != 1:
             raise ValueError(f"{where}: out is a tuple of {len(out)} where one array is written")
@@ -37,17 +37,17 @@ def out_of(out: Any, where: str) -> Any:
 
 
 def dtype_of(x: Any, where: str) -> Dtype:
-    """Return the dtype of an array of any library, as NumPy's."""
+    """Return the NumPy dtype of an array of any library."""
     return x.dtype if isinstance(x.dtype, np.dtype) else as_view(x, where).dtype
 
 
 def check_cast(kind: Dtype, out: Any, where: str, casting: str = "same_kind") -> Dtype:
-    """Return the dtype of ``out=``; raise TypeError where NumPy does not write ``kind`` to it."""
+    """Return the dtype of ``out=``; raise TypeError if NumPy does not cast ``kind`` to it."""
     wanted = dtype_of(out, where)
     is_same = wanted == kind
     if is_same or casting == "unsafe":
         return wanted
-    can = (
+    is_allowed = (
         dtypes.can_cast(kind, wanted)
         if casting == "same_kind"
         else np.can_cast(
@@ -56,7 +56,7 @@ def check_cast(kind: Dtype, out: Any, where: str, casting: str = "same_kind") ->
             casting,  # type: ignore[arg-type]
         )
     )
-    if not can:
+    if not is_allowed:
         raise TypeError(
             f"{where}: the result's dtype {kind} does not become out's dtype {wanted} by "
             f"{casting!r} casting; pass out of dtype {kind}"
@@ -65,19 +65,19 @@ def check_cast(kind: Dtype, out: Any, where: str, casting: str = "same_kind") ->
 
 
 def warn_of_parts(own: Dtype, wanted: Dtype, stacklevel: int) -> None:
-    """Warn of complex numbers that become real ones without their imaginary parts, as NumPy."""
+    """Warn as NumPy does if a cast from complex to real discards imaginary parts."""
     if own.kind == "c" and wanted.kind not in "cb":
         text = "Casting complex values to real discards the imaginary part"
         warnings.warn(text, np.exceptions.ComplexWarning, stacklevel)
 
 
 def is_number(x: Any) -> bool:
-    """Return whether a result is in host memory, and small: of NumPy's scalars."""
+    """Return whether a result is a NumPy scalar."""
     return isinstance(x, np.generic)
 
 
 def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: Any = None) -> Any:
-    """Return what op makes of results, in a dtype: by NumPy where they are NumPy's and few."""
+    """Return op of results, in a dtype; NumPy computes small results in host memory."""
     if not isinstance(found[0], (np.generic, np.ndarray)) or found[0].size > 1 << 16:
         return transform(op, *found, dtype=kind, out=out)
     with np.errstate(all="ignore"):
@@ -91,7 +91,7 @@ def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: A
 
 
 def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") -> Any:
-    """Return a new array in x's library, where x lies."""
+    """Return a new array in x's library and on its device."""
     if type(x) is np.ndarray:
         return np.empty(shape, kind)
     view = x.views[0] if is_lazy(x) else as_view(x, where)
@@ -101,41 +101,41 @@ def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") ->
 
 
 def beside(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
-    """Return an array of the host as a new one in x's library, where x lies; x is not lazy."""
+    """Copy a host array to a new array in x's library and on its device; x is not lazy."""
     if recording.is_capturing():
         raise TypeError(
-            f"{where}: an array of the host is copied to the GPU, which a graph does not record; "
-            "pass one of the GPU"
+            f"{where}: a host array would be copied to the GPU, which a graph does not record; "
+            "pass a GPU array"
         )
-    found = new(x, values.shape, values.dtype, where)
-    target = as_view(found, where)
+    copied = new(x, values.shape, values.dtype, where)
+    target = as_view(copied, where)
     if target.device == CPU:
-        target.library.to_numpy(found)[...] = values
+        target.library.to_numpy(copied)[...] = values
     else:
         stream = target.library.stream(target.device)
-        staging.upload(np.array(values), target.library.pointer(found), target.device, stream)
-    return found
+        staging.upload(np.array(values), target.library.pointer(copied), target.device, stream)
+    return copied
 
 
 def beside_first(found: Any, x: Any, where: str) -> Any:
     """Return a result in the library of x, an argument of its shape."""
     if type(found) is type(x) or isinstance(found, np.generic):
         return found
-    made, first = zipped(found, where), zipped(x, where)
-    led = led_by(made, first)
-    return found if led is made else copy(led)
+    result, first = zipped(found, where), zipped(x, where)
+    placed = led_by(result, first)
+    return found if placed is result else copy(placed)
 
 
 def axis_of(axis: Any, ndim: int, where: str) -> int:
-    """Return one axis as a number that is not negative."""
-    found = checks.axis_of(checks.plain_axis(axis, where, "an int"), ndim, where)
-    if found is None:
+    """Return a single axis as a non-negative number."""
+    index = checks.axis_of(checks.plain_axis(axis, where, "an int"), ndim, where)
+    if index is None:
         raise TypeError(f"{where}: axis must be an int, got None")
-    return found
+    return index
 
 
 def summed(own: Dtype, dtype: Any, where: str) -> Dtype:
-    """Return the dtype of sums of numbers, as NumPy has it."""
+    """Return the dtype of sums, as NumPy defines it."""
     return reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, where)
 
 
@@ -150,7 +150,7 @@ def filled(out: Any, value: Any) -> None:
 
 
 def stored(x: Any, out: Any, where: str) -> Any:
-    """Compute a lazy array: anew, or into an array of its shape, of whatever dtype."""
+    """Compute a lazy array: into a new array, or into one of its shape and any dtype."""
     if out is None:
         return copy(x)
     if tuple(out.shape) != x.shape:
@@ -163,7 +163,7 @@ def stored(x: Any, out: Any, where: str) -> Any:
 
 
 def given_back(out: Any, made: Any) -> Any:
-    """Return ``out=``, that holds what was written to memory in its place; if none, just that."""
+    """Copy a result to ``out=`` if it was computed in other memory, and return ``out=``."""
     if out is None or out is made:
         return made
     out[...] = made
@@ -171,15 +171,15 @@ def given_back(out: Any, made: Any) -> Any:
 
 
 def written_to(x: Any, out: Any) -> None:
-    """Compute a lazy array into a real one, which it may read."""
+    """Compute a lazy array into an array that it may read."""
     try:
         copy(x, out=out)
-    except ValueError:  # it is read in other places, too; or is read-only, which the second tells
+    except ValueError:  # it reads `out` at other indices, or `out` is read-only
         copy(copy(x), out=out)
 
 
 def number_of(found: Any) -> Any:
-    """Return what NumPy returns of arrays without axes: numbers."""
+    """Return 0-d arrays as numbers, as NumPy does."""
     if isinstance(found, tuple):
         return tuple(map(number_of, found))
     return found[()] if type(found) is np.ndarray and not found.ndim else found

@@ -1,4 +1,4 @@
-"""Small arrays on their way: read by the host, and given to the library of others."""
+"""Transfers of small arrays: from any library to the host, and from the host to any library."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpualgo._driver.default_device import CPU
 
 
 def host_of(x: Any, where: str) -> Any:
-    """Return an array, or a result, as NumPy's; one of a GPU is waited for."""
+    """Return an array or a result as NumPy's; this waits for a GPU."""
     if isinstance(x, (np.ndarray, np.generic)):
         return x
     return to_host(view_of(x, where), None)
 
 
 def beside(array: np.ndarray[Any, Any], other: Any, where: str) -> Any:
-    """Return an array of the host in the library, and on the device, of another."""
+    """Return a host array in the library and on the device of another."""
     if isinstance(other, (np.ndarray, np.generic)):
         return array
     view = view_of(other, where)
@@ -28,9 +28,9 @@ def beside(array: np.ndarray[Any, Any], other: Any, where: str) -> Any:
     from gpualgo._driver import device as gpu
     from gpualgo._driver import staging
 
-    found = view.library.empty(array.shape, array.dtype, view.device, None)
+    copied = view.library.empty(array.shape, array.dtype, view.device, None)
     if array.size:
         with gpu.get(view.device).current():
-            pointer = view_of(found, where).ptr
+            pointer = view_of(copied, where).ptr
             staging.upload(array, pointer, view.device, int(view.library.stream(view.device)))
-    return found
+    return copied

@@ -1,1 +1,1 @@
-"""Functions that count: integers, and samples in bins."""
+"""Functions that count integers, or samples in bins."""

@@ -1,4 +1,4 @@
-"""The bins of histograms: NumPy's ends, edges and rules, from a few passes over the samples."""
+"""Bins of histograms: NumPy's ranges, edges and rules, from a few passes over the samples."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _range = range
 
 
 class Found(NamedTuple):
-    """The edges in host memory, and the ends of even ones, None beside edges that were given."""
+    """Edges in host memory, and the range of even bins (None for edges given by the caller)."""
 
     edges: np.ndarray[Any, Any]
     ends: tuple[Any, Any] | None
 
 
 def bins_of(x: Any, kind: Any, bins: Any, range: Any, has_weights: bool, name: str) -> Found:
-    """Return the bins of samples of a dtype, as NumPy makes them."""
+    """Return the bins of samples of a dtype, as NumPy defines them."""
     if isinstance(bins, str):
         rule = RULES.get(bins)
         if rule is None:
-            raise ValueError(f"{name}: bins={bins!r} is no rule; pass one of {', '.join(RULES)}")
+            raise ValueError(f"{name}: bins={bins!r} is not a rule; pass one of {', '.join(RULES)}")
         if has_weights:
-            raise TypeError(f"{name}: rules for bins do not know weights; pass a number of bins")
+            raise TypeError(f"{name}: rules for bins do not support weights; pass a number of bins")
         ends = ends_of(x, range, name)
-        return _even(kind, _number(x, kind, rule, ends, range is not None, name), ends)
+        return _even_bins(kind, _bins_by_rule(x, kind, rule, ends, range is not None, name), ends)
     if not is_edges(bins):
         try:
             number = operator.index(bins)
@@ -53,29 +53,29 @@ def bins_of(x: Any, kind: Any, bins: Any, range: Any, has_weights: bool, name: s
             ) from None
         if number < 1:
             raise ValueError(f"{name}: bins is {number}; pass one or more")
-        return _even(kind, number, ends_of(x, range, name))
+        return _even_bins(kind, number, ends_of(x, range, name))
     return Found(edges_of(bins, name), None)
 
 
 def is_edges(bins: Any) -> bool:
-    """Return whether bins are edges, not the number of them."""
+    """Return whether bins are edges rather than a number of bins."""
     ndim = getattr(bins, "ndim", None)
     return bool(np.ndim(bins) if ndim is None else ndim)
 
 
 def edges_of(bins: Any, name: str) -> np.ndarray[Any, Any]:
-    """Return edges that were given, in host memory."""
+    """Return the given edges in host memory."""
     is_foreign = hasattr(bins, "dtype") and not isinstance(bins, (np.ndarray, np.generic))
     edges = host_of(bins, f"{name}: bins") if is_foreign else np.asarray(bins)
     if edges.ndim != 1:
-        raise ValueError(f"{name}: bins must be 1d where it is an array, got shape {edges.shape}")
+        raise ValueError(f"{name}: an array of bins must be 1d, got shape {edges.shape}")
     _check_kernel(edges.dtype, f"{name}: bins")
     if np.any(edges[:-1] > edges[1:]):
         raise ValueError(f"{name}: bins decreases; pass edges in ascending order")
     return edges
 
 
-def _even(kind: Any, number: int, ends: tuple[Any, Any]) -> Found:
+def _even_bins(kind: Any, number: int, ends: tuple[Any, Any]) -> Found:
     try:
         return Found(Bins(kind, number, None, *ends).all_edges(), ends)
     except ValueError:
@@ -86,9 +86,9 @@ def _even(kind: Any, number: int, ends: tuple[Any, Any]) -> Found:
 
 
 def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
-    """Return the first and the last even edge: those given, or the extreme samples."""
+    """Return the range of even bins: the given one, or the extreme samples."""
     if range is not None:
-        low, high = (_number_of(end, name) for end in range)
+        low, high = (_range_end(end, name) for end in range)
         if low > high:
             raise ValueError(f"{name}: max must be larger than min in range, got ({low}, {high})")
         if not (np.isfinite(low) and np.isfinite(high)):
@@ -107,8 +107,8 @@ def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def _number_of(end: Any, name: str) -> Any:
-    """Return an end of a range as a number: it may be a result that lies on a GPU."""
+def _range_end(end: Any, name: str) -> Any:
+    """Return an end of a range as a number; it may be a result on a GPU."""
     if isinstance(end, bool):
         return int(end)
     if hasattr(end, "dtype"):
@@ -121,12 +121,12 @@ def _number_of(end: Any, name: str) -> Any:
 
 
 def native(edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return edges in the byte order of this machine."""
+    """Return edges in native byte order."""
     return edges.astype(edges.dtype.newbyteorder("="), copy=False)
 
 
 def _check_kernel(kind: np.dtype[Any], where: str) -> None:
-    """Raise NotTaken for numbers that NumPy alone knows, such as long doubles."""
+    """Raise NotTaken for dtypes that only NumPy supports, such as long double."""
     if dtypes.name_of(kind) is None and dtypes.name_of(kind.newbyteorder("=")) is None:
         raise NotTaken(f"{where} has dtype {kind}, which has no kernel")
 
@@ -134,15 +134,15 @@ def _check_kernel(kind: np.dtype[Any], where: str) -> None:
 # --- rules ------------------------------------------------------------------------------------
 
 
-def _number(
-    x: Any, kind: Any, rule: Callable[..., Any], ends: tuple[Any, Any], is_cut: bool, name: str
+def _bins_by_rule(
+    x: Any, kind: Any, rule: Callable[..., Any], ends: tuple[Any, Any], has_range: bool, name: str
 ) -> int:
-    """Return how many bins a rule asks for."""
+    """Return the number of bins by a rule."""
     lazy = lazy_of(x)
     if lazy.dtype.kind == "b":
         x = lazy = lazy.astype(kind)
     size = lazy.size
-    if is_cut:
+    if has_range:
         low, high = ends
         x = select(x, (lazy >= low) & (lazy <= high))
         (size,) = x.shape
@@ -158,7 +158,7 @@ def _number(
 
 
 def _distance(low: Any, high: Any) -> Any:
-    """Return high - low, of integers unsigned, where it always fits."""
+    """Return high - low; integers are subtracted as unsigned ones, which cannot overflow."""
     kind = np.result_type(low, high)
     if kind.kind == "i":
         unsigned = np.dtype(f"u{kind.itemsize}")
@@ -168,13 +168,13 @@ def _distance(low: Any, high: Any) -> Any:
 
 
 class _Samples:
-    """What the rules ask of the samples, each found when it is first asked for."""
+    """Statistics of the samples that rules use, each computed on demand."""
 
     def __init__(self, x: Any, size: int, name: str) -> None:
         self.x, self.size, self.name = x, size, name
 
     def extent(self) -> Any:
-        """Return the greatest less the least: one reduction."""
+        """Return the greatest sample minus the least: one reduction."""
         return _distance(*(host_of(one, self.name)[()] for one in minmax(self.x)))
 
     def deviation(self) -> Any:
@@ -182,14 +182,14 @@ class _Samples:
         return host_of(reductions.std(lazy_of(self.x)), self.name)[()]
 
     def quartiles(self) -> tuple[Any, Any]:
-        """Return the quartiles, between ranks that one selection finds."""
-        at = [(self.size - 1) * q for q in (0.75, 0.25)]
-        ranks = [min(int(one) + i, self.size - 1) for one in at for i in (0, 1)]
+        """Return the quartiles, interpolated between ranks found by one selection."""
+        positions = [(self.size - 1) * q for q in (0.75, 0.25)]
+        ranks = [min(int(at) + i, self.size - 1) for at in positions for i in (0, 1)]
         values = np.asarray(host_of(kth_value(self.x, ranks, axis=None), self.name))
         wide = values.astype(np.float64) if values.dtype.kind in "biu" else values
         return tuple(
-            np.quantile(wide[i : i + 2], values.dtype.type(one % 1) if wide is values else one % 1)
-            for i, one in zip((0, 2), at, strict=True)
+            np.quantile(wide[i : i + 2], values.dtype.type(at % 1) if wide is values else at % 1)
+            for i, at in zip((0, 2), positions, strict=True)
         )
 
 
@@ -263,7 +263,7 @@ RULES: dict[str, Callable[[_Samples, Any], Any]] = {
 
 
 def dtype_of(x: Any, name: str) -> np.dtype[Any]:
-    """Return the dtype of samples; raise NotTaken for those that have no order."""
+    """Return the dtype of samples; raise NotTaken if they have no order."""
     kind = x.dtype if is_lazy(x) else view_of(x, name).dtype
     if dtypes.kind(kind) == "c":
         raise NotTaken(f"{name}: samples of dtype {kind} have no order; pass numpy.abs(x)")

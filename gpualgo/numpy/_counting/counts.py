@@ -1,4 +1,4 @@
-"""Counts of integers, each of which is a bin of its own."""
+"""Counts of integers: each integer is a bin."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     if minlength is None or isinstance(minlength, (bool, np.bool_)):
         raise TypeError(f"{name}: minlength must be an int, got {shown(minlength)}")
     least = operator.index(minlength)
-    given = x
+    original = x
     x = array_of(x, f"{name}: x")
     weights = None if weights is None else array_of(weights, f"{name}: weights")
     if are_few((x, weights)):
-        return np.bincount(given, weights, least)
-    _check_bincount(x, weights, least, name, is_array=hasattr(given, "dtype"))
+        return np.bincount(original, weights, least)
+    _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:
         return beside(np.zeros(least, COUNT), like(x), name)
     low, high = (int(host_of(one, name)) for one in minmax(x))
@@ -58,7 +58,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
 
 
 def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bool) -> None:
-    """Raise for what NumPy refuses: an empty list has no dtype."""
+    """Raise for arguments that NumPy rejects; an empty list has no dtype."""
     kind = results.dtype_of(x, name)
     shape = shape_of(x)
     if len(shape) != 1:
@@ -73,4 +73,4 @@ def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bo
                 f"{name}: weights has shape {shape_of(weights)} and x {shape}; pass as many"
             )
         if dtypes.kind(results.dtype_of(weights, name)) == "c":
-            raise TypeError(f"{name}: weights are complex; pass their parts one by one")
+            raise TypeError(f"{name}: weights are complex; pass the parts separately")

@@ -1,4 +1,4 @@
-"""Histograms and counts: each sample is read once, whatever the bins."""
+"""Histograms of one dimension, in one pass over the samples."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._call.transfer import beside
 from gpualgo.numpy._counting import binning
 
-# Where a kernel has more to do before it begins, or there are several: more are few.
-_MORE = 1 << 14
+# NumPy's limit for calls that need preparation or several kernels.
+_FEW = 1 << 14
 
 FLOAT = np.dtype(np.float64)
 COUNT = np.dtype(np.intp)
 
 
 def are_few(arrays: tuple[Any, ...]) -> bool:
-    """Return whether all that are given are NumPy's, and few, where there is more to do."""
+    """Return whether all given arrays are NumPy's and small enough for NumPy."""
     given = [one for one in arrays if one is not None]
     if not all(type(one) is np.ndarray for one in given):
         return False
-    return function.is_few(given[0].size, _MORE)
+    return function.is_few(given[0].size, _FEW)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -36,7 +36,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
-    """Return weights as an array of the shape of the samples, None where there are none."""
+    """Return weights as an array of the samples' shape, None if there are none."""
     if weights is None:
         return None
     weights = array_of(weights, f"{name}: weights")
@@ -47,8 +47,8 @@ def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
     return weights
 
 
-def _told_of_bool(a: Any) -> None:
-    """Warn of samples of bool as NumPy does."""
+def _warn_of_bool(a: Any) -> None:
+    """Warn of bool samples, as NumPy does."""
     kind = a.dtype if is_lazy(a) else results.dtype_of(a, "histogram")
     if kind.kind == "b":
         warnings.warn(
@@ -79,35 +79,35 @@ def histogram(
     has_more = weights is not None or type(bins) is str
     if has_more and are_few((a, weights)):
         return np.histogram(a, bins, range, density, weights)
-    _told_of_bool(a)
+    _warn_of_bool(a)
     kind = binning.dtype_of(a, name)
-    found = binning.bins_of(a, kind, bins, range, weights is not None, name)
-    counts = _counted(a, found, weights, name)
-    edges = beside(found.edges, counts, name)
+    resolved = binning.bins_of(a, kind, bins, range, weights is not None, name)
+    counts = _count(a, resolved, weights, name)
+    edges = beside(resolved.edges, counts, name)
     if density:
-        return density_of(counts, (np.diff(found.edges),), name), edges
+        return density_of(counts, (np.diff(resolved.edges),), name), edges
     return counts, edges
 
 
-def _counted(a: Any, found: binning.Found, weights: Any, name: str) -> Any:
-    """Return the counts of samples, or the sums of their weights, of the weights' dtype."""
-    own = None if weights is None else results.dtype_of(weights, name)
-    wanted = None if own is None or own.kind == "b" else own
-    if found.edges.size < 2:
-        none = np.empty(0, COUNT if own is None else own)
-        return beside(none, counted(a, 1, (0, 1)), name)
-    bins: Any = found.edges.size - 1
-    if found.ends is None:
-        bins = binning.native(found.edges)
-    if own is not None and own.kind == "b":
-        if found.ends is None and 0 not in shape_of(a):
-            raise TypeError(f"{name}: weights of bool are not added up between edges of your own")
-        sums = counted(a, bins, found.ends, weights=weights)
-        return results.finished(_is_some, (sums,), own)
-    return counted(a, bins, found.ends, weights=weights, dtype=wanted)
+def _count(a: Any, resolved: binning.Found, weights: Any, name: str) -> Any:
+    """Return the counts of samples, or the sums of their weights in the weights' dtype."""
+    weights_dtype = None if weights is None else results.dtype_of(weights, name)
+    sum_dtype = None if weights_dtype is None or weights_dtype.kind == "b" else weights_dtype
+    if resolved.edges.size < 2:
+        empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
+        return beside(empty, counted(a, 1, (0, 1)), name)
+    bins: Any = resolved.edges.size - 1
+    if resolved.ends is None:
+        bins = binning.native(resolved.edges)
+    if weights_dtype is not None and weights_dtype.kind == "b":
+        if resolved.ends is None and 0 not in shape_of(a):
+            raise TypeError(f"{name}: bool weights cannot be summed between explicit edges")
+        sums = counted(a, bins, resolved.ends, weights=weights)
+        return results.finished(_is_nonzero, (sums,), weights_dtype)
+    return counted(a, bins, resolved.ends, weights=weights, dtype=sum_dtype)
 
 
-def _is_some(n: Any) -> Any:
+def _is_nonzero(n: Any) -> Any:
     return n != 0
 
 
@@ -122,10 +122,10 @@ def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str)
 
     total = reduce(counts)
     kind = np.result_type(results.dtype_of(counts, name), FLOAT)
-    return transform(_divided, counts, beside(size, counts, name), total, dtype=kind)
+    return transform(_density, counts, beside(size, counts, name), total, dtype=kind)
 
 
-def _divided(n: Any, size: Any, total: Any) -> Any:
+def _density(n: Any, size: Any, total: Any) -> Any:
     return n / size / total
 
 
@@ -145,15 +145,15 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     """
     name = "histogram_bin_edges"
     a = array_of(a, f"{name}: a")
-    _told_of_bool(a)
+    _warn_of_bool(a)
     weights = _weights_of(weights, shape_of(a), name)
     kind = binning.dtype_of(a, name)
-    found = binning.bins_of(a, kind, bins, range, weights is not None, name)
-    return beside(found.edges, like(a), name)
+    resolved = binning.bins_of(a, kind, bins, range, weights is not None, name)
+    return beside(resolved.edges, like(a), name)
 
 
 def like(a: Any) -> Any:
-    """Return an array of the library that results of an argument have."""
+    """Return an array whose library and device results of an argument have."""
     if not is_lazy(a):
         return a
-    return counted(a, 1, (0, 1))  # lazy ones have no library of their own
+    return counted(a, 1, (0, 1))  # lazy arrays have no library

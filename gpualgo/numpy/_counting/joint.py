@@ -1,4 +1,4 @@
-"""Histograms of several dimensions: all are found as each sample is read."""
+"""Histograms of several dimensions, in one pass over the samples."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def histogramdd(
     array([[1., 0.],
            [1., 1.]])
     """
-    return _joint(sample, bins, range, density, weights, "histogramdd")
+    return _count_joint(sample, bins, range, density, weights, "histogramdd")
 
 
-def _joint(sample: Any, bins: Any, range: Any, density: Any, weights: Any, name: str) -> Any:
+def _count_joint(sample: Any, bins: Any, range: Any, density: Any, weights: Any, name: str) -> Any:
     columns = _columns(sample, name)
     if weights is not None:
         weights = array_of(weights, f"{name}: weights")
@@ -56,9 +56,9 @@ def _joint(sample: Any, bins: Any, range: Any, density: Any, weights: Any, name:
         raise NotTaken(f"{name}: samples have {len(columns)} dimensions; from 1 to 8 are possible")
     if weights is not None:
         if len(shape_of(weights)) != 1 or shape_of(weights) != shape_of(columns[0]):
-            raise ValueError(f"{name}: weights has not one number for each sample")
+            raise ValueError(f"{name}: weights must have one number for each sample")
         if dtypes.kind(results.dtype_of(weights, name)) == "c":
-            raise TypeError(f"{name}: weights are complex; pass their parts one by one")
+            raise TypeError(f"{name}: weights are complex; pass the parts separately")
     edges, numbers, ends = _joint_bins(columns, bins, range, name)
     counts = _joint_counts(columns, edges, numbers, ends, weights, name)
     if density:
@@ -72,16 +72,16 @@ def _joint_counts(
 ) -> Any:  # fmt: skip
     shape = tuple(one.size - 1 for one in edges)
     if any(n < 1 for n in shape):
-        none = np.zeros([max(n, 0) for n in shape])
-        return beside(none, counted(columns[0], 1, (0, 1)), name)
+        empty = np.zeros([max(n, 0) for n in shape])
+        return beside(empty, counted(columns[0], 1, (0, 1)), name)
     kind = None if weights is None else FLOAT
-    samples = tuple([_beside_edges(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
+    samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
     counts = counted(samples, numbers, ends, weights=weights, dtype=kind)
     return counts if weights is not None else results.finished(_same, (counts,), FLOAT)
 
 
-def _beside_edges(x: Any, edges: Any, name: str) -> Any:
-    """Return samples as NumPy compares them with edges: integers of 64 bits with floats as such."""
+def _comparable(x: Any, edges: Any, name: str) -> Any:
+    """Return samples as NumPy compares them with edges: 64-bit integers as floats with floats."""
     kind = results.dtype_of(x, name)
     is_wide = kind.kind in "iu" and kind.itemsize == 8 and edges.dtype.kind == "f"
     return lazy_of(x).astype(FLOAT) if is_wide else x
@@ -92,15 +92,15 @@ def _same(n: Any) -> Any:
 
 
 def _columns(sample: Any, name: str) -> list[Any]:
-    """Return the coordinates of samples, one array each: columns of an array, or a sequence's."""
+    """Return the coordinates of samples, one array for each dimension."""
     if not hasattr(sample, "shape"):
         columns = [array_of(one, f"{name}: sample") for one in sample]
-        if columns and not shape_of(columns[0]):  # numbers: one sequence of one dimension
+        if columns and not shape_of(columns[0]):  # a flat sequence: samples of one dimension
             columns = [array_of(sample, f"{name}: sample")]
         if any(shape_of(one) != shape_of(columns[0]) for one in columns):
             raise ValueError(f"{name}: the coordinates differ in shape")
         if any(len(shape_of(one)) != 1 for one in columns):
-            raise ValueError(f"{name}: a coordinate has not one axis")
+            raise ValueError(f"{name}: each coordinate must have one axis")
         return columns
     sample = array_of(sample, f"{name}: sample")
     shape = shape_of(sample)
@@ -114,26 +114,26 @@ def _columns(sample: Any, name: str) -> list[Any]:
 
 
 def _joint_bins(columns: list[Any], bins: Any, range: Any, name: str) -> Any:
-    """Return the edges of each dimension, and the bins and ranges that count in them."""
+    """Return the edges of each dimension, and the bins and ranges for `gpualgo.histogram`."""
     count = len(columns)
-    each = list(bins) if _has_length(bins) else [bins] * count
-    if len(each) != count:
-        raise ValueError(f"{name}: there are {len(each)} bins for samples of {count} dimensions")
+    per_dim = list(bins) if _has_length(bins) else [bins] * count
+    if len(per_dim) != count:
+        raise ValueError(f"{name}: there are {len(per_dim)} bins for samples of {count} dimensions")
     ranges = (None,) * count if range is None else range
     if len(ranges) != count:
         raise ValueError(f"{name}: there are {len(ranges)} ranges for {count} dimensions")
     kind = _common([binning.dtype_of(one, name) for one in columns])
-    made = [
+    dimensions = [
         _dimension(x, one, span, kind, f"{name}: dimension {i}")
-        for i, (x, one, span) in enumerate(zip(columns, each, ranges, strict=True))
+        for i, (x, one, span) in enumerate(zip(columns, per_dim, ranges, strict=True))
     ]
-    return [one[0] for one in made], *(tuple(one[i] for one in made) for i in (1, 2))
+    return [one[0] for one in dimensions], *(tuple(one[i] for one in dimensions) for i in (1, 2))
 
 
 def _common(kinds: list[np.dtype[Any]]) -> np.dtype[Any]:
-    """Return the dtype that NumPy puts coordinates together in."""
-    first, *rest = [str(dtypes.name_of(kind)) for kind in kinds]
-    return dtypes.from_name(functools.reduce(promotion.promote, rest, first))
+    """Return the dtype to which NumPy converts coordinates together."""
+    first, *others = [str(dtypes.name_of(kind)) for kind in kinds]
+    return dtypes.from_name(functools.reduce(promotion.promote, others, first))
 
 
 def _has_length(bins: Any) -> bool:
@@ -142,7 +142,7 @@ def _has_length(bins: Any) -> bool:
 
 
 def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any, Any, Any]:
-    """Return edges, and what `gpualgo.histogram` makes the same of: a number of bins and ends."""
+    """Return one dimension's edges, and the bins and range that `gpualgo.histogram` takes."""
     if binning.is_edges(bins):
         edges = binning.edges_of(bins, name)
         return edges, binning.native(edges), None
@@ -187,5 +187,5 @@ def histogram2d(
     if _has_length(bins) and len(bins) not in (1, 2):
         edges = binning.edges_of(bins, name)
         bins = [edges, edges]
-    counts, edges = _joint([x, y], bins, range, density, weights, name)
+    counts, edges = _count_joint([x, y], bins, range, density, weights, name)
     return counts, edges[0], edges[1]

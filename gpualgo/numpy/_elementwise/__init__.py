@@ -1,1 +1,1 @@
-"""Functions that work element by element: ufuncs, what is made of them, and the user's own."""
+"""Elementwise functions: ufuncs, functions composed of them, and user-defined ones."""

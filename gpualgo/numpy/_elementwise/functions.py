@@ -1,4 +1,4 @@
-"""NumPy's functions that work element by element and are no ufuncs: one transform each."""
+"""NumPy's elementwise functions that are not ufuncs: one transform each."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def clip(
     x = a if type(a) in (bool, int, float, complex) else as_array(a, "clip")
     kind = np.asarray(x).dtype if x is a and not hasattr(a, "dtype") else None
     kind = results.dtype_of(x, "clip") if kind is None else kind
-    if kind.kind in "iu":  # a Python number beyond the dtype is no limit
-        known = np.iinfo(kind)
-        low = None if type(low) is int and low <= known.min else low
-        high = None if type(high) is int and high >= known.max else high
+    if kind.kind in "iu":  # a Python number outside the dtype's range is no limit
+        info = np.iinfo(kind)
+        low = None if type(low) is int and low <= info.min else low
+        high = None if type(high) is int and high >= info.max else high
     if low is None and high is None:
         return UFUNCS["positive"](x, out=out, **kwargs)
     if low is None:
@@ -54,7 +54,7 @@ def clip(
 
 
 def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """Return the limits, under their old names or under those of the array API."""
+    """Return the limits, given as a_min and a_max or by the array API's names."""
     if a_min is _UNSET and a_max is _UNSET:
         return (None if low is _UNSET else low), (None if high is _UNSET else high)
     for name, one in (("a_min", a_min), ("a_max", a_max)):
@@ -69,7 +69,7 @@ def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
 def nan_to_num(
     x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """Put numbers in the place of NaN and of infinities.
+    """Replace NaN and infinities by numbers.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def nan_to_num(
     if not copy and (not hasattr(x, "ndim") or isinstance(x, np.generic)):
         raise ValueError(f"{name}: copy=False needs an array, got {type(x).__name__}")
     values = array_of(x, name)
-    if not copy and isinstance(x, np.ndarray) and not x.dtype.isnative:  # values are a copy
+    if not copy and isinstance(x, np.ndarray) and not x.dtype.isnative:  # `values` is a copy
         x[...] = nan_to_num(values, nan=nan, posinf=posinf, neginf=neginf)
         return x
     if type(values) is np.ndarray and function.is_few(values.size, function.FEW):
@@ -91,16 +91,16 @@ def nan_to_num(
         return values if not copy or is_lazy(values) else _copied(values)
     if not copy and is_lazy(values):
         raise NotTaken(f"{name}: copy=False of a lazy array, which has no memory")
-    others = tuple(
+    replacements = tuple(
         one if one is None or type(one) in (bool, int, float) else array_of(one, name)
         for one in (nan, posinf, neginf)
     )
-    for one in others:
+    for one in replacements:
         shape = tuple(getattr(one, "shape", ()))
         if np.broadcast_shapes(shape, tuple(values.shape)) != tuple(values.shape):
-            told = f"{name}: numbers of shape {shape} do not fit into x of {tuple(values.shape)}"
-            raise ValueError(told)
-    op, numbers = functions.finite_of(kind, *others)
+            message = f"{name}: numbers of shape {shape} do not fit into x of {tuple(values.shape)}"
+            raise ValueError(message)
+    op, numbers = functions.finite_of(kind, *replacements)
     return mapped(op, (values, *numbers), None if copy else values, name)
 
 
@@ -109,9 +109,9 @@ def _copied(x: Any) -> Any:
 
 
 def _close(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
-    wide = y * 1.0  # in which abs of the least integer is right
-    near = np.less_equal(abs(x - wide), atol + rtol * abs(wide))
-    return (near & np.isfinite(wide)) | (x == wide)
+    as_float = y * 1.0  # as float: abs of the least integer overflows
+    near = np.less_equal(abs(x - as_float), atol + rtol * abs(as_float))
+    return (near & np.isfinite(as_float)) | (x == as_float)
 
 
 def _close_or_nan(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
@@ -132,13 +132,13 @@ def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: A
     x, y, rtol, atol = (
         one if type(one) in numbers else array_of(one, "isclose") for one in (a, b, rtol, atol)
     )
-    host = [one for one in (rtol, atol) if type(one) in numbers or type(one) is np.ndarray]
-    if not all(np.all(np.isfinite(one)) for one in host):
-        text = f"One of rtol or atol is not valid, atol: {atol}, rtol: {rtol}"
+    on_host = [one for one in (rtol, atol) if type(one) in numbers or type(one) is np.ndarray]
+    if not all(np.all(np.isfinite(one)) for one in on_host):
+        message = f"One of rtol or atol is not valid, atol: {atol}, rtol: {rtol}"
         if np.geterr()["invalid"] == "warn":
-            warnings.warn(text, RuntimeWarning, stacklevel=3)
+            warnings.warn(message, RuntimeWarning, stacklevel=3)
         elif np.geterr()["invalid"] == "raise":
-            raise FloatingPointError(text)
+            raise FloatingPointError(message)
     op = _close_or_nan if equal_nan else _close
     return mapped(op, (x, float(y) if type(y) is int else y, rtol, atol), None, "isclose")
 

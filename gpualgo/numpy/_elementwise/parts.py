@@ -1,4 +1,4 @@
-"""Parts of complex numbers: real and imaginary ones, and angles."""
+"""Parts of complex numbers: real and imaginary parts, and angles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALL = 1 << 62
     differs="of a GPU's arrays new memory",
 )  # fmt: skip
 def real(val: Any) -> Any:
-    """Return the real parts; of real numbers these.
+    """Return the real parts; real numbers are returned unchanged.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def real(val: Any) -> Any:
     differs="of a GPU's arrays new memory",
 )  # fmt: skip
 def imag(val: Any) -> Any:
-    """Return the imaginary parts; of real numbers zeros.
+    """Return the imaginary parts; zeros for real numbers.
 
     Examples
     --------
@@ -91,9 +91,9 @@ def angle(z: Any, deg: Any = False) -> Any:
     x = as_array(z, "angle")
     is_complex = results.dtype_of(x, "angle").kind == "c"
     if type(x) is np.ndarray and function.is_few(x.size, _ALL):
-        found = UFUNCS["arctan2"](x.imag if is_complex else 0, x.real)
+        angles = UFUNCS["arctan2"](x.imag if is_complex else 0, x.real)
         if not deg:
-            return found
-        return UFUNCS["multiply"](found, 180 / math.pi, out=found if found.ndim else None)
+            return angles
+        return UFUNCS["multiply"](angles, 180 / math.pi, out=angles if angles.ndim else None)
     ops = (_angle, _degrees) if is_complex else (_angle_of_real, _degrees_of_real)
     return mapped(ops[bool(deg)], (x,), None, "angle")

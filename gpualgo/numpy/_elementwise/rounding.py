@@ -1,4 +1,4 @@
-"""Numbers rounded to decimals, to tens, or to whole ones: one transform each."""
+"""Rounding to decimals, tens or integers: one transform each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpualgo.numpy._elementwise.ufunc_calls import mapped
 from gpualgo.numpy._elementwise.ufuncs import UFUNCS
 
 
-def _rounded(a: Any, decimals: Any, out: Any, name: str) -> Any:
+def _round(a: Any, decimals: Any, out: Any, name: str) -> Any:
     decimals = operator.index(decimals)
     if not -(1 << 31) <= decimals < 1 << 31:
         raise OverflowError(f"{name}: decimals={decimals} is beyond 32 bits")
@@ -28,8 +28,8 @@ def _rounded(a: Any, decimals: Any, out: Any, name: str) -> Any:
     kind = dtypes.kind(results.dtype_of(x, name))
     out = results.out_of(out, name)
     if out is not None and tuple(out.shape) != tuple(x.shape):
-        told = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
-        raise ValueError(told)
+        message = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
+        raise ValueError(message)
     if kind in "ui" and decimals >= 0:
         return UFUNCS["positive"](x, out=out)
     if not decimals:
@@ -38,19 +38,19 @@ def _rounded(a: Any, decimals: Any, out: Any, name: str) -> Any:
         unit = _power_of_ten(-decimals)
         if math.isinf(unit):
             raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
-        return _tens(x, unit, out, name)
-    own = results.dtype_of(x, name)
-    if own.kind == "b":
+        return _round_to_tens(x, unit, out, name)
+    dtype = results.dtype_of(x, name)
+    if dtype.kind == "b":
         raise NotTaken(f"{name}: bools have no decimals; use numpy.{name}")
     op = _to_decimals if decimals > 0 else _to_tens
-    if own.kind == "c":
-        op = _OF_PARTS[own, op]
+    if dtype.kind == "c":
+        op = _COMPLEX_OPS[dtype, op]
     return mapped(op, (x, _power_of_ten(abs(decimals))), out, name)
 
 
 @functools.lru_cache(256)
 def _power_of_ten(exponent: int) -> float:
-    """Return a power of ten as NumPy makes it: by products, which round beyond 10**22."""
+    """Return a power of ten as NumPy computes it: by products, which round beyond 10**22."""
     power = 1.0
     for _ in range(min(exponent, 400)):
         power *= 10.0
@@ -65,7 +65,7 @@ def _to_tens(a: Any, unit: Any) -> Any:
     return np.rint(a / unit) * unit
 
 
-_OF_PARTS: dict[Any, Any] = {
+_COMPLEX_OPS: dict[Any, Any] = {
     (np.dtype(np.complex64), _to_decimals): lambda a, unit: np.complex64(
         _to_decimals(a.real, unit), _to_decimals(a.imag, unit)
     ),
@@ -81,18 +81,18 @@ _OF_PARTS: dict[Any, Any] = {
 }
 
 
-def _whole_tens(a: Any, unit: Any) -> Any:
+def _integer_to_tens(a: Any, unit: Any) -> Any:
     return _to_tens(np.float64(a), unit)
 
 
-def _tens(x: Any, unit: float, out: Any, name: str) -> Any:
-    """Return integers rounded to tens, hundreds …: as float64, which ``out=`` gets, as in NumPy."""
-    made = applied(_whole_tens, (x, unit), name)
+def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
+    """Return integers rounded to tens, hundreds, ...; ``out=`` receives float64, as in NumPy."""
+    rounded = applied(_integer_to_tens, (x, unit), name)
     if out is not None:
         results.check_cast(np.dtype(float), out, name)
-        return results.stored(made, out, name)
-    made = ufuncs.cast(made, np.dtype(float), results.dtype_of(x, name), name)
-    return made if is_lazy(x) else results.number_of(copy(made))
+        return results.stored(rounded, out, name)
+    rounded = ufuncs.cast(rounded, np.dtype(float), results.dtype_of(x, name), name)
+    return rounded if is_lazy(x) else results.number_of(copy(rounded))
 
 
 @numpys("One transform")
@@ -105,7 +105,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     >>> gnp.round([1.25, 1.75, 2.5], 1)
     array([1.2, 1.8, 2.5])
     """
-    return _rounded(a, decimals, out, "round")
+    return _round(a, decimals, out, "round")
 
 
 @numpys("One transform")
@@ -118,7 +118,7 @@ def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     >>> gnp.around([0.5, 1.5, 2.5])
     array([0., 2., 2.])
     """
-    return _rounded(a, decimals, out, "around")
+    return _round(a, decimals, out, "around")
 
 
 @numpys("One transform")

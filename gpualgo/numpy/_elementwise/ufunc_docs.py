@@ -1,4 +1,4 @@
-"""Docstrings of ufuncs, written when they are asked for: NumPy's first line, and an example."""
+"""Docstrings of ufuncs, generated on access: NumPy's first line and an example."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ _OTHER = {
 
 
 def differs(native: np.ufunc) -> str:
-    """Return what is known to differ from NumPy's."""
+    """Return the known differences from NumPy's ufunc."""
     entry = table.entry_of(native)
-    told = []
+    differences = []
     if entry is not None and entry.ulp:
-        told.append(_ULP.format(ulp=entry.ulp, complex=4 * entry.ulp))
+        differences.append(_ULP.format(ulp=entry.ulp, complex=4 * entry.ulp))
     if native.__name__ in _OTHER:
-        told.append(_OTHER[native.__name__])
-    return "; ".join(told)
+        differences.append(_OTHER[native.__name__])
+    return "; ".join(differences)
 
 
-# What the examples are of, by what NumPy takes.
+# Arguments of the examples; `_sample_of` chooses by the ufunc's dtypes.
 _SAMPLES = (
     ("[6, 3]", "[3, 5]"), ("[True, False]", "[True, True]"), ("[1.0, 2.0]", "[2.0, 0.5]"),
     ("[0.25, 0.5]", "[2.0, 0.5]"),
@@ -82,7 +82,7 @@ def _sample_of(native: np.ufunc) -> tuple[str, str]:
 
 
 class Doc:
-    """The docstring of the class, and of each object one of its own."""
+    """Descriptor of a docstring: the class's own, and one for each instance."""
 
     def __init__(self, of_class: str) -> None:
         self._of_class = of_class
@@ -92,21 +92,20 @@ class Doc:
 
 
 def documented(native: np.ufunc) -> str:
-    """Return the docstring of a ufunc."""
     name = native.__name__
     parts = [part for part in (native.__doc__ or "").split("\n\n") if not part.startswith(name)]
-    first = " ".join(parts[0].split()) if parts else f"Apply `numpy.{name}` element by element"
-    first = first.rstrip(".") + "."
-    sample = _sample_of(native)[: native.nin]
+    summary = " ".join(parts[0].split()) if parts else f"Apply `numpy.{name}` element by element"
+    summary = summary.rstrip(".") + "."
+    arguments = _sample_of(native)[: native.nin]
     with np.errstate(all="ignore"):
-        result = repr(native(*(eval(text, {}) for text in sample)))
-    told = differs(native)
+        result = repr(native(*(eval(text, {}) for text in arguments)))
+    differences = differs(native)
     return _DOC.format(
-        first=first,
+        first=summary,
         name=name,
         arguments="x" if native.nin == 1 else "x1, x2",
         passes=PASSES,
-        differs=f" Differs from NumPy: {told}." if told else "",
-        example=", ".join(sample),
+        differs=f" Differs from NumPy: {differences}." if differences else "",
+        example=", ".join(arguments),
         result=result,
     )

@@ -1,4 +1,4 @@
-"""The ufuncs by name, each declared: what checkers of types see; a test holds it to the table."""
+"""The ufuncs, declared by name for type checkers; a test compares the names with the table."""
 
 from __future__ import annotations
 

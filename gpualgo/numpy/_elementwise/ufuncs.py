@@ -1,4 +1,4 @@
-"""NumPy's ufuncs: one class, and an object for each that operators may contain."""
+"""NumPy's ufuncs: one class, and an instance for each ufunc that operators may use."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from gpualgo.numpy._folds.accumulating import accumulated
 from gpualgo.numpy._folds.reducing import reduced
 
 _UNSET: Any = np._NoValue
-_ALL = 1 << 62  # a ufunc alone in host memory: NumPy's loops, of any number of elements
-_MASKED = 1 << 14  # elements of a cheap ufunc from which its ``where=`` is a transform's
-_CODES = frozenset("?bBhHiIlLqQefdFD")  # of the dtypes that have kernels
+_ALL = 1 << 62  # unfused ufuncs on host arrays run in NumPy at any size
+_MASKED = 1 << 14  # from this size a cheap ufunc with ``where=`` is a transform
+_CODES = frozenset("?bBhHiIlLqQefdFD")  # typecodes of dtypes that have kernels
 _RELATIONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
 _CASTING = ("no", "equiv", "safe", "same_kind", "unsafe")
 
 
 class UFunc:
-    """A function of NumPy's that works element by element, as `numpy.ufunc` is.
+    """An elementwise function, like `numpy.ufunc`.
 
     Attributes
     ----------
     nin, nout, nargs : int
-        How many arrays it takes, makes, and both together.
+        Number of inputs, of outputs, and of both.
     types : list of str
-        The loops of NumPy's whose dtypes have kernels; `ntypes` is how many they are.
+        NumPy's loops whose dtypes have kernels; `ntypes` is their number.
     identity : number or None
-        What changes nothing, as NumPy has it.
+        The identity element, as in NumPy.
     """
 
     __module__ = "gpualgo.numpy"
-    signature = None  # of elements, not of arrays
+    signature = None  # None: works on elements, not on core dimensions
 
     def __init__(self, name: str, native: np.ufunc, op: Any = None) -> None:
-        """Make the ufunc of a name: `native` is NumPy's, `op` an operator that computes it."""
+        """Create a ufunc: `native` is NumPy's, `op` an operator that computes it."""
         self.__name__ = native.__name__
         self.__qualname__ = native.__name__
         self._name, self._native, self._op = name, native, native if op is None else op
@@ -64,8 +64,8 @@ class UFunc:
     def __signature__(self) -> inspect.Signature:
         names = ["x"] if self.nin == 1 else [f"x{i + 1}" for i in range(self.nin)]
         called = inspect.signature(type(self).__call__).parameters.values()
-        known = [inspect.Parameter(one, inspect.Parameter.POSITIONAL_ONLY) for one in names]
-        return inspect.Signature([*known, *list(called)[2:]])
+        inputs = [inspect.Parameter(one, inspect.Parameter.POSITIONAL_ONLY) for one in names]
+        return inspect.Signature([*inputs, *list(called)[2:]])
 
     def __call__(
         self, *args: Any, out: Any = None, where: Any = True, casting: Any = "same_kind",
@@ -82,15 +82,15 @@ class UFunc:
         outs: tuple[Any, ...] = (None,)
         if len(args) != self.nin or out is not None:
             args, outs = ufunc_calls.outs_of(native, args, out, name)
-        given, size, place = ufunc_calls.arguments_of(args, name)
+        operands, size, location = ufunc_calls.arguments_of(args, name)
         if order != "K" or signature is not None:
             self._refuse(order, signature)
         if is_plain and not any(one is not None for one in outs):
-            if place == ufunc_calls.NUMBERS_ALONE:
-                return native(*given)
-            if place == ufunc_calls.HOST and function.is_few(size, _ALL):
-                return loops.run(native, given, size)
-            return ufunc_calls.plain(native, self._op, given, place, name)
+            if location == ufunc_calls.NUMBERS_ALONE:
+                return native(*operands)
+            if location == ufunc_calls.HOST and function.is_few(size, _ALL):
+                return loops.run(native, operands, size)
+            return ufunc_calls.plain(native, self._op, operands, location, name)
         if casting not in _CASTING:
             if type(casting) is not str:
                 raise TypeError(f"{name}: casting must be str, not {type(casting).__name__}")
@@ -98,19 +98,19 @@ class UFunc:
         if where is not True:
             where = ufunc_calls.mask_of(where, name)
         outs = outs if len(outs) == self.nout else (None,) * self.nout
-        if place <= ufunc_calls.HOST and _are_host((where, *outs)):
+        if location <= ufunc_calls.HOST and _are_host((where, *outs)):
             size += sum(one.size for one in outs if one is not None)
-            is_few = place == ufunc_calls.NUMBERS_ALONE or function.is_few(size, _ALL)
-            if is_few and (where is True or self._is_masked_by_numpy(given, size, outs)):
-                return loops.run(native, given, size, outs, where, dtype, casting)
+            is_few = location == ufunc_calls.NUMBERS_ALONE or function.is_few(size, _ALL)
+            if is_few and (where is True or self._is_masked_by_numpy(operands, size, outs)):
+                return loops.run(native, operands, size, outs, where, dtype, casting)
         return ufunc_calls.computed(
-            native, self._op, given, place, outs, where, dtype, casting, name
+            native, self._op, operands, location, outs, where, dtype, casting, name
         )
 
     def _is_masked_by_numpy(self, given: list[Any], size: int, outs: tuple[Any, ...]) -> bool:
-        """Return whether NumPy does ``where=``: not where elements are left undefined, or many.
+        """Return whether NumPy runs a call with ``where=``: it is small and has outputs.
 
-        Comparing with a Python number beyond the dtype, NumPy 2.4 crashes with ``where=``.
+        NumPy 2.4 crashes with ``where=`` if it compares with a Python number beyond the dtype.
         """
         if any(one is None for one in outs):
             return False
@@ -128,7 +128,7 @@ class UFunc:
             )
         raise NotTaken(f"{name}: order={shown(order)} is not possible here; leave it out")
 
-    # --- what combines elements ---------------------------------------------------------------
+    # --- methods ------------------------------------------------------------------------------
 
     def reduce(
         self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
@@ -139,15 +139,15 @@ class UFunc:
         Raises
         ------
         NotTaken
-            It is not known to be associative, which a parallel reduction needs.
+            The ufunc is not known to be associative, which a parallel reduction needs.
         """
         name = self._check_associative("reduce")
         x = array_of(array, f"{name}: array")
         if _is_few(x):
-            known: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "where": where}
+            options: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "where": where}
             if initial is not _UNSET:
-                known["initial"] = initial
-            return self._native.reduce(x, keepdims=keepdims, **known)
+                options["initial"] = initial
+            return self._native.reduce(x, keepdims=keepdims, **options)
         self._check_loop(x, dtype, name)
         rule = reductions.RULES[self._native]
         if rule is reductions.OWN and dtype is None:
@@ -161,8 +161,8 @@ class UFunc:
             if np.ndim(where) == 0 and not is_lazy(where):
                 where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
         native = function.native_of(out)
-        found = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
-        return results.given_back(out, found) if native is not out else found
+        result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
+        return results.given_back(out, result) if native is not out else result
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Combine each element with all before it along an axis; see `numpy.ufunc.accumulate`.
@@ -170,32 +170,32 @@ class UFunc:
         Raises
         ------
         NotTaken
-            It is not known to be associative, which a parallel scan needs.
+            The ufunc is not known to be associative, which a parallel scan needs.
         """
         name = self._check_associative("accumulate")
         x = array_of(array, f"{name}: array")
         if _is_few(x):
             return self._native.accumulate(x, axis, dtype, out)
         self._check_loop(x, dtype, name)
-        axis = _axis_to_go_along(axis, x.ndim, name)
+        axis = _single_axis(axis, x.ndim, name)
         native = function.native_of(out)
-        found = accumulated(self._native, x, axis, dtype, native, name)
-        return results.given_back(out, found) if native is not out else found
+        result = accumulated(self._native, x, axis, dtype, native, name)
+        return results.given_back(out, result) if native is not out else result
 
     def _check_loop(self, x: Any, dtype: Any, name: str) -> None:
-        """Raise NumPy's TypeError for dtypes whose numbers it does not combine."""
+        """Raise NumPy's TypeError for dtypes that it does not combine."""
         own = results.dtype_of(x, name)
-        more: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         if dtype is not None:
-            more = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
-        self._native.resolve_dtypes((None, own, None), reduction=True, **more)
+            options = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
+        self._native.resolve_dtypes((None, own, None), reduction=True, **options)
 
     def _check_associative(self, method: str) -> str:
         name = f"{self.__name__}.{method}"
         if self.nin != 2:
-            raise ValueError(f"{name}: {method} is of functions of two arguments")
+            raise ValueError(f"{name}: {method} needs a function of two arguments")
         if self.nout != 1:
-            raise ValueError(f"{name}: {method} is of functions that return a single value")
+            raise ValueError(f"{name}: {method} needs a function that returns a single value")
         if self._native not in reductions.RULES:
             raise NotTaken(
                 f"{name}: {self.__name__} is not known to be associative, which a parallel "
@@ -204,31 +204,31 @@ class UFunc:
         return name
 
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
-        """Apply it to all pairs of elements of two arrays; see `numpy.ufunc.outer`."""
+        """Apply the ufunc to all pairs of elements of two arrays; see `numpy.ufunc.outer`."""
         name = f"{self.__name__}.outer"
         if self.nin != 2:
-            raise ValueError(f"{name}: the outer product is of functions of two arguments")
+            raise ValueError(f"{name}: outer needs a function of two arguments")
         first, second = (
             x if type(x) in NUMBERS else array_of(x, f"{name}: an argument") for x in (A, B)
         )
-        more = len(getattr(second, "shape", ()))
-        if more and len(getattr(first, "shape", ())):
+        num_axes = len(getattr(second, "shape", ()))
+        if num_axes and len(getattr(first, "shape", ())):
             if type(first) is not np.ndarray:
                 first = lazy_of(first)
             was_lazy = is_lazy(A) or is_lazy(B)
-            first = first[(..., *(None,) * more)]
+            first = first[(..., *(None,) * num_axes)]
             if not was_lazy and is_lazy(first) and not kwargs.get("out"):
-                return self._real(first, second, kwargs)
+                return self._evaluated(first, second, kwargs)
         return self(first, second, **kwargs)
 
-    def _real(self, first: Any, second: Any, kwargs: dict[str, Any]) -> Any:
+    def _evaluated(self, first: Any, second: Any, kwargs: dict[str, Any]) -> Any:
         from gpualgo._algorithms.transform.copying import copy
 
-        found = self(first, second, **kwargs)
-        return tuple(map(copy, found)) if isinstance(found, tuple) else copy(found)
+        result = self(first, second, **kwargs)
+        return tuple(map(copy, result)) if isinstance(result, tuple) else copy(result)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
-        """Refuse by name: see `gpualgo.reduce_by_index`."""
+        """Raise NotTaken: use `gpualgo.reduce_by_index`."""
         raise NotTaken(
             f"{self.__name__}.at is not possible here; use gpualgo.reduce_by_index, or "
             f"numpy.{self.__name__}.at"
@@ -237,26 +237,26 @@ class UFunc:
     def reduceat(
         self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
     ) -> None:
-        """Refuse by name: see `gpualgo.segmented_reduce`."""
+        """Raise NotTaken: use `gpualgo.segmented_reduce`."""
         raise NotTaken(
             f"{self.__name__}.reduceat is not possible here; use gpualgo.segmented_reduce, or "
             f"numpy.{self.__name__}.reduceat"
         )
 
 
-def _axis_to_go_along(axis: Any, ndim: int, name: str) -> Any:
-    """Return the axis of ``accumulate``, which has one alone."""
+def _single_axis(axis: Any, ndim: int, name: str) -> Any:
+    """Return the axis of ``accumulate``, which accepts only one."""
     if axis is None or isinstance(axis, tuple):
         axes = tuple(range(ndim)) if axis is None else axis
         if ndim and len(axes) != 1:
-            raise ValueError(f"{name}: accumulate goes along one axis, got axis={shown(axis)}")
+            raise ValueError(f"{name}: accumulate takes one axis, got axis={shown(axis)}")
         return axes[0] if len(axes) == 1 else 0
     axis = checks.plain_axis(axis, name)
     return checks.axis_of(axis, ndim, name) if ndim or axis not in (0, -1) else axis
 
 
 def _are_host(arrays: tuple[Any, ...]) -> bool:
-    """Return whether all of ``where=`` and ``out=`` are NumPy's own, or left out."""
+    """Return whether ``where=`` and ``out=`` are NumPy arrays, or omitted."""
     return all(x is None or isinstance(x, (bool, np.bool_, np.ndarray)) for x in arrays)
 
 
@@ -264,21 +264,21 @@ def _is_few(x: Any) -> bool:
     return type(x) is np.ndarray and function.is_few(x.size, function.FEW)
 
 
-def _made() -> dict[str, UFunc]:
-    """Return the ufuncs by name: one object for all names of one function."""
+def _all_ufuncs() -> dict[str, UFunc]:
+    """Return the ufuncs by name; all names of one function share an instance."""
     objects: dict[np.ufunc, UFunc] = {}
-    made = {}
+    ufuncs = {}
     for entry in table.ENTRIES:
         module, _, name = entry.name.rpartition(".")
         native = getattr(np, name, None) if module == "np" else None
         if isinstance(native, np.ufunc):
-            made[name] = objects.setdefault(native, UFunc(native.__name__, native))
-    return dict(sorted(made.items()))
+            ufuncs[name] = objects.setdefault(native, UFunc(native.__name__, native))
+    return dict(sorted(ufuncs.items()))
 
 
-UFUNCS = _made()
-for _name, _one in UFUNCS.items():
+UFUNCS = _all_ufuncs()
+for _name, _ufunc in UFUNCS.items():
     function.TABLE[_name] = function.Entry(
-        _name, _one, _one._native, ufunc_docs.PASSES, ufunc_docs.differs(_one._native)
+        _name, _ufunc, _ufunc._native, ufunc_docs.PASSES, ufunc_docs.differs(_ufunc._native)
     )
 UFunc.__doc__ = ufunc_docs.Doc(UFunc.__doc__ or "")  # type: ignore[assignment]

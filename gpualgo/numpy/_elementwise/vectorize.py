@@ -1,4 +1,4 @@
-"""`vectorize`: a Python function of numbers as one of arrays, compiled into one kernel."""
+"""`vectorize`: turns a Python function of numbers into one compiled kernel for arrays."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _UNSET: Any = np._NoValue
 
 
 class vectorize:
-    """Make a function of numbers one of arrays, broadcast against each other.
+    """Turn a function of numbers into one of arrays, which are broadcast against each other.
 
     Parameters
     ----------
     pyfunc : callable
-        A function of numbers that operators may be: see docs/operators.md. It may return a tuple,
-        which makes a tuple of arrays. Left out, the object is a decorator.
+        A function of numbers that can be an operator, see docs/operators.md. If it returns a
+        tuple, the result is a tuple of arrays. Without it the object is a decorator.
     otypes : str or list of dtypes, optional
-        The dtype of each result; without it what NumPy's rules give for `pyfunc`.
+        The dtype of each result; by default, NumPy's promotion rules determine it.
     doc : str, optional
         The docstring; without it that of `pyfunc`.
     excluded, cache, signature
-        As `numpy.vectorize` has them, and not possible here but for None, False and None: a
-        compiled function takes numbers, and is not called once more to find its dtypes.
+        Parameters of `numpy.vectorize` that must be None, False and None here: a compiled function
+        takes only numbers, and is not called to determine its dtypes.
 
     Raises
     ------
@@ -44,8 +44,8 @@ class vectorize:
     Notes
     -----
     One transform; of lazy arrays the result is lazy. The function is compiled once for the dtypes
-    of its arguments, and runs on the GPU or on all cores. What numbers it captures are those of the
-    moment of each call. See docs/numpy.md.
+    of its arguments, and runs on the GPU or on all cores. Each call uses the current values of
+    captured numbers. See docs/numpy.md.
 
     Examples
     --------
@@ -78,9 +78,9 @@ class vectorize:
         self.cache, self.signature = False, None
         self._doc, self.pyfunc = doc, pyfunc
         if pyfunc is not _UNSET:
-            self._named(pyfunc)
+            self._adopt_name(pyfunc)
 
-    def _named(self, pyfunc: Any) -> None:
+    def _adopt_name(self, pyfunc: Any) -> None:
         functools.update_wrapper(self, pyfunc, updated=())
         if self._doc is not None:
             self.__doc__ = self._doc
@@ -88,56 +88,55 @@ class vectorize:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.pyfunc is _UNSET:
             (self.pyfunc,) = args
-            self._named(self.pyfunc)
+            self._adopt_name(self.pyfunc)
             return self
         if kwargs:
             raise NotTaken(
-                f"vectorize: arguments go by place here, got {', '.join(kwargs)} by name"
+                f"vectorize: pass arguments by position, got {', '.join(kwargs)} by keyword"
             )
         if not args:
             raise ValueError("vectorize: cannot call a function on no arguments")
-        given, _, place = arguments_of(args, "vectorize")
-        if place == NUMBERS_ALONE:
-            given[0] = np.asarray(given[0])
+        operands, _, location = arguments_of(args, "vectorize")
+        if location == NUMBERS_ALONE:
+            operands[0] = np.asarray(operands[0])
         try:
-            if self.otypes is None and place != LAZY:
-                return transform(self.pyfunc, *given)
-            made = applied(self.pyfunc, given, "vectorize")
-            found = made if self.otypes is None else _as_types(made, self.otypes)
+            if self.otypes is None and location != LAZY:
+                return transform(self.pyfunc, *operands)
+            computed = applied(self.pyfunc, operands, "vectorize")
+            result = computed if self.otypes is None else _as_types(computed, self.otypes)
         except (CompileError, TypeError) as error:
             text = str(error).partition(": ")[2]
             text = f"pyfunc {text[3:]}" if text.startswith("op ") else text
             raise NotTaken(f"vectorize: {text}") from None
-        if place == LAZY:
-            names = None if isinstance(found, tuple) else found.dtype.names
-            return found if names is None else tuple([found[name] for name in names])
-        return tuple(map(copy, found)) if isinstance(found, tuple) else copy(found)
+        if location == LAZY:
+            names = None if isinstance(result, tuple) else result.dtype.names
+            return result if names is None else tuple([result[name] for name in names])
+        return tuple(map(copy, result)) if isinstance(result, tuple) else copy(result)
 
 
-def _as_types(made: Any, kinds: tuple[np.dtype[Any], ...]) -> Any:
-    """Return a lazy array of the dtypes, of tuples one for each number."""
-    names = made.dtype.names
-    parts = [made] if names is None else [made[name] for name in names]
+def _as_types(elements: Any, kinds: tuple[np.dtype[Any], ...]) -> Any:
+    """Return a lazy array converted to the dtypes; a tuple of arrays if its elements are tuples."""
+    names = elements.dtype.names
+    parts = [elements] if names is None else [elements[name] for name in names]
     if len(parts) != len(kinds):
         raise ValueError(
             f"vectorize: the function returns {len(parts)} numbers, otypes has {len(kinds)}"
         )
-    found = [
+    converted = [
         x if x.dtype == kind else ufuncs.cast(x, x.dtype, kind, "vectorize")
         for x, kind in zip(parts, kinds, strict=True)
     ]
-    return found[0] if names is None else tuple(found)
+    return converted[0] if names is None else tuple(converted)
 
 
 def _kinds_of(otypes: Any) -> tuple[np.dtype[Any], ...] | None:
-    """Return the dtypes of results."""
     if otypes is None:
         return None
-    given = list(otypes) if isinstance(otypes, (str, list, tuple)) else [otypes]
+    listed = list(otypes) if isinstance(otypes, (str, list, tuple)) else [otypes]
     if isinstance(otypes, str) and (unknown := set(otypes).difference(np.typecodes["All"])):
-        raise ValueError(f"vectorize: otypes {otypes!r} has {min(unknown)!r}, which is no typecode")
+        raise ValueError(f"vectorize: otypes {otypes!r} has {min(unknown)!r}, not a typecode")
     try:
-        return tuple([dtypes.as_dtype(one, "vectorize: otypes") for one in given])
+        return tuple([dtypes.as_dtype(one, "vectorize: otypes") for one in listed])
     except TypeError as error:
         raise NotTaken(str(error)) from None
 

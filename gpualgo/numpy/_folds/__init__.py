@@ -1,1 +1,1 @@
-"""What reductions and scans share with the methods of ufuncs: axes, what is left out, dtypes."""
+"""Shared parts of reductions, scans and ufunc methods: axes, masks, dtypes."""

@@ -1,4 +1,4 @@
-"""What running sums, and ``ufunc.accumulate``, share: one scan, in the dtype that NumPy has."""
+"""Shared parts of cumulative functions and ``ufunc.accumulate``: one scan, in NumPy's dtype."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpualgo.lazy import reductions
 from gpualgo.numpy._call import results
 from gpualgo.numpy._call.arguments import AS_THEY_ARE
 
-# Of what is scanned without options, by its dtype: what combines, and the dtype of results.
-_plain: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
+# Earlier scans without options, by the input's dtype: the operator and the result's dtype.
+_plain_scans: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
 
 
 def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return what ``ufunc.accumulate`` does: one scan, and a conversion if it is wider than out.
+    """Return ``ufunc.accumulate``: one scan, and a conversion if it computes in a wider dtype.
 
     Raises
     ------
@@ -30,16 +30,16 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
         As NumPy.
     """
     if dtype is out is None and (axis is None or type(axis) is int) and type(x) in AS_THEY_ARE:
-        known = _plain.get((ufunc, x.dtype))
-        if known is not None and (axis is None or x.ndim):
-            return inclusive_scan(x, None, known[0], axis=axis, dtype=known[1])
+        plan = _plain_scans.get((ufunc, x.dtype))
+        if plan is not None and (axis is None or x.ndim):
+            return inclusive_scan(x, None, plan[0], axis=axis, dtype=plan[1])
     out = results.out_of(out, name)
     if out is not None:
         ufuncs.no_lazy_out(out, name)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, name)
     if not x.ndim and axis is not None:
-        raise TypeError(f"{name}: an array without axes has none to go along; pass axis=None")
+        raise TypeError(f"{name}: a 0-d array has no axis; pass axis=None")
     own = results.dtype_of(x, name)
     kind = _kind_of(ufunc, own, dtype, out, name)
     wide = reductions.wide_of(ufunc, kind)
@@ -50,32 +50,32 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     wanted = kind if out is None else results.dtype_of(out, name)
     if out is None and wanted == wide:
         if dtype is None and type(x) in AS_THEY_ARE:
-            _plain[ufunc, x.dtype] = op, wide
+            _plain_scans[ufunc, x.dtype] = op, wide
         return inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if wanted == wide:
         try:
             return inclusive_scan(x, None, op, axis=axis, dtype=wide, out=out)
-        except ValueError:  # out shares memory with x, or has another shape, which `stored` tells
+        except ValueError:  # out overlaps x, or has another shape: `stored` raises
             pass
-    found = inclusive_scan(x, None, op, axis=axis, dtype=wide)
-    if out is None:  # a narrower float
-        return transform(_same, found, dtype=wanted)
-    return results.stored(lazy_of(found), out, name)
+    result = inclusive_scan(x, None, op, axis=axis, dtype=wide)
+    if out is None:  # the result is a narrower float
+        return transform(_identity, result, dtype=wanted)
+    return results.stored(lazy_of(result), out, name)
 
 
-def _same(a: Any) -> Any:
+def _identity(a: Any) -> Any:
     return a
 
 
 def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return the dtype that results have before they are written to out."""
+    """Return the dtype of the results before they are written to out."""
     rule = reductions.RULES[ufunc]
     if rule is reductions.BOOL:
         reductions.check_bool(ufunc, dtype, name)
         return np.dtype(bool)
     if dtype is not None:
         return dtypes.as_dtype(dtype, name)
-    if out is not None:  # as NumPy has it
+    if out is not None:  # as in NumPy
         return results.dtype_of(out, name)
     if rule is reductions.OWN:
         return ufunc.resolve_dtypes((own, own, None))[2]

@@ -1,4 +1,4 @@
-"""``where=`` of reductions: what is left out counts as what changes nothing."""
+"""``where=`` of reductions: excluded elements are replaced by the identity."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gpualgo.numpy._call.arguments import array_of
 
 _UNSET: Any = np._NoValue
 _BOOL = np.dtype(bool)
-# What changes nothing; of extremes it is what a reduction starts from.
-_IDENTITY: dict[np.ufunc, Any] = {
+# Identities; extremes use the initial value instead.
+_IDENTITIES: dict[np.ufunc, Any] = {
     np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True, np.logical_xor: False,
     np.bitwise_or: 0, np.bitwise_xor: 0, np.bitwise_and: -1, np.gcd: 0, np.lcm: 1, np.hypot: 0,
     np.logaddexp: -np.inf, np.logaddexp2: -np.inf,
@@ -24,14 +24,14 @@ _IDENTITY: dict[np.ufunc, Any] = {
 
 
 def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
-    """Return ``where=`` as an array of bool that broadcasts to a shape; None: all are meant."""
+    """Return ``where=`` as an array of bool that broadcasts to a shape; None for all."""
     if where is _UNSET or where is True:
         return None
     mask = where
     if isinstance(mask, np.ndarray) or not hasattr(mask, "dtype"):
         mask = np.asarray(mask)
         if not isinstance(where, np.ndarray):
-            mask = mask.astype(bool)  # of lists and numbers, as NumPy
+            mask = mask.astype(bool)  # as NumPy does with lists and numbers
         if not mask.ndim:
             return None if mask else full(shape, False)
     mask = array_of(mask, f"{name}: where")
@@ -43,16 +43,16 @@ def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
 
 
 def lazy_mask_of(where: Any, a: Any, name: str) -> Any:
-    """Return the same as a lazy array of the shape and in the library of an array."""
+    """Return the mask as a lazy array of the shape and in the library of an array."""
     shape = tuple(a.shape)
     mask = mask_of(where, shape, name)
     return None if mask is None else led_by(lazy_of(mask).broadcast_to(shape), lazy_of(a))
 
 
 def none_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
-    """Return what changes nothing, for elements that are left out."""
-    if ufunc in _IDENTITY:
-        return np.array(_IDENTITY[ufunc]).astype(kind)[()]  # -1 has all bits
+    """Return the replacement of excluded elements: the identity, else the initial value."""
+    if ufunc in _IDENTITIES:
+        return np.array(_IDENTITIES[ufunc]).astype(kind)[()]  # -1 has all bits
     if start is None:
         raise ValueError(
             f"{name}: the smallest or largest of no elements is not known, so where= needs initial="
@@ -60,9 +60,9 @@ def none_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
     return kind.type(start)
 
 
-def _masked(x: Any, mask: Any, kind: Any, none: Any, _bits: bytes) -> Any:
-    """Return the elements with what changes nothing for those that are left out."""
-    return np.where(mask.broadcast_to(x.shape), x if x.dtype == kind else x.astype(kind), none)
+def _masked(x: Any, mask: Any, kind: Any, filler: Any, _bits: bytes) -> Any:
+    """Return the elements, excluded ones replaced."""
+    return np.where(mask.broadcast_to(x.shape), x if x.dtype == kind else x.astype(kind), filler)
 
 
 MASKED = Kept(_masked)

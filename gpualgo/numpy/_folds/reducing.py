@@ -1,4 +1,4 @@
-"""What NumPy's reductions share: axes, what is left out, where they start, where results go."""
+"""Shared parts of NumPy's reductions: axes, masks, initial values, outputs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ UNSET: Any = np._NoValue
 Dtype = np.dtype[Any]
 
 _NUMBERS = frozenset((bool, int, float, complex))
-# Of what is reduced without options, by its dtype: the start, what combines, the dtype of results.
-_plain: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
+# Earlier reductions without options, by the input's dtype: initial value, operator, result's dtype.
+_plain_reductions: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
 BOOL = np.dtype(bool)
 INDEX = np.dtype(np.intp)
 
@@ -35,24 +35,24 @@ def reduced(
     ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
     where: Any, name: str,
 ) -> Any:  # fmt: skip
-    """Return what ``ufunc.reduce`` does, in one pass."""
+    """Return ``ufunc.reduce`` in one pass."""
     if dtype is out is None and where is initial is UNSET:
-        known = _known_of(ufunc, a)
-        if known is not None and (axis is None or (type(axis) is int and len(a.shape))):
+        plan = _earlier_plan(ufunc, a)
+        if plan is not None and (axis is None or (type(axis) is int and len(a.shape))):
             keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
-            return reduce(a, known[0], known[1], axis=axis, keepdims=keepdims, dtype=known[2])
+            return reduce(a, plan[0], plan[1], axis=axis, keepdims=keepdims, dtype=plan[2])
     return _reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
 
 
-def _known_of(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
-    """Return how an array of a GPU, or what is kept of one, was reduced before without options."""
-    is_again = type(a) is Again
-    if not is_again and type(a) not in AS_THEY_ARE:
+def _earlier_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
+    """Return how an array of a GPU or a kept expression was reduced before without options."""
+    is_kept = type(a) is Again
+    if not is_kept and type(a) not in AS_THEY_ARE:
         return None
-    known = _plain.get((ufunc, a.dtype))
-    if known is None or 0 in a.shape or (is_again and known[2] != a.dtype):
+    plan = _plain_reductions.get((ufunc, a.dtype))
+    if plan is None or 0 in a.shape or (is_kept and plan[2] != a.dtype):
         return None
-    return known
+    return plan
 
 
 def _reduced(
@@ -66,7 +66,7 @@ def _reduced(
     own = results.dtype_of(a, name)
     kind = _kind_of(ufunc, own, dtype, out, name)
     if dtype is None and out is not None and initial is not UNSET:
-        # A start is a number of out's dtype.
+        # NumPy casts `initial` to out's dtype.
         wanted = results.dtype_of(out, name)
         kind = wanted if dtypes.can_cast(kind, wanted) and kind != BOOL else kind
     start = start_of(initial, kind)
@@ -74,25 +74,25 @@ def _reduced(
     if initial is UNSET:
         start = reductions.started(ufunc, kind)
     if (mask := mask_of(where, a.shape, name)) is not None:
-        none = none_of(ufunc, start, kind, name)
-        a = MASKED((a, mask), name, kind, none, none.tobytes())
+        replacement = none_of(ufunc, start, kind, name)
+        a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
     elif not isinstance(a, LazyArray):
-        if kind == BOOL != own and start is None and is_host(a) and ufunc in _FIRST:
-            return settled(_truth(ufunc, a, axis, keepdims), kind, out, name)
+        if kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
+            return settled(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
         wide = reductions.wide(kind)
         if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
             op = reductions.operator_of(ufunc, kind)
-            into = out if is_direct(a, out, wide, name) else None
+            direct_out = out if is_direct(a, out, wide, name) else None
             if initial is UNSET and dtype is out is None and wide == kind:
-                _plain[ufunc, a.dtype] = start, op, wide
-            found = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=into)
-            if into is not None or (out is None and wide == kind):
-                return found
-            return settled(found, kind, out, name)
+                _plain_reductions[ufunc, a.dtype] = start, op, wide
+            result = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=direct_out)
+            if direct_out is not None or (out is None and wide == kind):
+                return result
+            return settled(result, kind, out, name)
     elif dtype is out is None and initial is UNSET and own == kind == reductions.wide(kind):
-        _plain[ufunc, kind] = start, reductions.operator_of(ufunc, kind), kind
-    found = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
-    return settled(found, kind, out, name)
+        _plain_reductions[ufunc, kind] = start, reductions.operator_of(ufunc, kind), kind
+    result = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
+    return settled(result, kind, out, name)
 
 
 def check_some(
@@ -103,7 +103,7 @@ def check_some(
     name: str,
     cure: str = "; pass initial=",
 ) -> None:
-    """Raise ValueError for reductions of no elements, even of none of them, without a start."""
+    """Raise ValueError for a reduction over no elements without an identity or initial value."""
     if initial is not None and (initial is not UNSET or ufunc.identity is not None):
         return
     if not all(shape[i] for i in checks.axes_of(axis, len(shape), name)):
@@ -114,7 +114,7 @@ def check_some(
 
 
 def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
-    """Return complex numbers that are to become real ones without their imaginary parts."""
+    """Return complex numbers without imaginary parts if the result is real."""
     if own.kind != "c" or kind.kind in "cb":
         return a, own
     results.warn_of_parts(own, kind, stacklevel=6)
@@ -123,11 +123,11 @@ def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
 
 
 def arrayed(a: Any, name: str) -> Any:
-    """Return an array, also of a number."""
+    """Return an argument as an array, also a number."""
     if type(a) in _NUMBERS:
         return np.asarray(a)
     if a is None:
-        raise NotTaken(f"{name}: a is None where an array is wanted")
+        raise NotTaken(f"{name}: a is None; pass an array")
     return a
 
 
@@ -147,21 +147,21 @@ def flag_of(keepdims: Any, name: str) -> bool:
 
 
 def axis_of(axis: Any, ndim: int, name: str) -> Any:
-    """Return axes as `gpualgo.reduce` takes them: NumPy takes an axis of what has none."""
+    """Return axes as `gpualgo.reduce` takes them; NumPy also accepts an axis of a 0-d array."""
     if axis is None or (type(axis) is int and ndim):
         return axis
     return reductions.axis_of(axis, ndim, name)
 
 
 def axis_of_means(axis: Any, ndim: int, name: str) -> Any:
-    """Return axes, of which an array without any has none here: sums take 0 and -1, means not."""
+    """Return axes as `axis_of`, but reject an axis of a 0-d array: NumPy's means do."""
     if axis is not None and not ndim:
         checks.axes_of(checks.plain_axes(axis, name), 0, name)
     return axis_of(axis, ndim, name)
 
 
 def start_of(initial: Any, kind: Dtype) -> Any:
-    """Return ``initial=`` as a number of the result's dtype, as NumPy assigns it."""
+    """Return ``initial=`` as a number of the result's dtype, cast as NumPy does."""
     if initial is UNSET or initial is None:
         return None
     value = np.empty((), kind)
@@ -170,7 +170,7 @@ def start_of(initial: Any, kind: Dtype) -> Any:
 
 
 def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return the dtype that is computed in: of sums that of a wider ``out=``, as NumPy has it."""
+    """Return the dtype to compute in; sums use that of a wider ``out=``, as in NumPy."""
     rule = reductions.RULES[ufunc]
     if rule is reductions.BOOL:
         reductions.check_bool(ufunc, dtype, name)
@@ -184,7 +184,7 @@ def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
 
 
 def wider(kind: Dtype, wanted: Dtype) -> Dtype:
-    """Return the dtype to add numbers of kind up in: floats of ``out=`` do not wrap."""
+    """Return the dtype for sums of numbers of kind: a float ``out=`` avoids integer overflow."""
     is_wider = kind.kind in "biu" or (wanted.itemsize > kind.itemsize)
     if wanted.kind not in "fc" or kind.kind == "c" != wanted.kind or not is_wider:
         return kind
@@ -202,32 +202,32 @@ def _first_false(a: Any, b: Any) -> Any:
     return b if a != 0 else a
 
 
-_FIRST: dict[np.ufunc, tuple[Any, int]] = {
+_DECIDING: dict[np.ufunc, tuple[Any, int]] = {
     np.logical_or: (_first_true, 0),
     np.logical_and: (_first_false, 1),
 }
 
 
-def _truth(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
-    """Return any or all of numbers in host memory: of a number that says so, not of bools."""
-    op, none = _FIRST[ufunc]
-    return reduce(a, none, op, axis=axis, keepdims=keepdims) != 0
+def _any_or_all(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
+    """Return any or all of numbers in host memory: the operator returns a deciding element."""
+    op, identity = _DECIDING[ufunc]
+    return reduce(a, identity, op, axis=axis, keepdims=keepdims) != 0
 
 
 # --- results ----------------------------------------------------------------------------------
 
 
 def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
-    """Return whether `gpualgo.reduce` itself writes to ``out=``: of its dtype, and apart from a."""
+    """Return whether `gpualgo.reduce` can write to ``out=``: same dtype, no overlap with a."""
     if out is None or results.dtype_of(out, name) != kind:
         return False
     return not (is_host(a) and isinstance(out, np.ndarray) and np.may_share_memory(a, out))
 
 
 def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
-    """Return a result as a number of kind, or in ``out=`` as reductions of NumPy write: unsafely.
+    """Return a result cast to kind, or written to ``out=`` with unsafe casting, as NumPy does.
 
-    Of a complex number that is to be real NumPy's warning is given.
+    Dropping an imaginary part gives NumPy's warning.
     """
     wanted = kind if out is None else results.dtype_of(out, name)
     own = results.dtype_of(found, name)
@@ -246,20 +246,20 @@ def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
         results.warn_of_parts(own, wanted, stacklevel=5)
         return copy(lazy_of(found).real.astype(wanted), out=out)
     if dtypes.can_cast(own, wanted) and not isinstance(found, LazyArray):
-        return transform(_same, found, dtype=wanted, out=out)
+        return transform(_identity, found, dtype=wanted, out=out)
     return copy(lazy_of(found).astype(wanted), out=out)
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
 def is_there(x: Any) -> bool:
-    """Return whether a result lies in host memory, so that it can be looked at without waiting."""
+    """Return whether a result is in host memory, so that reading it does not wait."""
     return isinstance(x, (bool, np.generic, np.ndarray))
 
 
 def warn(text: str, is_so: Any, stacklevel: int = 5) -> None:
-    """Warn as NumPy where it is so; nothing is known of what lies on a device."""
+    """Warn as NumPy does if a condition in host memory is true; device conditions are ignored."""
     if is_there(is_so) and np.any(is_so):
         warnings.warn(text, RuntimeWarning, stacklevel=stacklevel)

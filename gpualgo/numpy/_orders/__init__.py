@@ -1,1 +1,1 @@
-"""What functions that order or look up share: orders of several numbers, elements at places."""
+"""Shared parts of sorts and searches: lexicographic orders, gathers."""

@@ -1,6 +1,6 @@
-"""Operators that look elements up in a short array of a GPU: members, in one pass.
+"""Operators that look up elements in a short array on a GPU: membership in one pass.
 
-The array is captured: its elements come from the caches, and no places are stored to be read again.
+The operator captures the array, so its elements are cached and no indices are stored.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 
-MOST = 1 << 10  # elements of a short array
+MOST = 1 << 10  # elements of the longest short array
 
 
 def is_short_on_gpu(x: Any, where: str) -> bool:
-    """Return whether an array lies on a GPU and has few elements, but some."""
+    """Return whether an array is on a GPU, short and not empty."""
     if type(x) is np.ndarray or is_lazy(x) or len(x.shape) != 1:
         return False
     return 0 < x.shape[0] <= MOST and view_of(x, where).device != CPU
 
 
-def _holds(keys: Any, x: Any) -> Any:
-    place, count = np.int64(0), np.int64(len(keys))
+def _contains(keys: Any, x: Any) -> Any:
+    index, count = np.int64(0), np.int64(len(keys))
     while count > 1:
         half = count // 2
-        if keys[place + half - 1] < x:
-            place += half
+        if keys[index + half - 1] < x:
+            index += half
         count -= half
-    return keys[place] == x or keys[min(place + 1, len(keys) - 1)] == x
+    return keys[index] == x or keys[min(index + 1, len(keys) - 1)] == x
 
 
 def holding(keys: Any, invert: bool) -> Callable[[Any], Any]:
-    """Return what tells whether a number is among sorted ones of the same dtype, or is not."""
+    """Return an operator: whether a number is in a sorted array of its dtype, or is not."""
     if invert:
-        return lambda x: not _holds(keys, x)
-    return lambda x: _holds(keys, x)
+        return lambda x: not _contains(keys, x)
+    return lambda x: _contains(keys, x)

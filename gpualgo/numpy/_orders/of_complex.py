@@ -1,4 +1,4 @@
-"""NumPy's order of complex numbers: real parts first, then imaginary ones, NaN last."""
+"""NumPy's order of complex numbers: by real part, then imaginary part, NaN last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def less(a: Any, b: Any) -> Any:
-    """Return whether a comes before b: any NaN behind all numbers, of the real part behind all."""
+    """Return whether a precedes b: NaN parts follow all numbers, a NaN real part comes last."""
     if a.real < b.real:
         return a.imag == a.imag or b.imag != b.imag
     if a.real > b.real:
@@ -19,7 +19,7 @@ def less(a: Any, b: Any) -> Any:
 
 
 def more(a: Any, b: Any) -> Any:
-    """Return whether a comes before b where the largest come first, and NaN last all the same."""
+    """Return whether a precedes b in descending order, with NaN last as well."""
     if a.real > b.real:
         return a.imag == a.imag or b.imag != b.imag
     if a.real < b.real:
@@ -30,17 +30,15 @@ def more(a: Any, b: Any) -> Any:
 
 
 def group(a: Any) -> Any:
-    """Return 0, 1 or 2: a number, one whose imaginary part alone is NaN, NaN."""
+    """Return the primary sort key: 0 for a number, 1 if only the imaginary part is NaN, else 2."""
     if a.real != a.real:
         return np.uint8(2)
     return np.uint8(a.imag != a.imag)
 
 
 def real(a: Any) -> Any:
-    """Return the real part."""
     return a.real
 
 
 def imag(a: Any) -> Any:
-    """Return the imaginary part."""
     return a.imag

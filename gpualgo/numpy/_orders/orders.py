@@ -1,4 +1,4 @@
-"""Orders by several numbers: complex ones, rows."""
+"""Orders by several numbers: complex numbers and rows."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from gpualgo._lazy.combining import place_lazy
 from gpualgo.numpy._orders import of_complex
 from gpualgo.numpy._orders.gathers import aligned, along
 
-_MOST_FIELDS = 8  # of a tuple that is sorted by
+_MOST_FIELDS = 8  # of a tuple used as a sort key
 
 
 def fields(x: Any) -> list[Any]:
-    """Return a lazy array as what is sorted by: numbers, of which the first decide first."""
+    """Return the numbers to sort a lazy array by, the most significant first."""
     if x.dtype.kind != "c":
         return [x]
     parts = (of_complex.group, of_complex.real, of_complex.imag)
@@ -28,66 +28,67 @@ def fields(x: Any) -> list[Any]:
 
 
 def order_of_rows(rows: Any) -> Any:
-    """Return the stable order of the rows of an array of two axes: its first columns decide first.
+    """Return the stable order of the rows of a matrix; the first column is the most significant.
 
-    Of few columns by one sort; else by comparing rows, of which few columns decide mostly.
+    Few columns are sorted as one tuple key. More columns are compared row by row, which usually
+    ends early.
     """
-    whole = lazy.asarray(rows)
-    columns = [field for j in range(min(whole.shape[1], _MOST_FIELDS + 1))
-               for field in fields(whole[:, j])]  # fmt: skip
+    matrix = lazy.asarray(rows)
+    columns = [field for j in range(min(matrix.shape[1], _MOST_FIELDS + 1))
+               for field in fields(matrix[:, j])]  # fmt: skip
     if len(columns) <= _MOST_FIELDS:
         return order_by(columns)
-    before = of_complex.less if whole.dtype.kind == "c" else _before
-    count, length = whole.shape
+    precedes = of_complex.less if matrix.dtype.kind == "c" else _precedes
+    count, length = matrix.shape
 
     def less(i: Any, j: Any) -> Any:
         for k in range(length):
             a, b = rows[i, k], rows[j, k]
-            if before(a, b):
+            if precedes(a, b):
                 return True
-            if before(b, a):
+            if precedes(b, a):
                 return False
         return False
 
     return merge_sort(counted(count, rows), less=less)
 
 
-def _before(a: Any, b: Any) -> Any:
+def _precedes(a: Any, b: Any) -> Any:
     return a < b or (a == a and b != b)
 
 
 def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
-    """Return the stable order by arrays, of which the first decide first."""
+    """Return the stable order by arrays, the most significant first."""
     if len(fields) == 1:
         return argsort(fields[0], axis=axis)
     if len(fields) <= _MOST_FIELDS:
         return argsort(tuple(fields), axis=axis)
     order = None
-    while fields:  # those that decide last come first
-        last, fields = fields[-_MOST_FIELDS:], fields[:-_MOST_FIELDS]
+    while fields:  # from the least significant to the most
+        keys, fields = fields[-_MOST_FIELDS:], fields[:-_MOST_FIELDS]
         if order is None:
-            order = argsort(tuple(last), axis=axis)
+            order = argsort(tuple(keys), axis=axis)
         else:
-            finer = argsort(tuple([along(x, order, axis) for x in last]), axis=axis)
+            finer = argsort(tuple([along(x, order, axis) for x in keys]), axis=axis)
             order = copy(along(order, finer, axis))
     return order
 
 
 def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
-    """Return complex numbers in NumPy's order, flattened, and where in x they stand."""
+    """Return complex numbers sorted and flattened, and their indices in x."""
     flat = lazy.asarray(aligned(x)).reshape(-1)
     order = order_by(fields(flat)) if flat.size else transform(_zero, flat)
     return copy(lazy.take(flat, order) if flat.size else flat), order
 
 
 def zeros(count: int, like: Any) -> Any:
-    """Return so many zeros of int64 in the library of an array."""
-    made = lazy.full((count,), np.int64(0))
-    return copy(*place_lazy((made,), (like,), "zeros"))
+    """Return zeros of int64 in the library of an array."""
+    lazy_zeros = lazy.full((count,), np.int64(0))
+    return copy(*place_lazy((lazy_zeros,), (like,), "zeros"))
 
 
 def counted(count: int, like: Any) -> Any:
-    """Return the numbers from 0 up in the library of an array."""
+    """Return 0, 1, ..., count - 1 in the library of an array."""
     return copy(*place_lazy((lazy.arange(count),), (like,), "counted"))
 
 

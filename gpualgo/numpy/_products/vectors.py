@@ -1,4 +1,4 @@
-"""Products of vectors: one reduction, whose products are never stored."""
+"""Products of vectors: one reduction, which does not store the elementwise products."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PASSES = (
 
 
 def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
-    """Return two arrays of one axis at most, or of as many elements.
+    """Return two arrays of at most one axis and of equal shape.
 
     Raises
     ------
     NotTaken
-        They are matrices, whose product is no reduction over what lies in memory.
+        They are matrices, whose product is not a reduction along memory.
     """
     x, y = as_array(a, name), as_array(b, name)
     if x.ndim > 1 or y.ndim > 1:
@@ -56,13 +56,13 @@ _BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
 
 
 def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
-    """Return whether NumPy's BLAS multiplies two vectors: host memory, and floats of one dtype."""
+    """Return whether NumPy's BLAS multiplies two vectors: floats of one dtype on the host."""
     return (
         type(x) is type(y) is np.ndarray
         and x.dtype == y.dtype
         and x.dtype in _BLAS
         and (is_conjugate or x.dtype.kind == "f")
-        and hasattr(np, "vecdot")  # of NumPy 2
+        and hasattr(np, "vecdot")  # new in NumPy 2
         and function.is_few(x.size, _ALL)
     )
 
@@ -79,7 +79,7 @@ def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
 
 @numpys(_PASSES, arrays=2, few=0, differs="arrays of two axes or more are a TypeError")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Multiply two vectors and add up the products; of numbers the product.
+    """Multiply two vectors and add up the products; numbers are multiplied.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @numpys(_PASSES, arrays=2, few=0)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Multiply the conjugates of all elements with those of another array, and add them up.
+    """Multiply the conjugated elements with those of another array, and add up the products.
 
     Examples
     --------

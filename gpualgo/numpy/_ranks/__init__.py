@@ -1,1 +1,1 @@
-"""Functions of elements of given ranks: medians, quantiles and percentiles."""
+"""Functions of order statistics: medians, quantiles and percentiles."""

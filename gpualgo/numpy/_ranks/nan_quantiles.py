@@ -1,4 +1,4 @@
-"""Medians, quantiles and percentiles of what is no NaN: one sort, and a count for each row."""
+"""Medians, quantiles and percentiles that ignore NaN: one sort, and a count for each row."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _DIFFERS = (
 )
 
 
-_FEW = 1 << 14  # NumPy's of one row of 4096 takes 20 µs, ours 200; of many rows 126 and 210
+_FEW = 1 << 14  # one row of 4096: NumPy 20 µs, here 200; many rows: 126 and 210
 
 
 def _few(axis: Any, weights: Any) -> int:
-    """Return of how few elements quantiles are NumPy's: it goes through rows in Python."""
+    """Return below how many elements NumPy's quantiles are faster; it loops over rows in Python."""
     if weights is not None:
         return quantiles.FEW_WITH_WEIGHTS
     return _FEW if axis is None else 1 << 9
@@ -43,19 +43,19 @@ _NUMBERS = Kept(lambda x: lazy.transform(_is_number, x))
 
 
 def _lengths_of(rows: Rows) -> Any:
-    """Return how many numbers there are in each row; None where it is known that all are."""
+    """Return the count of numbers in each row; None if it is known that no element is NaN."""
     if not has_nan(rows.dtype):
         return None
     lengths = reduce(_NUMBERS((rows.x,), "quantiles"), axis=rows.axis, dtype=np.int64)
     if not is_host(rows.x):
         return lengths
-    least = np.min(lengths, initial=rows.length)
-    if not least and np.size(lengths):
+    fewest = np.min(lengths, initial=rows.length)
+    if not fewest and np.size(lengths):
         warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=5)
-    return None if least == rows.length else np.asarray(lengths)
+    return None if fewest == rows.length else np.asarray(lengths)
 
 
-def _nothing_in(rows: Rows) -> bool:
+def _is_empty(rows: Rows) -> bool:
     return not rows.length or 0 in rows.shape
 
 
@@ -67,9 +67,9 @@ def nan_quantiles(
     a = array_of(a, f"{where}: a")
     own = results.dtype_of(a, where)
     if not has_nan(own) and weights is None:
-        plain = "percentile" if percent else "quantile"
+        name = "percentile" if percent else "quantile"
         if 0 not in tuple(a.shape):
-            return getattr(quantiles, plain)(a, q, axis, out, False, method, keepdims)
+            return getattr(quantiles, name)(a, q, axis, out, False, method, keepdims)
     elif is_host(a) and function.is_few(a.size, _few(axis, weights)):
         return getattr(np, where)(a, q, axis, out, False, method, keepdims, weights=weights)
     if own.kind == "c":
@@ -79,24 +79,24 @@ def nan_quantiles(
     fractions = quantiles.fractions_of(q, percent, where)
     methods.check(method, where)
     rows = rows_of(a, axis, where)
-    if _nothing_in(rows):  # of whatever q, as NumPy has it
-        none = quantiles.of_nothing(rows, where)
-        return quantiles.finished(none, rows, (), keepdims, out, "unsafe", where)
+    if _is_empty(rows):  # whatever q is, as in NumPy
+        empty = quantiles.of_nothing(rows, where)
+        return quantiles.finished(empty, rows, (), keepdims, out, "unsafe", where)
     shape = tuple(fractions.shape)
     if weights is not None:
-        found = weighted.quantiles(a, fractions, axis, method, weights, True, where)
-        return quantiles.finished(found, rows, shape, keepdims, out, "unsafe", where)
+        value = weighted.quantiles(a, fractions, axis, method, weights, True, where)
+        return quantiles.finished(value, rows, shape, keepdims, out, "unsafe", where)
     lengths = _lengths_of(rows)
     if lengths is None:
-        found = quantiles.of_rows(rows, fractions, method, is_weak, where)
+        value = quantiles.of_rows(rows, fractions, method, is_weak, where)
     elif is_host(fractions) and computed.is_small(rows, fractions.size):
-        found = computed.few_quantiles(rows, fractions, method, is_weak, lengths)
+        value = computed.few_quantiles(rows, fractions, method, is_weak, lengths)
     else:
-        there = fractions
+        on_device = fractions
         if not is_host(rows.x) and is_host(fractions):
-            there = results.beside(rows.x, fractions, where)
-        found = computed.quantiles(rows, there, shape, method, is_weak, lengths, where)
-    return quantiles.finished(found, rows, shape, keepdims, out, "unsafe", where)
+            on_device = results.beside(rows.x, fractions, where)
+        value = computed.quantiles(rows, on_device, shape, method, is_weak, lengths, where)
+    return quantiles.finished(value, rows, shape, keepdims, out, "unsafe", where)
 
 
 @numpys(_PASSES, few=0, differs=_DIFFERS)
@@ -104,7 +104,7 @@ def nanquantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = _UNSET, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the q-th quantiles of what is no NaN along axes.
+    """Return the q-th quantiles along axes, ignoring NaN.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def nanpercentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = _UNSET, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the q-th percentiles of what is no NaN along axes.
+    """Return the q-th percentiles along axes, ignoring NaN.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def nanpercentile(
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = _UNSET
 ) -> Any:
-    """Return the medians of what is no NaN along axes.
+    """Return the medians along axes, ignoring NaN.
 
     Examples
     --------
@@ -149,10 +149,10 @@ def nanmedian(
         return np.nanmedian(a, axis, out, False, keepdims)
     out = results.out_of(out, where)
     rows = rows_of(a, axis, where)
-    if _nothing_in(rows):
-        found = quantiles.of_nothing(rows, where)
+    if _is_empty(rows):
+        value = quantiles.of_nothing(rows, where)
     elif (lengths := _lengths_of(rows)) is None:
-        found = quantiles.middles(rows)
+        value = quantiles.middles(rows)
     else:
-        found = computed.medians(rows, lengths, quantiles.mean_dtype(rows.dtype))
-    return quantiles.finished(found, rows, (), keepdims, out, "unsafe", where)
+        value = computed.medians(rows, lengths, quantiles.mean_dtype(rows.dtype))
+    return quantiles.finished(value, rows, (), keepdims, out, "unsafe", where)

@@ -1,4 +1,4 @@
-"""Elements of given ranks along axes: by selection where they are few, else by one sort."""
+"""Elements of given ranks along axes: by selection for few ranks, else by one sort."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from gpualgo.numpy._orders import of_complex
 
 
 class Rows(NamedTuple):
-    """An array whose one axis, or all of it, is looked along."""
+    """An array and the axis (None: all axes) along which ranks are counted."""
 
     x: Any
     dtype: np.dtype[Any]
     axis: int | None
     length: int  # of a row
-    shape: tuple[int, ...]  # of what is left
-    kept: tuple[int, ...]  # the same, with axes of one element for those that are gone
+    shape: tuple[int, ...]  # of the other axes
+    kept: tuple[int, ...]  # the same with reduced axes of length 1
 
 
 def rows_of(a: Any, axis: Any, where: str) -> Rows:
-    """Return an array as rows along axes, moved to one at the end where there are several."""
+    """Return an array as rows along axes; several axes are moved to the end and merged."""
     shape = tuple(a.shape)
     axes = checks.axes_of(checks.plain_axes(axis, where), len(shape), where)
     count = math.prod(shape[i] for i in axes)
-    rest = tuple(n for i, n in enumerate(shape) if i not in axes)
+    other_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
     kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
     dtype = results.dtype_of(a, where)
     if len(axes) == len(shape):
@@ -47,38 +47,37 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
         (along,) = axes
     else:
         order = [i for i in range(len(shape)) if i not in axes]
-        a = lazy.asarray(a).transpose(*order, *axes).reshape(*rest, count)
-        along = len(rest)
+        a = lazy.asarray(a).transpose(*order, *axes).reshape(*other_shape, count)
+        along = len(other_shape)
     if is_lazy(a):
-        a = copy(a)  # which would be computed for each reading
-    return Rows(a, dtype, along, count, rest, kept)
+        a = copy(a)  # else each read computes it
+    return Rows(a, dtype, along, count, other_shape, kept)
 
 
 def has_nan(dtype: np.dtype[Any]) -> bool:
-    """Return whether numbers of a dtype may be NaN."""
+    """Return whether a dtype can represent NaN."""
     return dtypes.kind(dtype) in "fc"
 
 
 def at_ranks(rows: Rows, ranks: Sequence[int]) -> tuple[Callable[[int], Any], Any]:
-    """Return what gives the elements of a rank, and what is NaN where a row has one, or None."""
+    """Return a function from rank to elements, and an array with the NaN of rows (or None)."""
     x, axis, dtype = rows.x, rows.axis, rows.dtype
     wanted = sorted(set(ranks))
     if dtype.kind != "c" and _is_selected(rows, len(wanted)):
-        found = kth_value(x, wanted, axis=axis)
-        number = {rank: i for i, rank in enumerate(wanted)}
+        selected = kth_value(x, wanted, axis=axis)
+        index_of = {rank: i for i, rank in enumerate(wanted)}
         last = reduce(x, None, np.maximum, axis=axis) if has_nan(dtype) else None
-        return lambda rank: found[number[rank]], last
-    at = in_order(rows)
-    return at, at(rows.length - 1) if has_nan(dtype) else None
+        return lambda rank: selected[index_of[rank]], last
+    element = in_order(rows)
+    return element, element(rows.length - 1) if has_nan(dtype) else None
 
 
 def in_order(rows: Rows) -> Callable[[int], Any]:
-    """Return what gives the elements of any rank."""
-    return _ranked(sorted_rows(rows), rows.axis)
+    """Return a function from rank to elements, for all ranks."""
+    return _indexer(sorted_rows(rows), rows.axis)
 
 
 def sorted_rows(rows: Rows) -> Any:
-    """Return the rows in order."""
     x, axis = rows.x, rows.axis
     if rows.dtype.kind != "c":
         return radix_sort(x, axis=axis)
@@ -87,20 +86,20 @@ def sorted_rows(rows: Rows) -> Any:
     return merge_sort(x, less=of_complex.less, axis=0 if axis is None else axis)
 
 
-def _ranked(x: Any, axis: int | None) -> Callable[[int], Any]:
-    before = (slice(None),) * (axis or 0)
-    return lambda rank: x[(*before, rank)]
+def _indexer(x: Any, axis: int | None) -> Callable[[int], Any]:
+    leading = (slice(None),) * (axis or 0)
+    return lambda rank: x[(*leading, rank)]
 
 
-# On two cores with AVX-512, ms for 2^20 elements by one selection / by a sort: one row of float32
-# 1.3 / 2.6, float64 1.3 / 3.2, int16 0.3 / 0.4; rows of 1024 0.9 / 0.7, 1.2 / 1.4, 0.4 / 2.4;
-# columns 1.5 / 9.6, 1.6 / 13, 0.8 / 7.4. Each further rank costs as much again, in short rows half.
+# ms by selection / by a sort, on two cores with AVX-512, 2^20 float32, float64, int16: one row
+# 1.3 / 2.6, 1.3 / 3.2, 0.3 / 0.4; rows of 1024 0.9 / 0.7, 1.2 / 1.4, 0.4 / 2.4; columns
+# 1.5 / 9.6, 1.6 / 13, 0.8 / 7.4. Each further rank costs the same again, in short rows half.
 _LONG = 1 << 16
 _MOST_RANKS = 8  # on a GPU
 
 
 def _is_selected(rows: Rows, num_ranks: int) -> bool:
-    """Return whether so many ranks are sooner found one by one than by a sort."""
+    """Return whether selections of so many ranks are faster than a sort."""
     if not is_host(rows.x):
         return num_ranks <= _MOST_RANKS
     if rows.length < _LONG:

@@ -1,8 +1,8 @@
-"""Where the methods of quantiles look among sorted elements, as NumPy computes it to the bit.
+"""Positions of quantiles among sorted elements for each method, bit for bit as in NumPy.
 
 R. J. Hyndman and Y. Fan, "Sample Quantiles in Statistical Packages", The American Statistician
 50(4), 1996, doi:10.1080/00031305.1996.10473566. Each function takes the number n of elements, n - 1
-and q in one dtype, as arrays of the host or as numbers in a kernel.
+and q in one dtype: host arrays, or numbers in a kernel.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ Dtype = np.dtype[Any]
 
 
 def _inverted_cdf(n: Any, most: Any, q: Any) -> Any:
-    at = n * q - 1
-    return np.maximum(np.ceil(at), 0)
+    position = n * q - 1
+    return np.maximum(np.ceil(position), 0)
 
 
 def _closest_observation(n: Any, most: Any, q: Any) -> Any:
-    at = n * q - 1 - 0.5
-    below = np.floor(at)
-    is_even = (at - below == 0) & (below % 2 == 1)
+    position = n * q - 1 - 0.5
+    below = np.floor(position)
+    is_even = (position - below == 0) & (below % 2 == 1)
     return np.maximum(np.where(is_even, below, below + 1), 0)
 
 
@@ -73,12 +73,12 @@ def _midpoint(n: Any, most: Any, q: Any) -> Any:
     return 0.5 * (np.floor(most * q) + np.ceil(most * q))
 
 
-# Those that take one element as it is.
+# Methods that choose one element.
 PICKING: dict[str, Callable[[Any, Any, Any], Any]] = {
     "inverted_cdf": _inverted_cdf, "closest_observation": _closest_observation, "lower": _lower,
     "higher": _higher, "nearest": _nearest,
 }  # fmt: skip
-# Those that look between two.
+# Methods that interpolate between two elements.
 BETWEEN: dict[str, Callable[[Any, Any, Any], Any]] = {
     "averaged_inverted_cdf": _averaged_inverted_cdf,
     "interpolated_inverted_cdf": _interpolated_inverted_cdf, "hazen": _hazen,
@@ -87,100 +87,100 @@ BETWEEN: dict[str, Callable[[Any, Any, Any], Any]] = {
 }  # fmt: skip
 
 
-# What part of the way from one element to the next: of the place and what it is past the first.
+# The interpolation fraction, from a position and its fractional part.
 
 
-def _as_far(at: Any, part: Any) -> Any:
-    return part
+def _as_far(position: Any, fraction: Any) -> Any:
+    return fraction
 
 
-def _half_if_whole(at: Any, part: Any) -> Any:
-    return np.where(part == 0, 0.5, 1.0)
+def _half_if_whole(position: Any, fraction: Any) -> Any:
+    return np.where(fraction == 0, 0.5, 1.0)
 
 
-def _half_unless_whole(at: Any, part: Any) -> Any:
-    return np.where(at % 1 == 0, 0.0, 0.5)
+def _half_unless_whole(position: Any, fraction: Any) -> Any:
+    return np.where(position % 1 == 0, 0.0, 0.5)
 
 
 PARTS = {"averaged_inverted_cdf": _half_if_whole, "midpoint": _half_unless_whole}
 
 
 class Places(NamedTuple):
-    """What elements quantiles are made of, each array in the shape of q."""
+    """Ranks and fractions of quantiles; each array has the shape of q."""
 
     low: Any
     high: Any
-    part: Any  # of the way from the one to the other; None: the element itself
+    part: Any  # interpolation fraction; None: the element itself
     rest: Any  # 1 - part
     kind: Dtype  # of the result
 
 
 def check(method: Any, where: str) -> None:
-    """Raise ValueError for a method that is none."""
+    """Raise ValueError for an unknown method."""
     if method not in PICKING and method not in BETWEEN:
         raise ValueError(
-            f"{where}: {shown(method)} is no method; use one of {', '.join([*PICKING, *BETWEEN])}"
+            f"{where}: {shown(method)} is unknown; use one of {', '.join([*PICKING, *BETWEEN])}"
         )
 
 
 def places_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Places:
-    """Return where quantiles of so many elements of a dtype lie.
+    """Return the ranks of quantiles of `count` elements of a dtype.
 
-    Of an array of numbers of elements q is broadcast against it; of none it is the first one.
+    An array of counts is broadcast against q; for a count of 0 the rank is 0.
     """
     count = np.asarray(count)
     last = np.maximum(count - 1, 0)
     kind = result_dtype(q, method, is_weak, own)
     if q.dtype.kind in "biu":
-        at = np.where(q, last, 0)  # an end, whatever the method
-        return Places(at, at, None, None, kind)
+        position = np.where(q, last, 0)  # the first or the last element, for all methods
+        return Places(position, position, None, None, kind)
     own_part, q = q.dtype, counting(q, count.max(initial=0))
     with np.errstate(all="ignore"):
         n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
         if method in PICKING:
-            at = np.clip(PICKING[method](n, most, q), 0, last).astype(np.int64)
-            return Places(at, at, None, None, kind)
-        at = np.asarray(BETWEEN[method](n, most, q))
-        is_last = at >= most  # NumPy's place is -1 then
-        below = np.where(is_last, -1, np.where(at < 0, 0, np.floor(at)))
-        part = PARTS.get(method, _as_far)(at, (at - below).astype(at.dtype))
+            position = np.clip(PICKING[method](n, most, q), 0, last).astype(np.int64)
+            return Places(position, position, None, None, kind)
+        position = np.asarray(BETWEEN[method](n, most, q))
+        is_last = position >= most  # NumPy uses index -1
+        below = np.where(is_last, -1, np.where(position < 0, 0, np.floor(position)))
+        part = PARTS.get(method, _as_far)(position, (position - below).astype(position.dtype))
         part = np.minimum(part, MOST_PART).astype(own_part)
     low = np.where(is_last, last, below).astype(np.int64)
-    high = np.where(is_last | (at < 0), low, low + 1)
+    high = np.where(is_last | (position < 0), low, low + 1)
     if is_weak:
-        way = np.asarray(part, np.float64)
-        return Places(low, high, way.astype(kind), (1 - way).astype(kind), kind)
+        fraction = np.asarray(part, np.float64)
+        return Places(low, high, fraction.astype(kind), (1 - fraction).astype(kind), kind)
     return Places(low, high, np.asarray(part), np.asarray(1 - part), kind)
 
 
 MOST_PART = 2.0
-"""Past the last element the way is of no length: a greater part of it is beyond float16."""
+"""Limit of the fraction at the last element, where it has no effect: float16 cannot hold more."""
 
-_MOST_IN_FLOAT16 = 65_519  # numbers from the next one on are infinite
+_MOST_IN_FLOAT16 = 65_519  # larger integers are infinite in float16
 
 
 def counting(q: Any, length: int) -> Any:
-    """Return q in a dtype that has numbers for the places of so many elements.
+    """Return q in a dtype that can represent ranks of so many elements.
 
-    NumPy looks in that of q: in float16 it finds none for more, and NaN or the last element.
+    NumPy computes ranks in q's dtype: float16 gives NaN or the last element for more elements.
     """
     is_beyond = q.dtype == np.float16 and length > _MOST_IN_FLOAT16
     return q.astype(np.float64) if is_beyond else q
 
 
 def is_picking(q: Any, method: str) -> bool:
-    """Return whether results are elements as they are."""
+    """Return whether results are elements, without interpolation."""
     return method in PICKING or (method == "linear" and q.dtype.kind in "biu")
 
 
 def result_dtype(q: Any, method: str, is_weak: bool, own: Dtype) -> Dtype:
-    """Return the dtype of quantiles, as NumPy's arithmetic has it."""
+    """Return the dtype of quantiles by NumPy's arithmetic."""
     if is_picking(q, method):
         return own
     if is_weak:
         return np.dtype((np.zeros(1, own) * 0.5).dtype)
-    part = q.dtype
-    if part.kind in "biu":
-        whole = ("averaged_inverted_cdf", "interpolated_inverted_cdf", "weibull")
-        part = np.dtype(np.int64 if method in whole else np.float64)
-    return np.dtype((np.zeros(1, own) * np.zeros(1, part)).dtype)
+    weight_dtype = q.dtype
+    if weight_dtype.kind in "biu":
+        integer_methods = ("averaged_inverted_cdf", "interpolated_inverted_cdf", "weibull")
+        weight_dtype = np.dtype(np.int64 if method in integer_methods else np.float64)
+    return np.dtype((np.zeros(1, own) * np.zeros(1, weight_dtype)).dtype)

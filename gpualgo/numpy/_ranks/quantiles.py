@@ -1,4 +1,4 @@
-"""Medians, quantiles and percentiles: elements of few ranks, and what lies between them."""
+"""Medians, quantiles and percentiles: elements of few ranks, and interpolation between them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from gpualgo.numpy._ranks import quantile_methods as methods
 from gpualgo.numpy._ranks.order_statistics import Rows, at_ranks, rows_of
 
 _UNSET: Any = np._NoValue
-FEW_WITH_WEIGHTS = 1 << 15  # NumPy's of 4096 take 75 µs, ours 480; of 2^20 from 36 ms on, 18 to 46
+FEW_WITH_WEIGHTS = 1 << 15  # 4096: NumPy 75 µs, here 480; 2^20: 36 ms or more, 18 to 46
 
-# --- results where they are wanted ------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------
 
 
 def finished(
     found: Any, rows: Rows, before: tuple[int, ...], keepdims: Any, out: Any, casting: str,
     where: str,
 ) -> Any:  # fmt: skip
-    """Return a result in its shape, in ``out`` if given, NumPy's own without axes as a number."""
-    is_kept = keepdims is not _UNSET and bool(keepdims)
-    shape = (*before, *(rows.kept if is_kept else rows.shape))
+    """Return a result in its shape, written to ``out`` if given; 0-d NumPy arrays as numbers."""
+    keeps_axes = keepdims is not _UNSET and bool(keepdims)
+    shape = (*before, *(rows.kept if keeps_axes else rows.shape))
     is_numpys = isinstance(found, (np.generic, np.ndarray))
     if tuple(found.shape) != shape:
         found = found.reshape(shape) if is_numpys else copy(lazy.asarray(found).reshape(shape))
     if out is None:
-        return found[()] if is_numpys and not is_kept else found
+        return found[()] if is_numpys and not keeps_axes else found
     kind, wanted = results.dtype_of(found, where), tuple(out.shape)
     kind = results.check_cast(kind, out, where, casting)
-    if wanted != shape and (where == "median" or not _spreads(shape, wanted)):
+    if wanted != shape and (where == "median" or not _broadcasts(shape, wanted)):
         raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
     if is_numpys and is_host(out):
         np.copyto(out, found, casting="unsafe")
@@ -47,8 +47,8 @@ def finished(
     return copy(lazy.asarray(found).astype(kind).broadcast_to(wanted), out=out)
 
 
-def _spreads(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
-    """Return whether NumPy's last step, which adds two elements, writes a result to a shape."""
+def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Return whether NumPy broadcasts a result to out's shape: its last step is an addition."""
     try:
         return np.broadcast_shapes(shape, wanted) == wanted
     except ValueError:
@@ -59,16 +59,16 @@ def _spreads(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 
 def fractions_of(q: Any, percent: bool, where: str) -> Any:
-    """Return q as an array of fractions; one of a GPU stays there, and is not looked at."""
+    """Return q as an array of fractions; q on a GPU stays there and is not validated."""
     if not isinstance(q, (np.ndarray, np.generic, list, tuple, int, float)):
         q = array_of(q, f"{where}: q")
         if not is_host(q):
-            return _of_a_gpu(q, percent, where)
+            return _gpu_fractions(q, percent, where)
     q = np.asarray(q)
     if q.dtype.kind not in "biuf":
         raise TypeError(f"{where}: q must be real numbers, got dtype {q.dtype}")
     if percent:
-        q = np.asarray(np.true_divide(q, 100))  # out=... is newer than the oldest NumPy allowed
+        q = np.asarray(np.true_divide(q, 100))  # the oldest supported NumPy lacks out=...
     if not np.all((q >= 0) & (q <= 1)):
         most = 100 if percent else 1
         raise ValueError(f"{where}: q must be in the range [0, {most}], got {q * most}")
@@ -77,7 +77,7 @@ def fractions_of(q: Any, percent: bool, where: str) -> Any:
     return q
 
 
-def _of_a_gpu(q: Any, percent: bool, where: str) -> Any:
+def _gpu_fractions(q: Any, percent: bool, where: str) -> Any:
     kind = results.dtype_of(q, where)
     if kind.kind not in "biuf":
         raise TypeError(f"{where}: q must be real numbers, got dtype {kind}")
@@ -96,8 +96,8 @@ def quantiles(
     a = array_of(a, f"{where}: a")
     own = results.dtype_of(a, where)
     if is_left_to_numpy(a, own, q, method, weights):
-        theirs = getattr(np, where)
-        return theirs(a, q, axis, out, False, method, keepdims, weights=weights)
+        native = getattr(np, where)
+        return native(a, q, axis, out, False, method, keepdims, weights=weights)
     if own.kind == "c":
         raise TypeError(f"{where}: a must be an array of real numbers, got dtype {own}")
     out = results.out_of(out, where)
@@ -105,28 +105,28 @@ def quantiles(
     fractions = fractions_of(q, percent, where)
     methods.check(method, where)
     if weights is not None:
-        found = weighted.quantiles(a, fractions, axis, method, weights, False, where)
+        value = weighted.quantiles(a, fractions, axis, method, weights, False, where)
         rows = rows_of(a, axis, where)
-        return finished(found, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
+        return finished(value, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
     check_between(own, fractions, method, where)
     rows = rows_of(a, axis, where)
     if not rows.length:
         raise IndexError(f"{where}: rows of a have no elements")
-    found = of_rows(rows, fractions, method, is_weak, where)
-    return finished(found, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
+    value = of_rows(rows, fractions, method, is_weak, where)
+    return finished(value, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
 
 
 def check_between(own: Any, q: Any, method: str, where: str) -> None:
-    """Raise TypeError for bools, of which NumPy makes no differences."""
-    like = q if is_host(q) else np.empty(0, results.dtype_of(q, where))
-    if own.kind == "b" and not methods.is_picking(like, method):
-        raise TypeError(f"{where}: there is nothing between bools; use method='nearest'")
+    """Raise TypeError for methods that interpolate bools: NumPy does not subtract them."""
+    sample = q if is_host(q) else np.empty(0, results.dtype_of(q, where))
+    if own.kind == "b" and not methods.is_picking(sample, method):
+        raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
 
 
 def is_left_to_numpy(a: Any, own: Any, q: Any, method: Any, weights: Any) -> bool:
-    """Return whether NumPy does it as well as we: of few floats, and of integers by a partition.
+    """Return whether NumPy computes the result as well: for few floats, and for chosen integers.
 
-    Between two integers of a few bits NumPy's difference overflows.
+    Interpolation between small integers overflows in NumPy.
     """
     if not is_host(a) or (hasattr(q, "dtype") and methods.counting(q, a.size) is not q):
         return False
@@ -134,36 +134,36 @@ def is_left_to_numpy(a: Any, own: Any, q: Any, method: Any, weights: Any) -> boo
         return function.is_few(a.size, FEW_WITH_WEIGHTS)
     if own.kind == "f":
         return function.is_few(a.size, function.FEW)
-    is_picked = own.kind in "iu" and own.itemsize > 1 and method in methods.PICKING
-    return is_picked and function.is_few(a.size, sys.maxsize)
+    is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.PICKING
+    return is_chosen_integer and function.is_few(a.size, sys.maxsize)
 
 
 def of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
-    """Return quantiles of rows, NaN of those that have one, in the shape of q and the rows."""
+    """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
         return computed.quantiles(rows, q, tuple(q.shape), method, False, None, where)
     places = methods.places_of(rows.length, q, method, is_weak, rows.dtype)
     ranks = [*places.low.ravel().tolist(), *places.high.ravel().tolist()]
-    at, last = at_ranks(rows, ranks or [0])
+    element, last = at_ranks(rows, ranks or [0])
     if not q.ndim:
-        return _one(rows, at, last, places, (), None)
-    found = results.new(rows.x, (*q.shape, *rows.shape), places.kind, where)
+        return _single_quantile(rows, element, last, places, (), None)
+    out = results.new(rows.x, (*q.shape, *rows.shape), places.kind, where)
     for index in np.ndindex(q.shape):
-        _one(
-            rows, at, last, places, index, found[(*index, ...)] if is_host(found) else found[index]
+        _single_quantile(
+            rows, element, last, places, index, out[(*index, ...)] if is_host(out) else out[index]
         )
-    return found
+    return out
 
 
-def _one(rows: Rows, at: Any, last: Any, places: Any, index: Any, out: Any) -> Any:
+def _single_quantile(rows: Rows, element: Any, last: Any, places: Any, index: Any, out: Any) -> Any:
     """Return one quantile of each row."""
-    low = at(int(places.low[index]))
+    low = element(int(places.low[index]))
     if places.part is None:
         return between.made(same, (low,), (), last, places.kind, out, rows, rows.dtype)
-    high = at(int(places.high[index]))
-    part, rest = places.part[index], places.rest[index]
-    op, way, wide = between.between(part, rest, rows.dtype, places.kind)
-    return between.made(op, (low, high), (way,), last, places.kind, out, rows, wide)
+    high = element(int(places.high[index]))
+    fraction, complement = places.part[index], places.rest[index]
+    op, weight, wide = between.between(fraction, complement, rows.dtype, places.kind)
+    return between.made(op, (low, high), (weight,), last, places.kind, out, rows, wide)
 
 
 _DIFFERS = (
@@ -226,8 +226,8 @@ def median(
         return np.median(a, axis, out, False, keepdims)
     out = results.out_of(out, "median")
     rows = rows_of(a, axis, "median")
-    found = middles(rows) if rows.length else of_nothing(rows, "median")
-    return finished(found, rows, (), keepdims, out, "unsafe", "median")
+    value = middles(rows) if rows.length else of_nothing(rows, "median")
+    return finished(value, rows, (), keepdims, out, "unsafe", "median")
 
 
 def mean_dtype(own: Any) -> Any:
@@ -238,16 +238,16 @@ def mean_dtype(own: Any) -> Any:
 def middles(rows: Rows) -> Any:
     kind, half = mean_dtype(rows.dtype), rows.length // 2
     is_odd = rows.length % 2 == 1
-    at, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
+    element, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
-        return between.made(same, (at(half),), (), last, kind, None, rows, kind)
+        return between.made(same, (element(half),), (), last, kind, None, rows, kind)
     wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
-    pair = at(half - 1), at(half)
+    pair = element(half - 1), element(half)
     return between.made(between.middle, pair, (), last, kind, None, rows, wide)
 
 
 def of_nothing(rows: Rows, where: str) -> Any:
-    """Return NaN, which is the mean of no elements."""
+    """Return NaN, the mean of no elements."""
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = mean_dtype(rows.dtype)

@@ -1,1 +1,1 @@
-"""Functions that make one number of many: sums, moments, extreme elements; NaN left out or not."""
+"""Functions that reduce to one number: sums, moments, extremes; also their nan variants."""

@@ -1,4 +1,4 @@
-"""Averages of elements that weigh: one reduction of pairs."""
+"""Weighted averages: one reduction of pairs."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def average(
     if axis is not None:
         axis = checks.plain_axes(axis, name)
     if weights is None:
-        found = mean_of(a, axis, None, None, keepdims, None, name)
+        result = mean_of(a, axis, None, None, keepdims, None, name)
         if not returned:
-            return found
-        kind, count = results.dtype_of(found, name), reductions.count_of(a.shape, axis, name)
+            return result
+        kind, count = results.dtype_of(result, name), reductions.count_of(a.shape, axis, name)
         number = np.asarray(count).astype(kind)[()]
-        if is_there(found):
-            return found, number if not found.ndim else np.full(found.shape, number)
-        return found, copy(applied(second, (found, number), name))
+        if is_there(result):
+            return result, number if not result.ndim else np.full(result.shape, number)
+        return result, copy(applied(second, (result, number), name))
     weights = _weights_of(weights, a, axis, name)
     kinds = [results.dtype_of(x, name) for x in (a, weights)]
     kind = np.result_type(*kinds, *(["f8"] if kinds[0].kind in "biu" else []))
@@ -58,23 +58,23 @@ def average(
     total, scale = reduce(pair, (0, 0), moments.added, axis=axis, keepdims=keepdims)
     if is_there(scale) and np.any(scale == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
-    found = divided(total, scale, kind, None, name)
-    return (found, settled(scale, kind, None, name)) if returned else found
+    result = divided(total, scale, kind, None, name)
+    return (result, settled(scale, kind, None, name)) if returned else result
 
 
 def _pairs(x: Any, weights: Any, acc: Any) -> Any:
-    return applied(_weighed, (moments.lazy_as(x, acc), moments.lazy_as(weights, acc)), "average")
+    return applied(_weighted, (moments.lazy_as(x, acc), moments.lazy_as(weights, acc)), "average")
 
 
 _PAIRS = Kept(_pairs)
 
 
-def _weighed(x: Any, weight: Any) -> Any:
+def _weighted(x: Any, weight: Any) -> Any:
     return x * weight, weight
 
 
 def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
-    """Return weights of the shape of a: they may be those of some of its axes."""
+    """Return weights broadcast to the shape of a; they may have only the reduced axes."""
     weights = array_of(arrayed(weights, f"{name}: weights"), f"{name}: weights")
     if is_host(weights) and not is_host(a) and not is_lazy(a):
         weights = results.beside(a, weights, name)
@@ -90,6 +90,6 @@ def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
         raise ValueError(
             "Shape of weights must be consistent with shape of a along specified axis."
         )
-    turned: Any = np.transpose(lazy_of(weights), np.argsort(axes))
-    spread = tuple(n if i in axes else 1 for i, n in enumerate(shape))
-    return turned.reshape(spread).broadcast_to(shape)
+    in_order: Any = np.transpose(lazy_of(weights), np.argsort(axes))
+    new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
+    return in_order.reshape(new_shape).broadcast_to(shape)

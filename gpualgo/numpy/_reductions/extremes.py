@@ -1,4 +1,4 @@
-"""The least and the greatest elements, and where they are."""
+"""The least and the greatest elements, and their indices."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def amin(
 
 @numpys("One reduction, of pairs")
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
-    """Return the greatest element less the least one, over axes.
+    """Return the difference of the greatest and the least element over axes.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
     if kind == BOOL:
         raise TypeError("ptp: bools have no differences; pass integers, or use any and all")
     wanted = kind if out is None else results.check_cast(kind, out, "ptp")
-    if kind != wanted and np.can_cast(kind, wanted):  # it subtracts as NumPy: int8 fit int64
+    if kind != wanted and np.can_cast(kind, wanted):  # NumPy subtracts in out's dtype
         kind = wanted
         as_array = np.asarray if is_there(high) else lazy_of
         high, low = (as_array(one).astype(kind) for one in (high, low))
@@ -127,7 +127,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
 
 
 def less(a: Any, b: Any) -> Any:
-    """Return whether a complex number comes before another: by real parts, then imaginary ones."""
+    """Return whether complex a precedes b: by real part, then imaginary part."""
     return (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
 
 
@@ -137,28 +137,28 @@ def _ends_of_complex(a: Any, b: Any) -> Any:
     return b[0] if is_higher else a[0], b[1] if is_lower else a[1]
 
 
-# --- where they are ---------------------------------------------------------------------------
+# --- indices ----------------------------------------------------------------------------------
 
 
-def _place_of_larger(a: Any, b: Any) -> Any:
+def _larger_and_index(a: Any, b: Any) -> Any:
     is_later = (a[0] == a[0]) & ((b[0] != b[0]) | less(a[0], b[0]))
     return b[0] if is_later else a[0], b[1] if is_later else a[1]
 
 
-def _place_of_smaller(a: Any, b: Any) -> Any:
+def _smaller_and_index(a: Any, b: Any) -> Any:
     is_later = (a[0] == a[0]) & ((b[0] != b[0]) | less(b[0], a[0]))
     return b[0] if is_later else a[0], b[1] if is_later else a[1]
 
 
 def places(x: LazyArray, axis: Any, name: str) -> LazyArray:
-    """Return the index of each element along the axis, or of all elements."""
+    """Return the index of each element along the axis, or among all elements."""
     axes = checks.axes_of(axis, x.ndim, name)
     along = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
     return arange(int(np.prod(along))).reshape(along).broadcast_to(x.shape)
 
 
 def place_axis(a: Any, axis: Any, name: str) -> Any:
-    """Return the axis of a search; raise ValueError where there is nothing to choose from."""
+    """Return the axis of a search; raise ValueError if there are no elements to choose from."""
     axis = checks.plain_axis(axis, name)
     axis = None if not a.ndim and axis in (0, -1) else axis
     if 0 in [a.shape[i] for i in checks.axes_of(axis, a.ndim, name)]:
@@ -167,14 +167,14 @@ def place_axis(a: Any, axis: Any, name: str) -> Any:
 
 
 def index_out(out: Any, name: str) -> Any:
-    """Return ``out=`` of a search, which holds integers."""
+    """Return ``out=`` of a search, which must hold integers."""
     out = results.out_of(out, name)
     if out is not None and not np.can_cast(results.dtype_of(out, name), INDEX, "safe"):
         raise TypeError(f"{name}: out has dtype {out.dtype}; pass one of {INDEX}")
     return out
 
 
-def _found(
+def _search(
     search: Callable[..., Any], of_complex: Any, a: Any, axis: Any, out: Any, keepdims: Any,
     name: str,
 ) -> Any:  # fmt: skip
@@ -187,8 +187,8 @@ def _found(
     if results.dtype_of(a, name).kind == "c":
         x = lazy_of(a)
         pair = (x, places(x, axis, name))
-        found = reduce(pair, None, of_complex, axis=axis, keepdims=keepdims)[1]
-        return settled(found, INDEX, out, name)
+        index = reduce(pair, None, of_complex, axis=axis, keepdims=keepdims)[1]
+        return settled(index, INDEX, out, name)
     if out is not None and not is_there(out) and results.dtype_of(out, name) == INDEX:
         return search(a, axis, keepdims=keepdims, out=out)
     return settled(search(a, axis, keepdims=keepdims), INDEX, out, name)
@@ -196,7 +196,7 @@ def _found(
 
 @numpys("One reduction, of elements and their places")
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the greatest element: of the first one, or of the first NaN.
+    """Return the index of the first greatest element, or of the first NaN.
 
     Examples
     --------
@@ -204,12 +204,12 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) 
     >>> int(gnp.argmax([3, 4, 1, 4]))
     1
     """
-    return _found(extremes.argmax, _place_of_larger, a, axis, out, keepdims, "argmax")
+    return _search(extremes.argmax, _larger_and_index, a, axis, out, keepdims, "argmax")
 
 
 @numpys("One reduction, of elements and their places")
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the least element: of the first one, or of the first NaN.
+    """Return the index of the first least element, or of the first NaN.
 
     Examples
     --------
@@ -217,4 +217,4 @@ def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) 
     >>> int(gnp.argmin([3, 1, 4, 1]))
     1
     """
-    return _found(extremes.argmin, _place_of_smaller, a, axis, out, keepdims, "argmin")
+    return _search(extremes.argmin, _smaller_and_index, a, axis, out, keepdims, "argmin")

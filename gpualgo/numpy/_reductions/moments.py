@@ -1,4 +1,4 @@
-"""Means, variances and averages: one reduction each."""
+"""Means and variances: one reduction each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gpualgo.numpy._folds.reducing import (
     wider,
 )
 
-# Fewer elements of host memory NumPy has done before ours have begun.
+# NumPy is faster on host arrays of fewer elements.
 FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
 QUIET = "overflow and NaN are not warned of; of device arrays neither are empty slices"
 
@@ -39,14 +39,14 @@ QUIET = "overflow and NaN are not warned of; of device arrays neither are empty 
 def _dtype_of_mean(dtype: Any, name: str) -> Any:
     kind = dtypes.as_dtype(dtype, name)
     if kind.kind == "b":
-        raise NotTaken(f"{name}: a mean is no bool; leave dtype out, or use any or all")
+        raise NotTaken(f"{name}: a mean cannot be bool; leave dtype out, or use any or all")
     return kind
 
 
 def mean_of(
     a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, mask: Any, name: str
 ) -> Any:  # fmt: skip
-    """Return what ``np.mean`` does, of the elements that a lazy mask has; None: of all."""
+    """Return ``np.mean``, of the elements in a lazy mask if there is one."""
     own = results.dtype_of(a, name)
     kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     if dtype is None and out is not None:
@@ -55,8 +55,8 @@ def mean_of(
     acc = moments.wide_of(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
-        asked = None if acc == own else acc
-        total = reduced(np.add, a, axis, asked, None, keepdims, UNSET, UNSET, name)
+        sum_dtype = None if acc == own else acc
+        total = reduced(np.add, a, axis, sum_dtype, None, keepdims, UNSET, UNSET, name)
     else:
         a, _ = real_of(a, own, kind)
         count, total = moments.counted_sums(a, mask, axis, acc, keepdims)
@@ -66,7 +66,7 @@ def mean_of(
 
 
 def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
-    """Return sums divided by counts, as numbers of kind or in ``out=``."""
+    """Return sums divided by counts, as kind or in ``out=``."""
     if is_there(total):
         return settled(total / count, kind, out, name)
     wanted = kind if out is None else results.dtype_of(out, name)
@@ -92,52 +92,52 @@ def variance_of(
     a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: Any, mask: Any, mean: Any,
     is_root: bool, name: str,
 ) -> Any:  # fmt: skip
-    """Return what ``np.var`` or ``np.std`` does, of the elements that a lazy mask has."""
+    """Return ``np.var`` or ``np.std``, of the elements in a lazy mask if there is one."""
     own = results.dtype_of(a, name)
     kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
     ddof = _number(ddof, name)
     if is_root and out is not None and results.dtype_of(out, name).kind in "biu":
-        raise TypeError(f"{name}: out has dtype {out.dtype}; a root needs one of floats")
+        raise TypeError(f"{name}: out has dtype {out.dtype}; a square root needs a float dtype")
     if mean is UNSET and (kind.kind in "biu" or (own.kind == "c" and kind.kind != "c")):
-        mean = mean_of(a, axis, dtype, None, True, mask, name)  # which NumPy has rounded, too
+        mean = mean_of(a, axis, dtype, None, True, mask, name)  # NumPy rounds it, too
     if mean is not UNSET and mean is not None:
-        return _around(a, axis, dtype, out, ddof, keepdims, mask, mean, is_root, name)
+        return _variance_around(a, axis, dtype, out, ddof, keepdims, mask, mean, is_root, name)
     result = kind if dtype is not None else moments.real_of(kind)
-    found = moments.moments(a, mask, axis, kind, keepdims)
-    count = found[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
-    rest: Any = _rest(count, ddof, name) if is_there(count) else None
-    if is_there(found[-1]):
-        return settled(moments.spread_of(found, rest, is_root), result, out, name)
+    stats = moments.moments(a, mask, axis, kind, keepdims)
+    count = stats[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
+    freedom: Any = _degrees_of_freedom(count, ddof, name) if is_there(count) else None
+    if is_there(stats[-1]):
+        return settled(moments.spread_of(stats, freedom, is_root), result, out, name)
     wanted = result if out is None else results.dtype_of(out, name)
     if mask is None and dtypes.can_cast(moments.real_of(moments.wide_of(kind)), wanted):
-        op = moments.spread(len(found), float(rest), is_root)
-        return transform(op, *found[1:], dtype=wanted, out=out)
+        op = moments.spread(len(stats), float(freedom), is_root)
+        return transform(op, *stats[1:], dtype=wanted, out=out)
     if mask is None or is_there(count):
-        lazy = tuple(lazy_of(one) for one in found)
-        return settled(moments.spread_of(lazy, rest, is_root), result, out, name)
-    return copy(_SPREADS(found, name, ddof, type(ddof), is_root, wanted, name), out=out)
+        lazy = tuple(lazy_of(one) for one in stats)
+        return settled(moments.spread_of(lazy, freedom, is_root), result, out, name)
+    return copy(_SPREADS(stats, name, ddof, type(ddof), is_root, wanted, name), out=out)
 
 
-def _spreads(*given: Any) -> Any:
-    """Return variances, or their roots, of moments of as many elements as are counted."""
-    *found, ddof, _, is_root, wanted, name = given
-    rest = _rest(found[0], ddof, name)
-    return moments.lazy_as(moments.spread_of(tuple(found), rest, is_root), wanted)
+def _spreads(*args: Any) -> Any:
+    """Return variances or standard deviations from moments with counts."""
+    *stats, ddof, _, is_root, wanted, name = args
+    freedom = _degrees_of_freedom(stats[0], ddof, name)
+    return moments.lazy_as(moments.spread_of(tuple(stats), freedom, is_root), wanted)
 
 
 _SPREADS = Kept(_spreads)
 
 
-def _rest(count: Any, ddof: Any, name: str) -> Any:
-    """Return the degrees of freedom; of functions that skip NaN NaN where there are none."""
-    text = "Degrees of freedom <= 0 for slice"
-    left = (count if is_there(count) else lazy_of(count)) - ddof
+def _degrees_of_freedom(count: Any, ddof: Any, name: str) -> Any:
+    """Return the degrees of freedom; if none remain, 0, or NaN for nan functions."""
+    message = "Degrees of freedom <= 0 for slice"
+    freedom = (count if is_there(count) else lazy_of(count)) - ddof
     if not name.startswith("nan"):
-        warn(text, left <= 0 if is_there(left) else False, 6)
-        return np.maximum(left, 0)
-    warn(f"{text}.", left <= 0 if is_there(left) else False, 6)
-    return np.where(left > 0, left, np.nan)
+        warn(message, freedom <= 0 if is_there(freedom) else False, 6)
+        return np.maximum(freedom, 0)
+    warn(f"{message}.", freedom <= 0 if is_there(freedom) else False, 6)
+    return np.where(freedom > 0, freedom, np.nan)
 
 
 def _number(ddof: Any, name: str) -> Any:
@@ -150,15 +150,15 @@ def _squared(x: Any) -> Any:
     return x * x
 
 
-def _squared_complex(x: Any) -> Any:
+def _squared_modulus(x: Any) -> Any:
     return x.real * x.real + x.imag * x.imag
 
 
-def _around(
+def _variance_around(
     a: Any, axis: Any, dtype: Any, out: Any, ddof: Any, keepdims: bool, mask: Any, mean: Any,
     is_root: bool, name: str,
 ) -> Any:  # fmt: skip
-    """Return variances around a mean that is given: sums of squares of distances from it."""
+    """Return variances around a given mean: sums of squared distances."""
     own, x = results.dtype_of(a, name), lazy_of(a)
     if (acc := moments.wide_of(own)) != own:
         x = x.astype(acc)
@@ -166,7 +166,7 @@ def _around(
         mean = lazy_of(array_of(mean, f"{name}: mean"))
     distance = np.subtract(x, mean)
     is_complex = distance.dtype.kind == "c"
-    squares = applied(_squared_complex if is_complex else _squared, (distance,), name)
+    squares = applied(_squared_modulus if is_complex else _squared, (distance,), name)
     kind = moments.float_of(own if acc != own else squares.dtype)
     if dtype is not None:
         kind = dtypes.as_dtype(dtype, name)
@@ -177,12 +177,12 @@ def _around(
         )
     else:
         count, total = moments.counted_sums(squares, mask, axis, moments.wide_of(kind), keepdims)
-    rest = _rest(count, ddof, name)
-    value = (total if is_there(total) else lazy_of(total)) / rest
+    freedom = _degrees_of_freedom(count, ddof, name)
+    value = (total if is_there(total) else lazy_of(total)) / freedom
     if is_root and kind.kind in "biu":
         if value.ndim:
-            raise TypeError(f"{name}: a root is no {kind}; pass a dtype of floats")
-        value = settled(value, kind, None, name)  # which NumPy has rounded, too
+            raise TypeError(f"{name}: a square root is not {kind}; pass a float dtype")
+        value = settled(value, kind, None, name)  # NumPy rounds it, too
         value = np.sqrt(value if is_there(value) else lazy_of(value))
     elif is_root:
         value = np.sqrt(value)
@@ -190,7 +190,7 @@ def _around(
 
 
 def ddof_of(ddof: Any, correction: Any) -> Any:
-    """Return the one of both that is given."""
+    """Return ddof or correction, whichever is given."""
     if correction is UNSET:
         return ddof
     if ddof != 0:

@@ -1,4 +1,4 @@
-"""Reductions of what is a number: one pass each, in which NaN counts for nothing."""
+"""Reductions that ignore NaN: one pass each."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from gpualgo.numpy._folds.reducing import (
 )
 from gpualgo.numpy._reductions.moments import ddof_of, mean_of, variance_of
 
-FEW = 1 << 15  # fewer elements of host memory NumPy has done before ours have begun
+FEW = 1 << 15  # NumPy is faster on host arrays of fewer elements
 _QUIET = "slices without numbers are not warned of in device arrays, nor is overflow anywhere"
 
 
 def has_nan(a: Any, name: str) -> bool:
-    """Return whether elements may be NaN, by their dtype."""
+    """Return whether a dtype can represent NaN."""
     return dtypes.kind(results.dtype_of(a, name)) in "fc"
 
 
-def _or_else(x: Any, none: Any) -> Any:
-    return np.where(x == x, x, none)
+def _replace_nan(x: Any, replacement: Any) -> Any:
+    return np.where(x == x, x, replacement)
 
 
-_with_others = Kept(lambda x, none: applied(_or_else, (x, none), ""))
+_REPLACED = Kept(lambda x, none: applied(_replace_nan, (x, none), ""))
 
 
-def _filled(a: Any, none: float, name: str) -> Any:
-    """Return numbers with another for each NaN."""
+def _without_nan(a: Any, replacement: float, name: str) -> Any:
+    """Return numbers with NaN replaced."""
     a = arrayed(a, name)
     if not has_nan(a, name):
         return a
-    return _with_others((a,), name, results.dtype_of(a, name).type(none))
+    return _REPLACED((a,), name, results.dtype_of(a, name).type(replacement))
 
 
 @numpys("One reduction", few=FEW, differs="overflow is not warned of")
@@ -51,7 +51,7 @@ def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Add up the numbers over axes, NaN left out.
+    """Add up the numbers over axes, ignoring NaN.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def nansum(
     >>> float(gnp.nansum([1.0, float("nan"), 3.0]))
     4.0
     """
-    a = _filled(a, 0, "nansum")
+    a = _without_nan(a, 0, "nansum")
     return reduced(np.add, a, axis, dtype, out, keepdims, initial, where, "nansum")
 
 
@@ -68,7 +68,7 @@ def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Multiply the numbers over axes, NaN left out.
+    """Multiply the numbers over axes, ignoring NaN.
 
     Examples
     --------
@@ -76,17 +76,17 @@ def nanprod(
     >>> float(gnp.nanprod([2.0, float("nan"), 3.0]))
     6.0
     """
-    a = _filled(a, 1, "nanprod")
+    a = _without_nan(a, 1, "nanprod")
     return reduced(np.multiply, a, axis, dtype, out, keepdims, initial, where, "nanprod")
 
 
 def _extreme(
     ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, name: str
 ) -> Any:
-    found = reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
-    if is_there(found) and found.dtype.kind not in "biu":
-        warn("All-NaN slice encountered", np.isnan(found))
-    return found
+    result = reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
+    if is_there(result) and result.dtype.kind not in "biu":
+        warn("All-NaN slice encountered", np.isnan(result))
+    return result
 
 
 @numpys("One reduction", differs=_QUIET)
@@ -94,7 +94,7 @@ def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the least number over axes, NaN where there is none.
+    """Return the least number over axes, or NaN if there is none.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the greatest number over axes, NaN where there is none.
+    """Return the greatest number over axes, or NaN if there is none.
 
     Examples
     --------
@@ -124,10 +124,10 @@ def nanmax(
 # --- means and variances ----------------------------------------------------------------------
 
 
-def _numbers_of(
+def _mask_of_numbers(
     a: Any, where: Any, dtype: Any, out: Any, name: str, mean: Any = UNSET
 ) -> Any:  # fmt: skip
-    """Return which elements are numbers, and meant; None: all are."""
+    """Return a mask of the elements that are numbers and in ``where=``; None for all."""
     mask = lazy_mask_of(where, a, name)
     if not has_nan(a, name):
         return mask
@@ -146,7 +146,7 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the mean of the numbers over axes, NaN left out.
+    """Return the mean of the numbers over axes, ignoring NaN.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def nanmean(
     2.0
     """
     a, out = arrayed(a, "nanmean"), results.out_of(out, "nanmean")
-    mask = _numbers_of(a, where, dtype, out, "nanmean")
+    mask = _mask_of_numbers(a, where, dtype, out, "nanmean")
     with np.errstate(invalid="ignore", divide="ignore"):
         return mean_of(a, axis, dtype, out, keepdims, mask, "nanmean")
 
@@ -168,7 +168,7 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the variance of the numbers over axes, NaN left out.
+    """Return the variance of the numbers over axes, ignoring NaN.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def nanvar(
     1.0
     """
     a, ddof, out = arrayed(a, "nanvar"), ddof_of(ddof, correction), results.out_of(out, "nanvar")
-    mask = _numbers_of(a, where, dtype, out, "nanvar", mean)
+    mask = _mask_of_numbers(a, where, dtype, out, "nanvar", mean)
     with np.errstate(invalid="ignore", divide="ignore"):
         return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "nanvar")
 
@@ -187,7 +187,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the standard deviation of the numbers over axes, NaN left out.
+    """Return the standard deviation of the numbers over axes, ignoring NaN.
 
     Examples
     --------
@@ -196,6 +196,6 @@ def nanstd(
     1.0
     """
     a, ddof, out = arrayed(a, "nanstd"), ddof_of(ddof, correction), results.out_of(out, "nanstd")
-    mask = _numbers_of(a, where, dtype, out, "nanstd", mean)
+    mask = _mask_of_numbers(a, where, dtype, out, "nanstd", mean)
     with np.errstate(invalid="ignore", divide="ignore"):
         return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "nanstd")

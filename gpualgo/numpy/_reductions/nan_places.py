@@ -1,4 +1,4 @@
-"""The places of the least and the greatest numbers, NaN left out."""
+"""Indices of the least and the greatest numbers, ignoring NaN."""
 
 from __future__ import annotations
 
@@ -21,30 +21,33 @@ from gpualgo.numpy._folds.reducing import INDEX, UNSET, arrayed, flag_of, is_the
 from gpualgo.numpy._reductions.extremes import index_out, less, place_axis, places
 from gpualgo.numpy._reductions.nan import has_nan
 
-FEW = 1 << 18  # where NaN are, NumPy looks twice by vectors, and we once by pairs
+FEW = 1 << 18  # with NaN NumPy needs two vectorised passes, this package one of pairs
 
 
-def _place_of_least(a: Any, b: Any) -> Any:
-    stays = b[0] != b[0] or a[0] <= b[0]
-    return a[0] if stays else b[0], a[1] if stays else b[1]
+def _lesser_and_index(a: Any, b: Any) -> Any:
+    keeps_a = b[0] != b[0] or a[0] <= b[0]
+    return a[0] if keeps_a else b[0], a[1] if keeps_a else b[1]
 
 
-def _place_of_greatest(a: Any, b: Any) -> Any:
-    stays = b[0] != b[0] or a[0] >= b[0]
-    return a[0] if stays else b[0], a[1] if stays else b[1]
+def _greater_and_index(a: Any, b: Any) -> Any:
+    keeps_a = b[0] != b[0] or a[0] >= b[0]
+    return a[0] if keeps_a else b[0], a[1] if keeps_a else b[1]
 
 
 @functools.lru_cache(64, typed=True)
-def _placing(none: Any) -> Callable[..., Any]:
-    """Return what makes places NumPy's: what is worth no more than NaN is at none's, the first."""
-    return lambda value, place: np.where(value != value, -1, np.where(value == none, 0, place))
+def _index_or_minus_one(filler: Any) -> Callable[..., Any]:
+    """Return an operator for NumPy's index: -1 if all are NaN.
+
+    An extreme that equals the filler for NaN has the first index, as in NumPy.
+    """
+    return lambda value, index: np.where(value != value, -1, np.where(value == filler, 0, index))
 
 
-# Complex numbers of one infinite part may be less and more than what NaN counts as.
+# Complex numbers with an infinite part may be less or greater than the filler for NaN.
 
 
-def _placed(x: Any, place: Any, none: Any) -> Any:
-    return np.where(x == x, x, none), place, x == x
+def _filled_triple(x: Any, index: Any, filler: Any) -> Any:
+    return np.where(x == x, x, filler), index, x == x
 
 
 def _first_least(a: Any, b: Any) -> Any:
@@ -57,14 +60,14 @@ def _first_greatest(a: Any, b: Any) -> Any:
     return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
 
 
-def _place_of_complex(has_numbers: Any, place: Any) -> Any:
-    return np.where(has_numbers, place, -1)
+def _complex_index(has_numbers: Any, index: Any) -> Any:
+    return np.where(has_numbers, index, -1)
 
 
-_PLACED = Kept(lambda x, axis: zipped((x, places(x, axis, "")), ""))
+_PAIRS = Kept(lambda x, axis: zipped((x, places(x, axis, "")), ""))
 
 
-def _found(
+def _search(
     search: Callable[..., Any], ops: tuple[Any, Any], none: float, a: Any, axis: Any, out: Any,
     keepdims: Any, name: str,
 ) -> Any:  # fmt: skip
@@ -73,38 +76,38 @@ def _found(
     if not has_nan(a, name):
         return settled(search(a, axis, keepdims=keepdims), INDEX, out, name)
     if is_host(a) and axis is None and kind.kind != "c":
-        place = search(a, None, keepdims=keepdims)  # which ends at the first NaN
-        value = a[np.unravel_index(np.ravel(place)[0], a.shape)]
+        index = search(a, None, keepdims=keepdims)  # it stops at the first NaN
+        value = a[np.unravel_index(np.ravel(index)[0], a.shape)]
         if value == value:
-            return settled(place, INDEX, out, name)
-    worst = kind.type(none)
+            return settled(index, INDEX, out, name)
+    filler = kind.type(none)
     if kind.kind == "c":
         x = lazy_of(a)
-        elements: Any = applied(_placed, (x, places(x, axis, name), worst), name)
-        _, *found = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
-        found, op = found[::-1], _place_of_complex
+        elements: Any = applied(_filled_triple, (x, places(x, axis, name), filler), name)
+        _, *parts = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
+        parts, op = parts[::-1], _complex_index
     else:
-        beside = _PLACED((a,), name, axis)
-        found = [*reduce(beside, None, ops[0], axis=axis, keepdims=keepdims)]
-        op = _placing(worst)
-    if is_there(found[0]):
-        place = op(*found)
-        if np.any(place < 0):
+        pairs = _PAIRS((a,), name, axis)
+        parts = [*reduce(pairs, None, ops[0], axis=axis, keepdims=keepdims)]
+        op = _index_or_minus_one(filler)
+    if is_there(parts[0]):
+        index = op(*parts)
+        if np.any(index < 0):
             raise ValueError("All-NaN slice encountered")
-        return settled(place, INDEX, out, name)
-    place = transform(op, *found, dtype=INDEX)
-    return place if out is None else settled(place, INDEX, out, name)
+        return settled(index, INDEX, out, name)
+    index = transform(op, *parts, dtype=INDEX)
+    return index if out is None else settled(index, INDEX, out, name)
 
 
 _NOWHERE = "in device arrays the place in a slice without numbers is -1, and not a ValueError"
-_OF_PLACES = (
+_PASSES = (
     "One reduction, of elements and their places; in host memory first a search that ends at a NaN"
 )
 
 
-@numpys(_OF_PLACES, few=FEW, orders=True, differs=_NOWHERE)
+@numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the least number: of the first one, NaN counting as infinity.
+    """Return the index of the first least number; NaN counts as infinity.
 
     Examples
     --------
@@ -112,13 +115,13 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
     >>> int(gnp.nanargmin([float("nan"), 3.0, 1.0]))
     2
     """
-    ops = _place_of_least, _first_least
-    return _found(extremes.argmin, ops, np.inf, a, axis, out, keepdims, "nanargmin")
+    ops = _lesser_and_index, _first_least
+    return _search(extremes.argmin, ops, np.inf, a, axis, out, keepdims, "nanargmin")
 
 
-@numpys(_OF_PLACES, few=FEW, orders=True, differs=_NOWHERE)
+@numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the greatest number: of the first one, NaN counting as -infinity.
+    """Return the index of the first greatest number; NaN counts as -infinity.
 
     Examples
     --------
@@ -126,5 +129,5 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
     >>> int(gnp.nanargmax([float("nan"), 3.0, 1.0]))
     1
     """
-    ops = _place_of_greatest, _first_greatest
-    return _found(extremes.argmax, ops, -np.inf, a, axis, out, keepdims, "nanargmax")
+    ops = _greater_and_index, _first_greatest
+    return _search(extremes.argmax, ops, -np.inf, a, axis, out, keepdims, "nanargmax")

@@ -1,4 +1,4 @@
-"""Sums, products, any, all and counts: one reduction each, whatever is converted or left out."""
+"""Sums, products, any, all and counts: one reduction each, conversions and masks included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpualgo.numpy._call import results
 from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._folds.reducing import BOOL, UNSET, arrayed, axis_of, flag_of, reduced
 
-MANY_BOOLS = 1 << 22  # that NumPy's loops, or the first of them, answer sooner than two threads
+MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
 
 _QUIET = "overflow and NaN are not warned of"
 

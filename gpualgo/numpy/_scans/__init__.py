@@ -1,1 +1,1 @@
-"""Functions of what stands before or beside: running sums, differences of neighbours."""
+"""Functions of preceding or neighbouring elements: cumulative sums, differences."""

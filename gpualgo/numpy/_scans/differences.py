@@ -1,4 +1,4 @@
-"""What NumPy makes of neighbours: differences of any order, and areas below curves."""
+"""Functions of neighbouring elements: differences of any order, areas under curves."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gpualgo.numpy._call.function import numpys
 
 _UNSET: Any = np._NoValue
 _BOOL = np.dtype(bool)
-_FEW_NUMBERS = 16  # each is written by a kernel of its own
-_MOST = 4  # differences of differences that are taken in one pass: each reads one array more
+_FEW_NUMBERS = 16  # a separate kernel writes each
+_MAX_ORDER = 4  # highest order computed in one pass: each order reads one more array
 
 
 def _second(a: Any, b: Any, c: Any) -> Any:
@@ -40,24 +40,24 @@ def _first(a: Any, b: Any) -> Any:
     return b - a
 
 
-def _unlike(a: Any, b: Any) -> Any:
+def _differ(a: Any, b: Any) -> Any:
     return a != b
 
 
-_OF_ORDER: tuple[Callable[..., Any], ...] = (_first, _second, _third, _fourth)
+_BY_ORDER: tuple[Callable[..., Any], ...] = (_first, _second, _third, _fourth)
 
 
-def _cut(x: Any, axis: int, begin: int, end: int) -> Any:
+def _slice(x: Any, axis: int, begin: int, end: int) -> Any:
     return x[(*(slice(None),) * axis, slice(begin, end))]
 
 
 def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
-    """Return differences of an order that one pass takes; lazily of what is lazy."""
-    left = max(x.shape[axis] - order, 0)
+    """Return differences of an order up to _MAX_ORDER in one pass; lazy for lazy arrays."""
+    length = max(x.shape[axis] - order, 0)
     begins = [min(i, x.shape[axis]) for i in range(order + 1)]
-    parts = [_cut(x, axis, begin, begin + left) for begin in begins]
+    parts = [_slice(x, axis, begin, begin + length) for begin in begins]
     is_bool = results.dtype_of(x, "diff") == _BOOL
-    op = _unlike if is_bool else _OF_ORDER[order - 1]
+    op = _differ if is_bool else _BY_ORDER[order - 1]
     if is_lazy(x) and out is None:
         return applied(op, parts, "diff")
     if order == 1 and type(x) is np.ndarray and function.is_few(x.size, 1 << 62):
@@ -67,7 +67,7 @@ def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
 
 
 def _diff(x: Any, n: int, axis: int) -> Any:
-    most = 1 if results.dtype_of(x, "diff") == _BOOL else _MOST
+    most = 1 if results.dtype_of(x, "diff") == _BOOL else _MAX_ORDER
     while n:
         order = min(n, most)
         x, n = _differences(x, order, axis), n - order
@@ -100,14 +100,14 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
     if prepend is _UNSET and append is _UNSET:
         return _diff(x, n, axis)
     parts = [_part(prepend, x, axis, "prepend"), x, _part(append, x, axis, "append")]
-    whole = [part for part in parts if part is not None]
-    kind = np.result_type(*[results.dtype_of(part, "diff") for part in whole])
-    whole = [part for part in whole if part.shape[axis]] or [x]
-    return _diff(_joined_differences(whole, x, kind, axis), n - 1, axis)
+    operands = [part for part in parts if part is not None]
+    kind = np.result_type(*[results.dtype_of(part, "diff") for part in operands])
+    operands = [part for part in operands if part.shape[axis]] or [x]
+    return _diff(_concatenated_differences(operands, x, kind, axis), n - 1, axis)
 
 
 def _part(x: Any, a: Any, axis: int, name: str) -> Any:
-    """Return what comes before or after, in a's shape but along the axis."""
+    """Return elements to prepend or append, in a's shape except along the axis."""
     if x is _UNSET:
         return None
     part = array_of(x, f"diff: {name}")
@@ -115,7 +115,7 @@ def _part(x: Any, a: Any, axis: int, name: str) -> Any:
         shape = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
         if type(part) is type(a) is np.ndarray:
             return np.broadcast_to(part, shape)
-        if type(part) is np.ndarray:  # a number, which stands beside arrays of a GPU
+        if type(part) is np.ndarray:  # a number for a GPU array
             return full(shape, part[()])
         return lazy_of(part).broadcast_to(tuple(shape))
     fits = part.ndim == a.ndim and all(
@@ -126,42 +126,42 @@ def _part(x: Any, a: Any, axis: int, name: str) -> Any:
     return part
 
 
-def _joined_differences(parts: Sequence[Any], like: Any, kind: Any, axis: int) -> Any:
-    """Return differences of arrays one after another, which are not put together for it."""
+def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: int) -> Any:
+    """Return differences across concatenated arrays, without concatenating them."""
     length = max(0, sum(x.shape[axis] for x in parts) - 1)
     shape = (*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :])
     result = results.new(like, tuple(shape), kind)
-    at, before = 0, None
+    start, previous = 0, None
     for part in parts:
         own = results.dtype_of(part, "diff")
         x = part
         if own != kind:
             x = part.astype(kind) if type(part) is np.ndarray else ufuncs.cast(part, own, kind, "")
-        if before is not None:
-            _between(before, _cut(x, axis, 0, 1), _cut(result, axis, at, at + 1))
-            at += 1
+        if previous is not None:
+            _write_between(previous, _slice(x, axis, 0, 1), _slice(result, axis, start, start + 1))
+            start += 1
         count = x.shape[axis] - 1
         if count > 0:
-            _differences(x, 1, axis, _cut(result, axis, at, at + count))
-        at += count
-        before = _cut(x, axis, count, count + 1)
+            _differences(x, 1, axis, _slice(result, axis, start, start + count))
+        start += count
+        previous = _slice(x, axis, count, count + 1)
     return result
 
 
-def _between(before: Any, after: Any, out: Any) -> None:
-    """Write the differences of two that follow one another, of different arrays."""
+def _write_between(left: Any, right: Any, out: Any) -> None:
+    """Write the difference of neighbours from two arrays."""
     op = np.not_equal if results.dtype_of(out, "diff") == _BOOL else np.subtract
-    is_host = type(before) is type(after) is type(out) is np.ndarray
+    is_host = type(left) is type(right) is type(out) is np.ndarray
     if is_host and function.is_few(out.size, function.FEW):
         with np.errstate(all="ignore"):
-            op(after, before, out=out)
+            op(right, left, out=out)
         return
-    transform(op, after, before, out=out)
+    transform(op, right, left, out=out)
 
 
 @numpys("One transform")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Subtract from each element the one before it, in C order, with others around the results.
+    """Subtract from each element the one before it, in C order; optionally add further elements.
 
     Examples
     --------
@@ -176,31 +176,31 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     if kind == _BOOL:
         raise TypeError("ediff1d: bool has no difference; use diff")
     begin, end = (
-        _around(one, kind, name) for one, name in ((to_begin, "to_begin"), (to_end, "to_end"))
+        _extra(one, kind, name) for one, name in ((to_begin, "to_begin"), (to_end, "to_end"))
     )
     if begin is None and end is None:
-        return _real(_differences(x, 1, 0), ary)
+        return _evaluated(_differences(x, 1, 0), ary)
     count, first = max(x.shape[0] - 1, 0), 0 if begin is None else begin.shape[0]
     last = 0 if end is None else end.shape[0]
     result = results.new(x, (first + count + last,), kind)
-    for part, at in ((begin, 0), (end, first + count)):
+    for part, offset in ((begin, 0), (end, first + count)):
         if part is not None and part.shape[0]:
-            _write(part, _cut(result, 0, at, at + part.shape[0]), kind)
+            _write(part, _slice(result, 0, offset, offset + part.shape[0]), kind)
     if count:
-        _differences(x, 1, 0, _cut(result, 0, first, first + count))
+        _differences(x, 1, 0, _slice(result, 0, first, first + count))
     return result
 
 
-def _real(x: Any, given: Any) -> Any:
-    return x if is_lazy(given) or not is_lazy(x) else results.stored(x, None, "ediff1d")
+def _evaluated(x: Any, original: Any) -> Any:
+    return x if is_lazy(original) or not is_lazy(x) else results.stored(x, None, "ediff1d")
 
 
-def _write(part: Any, into: Any, kind: Any) -> None:
-    """Write what stands around differences; of numbers in host memory few to an array elsewhere."""
+def _write(part: Any, target: Any, kind: Any) -> None:
+    """Write prepended or appended elements; few host numbers may be written to a device array."""
     if type(part) is not np.ndarray:
-        results.written_to(ufuncs.cast(part, part.dtype, kind, "ediff1d"), into)
-    elif type(into) is np.ndarray:
-        into[...] = part
+        results.written_to(ufuncs.cast(part, part.dtype, kind, "ediff1d"), target)
+    elif type(target) is np.ndarray:
+        target[...] = part
     elif part.size > _FEW_NUMBERS:
         raise NotTaken(
             f"ediff1d: {part.size} numbers around the results are in host memory, and ary is not; "
@@ -208,11 +208,11 @@ def _write(part: Any, into: Any, kind: Any) -> None:
         )
     else:
         for i, number in enumerate(part.astype(kind)):
-            results.filled(_cut(into, 0, i, i + 1), number)
+            results.filled(_slice(target, 0, i, i + 1), number)
 
 
-def _around(x: Any, kind: Any, name: str) -> Any:
-    """Return what stands around differences, of one axis; lazily but of host memory."""
+def _extra(x: Any, kind: Any, name: str) -> Any:
+    """Return prepended or appended elements as one axis; lazy unless in host memory."""
     if x is None:
         return None
     part = array_of(x, f"ediff1d: {name}")
@@ -247,36 +247,36 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     8.0
     """
     name = "trapezoid"
-    whole = as_array(y, name)
-    if not whole.ndim:
+    values = as_array(y, name)
+    if not values.ndim:
         raise np.exceptions.AxisError(-1, 0, name)
-    axis = results.axis_of(axis, whole.ndim, name)
+    axis = results.axis_of(axis, values.ndim, name)
     if x is not None:
-        along = as_array(x, name)
-        at = axis if along.ndim == 1 else results.axis_of(axis, along.ndim, name)
-        made = _AREAS_BETWEEN((whole, along), name, axis, at)
+        positions = as_array(x, name)
+        x_axis = axis if positions.ndim == 1 else results.axis_of(axis, positions.ndim, name)
+        areas = _AREAS_BETWEEN((values, positions), name, axis, x_axis)
     elif type(dx) in (bool, int, float, complex):
-        made = _AREAS((whole,), name, axis, dx, type(dx))
+        areas = _AREAS((values,), name, axis, dx, type(dx))
     else:
-        made = _areas(lazy_of(whole), axis, _number(array_of(dx, f"{name}: dx")))
-    return reductions.reduced(np.add, made, axis, None, None, False, None, name)
+        areas = _areas(lazy_of(values), axis, _number(array_of(dx, f"{name}: dx")))
+    return reductions.reduced(np.add, areas, axis, None, None, False, None, name)
 
 
 def _sides(x: Any, axis: int) -> tuple[Any, Any]:
-    """Return the elements but the last, and those but the first."""
+    """Return the left and the right neighbours: all elements but the last, all but the first."""
     length = x.shape[axis]
-    return _cut(x, axis, 0, max(length - 1, 0)), _cut(x, axis, min(1, length), length)
+    return _slice(x, axis, 0, max(length - 1, 0)), _slice(x, axis, min(1, length), length)
 
 
 def _areas(y: Any, axis: int, dx: Any, _kind: Any = None) -> Any:
     return applied(_area, (*_sides(y, axis), dx), "trapezoid")
 
 
-def _areas_between(y: Any, x: Any, axis: int, at: int) -> Any:
+def _areas_between(y: Any, x: Any, axis: int, x_axis: int) -> Any:
     if x.ndim == 1:
-        x, at = x.reshape((-1, *(1,) * (y.ndim - 1 - axis))), 0
+        x, x_axis = x.reshape((-1, *(1,) * (y.ndim - 1 - axis))), 0
     op = _area_between_bool if x.dtype == _BOOL else _area_between
-    return applied(op, (*_sides(y, axis), *_sides(x, at)), "trapezoid")
+    return applied(op, (*_sides(y, axis), *_sides(x, x_axis)), "trapezoid")
 
 
 _AREAS, _AREAS_BETWEEN = Kept(_areas), Kept(_areas_between)

@@ -1,4 +1,4 @@
-"""Running sums and products: one scan each."""
+"""Cumulative sums and products: one scan each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._folds.accumulating import accumulated
 
 
-def _running(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
-    """Return ``numpy.cumsum`` or its like: an array without axes is one of one element."""
+def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
+    """Return ``numpy.cumsum`` or its like; a 0-d array counts as one element."""
     x = as_array(a, name)
     if not x.ndim:
         x = x.reshape(1) if type(x) is np.ndarray else lazy_of(x).reshape(1)
@@ -26,7 +26,7 @@ def _running(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: str
 
 @numpys("One scan; of 16-bit floats a conversion after it")
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Add up the elements so far, along an axis or of all in C order.
+    """Return cumulative sums along an axis, or of all elements in C order.
 
     Examples
     --------
@@ -34,12 +34,12 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     >>> gnp.cumsum([1, 2, 3])
     array([1, 3, 6])
     """
-    return _running(np.add, a, axis, dtype, out, "cumsum")
+    return _accumulate(np.add, a, axis, dtype, out, "cumsum")
 
 
 @numpys("One scan; of 16-bit floats a conversion after it")
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Multiply the elements so far, along an axis or all in C order.
+    """Return cumulative products along an axis, or of all elements in C order.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     >>> gnp.cumprod([1, 2, 3, 4])
     array([ 1,  2,  6, 24])
     """
-    return _running(np.multiply, a, axis, dtype, out, "cumprod")
+    return _accumulate(np.multiply, a, axis, dtype, out, "cumprod")
 
 
 def _zero_for_nan(a: Any) -> Any:
@@ -65,7 +65,7 @@ _ZERO_FOR_NAN, _ONE_FOR_NAN = (
 
 
 def _without_nan(a: Any, op: Any, name: str) -> Any:
-    """Return the elements with another for NaN, lazily; what has none as it is."""
+    """Return the elements with NaN replaced, lazily; unchanged if the dtype has no NaN."""
     x = as_array(a, name)
     if dtypes.kind(results.dtype_of(x, name)) not in "fc":
         return x
@@ -74,7 +74,7 @@ def _without_nan(a: Any, op: Any, name: str) -> Any:
 
 @numpys("One scan, that leaves NaN out as it reads; on a CPU one transform before it")
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Add up the elements so far with NaN as zero.
+    """Return cumulative sums, NaN counting as zero.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     array([1., 1., 4.])
     """
     x = _without_nan(a, _ZERO_FOR_NAN, "nancumsum")
-    return _running(np.add, x, axis, dtype, out, "nancumsum")
+    return _accumulate(np.add, x, axis, dtype, out, "nancumsum")
 
 
 @numpys("One scan, that leaves NaN out as it reads; on a CPU one transform before it")
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Multiply the elements so far with NaN as one.
+    """Return cumulative products, NaN counting as one.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     array([2., 2., 6.])
     """
     x = _without_nan(a, _ONE_FOR_NAN, "nancumprod")
-    return _running(np.multiply, x, axis, dtype, out, "nancumprod")
+    return _accumulate(np.multiply, x, axis, dtype, out, "nancumprod")
 
 
 def _cumulative(
@@ -109,20 +109,20 @@ def _cumulative(
             raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
         axis = 0
     if not include_initial:
-        return _running(ufunc, x, axis, dtype, out, name)
+        return _accumulate(ufunc, x, axis, dtype, out, name)
     if not x.ndim:
         x = lazy_of(x).reshape(1)
-    at = results.axis_of(axis, x.ndim, name)
-    shape = (*x.shape[:at], x.shape[at] + 1, *x.shape[at + 1 :])
+    index = results.axis_of(axis, x.ndim, name)
+    shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
     out = results.out_of(out, name)
     if out is None:
         kind = results.summed(results.dtype_of(x, name), dtype, name)
         out = results.new(x, shape, kind)
     elif tuple(out.shape) != shape:
         raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
-    before = (slice(None),) * at
-    accumulated(ufunc, x, at, dtype, out[(*before, slice(1, None))], name)
-    results.filled(out[(*before, slice(0, 1))], ufunc.identity)
+    leading = (slice(None),) * index
+    accumulated(ufunc, x, index, dtype, out[(*leading, slice(1, None))], name)
+    results.filled(out[(*leading, slice(0, 1))], ufunc.identity)
     return out
 
 
@@ -136,7 +136,7 @@ def cumulative_sum(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """Add up the elements so far along an axis, with a zero before them where it is asked for.
+    """Return cumulative sums along an axis; ``include_initial=True`` adds a zero at the start.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def cumulative_prod(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """Multiply the elements so far along an axis, with a one before them where it is asked for.
+    """Return cumulative products along an axis; ``include_initial=True`` adds a one at the start.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""Functions that choose elements: those that are not zero, or where a condition is true."""
+"""Functions that select elements: non-zero ones, or those where a condition is true."""

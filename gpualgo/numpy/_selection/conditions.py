@@ -1,4 +1,4 @@
-"""Elements that conditions choose."""
+"""Functions that select elements by a condition."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ def extract(condition: Any, arr: Any) -> Any:
     >>> gnp.extract([True, False, True], [5, 6, 7])
     array([5, 7])
     """
-    return _chosen(condition, array_of(arr, "extract: arr"), "extract")
+    return _select(condition, array_of(arr, "extract: arr"), "extract")
 
 
-def _chosen(condition: Any, x: Any, where: str) -> Any:
+def _select(condition: Any, x: Any, where: str) -> Any:
     """Return the elements of an array, in C order, where a condition is true."""
-    marked = marks(condition, where)
-    if tuple(marked.shape) == tuple(x.shape):
-        return select(x, marked)
-    marked, flat = lazy.asarray(marked).reshape(-1), lazy.asarray(x).reshape(-1)
-    marked = _within(marked, flat.size, where)
-    return select(flat[: marked.size], marked)
+    flags = marks(condition, where)
+    if tuple(flags.shape) == tuple(x.shape):
+        return select(x, flags)
+    flags, flat = lazy.asarray(flags).reshape(-1), lazy.asarray(x).reshape(-1)
+    flags = _fit_flags(flags, flat.size, where)
+    return select(flat[: flags.size], flags)
 
 
-def _within(marked: Any, length: int, where: str) -> Any:
-    """Return as many marks as there are elements; IndexError where a further one is set."""
-    if marked.size > length:
-        last = int(find(marked[length:], is_true))
+def _fit_flags(flags: Any, length: int, where: str) -> Any:
+    """Return a flag for each element; raise IndexError if a further one is set."""
+    if flags.size > length:
+        last = int(find(flags[length:], is_true))
         if last >= 0:
             raise IndexError(
                 f"{where}: index {length + last} is out of bounds for axis 0 with size {length}"
             )
-        marked = marked[:length]
-    return marked
+        flags = flags[:length]
+    return flags
 
 
 @numpys(
@@ -67,7 +67,7 @@ def _within(marked: Any, length: int, where: str) -> Any:
     few=sys.maxsize,
 )
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    """Return the slices along an axis where a condition is true; without one of the flat array.
+    """Return the slices along an axis where a condition is true; by default of the flat array.
 
     Examples
     --------
@@ -80,25 +80,25 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
         raise ValueError("compress: condition must have one axis")
     out = results.out_of(out, "compress")
     if axis is None or (len(a.shape) <= 1 and axis_of(axis, max(1, len(a.shape))) == 0):
-        found = _chosen(condition, lazy.asarray(a).reshape(-1) if len(a.shape) != 1 else a,
+        chosen = _select(condition, lazy.asarray(a).reshape(-1) if len(a.shape) != 1 else a,
                         "compress")  # fmt: skip
-        return found if out is None else _written(found, out, "compress")
+        return chosen if out is None else _write_out(chosen, out, "compress")
     axis = axis_of(axis, len(a.shape))
-    marked = _within(lazy.asarray(marks(condition, "compress")), a.shape[axis], "compress")
-    indices = select(lazy.arange(marked.size), marked)
-    found = lazy.take(aligned(a), indices, axis=axis)
-    return copy(found) if out is None else _written(found, out, "compress")
+    flags = _fit_flags(lazy.asarray(marks(condition, "compress")), a.shape[axis], "compress")
+    indices = select(lazy.arange(flags.size), flags)
+    chosen = lazy.take(aligned(a), indices, axis=axis)
+    return copy(chosen) if out is None else _write_out(chosen, out, "compress")
 
 
-def _written(found: Any, out: Any, where: str) -> Any:
-    """Write a result to `out`, and return it."""
-    results.check_cast(results.dtype_of(found, where), out, where)
-    if tuple(out.shape) != tuple(found.shape):
+def _write_out(result: Any, out: Any, where: str) -> Any:
+    """Write a result to `out` and return `out`."""
+    results.check_cast(results.dtype_of(result, where), out, where)
+    if tuple(out.shape) != tuple(result.shape):
         raise ValueError(
-            f"{where}: out has shape {tuple(out.shape)}, the result has {tuple(found.shape)}"
+            f"{where}: out has shape {tuple(out.shape)}, the result has {tuple(result.shape)}"
         )
     kind = results.dtype_of(out, where)
-    copy(lazy.asarray(found).astype(kind), out=out)
+    copy(lazy.asarray(result).astype(kind), out=out)
     return out
 
 
@@ -106,7 +106,7 @@ def _written(found: Any, out: Any, where: str) -> Any:
 def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
     """Return elements of x where a condition is true, else of y; without both `nonzero`'s.
 
-    Of lazy arrays it is one again.
+    The result is lazy if an argument is.
 
     Examples
     --------
@@ -118,30 +118,30 @@ def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
         return nonzero(condition)
     if x is _UNSET or y is _UNSET:
         raise ValueError("where: either both or neither of x and y should be given")
-    given: Sequence[Any] = (condition, x, y)
-    if not AS_THEY_ARE.issuperset(map(type, given)):
-        given = _operands(*given)
-    if any(map(is_lazy, given)):
-        return applied(np.where, given, "where")
-    return transform(np.where, *given)
+    operands: Sequence[Any] = (condition, x, y)
+    if not AS_THEY_ARE.issuperset(map(type, operands)):
+        operands = _operands(*operands)
+    if any(map(is_lazy, operands)):
+        return applied(np.where, operands, "where")
+    return transform(np.where, *operands)
 
 
 def _operands(*given: Any) -> Sequence[Any]:
-    """Return a condition and two choices: these, where they are Python's numbers, as NumPy's."""
+    """Return a condition and two choices; a choice that is a Python number gets NumPy's dtype."""
     names = ("where: condition", "where: x", "where: y")
-    found: list[Any] = [
-        one if isinstance(one, (bool, int, float, complex)) else array_of(one, name)
-        for one, name in zip(given, names, strict=True)
+    operands: list[Any] = [
+        x if isinstance(x, (bool, int, float, complex)) else array_of(x, name)
+        for x, name in zip(given, names, strict=True)
     ]
-    if all(map(is_host, found)):
-        return found
-    like = [np.empty(0, results.dtype_of(one, name)) if hasattr(one, "dtype") else one
-            for one, name in zip(found[1:], names[1:], strict=True)]  # fmt: skip
-    kind = np.where(np.empty(0, bool), *like).dtype  # which knows what numbers are too large
-    found[1:] = [
-        one if hasattr(one, "dtype") else np.asarray(one).astype(kind)[()] for one in found[1:]
+    if all(map(is_host, operands)):
+        return operands
+    samples = [np.empty(0, results.dtype_of(x, name)) if hasattr(x, "dtype") else x
+            for x, name in zip(operands[1:], names[1:], strict=True)]  # fmt: skip
+    kind = np.where(np.empty(0, bool), *samples).dtype  # raises if a number is too large
+    operands[1:] = [
+        x if hasattr(x, "dtype") else np.asarray(x).astype(kind)[()] for x in operands[1:]
     ]
-    if any(hasattr(one, "dtype") and one.shape for one in found):  # numbers go with any library's
-        return [one[()] if is_host(one) and not one.shape else one for one in found]
-    found[0] = found[0] if hasattr(found[0], "dtype") else np.asarray(found[0])
-    return found
+    if any(hasattr(x, "dtype") and x.shape for x in operands):  # scalars fit any
+        return [x[()] if is_host(x) and not x.shape else x for x in operands]
+    operands[0] = operands[0] if hasattr(operands[0], "dtype") else np.asarray(operands[0])
+    return operands

@@ -1,4 +1,4 @@
-"""Which elements are not zero: marks, and where they stand."""
+"""Which elements are not zero: flags and indices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ _positions: Memo[Any] = Memo(1 << 8)
 
 
 def is_true(a: Any) -> Any:
-    """Return whether a number is not zero."""
     return a != 0
 
 
@@ -36,30 +35,30 @@ def marks(x: Any, where: str) -> Any:
     return transform(is_true, x)
 
 
-def _places(shape: tuple[int, ...], is_flat: bool) -> Any:
-    """Return lazily where each element of a shape stands: its number, or its indices."""
+def _positions_of(shape: tuple[int, ...], is_flat: bool) -> Any:
+    """Return each element's index as a lazy array: in C order, or one for each axis."""
     key = (shape, is_flat)
-    found = _positions.get(key)
-    if found is None:
+    positions = _positions.get(key)
+    if positions is None:
         if is_flat:
-            found = lazy.arange(math.prod(shape)).reshape(shape)
+            positions = lazy.arange(math.prod(shape)).reshape(shape)
         else:
-            found = zipped(tuple(_along(shape, axis) for axis in range(len(shape))), "nonzero")
-        _positions.add(key, found)
-    return found
+            positions = zipped(tuple(_along(shape, axis) for axis in range(len(shape))), "nonzero")
+        _positions.add(key, positions)
+    return positions
 
 
 def _along(shape: tuple[int, ...], axis: int) -> Any:
-    behind = (1,) * (len(shape) - axis - 1)
-    return lazy.arange(shape[axis]).reshape(shape[axis], *behind).broadcast_to(shape)
+    later_axes = (1,) * (len(shape) - axis - 1)
+    return lazy.arange(shape[axis]).reshape(shape[axis], *later_axes).broadcast_to(shape)
 
 
 def flat_places(x: Any, where: str) -> Any:
-    """Return the numbers, in C order, of the elements that are true."""
-    return select(_places(tuple(x.shape), True), marks(x, where))
+    """Return the indices, in C order, of the elements that are true."""
+    return select(_positions_of(tuple(x.shape), True), marks(x, where))
 
 
-_MOST_AXES = 7  # whose indices are selected at once, beside a mark
+_MOST_AXES = 7  # whose indices are selected in one pass, with the flags
 
 
 def _indices(x: Any, where: str) -> tuple[Any, ...]:
@@ -68,14 +67,14 @@ def _indices(x: Any, where: str) -> tuple[Any, ...]:
     if len(shape) == 1:
         return (flat_places(x, where),)
     if len(shape) <= _MOST_AXES:
-        return tuple(select(_places(shape, False), marks(x, where)))
-    found = flat_places(x, where)
+        return tuple(select(_positions_of(shape, False), marks(x, where)))
+    flat = flat_places(x, where)
     steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    return tuple(transform(_index, found, s, n) for s, n in zip(steps, shape, strict=True))
+    return tuple(transform(_index, flat, s, n) for s, n in zip(steps, shape, strict=True))
 
 
-def _index(place: Any, step: Any, length: Any) -> Any:
-    return place // step % length
+def _index(flat_index: Any, step: Any, length: Any) -> Any:
+    return flat_index // step % length
 
 
 def _check_axes(x: Any, where: str) -> None:
@@ -130,20 +129,20 @@ def argwhere(a: Any) -> Any:
         return flat_places(a, "argwhere").reshape(-1, 1)
     if not ndim:
         return flat_places(a, "argwhere").reshape(-1, 1)[:, :0]
-    marked = marks(a, "argwhere")
-    found = new((int(count(marked, is_true)), ndim), np.int64, a)
-    columns = tuple(found[:, axis] for axis in range(ndim))
-    if found.shape[0]:
+    flags = marks(a, "argwhere")
+    result = new((int(count(flags, is_true)), ndim), np.int64, a)
+    columns = tuple(result[:, axis] for axis in range(ndim))
+    if result.shape[0]:
         if ndim <= _MOST_AXES:
-            select(_places(tuple(a.shape), False), marked, out=columns)
+            select(_positions_of(tuple(a.shape), False), flags, out=columns)
         else:
             for column, indices in zip(columns, _indices(a, "argwhere"), strict=True):
                 copy(indices, out=column)
-    return found
+    return result
 
 
 def new(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-    """Return a new array in the library of another, where its arrays are new ones."""
+    """Return a new array in another's library and on its device."""
     device, library = zipped(like, "a").place
     kind = np.dtype(dtype)
     if device == CPU:

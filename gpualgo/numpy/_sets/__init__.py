@@ -1,1 +1,1 @@
-"""Functions of arrays as sets: distinct elements, what is in one, both or either."""
+"""Set functions of arrays: distinct elements, membership, unions and intersections."""

@@ -1,4 +1,4 @@
-"""The distinct elements of an array, or along an axis, and what is told of them."""
+"""Distinct elements of an array or slices along an axis, their indices and counts."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._orders import orders
 from gpualgo.numpy._orders.gathers import aligned
 
-_FEW_PLACES = 1 << 14  # elements whose places NumPy finds sooner: 2^13 in 0.1 to 0.4 ms, 0.6 here
+_FEW_WITH_INDICES = 1 << 14  # with indices NumPy is faster below: 2^13 in 0.1 to 0.4 ms, 0.6 here
 _NONE = np.empty(0)
 _All, _Counts, _Inverse = map(type, (
     np.unique_all(_NONE), np.unique_counts(_NONE), np.unique_inverse(_NONE),
 ))  # fmt: skip
 
 
-def _numpys(
+def _numpy_unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    """Ask NumPy's function, which knows `sorted` since 2.3."""
+    """Call NumPy's function without `sorted`, which NumPy 2.2 lacks."""
     return np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
 
 
 @numpys(
     "One sort, or one that makes the indices where these or the inverse are wanted, and one pass",
-    native=_numpys,
+    native=_numpy_unique,
     orders=True,
     differs="results are sorted whatever `sorted` says, and of equal elements (-0.0 and 0.0, NaN) "
     "the first is given",
@@ -62,26 +62,26 @@ def unique(
     wanted = sorting.Wanted(bool(return_index), bool(return_inverse), bool(return_counts))
     if axis is not None:
         axis = axis_of(axis, len(ar.shape))
-    needs_places = wanted.indices or wanted.inverse or axis is not None
-    is_few = needs_places and is_host(ar) and function.is_few(ar.size, _FEW_PLACES)
+    needs_indices = wanted.indices or wanted.inverse or axis is not None
+    is_few = needs_indices and is_host(ar) and function.is_few(ar.size, _FEW_WITH_INDICES)
     if is_few and function.has_order(ar.dtype):
-        return _numpys(ar, *wanted, axis, equal_nan=equal_nan)
-    found = (
+        return _numpy_unique(ar, *wanted, axis, equal_nan=equal_nan)
+    parts = (
         distinct(ar, wanted, bool(equal_nan))
         if axis is None or len(ar.shape) == 1
-        else _slices(ar, axis, wanted)
+        else _distinct_slices(ar, axis, wanted)
     )
-    return found if len(found) > 1 else found[0]
+    return parts if len(parts) > 1 else parts[0]
 
 
-def _numpys_values(x: Any) -> Any:
-    """Ask NumPy's function that sorts, few elements as many."""
+def _numpy_unique_values(x: Any) -> Any:
+    """Call NumPy's function that sorts, as for many elements."""
     return np.unique(x, equal_nan=False)
 
 
-@numpys("As `unique`", native=_numpys_values, orders=True, differs="results are sorted")
+@numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="results are sorted")
 def unique_values(x: Any) -> Any:
-    """Find the distinct elements, each NaN for itself.
+    """Find the distinct elements; each NaN is distinct.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def unique_values(x: Any) -> Any:
 
 @numpys("As `unique`", orders=True)
 def unique_counts(x: Any) -> Any:
-    """Find the distinct elements, each NaN for itself, and how often each occurs.
+    """Find the distinct elements and their counts; each NaN is distinct.
 
     Examples
     --------
@@ -106,9 +106,9 @@ def unique_counts(x: Any) -> Any:
     return _Counts(*distinct(array_of(x, "unique_counts: x"), wanted, False))
 
 
-@numpys("As `unique`", few=_FEW_PLACES, orders=True)
+@numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
 def unique_inverse(x: Any) -> Any:
-    """Find the distinct elements, each NaN for itself, and which of them each element is.
+    """Find the distinct elements and the inverse indices; each NaN is distinct.
 
     Examples
     --------
@@ -120,9 +120,9 @@ def unique_inverse(x: Any) -> Any:
     return _Inverse(*distinct(array_of(x, "unique_inverse: x"), wanted, False))
 
 
-@numpys("As `unique`", few=_FEW_PLACES, orders=True)
+@numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
 def unique_all(x: Any) -> Any:
-    """Find the distinct elements, each NaN for itself, and all that `unique` tells of them.
+    """Find the distinct elements, their indices, inverse and counts; each NaN is distinct.
 
     Examples
     --------
@@ -135,13 +135,13 @@ def unique_all(x: Any) -> Any:
 
 
 def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
-    """Return the distinct elements of an array, and what is wanted of them."""
+    """Return the distinct elements of an array, and the wanted indices and counts."""
     kind = dtypes.kind(results.dtype_of(x, "unique"))
     shape = tuple(x.shape)
     if kind != "c" and (equal_nan or kind in "biu"):
         names = ("return_index", "return_inverse", "return_counts")
-        found = sorting.unique(x, **dict(zip(names, wanted, strict=True)))
-        return found if any(wanted) else (found,)
+        result = sorting.unique(x, **dict(zip(names, wanted, strict=True)))
+        return result if any(wanted) else (result,)
     if is_lazy(x):
         x = copy(x)
     in_order = orders.complex_in_order if kind == "c" else sorting.in_order
@@ -163,8 +163,8 @@ def _differs(a: Any, b: Any) -> Any:
 # --- along an axis ------------------------------------------------------------------------------
 
 
-def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
-    """Return the distinct slices along an axis, of which no two with a NaN are equal."""
+def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
+    """Return the distinct slices along an axis; slices with a NaN are all distinct."""
     x = copy(x) if is_lazy(x) else aligned(x)
     moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
     count, size = moved.shape[0], math.prod(moved.shape[1:])
@@ -173,21 +173,21 @@ def _slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
     order = None
     if count and size:
         order = orders.order_of_rows(rows)
-        _number(numbers, rows, order)
+        _number_rows(numbers, rows, order)
     _, index, *counts = sorting.of_runs(
         numbers, order, sorting.Wanted(indices=True, counts=wanted.counts), (count,)
     )
-    found = [copy(lazy.take(x, index, axis=axis))]
+    outputs = [copy(lazy.take(x, index, axis=axis))]
     if wanted.indices:
-        found.append(index)
+        outputs.append(index)
     if wanted.inverse:
-        found.append(numbers if order is None else sorting.put_back(order, numbers))
-    return (*found, *counts)
+        outputs.append(numbers if order is None else sorting.put_back(order, numbers))
+    return (*outputs, *counts)
 
 
-def _number(numbers: Any, rows: Any, order: Any) -> None:
-    """Count among rows in order those that are unlike the one before, up to each of them."""
+def _number_rows(numbers: Any, rows: Any, order: Any) -> None:
+    """Write the number of distinct rows before each sorted row to `numbers`."""
     if len(numbers) > 1:
-        here, before = (lazy.take(rows, part, axis=0) for part in (order[1:], order[:-1]))
-        begins = reduce(lazy.transform(_differs, here, before), 0, max, axis=1)
-        inclusive_scan(begins, out=numbers[1:])
+        current, previous = (lazy.take(rows, part, axis=0) for part in (order[1:], order[:-1]))
+        is_new = reduce(lazy.transform(_differs, current, previous), 0, max, axis=1)
+        inclusive_scan(is_new, out=numbers[1:])

@@ -1,1 +1,1 @@
-"""Functions that sort, and that look up in what is sorted."""
+"""Functions that sort, and that search sorted arrays."""

@@ -1,4 +1,4 @@
-"""Places of elements among sorted ones, and in bins."""
+"""Searches in sorted arrays and in bins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gpualgo.numpy._orders.gathers import aligned
     "points to the nearest element",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Return where elements of v belong in a, which is sorted, or which sorter sorts.
+    """Return where elements of v belong in a, which is sorted, or sorted by the indices in sorter.
 
     Examples
     --------
@@ -35,24 +35,24 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     array([3, 3])
     """
     where = "searchsorted"
-    a, v = _real(a, f"{where}: a"), _real(v, f"{where}: v")
+    a, v = _evaluated(a, f"{where}: a"), _evaluated(v, f"{where}: v")
     if len(a.shape) != 1:
         raise ValueError(f"{where}: a must have one dimension, not {len(a.shape)}")
     if sorter is not None:
-        a = _in_order(a, array_of(sorter, f"{where}: sorter"))
-    return _found(a, v, side, where)
+        a = _apply_sorter(a, array_of(sorter, f"{where}: sorter"))
+    return _search(a, v, side, where)
 
 
-def _real(x: Any, where: str) -> Any:
-    """Return an argument as an array that is not lazy: searches look at places everywhere."""
+def _evaluated(x: Any, where: str) -> Any:
+    """Return an argument as an array that is not lazy: searches read elements in any order."""
     if type(x) in AS_THEY_ARE:
         return x
     x = array_of(x, where)
     return copy(x) if is_lazy(x) else x
 
 
-def _in_order(a: Any, sorter: Any) -> Any:
-    """Return the elements of a in the order that a sorter has."""
+def _apply_sorter(a: Any, sorter: Any) -> Any:
+    """Return the elements of a in the order given by a sorter."""
     length, where = a.shape[0], "searchsorted"
     kind = results.dtype_of(sorter, where)
     if kind.kind not in "iu" or len(sorter.shape) != 1:
@@ -65,13 +65,13 @@ def _in_order(a: Any, sorter: Any) -> Any:
     if not length:
         return a
     if is_host(sorter) and not (sorter.min() >= 0 and sorter.max() < length):
-        raise ValueError(f"{where}: sorter points out of a, which has {length} elements")
+        raise ValueError(f"{where}: sorter has an index out of range: a has {length} elements")
     return copy(lazy.take(aligned(a), sorter, mode="clip"))
 
 
-def _found(a: Any, v: Any, side: Any, where: str) -> Any:
-    """Return the places of v in a, of which a number may be on the host alone."""
-    v = _beside(a, v, where)
+def _search(a: Any, v: Any, side: Any, where: str) -> Any:
+    """Return the insertion points of v in a; only a number v may be on the host alone."""
+    v = _on_device_of(a, v, where)
     own, other = results.dtype_of(a, where), results.dtype_of(v, where)
     if own.kind != "c" and other.kind != "c":
         return places_of(a, v, side=side)
@@ -83,14 +83,13 @@ def _found(a: Any, v: Any, side: Any, where: str) -> Any:
     return places_of(a, v, side=side, less=of_complex.less)
 
 
-def _beside(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> Any:
-    """Return v where a lies: numbers go there with the kernel that reads them."""
+def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> Any:
+    """Return v on the device of a; a number is copied by a kernel that receives it."""
     if is_host(a) or not is_host(v):
         return v
     if v.ndim:
         raise NotTaken(
-            f"{where}: {names[1]} is in host memory, and {names[0]} is not; move them to one side "
-            "first"
+            f"{where}: {names[1]} is in host memory, and {names[0]} is not; move one of them first"
         )
     if a.shape[0]:
         return copy(lazy.transform(second, lazy.asarray(a)[0], v[()]))
@@ -106,8 +105,7 @@ def _beside(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> 
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     """Return the number of the bin that each element is in: bins[i-1] <= x < bins[i].
 
-    Bins that fall count the other way round, and with ``right=True`` the end of a bin belongs to
-    it.
+    Decreasing bins are numbered in reverse. With ``right=True`` a bin includes its right edge.
 
     Examples
     --------
@@ -116,64 +114,64 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     array([1, 4, 3])
     """
     where = "digitize"
-    x, bins = _real(x, f"{where}: x"), _real(bins, f"{where}: bins")
-    for one, name in ((x, "x"), (bins, "bins")):
-        if results.dtype_of(one, where).kind == "c":
+    x, bins = _evaluated(x, f"{where}: x"), _evaluated(bins, f"{where}: bins")
+    for array, name in ((x, "x"), (bins, "bins")):
+        if results.dtype_of(array, where).kind == "c":
             raise TypeError(f"{where}: {name} may not be complex")
     if len(bins.shape) != 1:
         raise ValueError(f"{where}: bins must have one dimension, not {len(bins.shape)}")
     side = "left" if right else "right"
     if not is_host(bins):
-        x = _beside(bins, x, where, ("bins", "x"))
-        return results.beside_first(_digitized(x, bins, side), x, where)
-    falls = _falls(bins)
-    if falls:
+        x = _on_device_of(bins, x, where, ("bins", "x"))
+        return results.beside_first(_digitize_on_gpu(x, bins, side), x, where)
+    is_decreasing = _is_decreasing(bins)
+    if is_decreasing:
         bins = bins[::-1]
     if not is_host(x):
         bins = results.beside(x, bins, where)
-    found = places_of(bins, x, side=side)
-    return _turned(found, bins.shape[0]) if falls else found
+    indices = places_of(bins, x, side=side)
+    return _reverse_numbers(indices, bins.shape[0]) if is_decreasing else indices
 
 
-def _falls(bins: Any) -> bool:
-    """Return whether bins fall; raise ValueError where they do neither."""
-    np.digitize(np.empty(0), bins)  # which looks at bins alone
-    others = np.flatnonzero(bins[1:] != bins[:1])
-    return bool(len(others) and not bins[0] < bins[1 + others[0]])
+def _is_decreasing(bins: Any) -> bool:
+    """Return whether bins decrease; raise ValueError if they neither increase nor decrease."""
+    np.digitize(np.empty(0), bins)  # checks only bins
+    differing = np.flatnonzero(bins[1:] != bins[:1])
+    return bool(len(differing) and not bins[0] < bins[1 + differing[0]])
 
 
-def _turned(found: Any, length: int) -> Any:
-    if isinstance(found, (np.generic, np.ndarray)):
-        return np.subtract(length, found)
-    return transform(_rest, found, np.int64(length))
+def _reverse_numbers(indices: Any, length: int) -> Any:
+    if isinstance(indices, (np.generic, np.ndarray)):
+        return np.subtract(length, indices)
+    return transform(_reverse_number, indices, np.int64(length))
 
 
-def _rest(found: Any, length: Any) -> Any:
-    return length - found
+def _reverse_number(index: Any, length: Any) -> Any:
+    return length - index
 
 
-def _digitized(x: Any, bins: Any, side: str) -> Any:
-    """Return places in bins of which nobody has looked whether they rise or fall."""
+def _digitize_on_gpu(x: Any, bins: Any, side: str) -> Any:
+    """Return bin numbers for bins on a GPU, whose direction the host does not know."""
     length, where = bins.shape[0], "digitize"
     if length < 2:
         return places_of(bins, x, side=side)
     if lookups.is_short_on_gpu(bins, where):
         return binned(bins, x, side, where)
-    whole = lazy.asarray(bins)
-    first, last = whole[0], whole[-1]
-    rising = copy(lazy.transform(_risen, whole, whole[::-1], first, last))
-    found = places_of(rising, x, side=side)
-    return transform(_counted, found, first, last, np.int64(length))
+    lazy_bins = lazy.asarray(bins)
+    first, last = lazy_bins[0], lazy_bins[-1]
+    increasing = copy(lazy.transform(_increasing_element, lazy_bins, lazy_bins[::-1], first, last))
+    indices = places_of(increasing, x, side=side)
+    return transform(_bin_number, indices, first, last, np.int64(length))
 
 
-def _is_falling(first: Any, last: Any) -> Any:
-    """Return whether bins with these ends fall: NaN is last in order."""
+def _ends_decrease(first: Any, last: Any) -> Any:
+    """Return whether bins with these ends decrease; NaN is the largest."""
     return last < first or first != first
 
 
-def _risen(a: Any, b: Any, first: Any, last: Any) -> Any:
-    return np.where(_is_falling(first, last), b, a)
+def _increasing_element(a: Any, b: Any, first: Any, last: Any) -> Any:
+    return np.where(_ends_decrease(first, last), b, a)
 
 
-def _counted(found: Any, first: Any, last: Any, length: Any) -> Any:
-    return np.where(_is_falling(first, last), length - found, found)
+def _bin_number(index: Any, first: Any, last: Any, length: Any) -> Any:
+    return np.where(_ends_decrease(first, last), length - index, index)

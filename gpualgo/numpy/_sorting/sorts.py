@@ -1,6 +1,6 @@
-"""Sorts, the orders that they follow from, and the largest or smallest elements.
+"""Sorts, sorted orders, partitions, and the largest or smallest elements.
 
-One file of more than 300 lines, as NumPy's sorts share how an axis and a dtype are taken.
+The file has more than 300 lines because NumPy's sorts share the handling of axes and dtypes.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ from gpualgo.numpy._orders import of_complex
 from gpualgo.numpy._orders.orders import order_by
 
 _UNSET: Any = np._NoValue
-_FEW = 1 << 10  # NumPy's stable order of fewer elements is sooner found: 1.2 µs for 64, 4.2 here
-_NOT_NUMPYS = frozenset((None, "bfloat16"))  # names of dtypes that it has not, or puts in no order
-_ALL = sys.maxsize  # NumPy's partitions by vectors pass memory at its speed, on any host
+_FEW = 1 << 10  # NumPy's stable argsort is faster below: 1.2 µs for 64 elements, 4.2 here
+_MIS_SORTED = frozenset((None, "bfloat16"))  # dtypes NumPy lacks or mis-sorts
+_ALL = sys.maxsize  # NumPy's vectorised partitions reach memory bandwidth on any host
 
 
-def _sorted(a: Any) -> Any:
-    """Return an array sorted along its last axis; None: it is neither short nor a known row."""
+def _fast_sort(a: Any) -> Any:
+    """Return an array sorted along its last axis; None if it is neither short nor a known row."""
     if cpu_again.is_known(a, None, False, 0, None, -1, None, None, 0):
         return radix_sort(a)
-    if not (function.is_few(a.size, function.FEW) and dtypes.name_of(a.dtype) not in _NOT_NUMPYS):
+    if not (function.is_few(a.size, function.FEW) and dtypes.name_of(a.dtype) not in _MIS_SORTED):
         return None
-    found = a.copy("K")  # which np.sort does, by way of what others may have in its place
-    found.sort()
-    return found
+    result = a.copy("K")  # as np.sort does, but not through its overridable dispatch
+    result.sort()
+    return result
 
 
-def _ordered(a: Any) -> Any:
-    """Return the stable order along the last axis; None: it is neither short nor a known row."""
+def _fast_argsort(a: Any) -> Any:
+    """Return the stable order along the last axis; None if it is neither short nor a known row."""
     if cpu_again.order_by(a, -1, None, None, None, 0):
         return order_of(a)
-    is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _NOT_NUMPYS
+    is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _MIS_SORTED
     return a.argsort(kind="stable") if is_few else None
 
 
 @numpys(
-    "One radix sort, of complex numbers one merge sort", few=0, quick=_sorted,
+    "One radix sort, of complex numbers one merge sort", few=0, quick=_fast_sort,
     refuses={"order": (None,)},
     differs="the sort is stable whatever `kind` and `stable` say, and `descending` is known with "
     "any NumPy, as NumPy 2.5 has it",
@@ -62,7 +62,7 @@ def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return a sorted copy, NaN last; with ``descending=True`` the largest first, NaN last.
+    """Return a sorted copy, NaN last; ``descending=True`` puts the largest first and NaN last.
 
     Examples
     --------
@@ -70,26 +70,26 @@ def sort(
     >>> gnp.sort([3.0, float("nan"), 1.0], descending=True)
     array([ 3.,  1., nan])
     """
-    falls = _falls(kind, stable, descending, "sort")
-    if not falls and _is_few(a, function.FEW):
+    is_descending = _is_descending(kind, stable, descending, "sort")
+    if not is_descending and _is_few(a, function.FEW):
         return np.sort(a, axis=axis)
     if not _is_complex(a, "sort"):
-        return radix_sort(a, descending=falls, axis=axis)
-    if _is_pair(a):
+        return radix_sort(a, descending=is_descending, axis=axis)
+    if _sorts_as_pair(a):
         out = np.empty_like(a, order="C") if axis is not None else np.empty(a.size, a.dtype)
-        radix_sort((a.real, a.imag), descending=falls, axis=axis, out=(out.real, out.imag))
+        radix_sort((a.real, a.imag), descending=is_descending, axis=axis, out=(out.real, out.imag))
         return out
-    return merge_sort(a, less=_less(falls), axis=axis)
+    return merge_sort(a, less=_less(is_descending), axis=axis)
 
 
-def _is_pair(a: Any) -> bool:
-    """Return whether complex numbers are sorted as tuples of 8 bytes: where none is NaN."""
+def _sorts_as_pair(a: Any) -> bool:
+    """Return whether complex numbers are sorted as 8-byte tuples: complex64 without NaN."""
     return is_host(a) and a.dtype.itemsize == 8 and not np.isnan(a).any()
 
 
 @numpys(
     "One radix sort that makes the indices, of complex numbers one merge sort", few=0,
-    quick=_ordered,
+    quick=_fast_argsort,
     refuses={"order": (None,)},
     differs="equal elements keep their order whatever `kind` and `stable` say, and `descending` is "
     "known with any NumPy, as NumPy 2.5 has it",
@@ -98,7 +98,7 @@ def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return the indices of the elements in sorted order; equal ones keep their order, always.
+    """Return the indices of the elements in sorted order; equal elements always keep their order.
 
     Examples
     --------
@@ -106,40 +106,40 @@ def argsort(
     >>> gnp.argsort([2, 1, 2, 0])
     array([3, 1, 0, 2])
     """
-    falls = _falls(kind, stable, descending, "argsort")
-    if not falls and is_host(a) and _is_few(a, _few(a)):
+    is_descending = _is_descending(kind, stable, descending, "argsort")
+    if not is_descending and is_host(a) and _is_few(a, _few(a)):
         return np.argsort(a, axis=axis, kind="stable")
-    return _indices(a, axis, falls, "argsort")
+    return _indices(a, axis, is_descending, "argsort")
 
 
-def _indices(a: Any, axis: Any, falls: bool, where: str) -> Any:
-    """Return the stable order along an axis; NumPy takes no axes for one."""
+def _indices(a: Any, axis: Any, is_descending: bool, where: str) -> Any:
+    """Return the stable order along an axis; a 0-d array counts as one element."""
     if not len(a.shape):
         a = lazy.asarray(a).reshape(1)
     if not _is_complex(a, where):
-        return order_of(a, descending=falls, axis=axis)
-    if _is_pair(a):
-        return order_of((a.real, a.imag), descending=falls, axis=axis)
+        return order_of(a, descending=is_descending, axis=axis)
+    if _sorts_as_pair(a):
+        return order_of((a.real, a.imag), descending=is_descending, axis=axis)
     if axis is None:
         a, axis = lazy.asarray(a).reshape(-1), 0
     (axis,) = checks.axes_of(checks.plain_axis(axis, where), len(a.shape), where)
-    return merge_sort(a, _positions(a, axis), less=_less(falls), axis=axis)[1]
+    return merge_sort(a, _positions(a, axis), less=_less(is_descending), axis=axis)[1]
 
 
 def _positions(a: Any, axis: int) -> Any:
-    """Return the position of each element along an axis, where a lies."""
+    """Return the index of each element along an axis, on the device of a."""
     shape = tuple(a.shape)
-    counted = lazy.arange(shape[axis]).reshape(shape[axis], *(1,) * (len(shape) - axis - 1))
-    return lazy.transform(second, a, counted)
+    indices = lazy.arange(shape[axis]).reshape(shape[axis], *(1,) * (len(shape) - axis - 1))
+    return lazy.transform(second, a, indices)
 
 
 def _few(a: Any) -> int:
-    """Return how many elements are too few to be put in order here."""
+    """Return below how many elements NumPy's order is faster."""
     return _FEW << 4 if a.dtype.kind == "c" else _FEW
 
 
 def _is_few(a: Any, few: int) -> bool:
-    """Return whether NumPy puts an array in order sooner, and in our order."""
+    """Return whether NumPy sorts an array faster, and in the same order."""
     return is_host(a) and function.is_few(a.size, few) and function.has_order(a.dtype)
 
 
@@ -147,12 +147,12 @@ def _is_complex(a: Any, where: str) -> bool:
     return results.dtype_of(a, where).kind == "c"
 
 
-def _less(falls: bool) -> Any:
-    return of_complex.more if falls else of_complex.less
+def _less(is_descending: bool) -> Any:
+    return of_complex.more if is_descending else of_complex.less
 
 
-def _falls(kind: Any, stable: Any, descending: Any, where: str) -> bool:
-    """Return whether the largest come first, of options that NumPy would take."""
+def _is_descending(kind: Any, stable: Any, descending: Any, where: str) -> bool:
+    """Return whether the largest come first; raise for options that NumPy rejects."""
     if descending is _UNSET:
         if stable is None and (kind is None or (type(kind) is str and kind == "stable")):
             return False
@@ -160,13 +160,13 @@ def _falls(kind: Any, stable: Any, descending: Any, where: str) -> bool:
     if kind is not None:
         if not isinstance(kind, str):
             raise TypeError(f"{where}: kind must be a str, got {type(kind).__name__}")
-        if kind[:1].lower() not in _KINDS:  # whatever follows, as NumPy has it
+        if kind[:1].lower() not in _KINDS:  # NumPy checks only the first letter
             names = ", ".join(_KINDS.values())
             raise ValueError(f"{where}: kind must be one of {names}, got {shown(kind)}")
         if stable is not None or descending is not None:
             raise ValueError(
-                f"{where}: kind is given beside stable or descending; leave kind out, sorts are "
-                "stable here"
+                f"{where}: kind cannot be combined with stable or descending; leave kind out, "
+                "sorts are stable here"
             )
     return bool(descending)
 
@@ -179,7 +179,7 @@ _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
 
 @numpys("One radix sort of the indices for each 8 bytes of the keys", arrays=0, few=0)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
-    """Return the stable order by several keys, of which the last decides first.
+    """Return the stable order by several keys; the last one is the primary key.
 
     Examples
     --------
@@ -187,23 +187,23 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     >>> gnp.lexsort(([5, 7, 4, 6], [1, 0, 1, 0]))
     array([3, 1, 2, 0])
     """
-    given = _keys_of(keys)
-    shape = tuple(given[0].shape)
-    if any(tuple(one.shape) != shape for one in given):
+    arrays = _keys_of(keys)
+    shape = tuple(arrays[0].shape)
+    if any(tuple(one.shape) != shape for one in arrays):
         raise ValueError("lexsort: all keys need to be of one shape")
     axis = checks.integer(axis, "axis", "lexsort")
     (axis,) = checks.axes_of(axis, max(len(shape), 1), "lexsort")
-    few = max(map(_few, given)) if all(map(is_host, given)) else 0
-    if all(_is_few(one, few) for one in given):
-        return np.lexsort(given, axis=axis)
+    few = max(map(_few, arrays)) if all(map(is_host, arrays)) else 0
+    if all(_is_few(one, few) for one in arrays):
+        return np.lexsort(arrays, axis=axis)
     if not shape:
-        return _indices(given[0], 0, False, "lexsort")[0]
-    fields = [field for one in reversed(given) for field in _fields(one)]
-    return results.beside_first(order_by(fields, axis), given[0], "lexsort")
+        return _indices(arrays[0], 0, False, "lexsort")[0]
+    fields = [field for one in reversed(arrays) for field in _fields(one)]
+    return results.beside_first(order_by(fields, axis), arrays[0], "lexsort")
 
 
 def _keys_of(keys: Any) -> list[Any]:
-    """Return the keys one by one: of an array its first axis counts them."""
+    """Return the keys as a list; an array contains them along its first axis."""
     if not isinstance(keys, (list, tuple)):
         keys = array_of(keys, "lexsort: keys")
         keys = [keys[i] for i in range(keys.shape[0] if len(keys.shape) else 0)]
@@ -213,7 +213,7 @@ def _keys_of(keys: Any) -> list[Any]:
 
 
 def _fields(key: Any) -> list[Any]:
-    """Return a key as what is sorted by: numbers, the first of which decide first."""
+    """Return the numbers to sort a key by, the most significant first."""
     if not _is_complex(key, "lexsort"):
         return [key]
     parts = (of_complex.group, of_complex.real, of_complex.imag)
@@ -230,7 +230,7 @@ def _fields(key: Any) -> list[Any]:
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return a copy with the k-th elements in their places, and no larger ones before them.
+    """Return a copy with the k-th elements at their sorted positions, no larger ones before them.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def partition(
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return indices that put the k-th elements into their places, and no larger before them.
+    """Return indices that put the k-th elements at their sorted positions, no larger before them.
 
     Examples
     --------
@@ -266,7 +266,7 @@ def argpartition(
 
 
 def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
-    """Raise for ranks that NumPy does not take; all that it takes a sort has in their places."""
+    """Raise for ranks that NumPy rejects; a sort satisfies all others."""
     if kind != "introselect":
         raise ValueError(f"{where}: kind must be 'introselect', got {shown(kind)}")
     ranks = np.asarray(kth)
@@ -288,9 +288,9 @@ def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
 
 @numpys("One selection, of complex numbers one merge sort")
 def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: Any = True) -> Any:
-    """Return the k largest or smallest elements, the first of them first, and their indices.
+    """Return the k largest or smallest elements in sorted order, and their indices.
 
-    NaN are taken last in both modes, and of equal elements the first, as NumPy 2.6 allows.
+    NaN come last in both modes. Of equal elements the first are chosen, as NumPy 2.6 allows.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
     (axis,) = checks.axes_of(checks.plain_axis(axis, "top_k"), len(a.shape), "top_k")
     if not 0 <= k <= a.shape[axis]:
         raise ValueError(f"top_k: k is {k}, and there are {a.shape[axis]} elements to choose from")
-    found = merge_sort(a, _positions(a, axis), less=_less(mode == "largest"),
+    ordered = merge_sort(a, _positions(a, axis), less=_less(mode == "largest"),
                        axis=axis)  # fmt: skip
     first = (*(slice(None),) * axis, slice(0, k))
-    return TopK(*(copy(one[first]) for one in found))
+    return TopK(*(copy(array[first]) for array in ordered))

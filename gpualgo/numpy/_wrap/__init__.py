@@ -1,1 +1,1 @@
-"""NumPy's namespace answered here: what is taken by our functions, the rest handed on."""
+"""Wrapped namespaces: NumPy's names call functions of this package, all else is delegated."""

@@ -1,4 +1,4 @@
-"""What a wrapped namespace answers with: functions of ours that hand on what they do not take."""
+"""Functions of a wrapped namespace: they call this package's, and delegate what it rejects."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from gpualgo.numpy._call.arguments import NotTaken
 if TYPE_CHECKING:
     from gpualgo.numpy._wrap.namespace import Namespace
 
-# Libraries whose dtypes are NumPy's, and whose arrays algorithms know.
+# Libraries whose dtypes are NumPy's and whose arrays algorithms accept.
 _NUMPYS = frozenset(("numpy", "cupy", "gpualgo", "ml_dtypes"))
 _KNOWN = _NUMPYS | {"torch"}
-# Libraries whose arrays are NumPy's in another class, and mean the same.
+# Libraries whose arrays wrap NumPy's without other meaning.
 _OVER_NUMPY = frozenset(("array_api_strict",))
 _METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 
 def name_of(namespace: Any) -> str:
-    """Return what a namespace is called."""
+    """Return a namespace's name."""
     return str(getattr(namespace, "__name__", None) or type(namespace).__name__)
 
 
 class Answer:
-    """A function of `gpualgo.numpy` that hands on what it does not take."""
+    """A function of `gpualgo.numpy` that delegates calls it does not support."""
 
     def __init__(self, ours: Callable[..., Any], over: Namespace, name: str) -> None:
-        """Make it of our function and the namespace whose function of that name is the other."""
+        """Wrap our function `ours`; calls are delegated to `name` in the namespace below `over`."""
         self._ours, self._over, self._name = ours, over, name
-        root = _root(name_of(over._namespace))
-        self._is_numpys, self._is_cupys = root in _NUMPYS, root == "cupy"
+        root = _package(name_of(over._namespace))
+        self._is_numpy, self._is_cupy = root in _NUMPYS, root == "cupy"
         self.__wrapped__ = ours
-        self.__signature__ = _signature_of(ours, self._theirs(()) if self._is_numpys else None)
-        self.__name__ = getattr(ours, "__name__", name)  # of np.abs it is "absolute"
+        self.__signature__ = _signature_of(ours, self._native(()) if self._is_numpy else None)
+        self.__name__ = getattr(ours, "__name__", name)  # "absolute" for np.abs
         self.__qualname__ = self.__name__
         self.__doc__ = ours.__doc__
 
@@ -49,48 +49,48 @@ class Answer:
         self, ours: Callable[..., Any], path: tuple[str, ...], args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:  # fmt: skip
-        """Call a function of ours, else the namespace's attribute at a path from that name."""
-        given, others, is_other = args, kwargs, False
-        is_own = any(map(_has_own, args)) or (kwargs and any(map(_has_own, kwargs.values())))
-        if is_own or ("out" in kwargs and _means_more(kwargs["out"])):
-            return self._handed_on(path, args, kwargs, "an argument has functions of its own")
-        if self._is_cupys and _are_of_host(args, kwargs):
-            return self._handed_on(path, args, kwargs, "an array is NumPy's; pass cupy.asarray(x)")
+        """Call our function; if it rejects the call, call the namespace's attribute at `path`."""
+        positional, keywords, returns_other = args, kwargs, False
+        is_own = any(map(_overrides, args)) or (kwargs and any(map(_overrides, kwargs.values())))
+        if is_own or ("out" in kwargs and _has_other_meaning(kwargs["out"])):
+            return self._delegate(path, args, kwargs, "an argument has functions of its own")
+        if self._is_cupy and _are_host_arrays(args, kwargs):
+            return self._delegate(path, args, kwargs, "an array is NumPy's; pass cupy.asarray(x)")
         try:
-            if not self._is_numpys:
-                found = _Translated()
-                given, others = found.of(args), found.of(kwargs)
-                is_other = found.has_other
-            result = ours(*given, **others)
+            if not self._is_numpy:
+                translated = _Translator()
+                positional, keywords = translated.of(args), translated.of(kwargs)
+                returns_other = translated.has_other
+            result = ours(*positional, **keywords)
         except NotTaken as error:
-            refusal = str(error)  # alone: its frames would hold this one, and the arguments
+            refusal = str(error)  # not the error: its traceback holds the arguments
         except TypeError as error:
-            if not _is_beyond(ours, given, others):
+            if not _is_unsupported(ours, positional, keywords):
                 raise
-            refusal = str(error)  # it has not begun
+            refusal = str(error)  # the function has not begun
         else:
-            return self._given_back(result) if is_other else result
-        return self._handed_on(path, args, kwargs, refusal)
+            return self._to_namespace(result) if returns_other else result
+        return self._delegate(path, args, kwargs, refusal)
 
-    def _handed_on(self, path: tuple[str, ...], args: Any, kwargs: Any, refusal: str) -> Any:
-        """Call the namespace's own; raise why ours did not take it where there is none."""
-        theirs = self._theirs(path)
-        if theirs is None:
+    def _delegate(self, path: tuple[str, ...], args: Any, kwargs: Any, refusal: str) -> Any:
+        """Call the namespace's own function; if there is none, raise why ours rejected the call."""
+        native = self._native(path)
+        if native is None:
             raise NotTaken(refusal)
-        return theirs(*args, **kwargs)
+        return native(*args, **kwargs)
 
-    def _theirs(self, path: tuple[str, ...]) -> Any:
-        theirs = getattr(self._over._namespace, self._name, None)
+    def _native(self, path: tuple[str, ...]) -> Any:
+        native = getattr(self._over._namespace, self._name, None)
         for name in path:
-            theirs = getattr(theirs, name, None)
-        return theirs
+            native = getattr(native, name, None)
+        return native
 
-    def _given_back(self, result: Any) -> Any:
-        """Return arrays of NumPy's as the namespace's own."""
+    def _to_namespace(self, result: Any) -> Any:
+        """Return NumPy arrays as the namespace's own."""
         if isinstance(result, tuple) and hasattr(result, "_fields"):
-            return type(result)(*map(self._given_back, result))
+            return type(result)(*map(self._to_namespace, result))
         if isinstance(result, (tuple, list)):
-            return type(result)(map(self._given_back, result))
+            return type(result)(map(self._to_namespace, result))
         if isinstance(result, (np.ndarray, np.generic)):
             return self._over._namespace.asarray(np.asarray(result))
         return result
@@ -107,10 +107,10 @@ class Answer:
         """Return whether it is the same function, or the namespace's own that it stands for."""
         if isinstance(other, Answer):
             return (self._over, self._name) == (other._over, other._name)
-        return other is not None and other is self._theirs(())
+        return other is not None and other is self._native(())
 
-    def __hash__(self) -> int:  # that of the namespace's own: tables know both
-        return hash(self._theirs(()) or self._name)
+    def __hash__(self) -> int:  # equals the hash of the namespace's own function
+        return hash(self._native(()) or self._name)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return getattr, (self._over, self._name)
@@ -123,18 +123,18 @@ class Answer:
 
 
 class UFuncAnswer(Answer):
-    """A ufunc of `gpualgo.numpy` that hands on what it, or a method of it, does not take."""
+    """A ufunc of `gpualgo.numpy` that delegates calls it, or a method of it, does not support."""
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """That of the namespace's own: programs ask whether a function is a `numpy.ufunc`."""
-        theirs = self._theirs(())
-        return UFuncAnswer if theirs is None else type(theirs)
+        """The class of the namespace's own function: programs test for `numpy.ufunc`."""
+        native = self._native(())
+        return UFuncAnswer if native is None else type(native)
 
     def __getattr__(self, name: str) -> Any:
-        ours, theirs = self._ours, self._theirs(())
+        ours, native = self._ours, self._native(())
         if name not in _METHODS:
-            return getattr(theirs if hasattr(theirs, name) else ours, name)
+            return getattr(native if hasattr(native, name) else ours, name)
         method = getattr(ours, name)
 
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -145,81 +145,81 @@ class UFuncAnswer(Answer):
         return call
 
 
-# How classes say that NumPy's functions of their instances are theirs, or give theirs back.
+# Methods by which classes override NumPy's functions or their results.
 _PROTOCOLS = ("__array_ufunc__", "__array_function__", "__array_wrap__")
 _own: dict[type, bool] = dict.fromkeys((np.ndarray, int, float, bool, str, type(None)), False)
 
 
-def _has_own(x: Any) -> bool:
-    """Return whether an argument has a class with functions of its own, as pandas' have.
+def _overrides(x: Any) -> bool:
+    """Return whether an argument's class overrides NumPy's functions, as pandas' do.
 
-    Of lists the first item tells, or those in it: others are not looked at one by one.
+    Only the first item of a list decides whether its items are looked at.
     """
     cls = type(x)
     if cls is list or cls is tuple:
         if not x or (_own.get(type(x[0])) is False and type(x[0]) is not np.ndarray):
             return False
-        return any(map(_has_own, x))
-    found = _own.get(cls)
-    if found is None:
-        root = _root(cls.__module__)
+        return any(map(_overrides, x))
+    has_override = _own.get(cls)
+    if has_override is None:
+        root = _package(cls.__module__)
         is_known = root in _KNOWN and (root != "numpy" or issubclass(cls, (np.ndarray, np.generic)))
-        found = not is_known and any(hasattr(cls, name) for name in _PROTOCOLS)
-        _own[cls] = found
-    return found
+        has_override = not is_known and any(hasattr(cls, name) for name in _PROTOCOLS)
+        _own[cls] = has_override
+    return has_override
 
 
-def _are_of_host(args: Any, kwargs: Any) -> bool:
-    """Return whether all arrays of a call are NumPy's, which CuPy refuses."""
-    found = [type(x) is np.ndarray for x in (*args, *kwargs.values()) if hasattr(x, "__array__")]
-    return bool(found) and all(found)
+def _are_host_arrays(args: Any, kwargs: Any) -> bool:
+    """Return whether all arrays of a call are NumPy's, which CuPy rejects."""
+    is_numpy = [type(x) is np.ndarray for x in (*args, *kwargs.values()) if hasattr(x, "__array__")]
+    return bool(is_numpy) and all(is_numpy)
 
 
-def _means_more(x: Any) -> bool:
-    """Return whether an output is more than its elements, or none at all: ``out=...``."""
+def _has_other_meaning(x: Any) -> bool:
+    """Return whether an output has more meaning than its elements, or is ``...``."""
     if isinstance(x, (tuple, list)):
-        return any(map(_means_more, x))
+        return any(map(_has_other_meaning, x))
     return x is ... or (isinstance(x, np.ndarray) and type(x) is not np.ndarray)
 
 
-def _is_beyond(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
-    """Return whether a call has what a function knows nothing of: parameters, dtypes, classes."""
+def _is_unsupported(ours: Callable[..., Any], args: Any, kwargs: Any) -> bool:
+    """Return whether a call uses parameters, dtypes or classes that our function does not have."""
     try:
-        bound = inspect.signature(ours).bind(*args, **kwargs).arguments
+        arguments = inspect.signature(ours).bind(*args, **kwargs).arguments
     except TypeError:
         return True
-    if any(x is ... for x in bound.values()):
+    if any(x is ... for x in arguments.values()):
         return True
-    found = [x.dtype for x in bound.values() if isinstance(x, np.ndarray)]
+    used_dtypes = [x.dtype for x in arguments.values() if isinstance(x, np.ndarray)]
     try:
-        found.append(np.dtype(bound.get("dtype")))
+        used_dtypes.append(np.dtype(arguments.get("dtype")))
     except TypeError:
-        pass  # no dtype of NumPy's
-    return any(dtypes.name_of(dtype) is None for dtype in found)
+        pass  # not a NumPy dtype
+    return any(dtypes.name_of(dtype) is None for dtype in used_dtypes)
 
 
-def _signature_of(ours: Callable[..., Any], theirs: Any) -> inspect.Signature:
-    """Return the signature of NumPy's function, else that of ours as NumPy would show it."""
+def _signature_of(ours: Callable[..., Any], native: Any) -> inspect.Signature:
+    """Return the signature of NumPy's function, else ours without annotations."""
     try:
-        return inspect.signature(theirs)
-    except (TypeError, ValueError):  # there is none, or it is written in C
-        found = inspect.signature(ours)
-    plain = [one.replace(annotation=one.empty) for one in found.parameters.values()]
-    return found.replace(parameters=plain, return_annotation=found.empty)
+        return inspect.signature(native)
+    except (TypeError, ValueError):  # there is no such function, or it is written in C
+        signature = inspect.signature(ours)
+    plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
+    return signature.replace(parameters=plain, return_annotation=signature.empty)
 
 
-def _root(module: str) -> str:
+def _package(module: str) -> str:
     return module.partition(".")[0]
 
 
-class _Translated:
-    """Arguments of libraries other than NumPy as our functions know them."""
+class _Translator:
+    """Converts arguments of other libraries to those that our functions accept."""
 
     def __init__(self) -> None:
-        self.has_other = False  # an array that results become as well
+        self.has_other = False  # an array was converted, so results are converted back
 
     def of(self, x: Any) -> Any:
-        """Return an argument; raise NotTaken for what is not known here."""
+        """Return a converted argument; raise NotTaken for an unknown one."""
         cls = type(x)
         if cls in (int, float, bool, str, type(None), np.ndarray):
             return x
@@ -227,7 +227,7 @@ class _Translated:
             return cls(map(self.of, x))
         if cls is dict:
             return {key: self.of(value) for key, value in x.items()}
-        root = _root(cls.__module__)
+        root = _package(cls.__module__)
         if root in _NUMPYS:
             return x
         if cls.__name__.lower() == "dtype":
@@ -239,7 +239,7 @@ class _Translated:
             raise NotTaken("a tensor that requires grad would lose its gradient here")
         if root not in _KNOWN and hasattr(cls, "__array_namespace__"):
             if root not in _OVER_NUMPY:
-                raise NotTaken(f"arrays of {root} are its own functions' to work on")
+                raise NotTaken(f"arrays of {root} are handled by that library's functions")
             self.has_other = True
             return np.asarray(x)
         return x

@@ -1,4 +1,4 @@
-"""Namespaces that answer NumPy's names here and hand on all else: whole programs run unchanged."""
+"""Namespaces that run NumPy's names here and delegate all others, so programs run unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpualgo.numpy._wrap.answers import Answer, UFuncAnswer, name_of
 
 
 def wrap(namespace: Any) -> Namespace:
-    """Return a namespace that answers NumPy's names here and hands on all else.
+    """Return a namespace that runs NumPy's names here and delegates all others.
 
     Parameters
     ----------
@@ -25,17 +25,17 @@ def wrap(namespace: Any) -> Namespace:
     Returns
     -------
     Namespace
-        Its attributes of the names of `gpualgo.numpy` are the functions and ufuncs of that, with
-        their signatures and results. A call that they do not take goes to the namespace's own
-        function of that name: with arguments for which they raise `NotTaken`, such as strings and
-        objects, with parameters that they do not have, with arrays of a library that is not known,
-        and with tensors that require a gradient. All other attributes are the namespace's, its
-        classes among them: ``vectorize`` is compiled as `gpualgo.numpy.vectorize` alone.
+        Its attributes with names of `gpualgo.numpy` are the functions and ufuncs of that module,
+        with their signatures and results. A call that they do not support goes to the namespace's
+        own function: with arguments for which they raise `NotTaken`, such as strings and objects,
+        with parameters that they do not have, with arrays of an unknown library, and with tensors
+        that require a gradient. All other attributes are the namespace's own, including its
+        classes: only `gpualgo.numpy.vectorize` is compiled, the namespace's ``vectorize`` is not.
 
     Notes
     -----
-    The namespace itself is not changed, and methods of its arrays stay their own. The names have
-    NumPy's meaning whatever the namespace is: ``wrap(torch).sort(x)`` returns sorted values alone.
+    The namespace itself and the methods of its arrays are not changed. The names have NumPy's
+    meaning in every namespace: ``wrap(torch).sort(x)`` returns only sorted values.
 
     Examples
     --------
@@ -53,37 +53,37 @@ def wrap(namespace: Any) -> Namespace:
         raise TypeError(
             f"wrap: namespace is a {type(namespace).__name__}; pass a module, such as numpy"
         )
-    found = _namespaces.get(id(namespace))
-    if found is None:
-        found = _namespaces[id(namespace)] = Namespace(namespace)
-    return found
+    wrapped = _namespaces.get(id(namespace))
+    if wrapped is None:
+        wrapped = _namespaces[id(namespace)] = Namespace(namespace)
+    return wrapped
 
 
 wrap.__module__ = "gpualgo.numpy"
 
-# Those that are in use, by the namespace below them: another call returns the same.
+# Namespaces in use, by the id of the wrapped one: another call returns the same object.
 _namespaces: WeakValueDictionary[int, Namespace] = WeakValueDictionary()
 
 
 class Namespace:
-    """NumPy's names answered by `gpualgo.numpy`, all others by another namespace: see `wrap`."""
+    """NumPy's names from `gpualgo.numpy`, all others from another namespace: see `wrap`."""
 
     __module__ = "gpualgo.numpy"
 
     def __init__(self, namespace: Any) -> None:
-        """Make it over a namespace; `wrap` does not put one over another."""
+        """Wrap a namespace; `wrap` does not wrap a Namespace again."""
         self.__dict__["_namespace"] = namespace
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_namespace":  # not there yet: what copies and unpickles asks early
+        if name == "_namespace":  # copying and unpickling ask before it is set
             raise AttributeError(name)
         entry = TABLE.get(name)
         if entry is None or isinstance(entry.function, type):
             return getattr(self._namespace, name)
         is_function = inspect.isfunction(entry.function)
-        answer = (Answer if is_function else UFuncAnswer)(entry.function, self, name)
-        self.__dict__[name] = answer  # the next look-up finds it
-        return answer
+        function = (Answer if is_function else UFuncAnswer)(entry.function, self, name)
+        self.__dict__[name] = function  # the next look-up finds it
+        return function
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{self!r} cannot be changed; set {name} on the namespace itself")
@@ -117,5 +117,5 @@ class Namespace:
 
 
 def _of_module(name: str) -> Namespace:
-    """Return the namespace over a module: what pickles name."""
+    """Return the namespace that wraps a module; pickles refer to this function."""
     return wrap(importlib.import_module(name))

@@ -217,7 +217,7 @@ def test_vectorize_as_decorator() -> None:
     for kwargs in ({"signature": "(n)->()"}, {"excluded": {0}}, {"cache": True}):
         with pytest.raises(gnp.NotTaken):
             gnp.vectorize(_step, **kwargs)
-    with pytest.raises(gnp.NotTaken, match="by name"):
+    with pytest.raises(gnp.NotTaken, match="by keyword"):
         gnp.vectorize(_step)(1, b=2)
     with pytest.raises(gnp.NotTaken):
         gnp.vectorize(lambda a: str(a))([1, 2])

@@ -77,7 +77,7 @@ def test_what_is_not_taken(backend: Backend) -> None:
         check_same(backend, "searchsorted", a, 3, sorter=np.array(sorter))
     check_same(backend, "searchsorted", a[None], 3)
     check_same(backend, "searchsorted", np.array(3), 3)
-    with pytest.raises(ValueError, match="points out of"):
+    with pytest.raises(ValueError, match="index out of range"):
         gnp.searchsorted(a, 3, sorter=[0, 1, 2, 9])
     with pytest.raises(NotTaken):
         gnp.searchsorted(a, 10**30)

@@ -136,7 +136,7 @@ def test_options(backend: Backend) -> None:
         check_same(backend, name, np.array(3.5))
         check_same(backend, name, np.array(3.5), axis=None)
         check_same(backend, name, 3.5, axis=0)
-        with pytest.raises(ValueError, match="kind is given beside"):
+        with pytest.raises(ValueError, match="kind cannot be combined"):
             getattr(gnp, name)(x, kind="stable", descending=False)
         with pytest.raises(NotTaken, match="order"):
             getattr(gnp, name)(x, order="f")
