@@ -13,7 +13,7 @@ from gpualgo._arrays.view import View, as_view
 from gpualgo._base import records
 from gpualgo._cuda.plan import Plan
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.problem import NO_START
+from gpualgo._pipeline.problem import NO_INIT
 
 Host = np.ndarray[Any, Any]
 Leaves = tuple[Host, ...]
@@ -130,7 +130,7 @@ def queue(
     plan: Plan, op: Operator, sources: list[View], targets: list[View], init: Host | None
 ) -> None:
     """Queue a plan where its arrays' library would."""
-    start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
+    start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
     stream = sources[0].library.stream(sources[0].device)
     pointers = [view.ptr for view in (*sources, *targets)]
     plan.queue(stream, (*start, op.words, *pointers))

@@ -248,7 +248,7 @@ def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Ca
         flat_case(op, inputs, result),
         Case(elements.rows_spec(applied, items, loads, repeated, True), is_wide),
         Case(elements.rows_spec(applied, 1, 4, elements.Kinds(0, 0), False), None),
-        Case(elements.turned_spec(applied, square, last, last - 1, True), None),
+        Case(elements.transposed_spec(applied, square, last, last - 1, True), None),
     ]
 
 

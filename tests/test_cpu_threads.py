@@ -127,16 +127,16 @@ def test_functions_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
         both.wait()
         return threading.get_ident() == here
 
-    assert threads.side_by_side(name, name) == [True, False]
+    assert threads.run_concurrently(name, name) == [True, False]
     ended = []
 
     def fail() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        threads.side_by_side(fail, lambda: ended.append(True))
+        threads.run_concurrently(fail, lambda: ended.append(True))
     assert ended
-    assert threads.side_by_side() == []
+    assert threads.run_concurrently() == []
 
 
 def test_functions_run_where_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_functions_run_where_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(threads, "_num_cores", lambda: 2)
     monkeypatch.setattr(threading.Thread, "start", start)
-    assert threads.side_by_side(lambda: 1, lambda: 2, lambda: 3) == [1, 2, 3]
+    assert threads.run_concurrently(lambda: 1, lambda: 2, lambda: 3) == [1, 2, 3]
 
 
 def test_environment_bounds_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "_callable", lambda _: nothing)
     sorts = importlib.import_module("gpualgo._algorithms.radix_sort.cpu_numpy")
     for module in (launch, sorts):
-        monkeypatch.setattr(module, "unchecked", lambda kernel: kernel)
+        monkeypatch.setattr(module, "status_function", lambda kernel: kernel)
     monkeypatch.setattr(direct, "_method", lambda *_: None)
     for module in (direct, sorts):
         monkeypatch.setattr(module, "of_rows", lambda _: nothing)

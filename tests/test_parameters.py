@@ -243,7 +243,7 @@ DESCRIBED = [
     scan.tiles(_F64, scan.computed_lines(2, 1), _COMPUTED),
     scan.rows(_F64, scan.DENSE_ROWS), scan.rows(_F64, scan.spaced_rows(2)),
     transform.flat_operands(1, 3), transform.row_operands(2, 2, False),
-    transform.turned_operands(1, 2, True),
+    transform.transposed_operands(1, 2, True),
     histogram.flat(histogram.BYTE_BINS), histogram.strided(histogram.even_bins(_F32)),
     histogram.flat(histogram.even_bins(_F64)), histogram.strided(histogram.search_bins(_F32)),
     histogram.flat(histogram.search_bins(np.dtype("i8"))), radix_sort.HISTOGRAM, radix_sort.PASS,

@@ -56,7 +56,7 @@ class _Job:
         try:
             self._compute()
         except (TypeError, CompileError) as error:
-            with settled.retried(op, problem.hot, error) as is_another:
+            with settled.retry_with_constants(op, problem.hot, error) as is_another:
                 if is_another:
                     self._respecialize()
                     self._compute()

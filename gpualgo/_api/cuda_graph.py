@@ -135,7 +135,7 @@ class Executable:
         else:
             handle = 0 if self._library is None else self._library.stream(self._device)
         joined = [library.stream(self._device) for library in self._libraries]
-        ordering.come_after(handle, joined, self._device, "Graph.launch")
+        ordering.wait_for_streams(handle, joined, self._device, "Graph.launch")
         with gpu.get(self._device).current():
             self._graph.launch(pools.core_stream(handle))
             for later in joined if driver.is_free(handle) else ():

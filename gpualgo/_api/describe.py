@@ -79,7 +79,7 @@ def compiled_on_cpu(request: Request) -> Request:
     except CapturesChanged:
         return compiled_on_cpu(request._replace(problem=problem.again(views, op, init)))
     except (TypeError, CompileError) as error:
-        with settled.retried(op, problem.hot, error) as is_another:
+        with settled.retry_with_constants(op, problem.hot, error) as is_another:
             if is_another:
                 new_problem = problem.again(views, op, init)
                 return compiled_on_cpu(request._replace(problem=new_problem))
@@ -94,7 +94,7 @@ def cuda_plan(request: Request) -> Plan | None:
         return _cuda_plan(request)
     except (TypeError, CompileError) as error:
         problem, views, op, init, _, _ = request
-        with settled.retried(op, problem.hot, error) as is_another:
+        with settled.retry_with_constants(op, problem.hot, error) as is_another:
             if is_another:
                 return cuda_plan(request._replace(problem=problem.again(views, op, init)))
         raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._api.describe import compiled_on_cpu, cuda_plan, describe
-from gpualgo._api.relook import Relook, changeable, relook_of
+from gpualgo._api.relook import Relook, changeable, request_factory
 from gpualgo._api.repeat import Repeat
 from gpualgo._api.temp_storage import lent
 from gpualgo._arrays.view import (
@@ -25,7 +25,7 @@ from gpualgo._arrays.view import (
 from gpualgo._base import ranges, recording
 from gpualgo._driver import driver
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import hot_key, hot_key_of_function
+from gpualgo._operators.operator import operator_key, operator_key_of_function
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, run
@@ -67,7 +67,7 @@ class Plan:
         self._name = f"{request.problem.where}: an argument of the plan"
         self._layouts = [layout_of(view) for view in views]
         self._op = changeable(request.op, request.problem)
-        self._key = hot_key_of_function(request.problem.hot)
+        self._key = operator_key_of_function(request.problem.hot)
         self._repeat: Repeat | None = None
         self._has_tuples = request.problem.broadcasts_arguments or any(
             form is not None for form in request.problem.forms
@@ -129,7 +129,7 @@ class Plan:
                 and x.data.ptr == repeat.x_ptr and out.data.ptr == repeat.out_ptr
                 and x.shape == repeat.x_shape and out.shape == repeat.out_shape
                 and not recording.active
-                and (self._op is None or hot_key(self._op) == self._key)
+                and (self._op is None or operator_key(self._op) == self._key)
             ):  # fmt: skip
                 repeat.launch(repeat.stream(repeat.device))
                 return out
@@ -143,13 +143,13 @@ class Plan:
         if [layout_of(view) for view in views] != self._layouts:
             self._refuse(views)
         if (
-            self._op is not None and self._relook is None and hot_key(self._op) != self._key
+            self._op is not None and self._relook is None and operator_key(self._op) != self._key
         ):  # captured values have changed
             problem = problem.again(views, op, init)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
         solve: Callable[..., Any] = run if problem.form is None else inputs.solve
-        if problem.is_counted:
+        if problem.has_dynamic_length:
             solve = partial(_solve_counted, out_count=out_count)
         elif out_count is not None:
             raise TypeError(f"{problem.where}: out_count is given, and results have known lengths")
@@ -289,7 +289,7 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     for name in ("out", "out_count", "stream"):
         if kwargs.get(name) is not None:
             raise TypeError(f"prepare: {name} is an argument of the plan's calls; pass it to them")
-    return Plan(request, relook_of(function, args, kwargs, request.problem))
+    return Plan(request, request_factory(function, args, kwargs, request.problem))
 
 
 def _solve_counted(

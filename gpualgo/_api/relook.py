@@ -22,16 +22,16 @@ _INPUTS = (
 Relook = Callable[[tuple[Any, ...]], Request]
 
 
-def relook_of(
+def request_factory(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], problem: Problem
 ) -> Relook | None:
     """Return a function that creates the request for other arrays; None if no argument is lazy."""
     named = dict(zip(_positions(function), args, strict=False))
-    inputs = (*_INPUTS, "init") if problem.has_starts else _INPUTS
+    inputs = (*_INPUTS, "init") if problem.has_row_init else _INPUTS
     slots = [slot for slot, x in named.items() if slot[1] in inputs and _is_data(x)]
     keywords = [name for name in inputs if _is_data(kwargs.get(name))]
     are_lazy = map(is_lazy, (*(named[slot] for slot in slots), *map(kwargs.get, keywords)))
-    if not (problem.looks_again or any(are_lazy)):
+    if not (problem.composes_operator or any(are_lazy)):
         return None
     count = len(slots) + len(keywords)
 

@@ -30,11 +30,13 @@ def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | No
         if first.library.has_producers and type(stream) is not int:
             handle = _Handle(handle)
             handle.stream = stream
-    come_after(handle, streams_of((first,)) if streams is None else streams, first.device, where)
+    wait_for_streams(
+        handle, streams_of((first,)) if streams is None else streams, first.device, where
+    )
     return handle
 
 
-def come_after(handle: int, streams: Iterable[int], device: int, where: str) -> None:
+def wait_for_streams(handle: int, streams: Iterable[int], device: int, where: str) -> None:
     """Let a stream wait for the streams of arrays."""
     from gpualgo._driver import driver
 

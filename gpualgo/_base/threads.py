@@ -123,7 +123,7 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
     return threads
 
 
-def side_by_side(*makes: Callable[[], Any]) -> list[Any]:
+def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
     """Call functions concurrently, the first in this thread, and return their results.
 
     Returns, or raises the first exception, only after all have ended.

@@ -103,7 +103,7 @@ def operator_call(arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any])
     return intrinsic(operator)
 
 
-def shell_of(function: Callable[..., None]) -> bytes:
+def compile_shell(function: Callable[..., None]) -> bytes:
     """Return a kernel's bitcode, simplified as far as possible without its operator.
 
     If the function returns a word, so does the entry: such a function must not raise.

@@ -25,8 +25,8 @@ _is_refused = False  # the kernel cannot be compiled in this process
 class _CostEstimate:
     """Measured speed of one thread; decides whether several threads run the next copies.
 
-    Several threads are slower than one if other processes use their cores. As in `launch.Pace`, one
-    thread then runs the next 1, 3, 7, ... copies, at most 63.
+    Several threads are slower than one if other processes use their cores. As in
+    `launch.CostEstimate`, one thread then runs the next 1, 3, 7, ... copies, at most 63.
     """
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from gpualgo._base import log
 from gpualgo._cpu.address import OFFSET, address, has_fields
-from gpualgo._cpu.image import kept_for_good
+from gpualgo._cpu.image import keep_alive_forever
 from gpualgo._cpu.kernels import Kernel, by_ctypes, get_code
 
 _METH_FASTCALL = 0x80
@@ -36,7 +36,7 @@ class _Method(ctypes.Structure):
     )  # fmt: skip
 
 
-def unchecked(kernel: Kernel) -> Callable[[int, int, int, int], int]:
+def status_function(kernel: Kernel) -> Callable[[int, int, int, int], int]:
     """Return a function that calls a kernel and returns its status. It does not hold it."""
     code: Any = kernel
     entry, method = int(code.loaded.address), _method("call")
@@ -53,7 +53,7 @@ def of_rows(kernel: Kernel) -> Callable[[Any, Any], int]:
     """
     method = _method("rows", OFFSET) if has_fields else None
     if method is None:
-        run = unchecked(kernel)
+        run = status_function(kernel)
         return lambda keys, row: run(address(keys), address(row), len(row), 0)
     code: Any = kernel
     function: Callable[[Any, Any], int] = _function(method, int(code.loaded.address))
@@ -102,7 +102,9 @@ def folder(
     return function
 
 
-def look_up(table: dict[np.dtype[Any], Any], most: int, *others: Any) -> Callable[..., Any]:
+def short_row_lookup(
+    table: dict[np.dtype[Any], Any], most: int, *others: Any
+) -> Callable[..., Any]:
     """Return f(x, *others): the table's entry for the dtype of a short row x, False for all else.
 
     A short row is an np.ndarray (no subclass) with one axis, aligned, contiguous, of fewer than
@@ -150,5 +152,5 @@ def _method(name: str, *options: int) -> int | None:
         log.tell(log.INFO, "kernels are called by ctypes: %s", error)
         return None
     method = _Method(name.encode(), loaded.address, _METH_FASTCALL, None)
-    kept_for_good((loaded, method))  # functions read it when they are freed, even at exit
+    keep_alive_forever((loaded, method))  # functions read it when they are freed, even at exit
     return ctypes.addressof(method)

@@ -148,7 +148,7 @@ class Loaded:
         memory = mmap.mmap(
             -1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE
         )
-        kept_for_good(memory)
+        keep_alive_forever(memory)
         weakref.finalize(self, _release, memory).atexit = False
         base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
         block = bytearray(image.content)
@@ -162,13 +162,13 @@ class Loaded:
         self.address = base + image.entry
 
 
-def kept_for_good(thing: Any) -> None:
+def keep_alive_forever(thing: Any) -> None:
     """Keep an object alive even when the interpreter exits, which frees all others."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
 
 
 def _release(thing: Any) -> None:
-    """Undo `kept_for_good`; not called when the interpreter exits."""
+    """Undo `keep_alive_forever`; not called when the interpreter exits."""
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(thing))
 
 

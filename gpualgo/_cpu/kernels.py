@@ -126,7 +126,7 @@ def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -
         from gpualgo._cpu import compile_kernel as compiler
 
     if applied is None or operator is None:
-        return compiler.linked(compiler.shell_of(write()), None)
+        return compiler.linked(compiler.compile_shell(write()), None)
     args, result = applied.arguments, operator.result_dtype
     shell = _shells.made((key, args, result), lambda: _shell(key, write, args, result))
     return compiler.linked(shell, operator.bitcode)
@@ -143,7 +143,7 @@ def _shell(
     entry = host.read(*parts)
     if entry is not None and len(entry) == 1:
         return entry[0]
-    shell = compiler.shell_of(write(compiler.operator_call(arg_dtypes, result_dtype)))
+    shell = compiler.compile_shell(write(compiler.operator_call(arg_dtypes, result_dtype)))
     host.write((shell,), *parts)
     return shell
 

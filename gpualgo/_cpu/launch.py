@@ -15,7 +15,7 @@ import numpy as np
 from gpualgo._base import threads
 from gpualgo._cpu import team
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import launcher, unchecked
+from gpualgo._cpu.direct import launcher, status_function
 from gpualgo._cpu.kernels import Kernel, check, get_kernel
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, give_back, lent
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
@@ -24,7 +24,7 @@ UNKNOWN = float("inf")
 _MOST_LOSSES = 6  # limits the runs of one thread in a row to 63
 
 
-class Pace:
+class CostEstimate:
     """Estimated single-thread time of a launch, which decides how many threads run it."""
 
     __slots__ = ("_alone", "_losses", "seconds")
@@ -114,11 +114,11 @@ class Launch:
         `held`: code whose address is in the table.
         """
         self._kernel, self.table, self._held = kernel, table, held
-        self._run_kernel = unchecked(kernel)
+        self._run_kernel = status_function(kernel)
         self.places, self.scratch_bytes = tuple(places), scratch_bytes
         self.tasks, self.work = tasks, work
         self._tables: list[Memory] = []  # unused ones
-        self.pace = Pace()
+        self.pace = CostEstimate()
         loaded: Any = kernel
         self.entry = int(loaded.loaded.address)  # of the kernel's code
         self._at_once: Callable[..., int] | None = None  # for little work, by one thread
@@ -187,7 +187,7 @@ class Steps:
         self._between_bytes = sum(_round_to_lines(size) for each in sizes for size in each)
         self._scratch_bytes = max(launch.scratch_bytes for launch in launches)
         self._kernel = _run_all()
-        self._run_kernel = unchecked(self._kernel)
+        self._run_kernel = status_function(self._kernel)
         self._made: list[_StepTables] = []
         self._first, *later_launches = launches
         self._reads = launches[0].places[1:]

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 
 from gpualgo._base import forks, log
-from gpualgo._cpu.direct import unchecked
+from gpualgo._cpu.direct import status_function
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory
 from gpualgo._cpu.parameters import (
@@ -76,7 +76,7 @@ class Team:
         self.job, self.is_stopped = Memory(8 * JOB_WORDS), False
         self.job.words[:] = memoryview(bytes(self.job.words.nbytes)).cast("q")
         self._kernels = _kernel("lead"), _kernel("serve")
-        self._lead, self.serve = map(unchecked, self._kernels)
+        self._lead, self.serve = map(status_function, self._kernels)
         self._members: list[_Member] = []
         self._calls: set[object] = set()  # running calls; a call that finds itself alone leads
 

@@ -17,7 +17,7 @@ import numpy as np
 from gpualgo._base import log, records
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Computed
-from gpualgo._base.threads import side_by_side
+from gpualgo._base.threads import run_concurrently
 from gpualgo._cuda import kept, toolchain
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
@@ -84,7 +84,7 @@ def kernels(specs: Sequence[Spec], device: int) -> list[driver.Kernel]:
     if gpu.get(device).stand_in is not None:
         return [kernel(spec, device) for spec in specs]
     capability = gpu.get(device).capability
-    side_by_side(
+    run_concurrently(
         *(
             partial(cubin, spec, capability)
             for spec in specs
@@ -202,7 +202,7 @@ def _build(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     """Compile a spec without looking it up in the cache."""
     if spec.op is None:
         return _compile(spec, capability, is_ltoir=False)
-    *compiled, (code, name) = side_by_side(
+    *compiled, (code, name) = run_concurrently(
         *(partial(operator, *function, capability) for function in _functions_of(spec)),
         partial(_kernel_ir, spec, capability),
     )

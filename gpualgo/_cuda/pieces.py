@@ -17,16 +17,18 @@ class Piece(NamedTuple):
     """Temporary storage for one purpose."""
 
     num_bytes: int
-    kept_at: int | None = None  # offset in a stream's workspace, used if the piece fits there
+    workspace_offset: int | None = (
+        None  # offset in a stream's workspace, used if the piece fits there
+    )
     is_zeroed: bool = False  # zero before each launch; kernels reset it to zero
 
     @property
     def fits(self) -> bool:
         """Return whether the piece fits into its part of the workspace."""
-        if self.kept_at is None:
+        if self.workspace_offset is None:
             return False
-        start = max(start for start in _ENDS if start <= self.kept_at)
-        return self.kept_at + self.num_bytes <= _ENDS[start]
+        start = max(start for start in _ENDS if start <= self.workspace_offset)
+        return self.workspace_offset + self.num_bytes <= _ENDS[start]
 
 
 class Lent(NamedTuple):
@@ -51,7 +53,7 @@ class Lent(NamedTuple):
 class Pieces:
     """Offsets of a plan's pieces: in a stream's workspace, and in one allocation (zeroed first).
 
-    A piece with `kept_at` None is allocated in both cases.
+    A piece with `workspace_offset` None is allocated in both cases.
     """
 
     __slots__ = ("_device", "_is_kept", "_is_shared", "_kept", "_large_bytes", "_own",
@@ -69,19 +71,19 @@ class Pieces:
             if pieces[i].is_zeroed:
                 self._zeroed_bytes = end
         self._own, self.num_bytes = tuple(offsets), end
-        large = [piece for piece in pieces if piece.kept_at is None]
-        self._is_kept = all(piece.fits for piece in pieces if piece.kept_at is not None)
+        large = [piece for piece in pieces if piece.workspace_offset is None]
+        self._is_kept = all(piece.fits for piece in pieces if piece.workspace_offset is not None)
         self._is_kept &= len(large) < len(pieces) and not any(piece.is_zeroed for piece in large)
         self._large_bytes = sum(aligned(piece.num_bytes) for piece in large)
         # Offsets in the workspace; -1 - offset for pieces in the separate allocation.
         self._kept: list[int] = []
         position = 0
         for piece in pieces:
-            if piece.kept_at is None:
+            if piece.workspace_offset is None:
                 self._kept.append(-1 - position)
                 position += aligned(piece.num_bytes)
             else:
-                self._kept.append(piece.kept_at)
+                self._kept.append(piece.workspace_offset)
 
     def kept(self, stream: int) -> tuple[int, ...] | None:
         """Return the pieces' addresses in the stream's workspace; None if `lend` is needed.

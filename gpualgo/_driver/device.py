@@ -51,11 +51,11 @@ class Device:
         self.context = context = Context(ordinal)
         self.pool = pools.Pool(context)
         self.storage = storage = workspace.Storage(context, self.pool)
-        self.lanes = lanes.Lanes(self._new_stream)
-        self.stages = stages.Stages(context)
+        self.lanes = lanes.CopyLanes(self._new_stream)
+        self.stages = stages.PinnedRings(context)
         size = trays.TRAY_BYTES
-        self.trays = trays.Trays(context, size, size, trays.MOST_TRAYS)
-        self.large_trays = trays.Trays(context, 0, trays.LARGE_BYTES, trays.MOST_LARGE)
+        self.trays = trays.SmallBuffers(context, size, size, trays.MOST_TRAYS)
+        self.large_trays = trays.SmallBuffers(context, 0, trays.LARGE_BYTES, trays.MOST_LARGE)
         # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id

@@ -52,7 +52,7 @@ class Slot:
         check(driver.api().cuMemFreeHost(self.address), "cuMemFreeHost")
 
 
-class Lane:
+class CopyLane:
     """A stream with two pinned buffers: the host uses one while the other is copied."""
 
     __slots__ = ("slots", "stream")
@@ -67,17 +67,17 @@ class Lane:
         self.stream, self.slots = new_stream(), (first, second)
 
 
-class Lanes:
+class CopyLanes:
     """The lanes of one device, shared by its calls and reused."""
 
     def __init__(self, new_stream: Callable[[], int]) -> None:
         self._new_stream = new_stream
-        self._idle: list[Lane] = []
+        self._idle: list[CopyLane] = []
         self._count = 0  # number of lanes created
         self._changed = threading.Condition()
 
     @contextmanager
-    def lend(self) -> Iterator[Lane]:
+    def lend(self) -> Iterator[CopyLane]:
         """Yield a lane, waiting for a free one; its work is finished when it is returned.
 
         If no memory can be pinned for another lane, calls share the existing ones.
@@ -100,12 +100,12 @@ class Lanes:
                     self._count -= 1
                 self._changed.notify()
 
-    def _take(self) -> Lane:
+    def _take(self) -> CopyLane:
         with self._changed:
             while not self._idle:
                 if self._count < MOST_LANES:
                     try:
-                        lane = Lane(self._new_stream)
+                        lane = CopyLane(self._new_stream)
                     except MemoryError:
                         if not self._count:
                             raise

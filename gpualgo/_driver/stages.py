@@ -69,7 +69,7 @@ class Block:
         self.is_used, self.is_in_doubt = True, False
 
 
-class Stage:
+class PinnedRing:
     """Blocks that one call uses in turn."""
 
     __slots__ = ("_context", "_most", "blocks", "turn")
@@ -150,17 +150,17 @@ def _copy_out(block: Block, target: int, size: int) -> None:
     copy(target, block.address, size)
 
 
-class Stages:
+class PinnedRings:
     """The stages of one device, shared by its calls and reused."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._idle: list[Stage] = []
+        self._idle: list[PinnedRing] = []
         self._free = threading.Semaphore(MOST_STAGES)
         self._lock = threading.Lock()
 
     @contextmanager
-    def lend(self, stream: int) -> Iterator[Stage | None]:
+    def lend(self, stream: int) -> Iterator[PinnedRing | None]:
         """Yield a stage for copies on a stream, once one is free; None if memory is short."""
         with self._free:
             stage = self._take()
@@ -177,11 +177,11 @@ class Stages:
                 raise
             self._idle.append(stage)
 
-    def _take(self) -> Stage | None:
+    def _take(self) -> PinnedRing | None:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
             try:
-                return Stage(self._context)
+                return PinnedRing(self._context)
             except MemoryError:  # no more memory can be pinned
                 return None

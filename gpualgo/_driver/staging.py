@@ -21,7 +21,7 @@ from gpualgo._base import pages, threads
 from gpualgo._driver import addresses, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
-from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
+from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, CopyLane
 from gpualgo._driver.stages import Part
 
 # Smaller copies are left to the driver. Calls with 4 MiB up and down, relative to CuPy's time: 0.8
@@ -100,7 +100,7 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
     if not strided:
         return
 
-    def move(lane: Lane, blocks: Sequence[Block]) -> None:
+    def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
         for number, (offset, block) in enumerate(blocks):
             slot = lane.slots[number % 2]
             if number > 1:
@@ -148,7 +148,7 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
     if not strided:
         return
 
-    def move(lane: Lane, blocks: Sequence[Block]) -> None:
+    def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
         for number, (offset, block) in enumerate(blocks):
             slot = lane.slots[number % 2]
             fetch(source + offset, slot.address, block.nbytes, lane.stream)
@@ -205,7 +205,10 @@ def land(slot: Any, target: Array) -> None:
 
 
 def _by_lanes(
-    move: Callable[[Lane, Sequence[Block]], None], arrays: Sequence[Block], device: int, stream: int
+    move: Callable[[CopyLane, Sequence[Block]], None],
+    arrays: Sequence[Block],
+    device: int,
+    stream: int,
 ) -> None:
     """Copy all blocks of arrays by several threads, a range of neighbouring blocks each."""
     blocks = [

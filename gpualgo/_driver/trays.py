@@ -19,7 +19,7 @@ LARGE_BYTES = 16 << 20  # of a larger tray, device memory only
 MOST_LARGE = 2
 
 
-class Tray:
+class SmallBuffer:
     """A host and a device buffer; kernels access the host buffer at its host address."""
 
     __slots__ = ("device", "host")
@@ -39,28 +39,28 @@ class Tray:
             raise
 
 
-class Trays:
+class SmallBuffers:
     """The trays of one size on one device, shared by its calls."""
 
     def __init__(self, context: Context, host_bytes: int, device_bytes: int, most: int) -> None:
         self._context, self._sizes, self._most = context, (host_bytes, device_bytes), most
-        self._idle: list[Tray] = []
-        self._in_doubt: list[Tray] = []
+        self._idle: list[SmallBuffer] = []
+        self._in_doubt: list[SmallBuffer] = []
         self._count = 0
         self._lock = threading.Lock()
 
-    def take(self) -> Tray | None:
+    def take(self) -> SmallBuffer | None:
         """Return an unused tray; None if no further one can be allocated."""
         try:
             return self._idle.pop()
         except IndexError:
             return self._new()
 
-    def give_back(self, tray: Tray) -> None:
+    def give_back(self, tray: SmallBuffer) -> None:
         """Return a tray whose work has finished."""
         self._idle.append(tray)
 
-    def give_back_in_doubt(self, tray: Tray) -> None:
+    def give_back_in_doubt(self, tray: SmallBuffer) -> None:
         """Return a tray after an error: queued work may still use it."""
         self._in_doubt.append(tray)
         with suppress(Exception), self._lock:
@@ -75,7 +75,7 @@ class Trays:
             self._in_doubt.remove(tray)
             self._idle.append(tray)
 
-    def _new(self) -> Tray | None:
+    def _new(self) -> SmallBuffer | None:
         with self._lock:
             if self._in_doubt:
                 with suppress(Exception):
@@ -85,7 +85,7 @@ class Trays:
                 return None
             try:
                 with self._context.outside_capture():  # exempt from captures of other threads
-                    tray = Tray(*self._sizes)
+                    tray = SmallBuffer(*self._sizes)
             except MemoryError:  # the call allocates its own memory, or raises
                 return None
             self._count += 1

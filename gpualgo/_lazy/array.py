@@ -20,7 +20,7 @@ from gpualgo._lazy.expression import Item, Node, Value
 from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf, Place, whole_shape
 from gpualgo._lazy.operators import Operators
-from gpualgo._operators.operator import Operator, hot_key
+from gpualgo._operators.operator import Operator, operator_key
 from gpualgo._pipeline import checks, refusals, results, settled
 
 _MAX_TEXT = 80  # most characters of an expression in repr
@@ -90,12 +90,12 @@ class LazyArray(Operators):
     def _compiled_dtype(self) -> np.dtype[Any]:
         """Return the function's result dtype; captured scalars become constants where needed."""
         op = Operator(self.function)
-        operator_key = hot_key(op)
+        op_key = operator_key(op)
         try:
-            compiled = op.as_of(operator_key, "lazy")
+            compiled = op.as_of(op_key, "lazy")
             return results.dtype_of(compiled, self.arguments, None, self.place[0], "lazy")
         except (TypeError, CompileError) as error:
-            with settled.retried(op, operator_key, error) as is_another:
+            with settled.retry_with_constants(op, op_key, error) as is_another:
                 if is_another:
                     return self._compiled_dtype()
             refusals.name(error, op, "lazy")

@@ -257,7 +257,7 @@ def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) ->
     if dtype is None:
         return result
     dtype_of_op = result.dtype
-    wanted = elements.wanted_of(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
+    wanted = elements.requested_dtype(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
     if wanted is None:
         scalar_dtype = dtypes.as_dtype(dtype, where)
         wanted = records.with_leaves(dtype_of_op, [scalar_dtype] * len(records.leaves(dtype_of_op)))

@@ -24,7 +24,7 @@ _fused: Memo[Operator] = Memo(1 << 9)
 _seen: Memo[bool] = Memo(1 << 10)
 
 
-def settled_of(known: Memo[Operator], op: Any, function: Any) -> Operator | None:
+def cached_fusion(known: Memo[Operator], op: Any, function: Any) -> Operator | None:
     """Return the cached fusion of an operator with a function, None if there is none."""
     return known.get((op, function))
 
@@ -80,7 +80,7 @@ def input_of(
 
     (x,) = combining.place_lazy((x,), beside, where)
     lazy = combining.zipped(x, f"{where}: x")
-    if lazy.is_kept and (cached := settled_of(_joints, op, lazy.function)) is not None:
+    if lazy.is_kept and (cached := cached_fusion(_joints, op, lazy.function)) is not None:
         return lazy.views, cached, Source(lazy.forms)
     combining.check_count(lazy.leaves, records.MAX_FIELDS, f"{where}: x reads")
     fused_op = joint(as_operator(op, where, num_arguments), lazy.function)
@@ -121,7 +121,7 @@ def fused(
     if op is same and type(first) is kept.Again and not first.is_kept:  # it looks up elements
         return first.function, first.views, (None,) * len(first.views), first.forms
     is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
-    if is_kept and (cached := settled_of(_fused, op, first.function)) is not None:
+    if is_kept and (cached := cached_fusion(_fused, op, first.function)) is not None:
         return cached, first.views, (None,) * len(first.views), first.forms
     lazy = combining.applied(op, arguments, where)
     if is_kept and len(lazy.views) == len(first.views):

@@ -122,7 +122,7 @@ def ownerless(views: Iterable[View]) -> tuple[View, ...]:
     return tuple(view._replace(library=None, owner=None) for view in views)
 
 
-def check_apart(
+def check_no_overlap(
     views: Iterable[View], out: View, where: str, name: str = "out", op_name: str = "op"
 ) -> None:
     """Raise ValueError if a result would be written into an array that op reads."""

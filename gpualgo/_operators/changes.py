@@ -9,8 +9,8 @@ from gpualgo._operators import captured
 from gpualgo._operators.captured import Captured
 from gpualgo._operators.content import Key
 from gpualgo._operators.guards import Guard, contents_of
-from gpualgo._operators.key import facts_of, looked_at, python_function
-from gpualgo._operators.numbers import AsDecided
+from gpualgo._operators.key import facts_of, python_function, take_snapshot
+from gpualgo._operators.numbers import FixedPolicy
 
 
 def error_of(where: str, fn: Any, key: Key, found: Captured | None, hot: Any) -> RuntimeError:
@@ -30,7 +30,7 @@ def changed(fn: Any, key: Key) -> str:
     if function is None:
         return "the operator"
     try:
-        current, _ = looked_at(function, Guard(function), AsDecided(key.numbers))
+        current, _ = take_snapshot(function, Guard(function), FixedPolicy(key.numbers))
         kind, code, _, cells, _, _, names = current.key.token
         before = key.token
         if (kind, code) == before[:2]:

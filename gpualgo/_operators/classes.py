@@ -27,7 +27,7 @@ _LIBRARIES = frozenset(
 )
 
 
-class Alone:
+class IdentityToken:
     """An object in a token that equals only itself, in this process and in others."""
 
     __slots__ = ("_name", "_value")
@@ -40,7 +40,7 @@ class Alone:
         return id(self._value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Alone) and other._value is self._value
+        return isinstance(other, IdentityToken) and other._value is self._value
 
     def __repr__(self) -> str:
         return self._name
@@ -60,7 +60,7 @@ def object_token(value: Any) -> Token | None:
     if isinstance(value, (type, types.BuiltinFunctionType, np.ufunc)):
         if hasattr(value, "class_type"):
             _check_jitclass(value)
-        return ("alone", _name_of(value), Alone(value))
+        return ("alone", _name_of(value), IdentityToken(value))
     return None
 
 

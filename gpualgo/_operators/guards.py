@@ -92,9 +92,23 @@ class Guard:
     """The objects that a key was made from: the key is valid while all are identical."""
 
     __slots__ = (
-        "_fixed_cells", "are_own", "attributes", "cells", "defaults", "found_at", "functions",
-        "globals", "inner_cells", "is_stable", "key", "may_capture", "numbers", "pack", "values",
-        "views", "words",
+        "_fixed_cells",
+        "are_own",
+        "array_sources",
+        "attributes",
+        "cells",
+        "defaults",
+        "functions",
+        "globals",
+        "inner_cells",
+        "is_stable",
+        "key",
+        "may_capture",
+        "numbers",
+        "pack",
+        "values",
+        "views",
+        "words",
     )  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
@@ -108,7 +122,7 @@ class Guard:
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
         self.views: list[View] = []  # the arrays, in order; moved to `Captured` when complete
-        self.found_at: list[tuple[Any, Any, type, Any]] = []  # the source of each array
+        self.array_sources: list[tuple[Any, Any, type, Any]] = []  # the source of each array
         self.may_capture = True
         self.values: list[tuple[dict[str, Any], str, Any]] = []
         self.attributes: list[tuple[Any, str, Any]] = []  # of classes, or computed by modules
@@ -160,7 +174,7 @@ class Guard:
         view = captured.view_of(array)
         token = captured.token_of(view)
         self.views.append(view)
-        self.found_at.append((names, name, type(array), token))
+        self.array_sources.append((names, name, type(array), token))
         self.is_stable &= depth == 1
         return token
 
@@ -215,7 +229,7 @@ class Guard:
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
         """Return the arrays that fn captures now, None if one has another layout."""
         views = []
-        for names, name, array_type, token in self.found_at:
+        for names, name, array_type, token in self.array_sources:
             cells = fn.__closure__ or ()
             value = contents_of(cells[name]) if names is None else names.get(name)
             if type(value) is not array_type and not captured.is_array(value):
@@ -238,7 +252,7 @@ class Guard:
 
     def is_plain(self, fn: types.FunctionType) -> bool:
         """Return whether the key is valid for fn and fn captures no arrays."""
-        return not self.found_at and self.holds(fn) and self.words(fn) is not None
+        return not self.array_sources and self.holds(fn) and self.words(fn) is not None
 
     def holds(self, fn: types.FunctionType) -> bool:
         """Return whether fn, with the same code, still reads the same objects."""

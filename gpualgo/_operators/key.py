@@ -20,7 +20,7 @@ from gpualgo._operators.bytecode import reads_of
 from gpualgo._operators.captured import Captured
 from gpualgo._operators.content import Key, Token, intern
 from gpualgo._operators.guards import Guard
-from gpualgo._operators.numbers import AsDecided, Place, Policy
+from gpualgo._operators.numbers import FixedPolicy, Place, Policy
 from gpualgo._operators.snapshot import (
     CodeFacts,
     Snapshot,
@@ -104,13 +104,13 @@ def examine(fn: Any) -> Captured:
         if views is not None and words is not None:
             return Captured(guard.key, views, words)
     guard = Guard(fn)
-    captures, copy = looked_at(fn, guard, info.policy)
+    captures, copy = take_snapshot(fn, guard, info.policy)
     # Stored with the code that was read: another thread may have assigned fn.__code__ meanwhile.
     _code_info(copy.__code__).guard = guard if guard.is_stable else None
     return captures
 
 
-def looked_at(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple[Captured, Any]:
+def take_snapshot(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple[Captured, Any]:
     """Return a function's current key and captured values, and its copy to compile."""
     snapshot = Snapshot(guard, facts_of, policy)
     token, copy = snapshot.function(fn)
@@ -123,7 +123,7 @@ def looked_at(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple[Cap
     return Captured(key, views, words), copy
 
 
-def as_decided(fn: Any, key: Key) -> Captured | None:
+def recapture_for(fn: Any, key: Key) -> Captured | None:
     """Return what a function captures now, with the key's choice of data numbers.
 
     None if its content differs from the key. Each call decides once which numbers are data: other
@@ -136,24 +136,24 @@ def as_decided(fn: Any, key: Key) -> Captured | None:
     if function is None:
         return None
     try:
-        captures, _ = looked_at(function, Guard(function), AsDecided(key.numbers))
+        captures, _ = take_snapshot(function, Guard(function), FixedPolicy(key.numbers))
     except (TypeError, ValueError, CompileError):  # it captures unsupported values now
         return None
     return captures if captures.key is key else None
 
 
-def words_now(fn: Any, key: Key) -> bytes | None:
+def packed_numbers_now(fn: Any, key: Key) -> bytes | None:
     """Return the packed data numbers that fn captures now, None if its key has changed."""
     if type(fn) is types.FunctionType:
         guard = _code_info(fn.__code__).guard
         words = None if guard is None else guard.words_of(fn, key)
         if words is not None:
             return words
-    captures = as_decided(fn, key)
+    captures = recapture_for(fn, key)
     return None if captures is None else captures.words
 
 
-def compile_in(
+def make_constant(
     fn: Any, key: Key, words: Iterable[int] | None = None, is_exponent: bool = False
 ) -> tuple[list[Place], list[Place]]:
     """Compile numbers of a key in as constants from now on: those at `words`, or all.
@@ -173,7 +173,7 @@ def compile_in(
 
 
 def make_data(fn: Any, places: Iterable[Place]) -> None:
-    """Undo `compile_in`."""
+    """Undo `make_constant`."""
     policy = _policy_of(fn)
     policy.constants.difference_update(places)
     policy.exponents.difference_update(places)

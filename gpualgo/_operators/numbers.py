@@ -140,7 +140,7 @@ class Policy:
         return True
 
 
-class AsDecided(Policy):
+class FixedPolicy(Policy):
     """A policy that repeats the decisions of a key."""
 
     __slots__ = ("_data_places",)

@@ -13,7 +13,14 @@ from gpualgo._operators import recognised
 from gpualgo._operators.bytecode import accepts, taken_arguments
 from gpualgo._operators.captured import Captured, note
 from gpualgo._operators.content import Key, digest_of, intern
-from gpualgo._operators.key import as_decided, call_key, examine, key_of, python_function, words_now
+from gpualgo._operators.key import (
+    call_key,
+    examine,
+    key_of,
+    packed_numbers_now,
+    python_function,
+    recapture_for,
+)
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -125,10 +132,10 @@ class Operator:
         """
         if self.is_known:
             return self
-        key = key_within(hot)
+        key = content_key(hot)
         if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
-        current = self._captured or as_decided(self.fn, key)
+        current = self._captured or recapture_for(self.fn, key)
         if current is not None and not (key.arrays and note(current.views) != hot[1]):
             return self._with(current)
         from gpualgo._operators.changes import error_of
@@ -188,7 +195,7 @@ def known(name: str) -> Operator:
     return result
 
 
-def hot_key(op: Any) -> Any:
+def operator_key(op: Any) -> Any:
     """Return the key by which a warm call finds an operator's kernel; None if op is invalid."""
     kind = type(op)
     if kind is types.FunctionType:
@@ -219,27 +226,27 @@ def hot_key(op: Any) -> Any:
         return call_key(op) if callable(op) else None
 
 
-def key_within(hot: Any) -> Any:
+def content_key(hot: Any) -> Any:
     """Return the `Key` in a hot key, without the addresses of captured arrays."""
     return hot[0] if type(hot) is tuple else hot
 
 
-def words_as_of(op: Any, hot: Any, where: str) -> bytes:
+def packed_numbers_of(op: Any, hot: Any, where: str) -> bytes:
     """Return op's current packed data numbers; raise `CapturesChanged` if its key has changed."""
     is_operator = type(op) is Operator
     captures = op._captured if is_operator else None
     if captures is not None:
         words: bytes | None = captures.words
     else:
-        words = words_now(op.fn if is_operator else op, key_within(hot))
+        words = packed_numbers_now(op.fn if is_operator else op, content_key(hot))
     if words is None:
         from gpualgo._operators.changes import error_of
 
-        raise error_of(where, op.fn if is_operator else op, key_within(hot), None, hot)
+        raise error_of(where, op.fn if is_operator else op, content_key(hot), None, hot)
     return words
 
 
-def hot_key_of_function(hot: Any) -> Any:
+def operator_key_of_function(hot: Any) -> Any:
     """Return the hot key that an operator's bare function would have."""
     if type(hot) is not tuple or len(hot) == 2:
         return hot

@@ -87,7 +87,7 @@ PAGEABLE, PAGE_LOCKED, LOST = range(3)
 def choose(
     row_name: str, keys: Sequence[View], views: Sequence[View], op: Operator | None, lie: int
 ) -> Choice:
-    """Return where a call on host arrays runs; `lie` is the result of `where_they_lie`."""
+    """Return where a call on host arrays runs; `lie` is the result of `memory_kind`."""
     if lie == LOST:
         return Choice(CPU, "the GPU of the parent cannot be used in a forked process")
     for view in () if op is None else op.arrays:
@@ -116,7 +116,7 @@ def choose(
 _is_locked_by_id: dict[int, tuple[weakref.ref[Any], bool | None]] = {}
 
 
-def where_they_lie(views: Sequence[View]) -> int:
+def memory_kind(views: Sequence[View]) -> int:
     """Return PAGE_LOCKED, PAGEABLE or LOST for a call's arrays; part of the call's cache key."""
     if _is_lost:
         return LOST

@@ -189,9 +189,9 @@ def _converted(init: Any, acc: np.dtype[Any], where: str, what: str) -> np.ndarr
 
 def output(
     out: Any, like: View, shape: tuple[int, ...], dtype: np.dtype[Any], where: str,
-    name: str = "out", viewer: Any = as_view, is_bound: bool = False,
+    name: str = "out", viewer: Any = as_view, is_upper_bound: bool = False,
 ) -> View:  # fmt: skip
-    """Return the checked view of out=; with `is_bound` its length may differ from the result's."""
+    """Return the checked view of out=; with `is_upper_bound` its length may be another."""
     view: View = out if type(out) is View else viewer(out, f"{where}: {name}")
     if view.device != like.device:
         raise TypeError(
@@ -200,8 +200,8 @@ def output(
         )
     if name == "out_count" and view.shape == (1,):
         view = view._replace(shape=(), strides=())
-    if view.shape != shape and not (is_bound and len(view.shape) == 1):
-        expected = "one dimension" if is_bound else str(shape)
+    if view.shape != shape and not (is_upper_bound and len(view.shape) == 1):
+        expected = "one dimension" if is_upper_bound else str(shape)
         raise ValueError(f"{where}: {name} has shape {view.shape}, the result has {expected}")
     if view.dtype != dtype:
         raise TypeError(f"{where}: {name} has dtype {view.dtype}, the result has {dtype}")

@@ -1,6 +1,7 @@
 """Results whose length depends on the elements, such as those of select.
 
-The last result of a problem with `is_counted` is the number of elements in the others (int64).
+The last result of a problem with `has_dynamic_length` is the number of elements in the others
+(int64).
 Without `out`, the call waits for the count and returns arrays of that length. With `out` and
 `out_count` it does not wait, so it can be recorded in a graph. With `out` alone it waits and
 returns the part of `out` that was written.
@@ -31,7 +32,7 @@ def solve(
     problem: Problem, views: tuple[View, ...], op: Any, out: Any, out_count: Any, stream: Any,
     init: Any = None,
 ) -> Any:  # fmt: skip
-    """Run a problem with `is_counted` and pack the results into the problem's form."""
+    """Run a problem with `has_dynamic_length` and pack the results into the problem's form."""
     where = problem.where
     handle = _check_waiting(problem, views[0], out, out_count, stream)
     outs_and_count: tuple[Any, ...] | None = None
@@ -49,7 +50,7 @@ def solve(
     if out is None:
         if problem.views_on_host:  # arrays already have their final length
             return _split(problem, arrays, count_found)
-        if problem.results[0].is_bound:
+        if problem.results[0].is_upper_bound:
             arrays = [_shortened(array, count_found) for array in arrays]
         return _split(problem, arrays, count_found)
     arrays = [_sliceable(array) for array in arrays]
@@ -130,7 +131,7 @@ def _shortened(array: Any, count: int) -> Any:
 
 def _split(problem: Problem, arrays: Sequence[Any], count: int) -> Any:
     """Return the results; a partition is returned as both its parts."""
-    if problem.results[0].is_bound:
+    if problem.results[0].is_upper_bound:
         return _packed(problem, arrays)
     first, rest = ([array[part] for array in arrays] for part in (slice(count), slice(count, None)))
     return _packed(problem, first), _packed(problem, rest)
@@ -144,7 +145,7 @@ def _packed(problem: Problem, arrays: Sequence[Any]) -> Any:
 
 def _part_of(problem: Problem, out: Any, arrays: Sequence[Any], count: int, room: int) -> Any:
     """Return the written part of out=, or out= itself if all of it was written."""
-    if not problem.results[0].is_bound:
+    if not problem.results[0].is_upper_bound:
         if isinstance(out, np.ndarray):
             return out[:count], out[count:]
         parts = [array[:count] for array in arrays], [array[count:] for array in arrays]

@@ -46,5 +46,5 @@ def of_host(view: View, where: str, stream: Any, why: str) -> np.ndarray[Any, An
     if stream is not None and device != CPU:
         from gpualgo._pipeline import host_whole
 
-        host_whole.before_host_on(device, stream, array, where, why)
+        host_whole.sync_for_host_on(device, stream, array, where, why)
     return array

@@ -124,7 +124,7 @@ def classes_of(dtype: Any) -> Any:
     return (type(dtype), *map(classes_of, dtype)) if isinstance(dtype, tuple) else None
 
 
-def wanted_of(found: Dtype, dtype: Any, where: str) -> Dtype:
+def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:
     """Return the dtype that dtype= requests for results of op; `found` is the dtype op returns."""
     if found.names is None:
         raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")

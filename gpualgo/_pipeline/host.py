@@ -39,13 +39,13 @@ def run(
         else:
             _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
     is_as_new = out is None or host_warm.are_as_new(problem, arrays, results)
-    if is_as_new and problem.device == CPU and not problem.is_asked:
+    if is_as_new and problem.device == CPU and not problem.warm_was_tried:
         host_warm.prepare(problem, views, operator, arrays, results)
     if out is not None:
         return out.owner if type(out) is View else out
-    if problem.is_counted:
+    if problem.has_dynamic_length:
         parts = results if whole is None else [whole, results[-1]]
-        *new, count = host_warm.counted(parts, problem.results[0].is_bound)
+        *new, count = host_warm.counted(parts, problem.results[0].is_upper_bound)
         return (*[library.from_numpy(array, arrays[0]) for array in new], count)
     if whole is not None:
         return whole[()] if problem.gives_scalars and not whole.shape else whole
@@ -59,7 +59,7 @@ def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
     """Return new result arrays, and the structured array whose fields they are, if any."""
     results, structure = problem.results, problem.structure
     if structure is not None:
-        count = results[-1:] if problem.is_counted else ()
+        count = results[-1:] if problem.has_dynamic_length else ()
         results = (results[0]._replace(dtype=structure), *count)
     arrays: list[Array] = [
         result.made(functools.partial(np.empty, dtype=result.dtype), NumPy) for result in results
@@ -89,7 +89,7 @@ def fill(
         from gpualgo._pipeline import host_whole
 
         reason = f"{problem.inputs[0]} is empty, so the host writes out"
-        host_whole.before_host_on(problem.device, stream, arrays[0], problem.where, reason)
+        host_whole.sync_for_host_on(problem.device, stream, arrays[0], problem.where, reason)
     for result, part in zip(results, problem.parts_of(content), strict=True):
         result[...] = part
 
@@ -134,7 +134,7 @@ def _staged(
         device_views = host_whole.in_place(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked
         )
-        if (None in device_views or problem.copies_page_locked) and problem.in_blocks(
+        if (None in device_views or problem.copies_page_locked) and problem.run_chunked(
             arrays, results, op, problem.encode(init), stream, device_views
         ):
             return "by blocks"
@@ -148,12 +148,12 @@ def _staged(
                 where,
                 problem.copies_page_locked,
                 device_views,
-                is_bound=problem.is_counted and problem.results[0].is_bound,
+                is_upper_bound=problem.has_dynamic_length and problem.results[0].is_upper_bound,
             ) as (handle, sources, targets):
                 is_queued = True
                 host_whole.queue(problem, handle, sources, targets, op, init)
         except MemoryError:
-            if is_queued or not problem.without_room(arrays, results, op, stream, device_views):
+            if is_queued or not problem.chunked_fallback(arrays, results, op, stream, device_views):
                 raise
             return "by blocks, as there is no room for all"
         return "whole" if None in device_views else "where page-locked memory lies"

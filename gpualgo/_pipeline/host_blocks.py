@@ -14,7 +14,7 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging, workspace
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import host_whole
-from gpualgo._pipeline.problem import NO_START, Array, Problem, Start
+from gpualgo._pipeline.problem import NO_INIT, Array, Problem, Start
 
 ALLOWED = 3, 4  # share of the GPU's memory that one call may use, arrays and storage together
 
@@ -49,7 +49,7 @@ def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
     """Return the stream of a call, after waiting for a given stream= as the host takes part."""
     handle = host_whole.handle_on(problem.device, stream, array, problem.where)
     if stream is not None:
-        host_whole.before_host(handle, reason)
+        host_whole.sync_for_host(handle, reason)
     return handle
 
 
@@ -83,7 +83,7 @@ def memory(
     buffers = staging.device_buffers(device, stream, [*sizes, storage])
     with buffers as (*addresses, storage_address), settled(stream):
 
-        def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_START) -> None:
+        def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_INIT) -> None:
             with workspace.supplied(workspace.Given(storage_address, workspace.aligned(storage))):
                 plan.queue(stream, (*start, words, *operands))
 
@@ -113,16 +113,16 @@ def indices(shape: tuple[int, ...], axes: Sequence[int], size: int, limit: int) 
         yield tuple(index)
 
 
-class Written:
+class WriteState:
     """Records whether a call has begun to write its results."""
 
     has_begun = False
 
 
 @contextmanager
-def told(where: str, arrays: Sequence[Array], results: Sequence[Array]) -> Iterator[Written]:
+def told(where: str, arrays: Sequence[Array], results: Sequence[Array]) -> Iterator[WriteState]:
     """On errors of calls that work in place, add to the message that the input is lost."""
-    written = Written()
+    written = WriteState()
     try:
         yield written
     except Exception as error:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 << 20  # of all arrays and results
 IN_PLACE_BYTES = 1 << 16  # up to this size kernels access host memory over the bus
 
-IN_PLACE, BY_TRAY, BY_COPIES = "on a tray", "by a tray", "in one piece"
+IN_PLACE, VIA_BUFFER, SEPARATE_COPIES = "on a tray", "by a tray", "in one piece"
 
 
 def run(
@@ -59,11 +59,11 @@ def run(
         if not addresses.is_pageable(address(operand), operand.nbytes):
             return False
     small = problem.small
-    if small is not None and problem.is_counted and not small.is_for(results):
+    if small is not None and problem.has_dynamic_length and not small.is_for(results):
         small = None  # cached for outputs of another length
     if small is None:
         no_views: list[View | None] = [None] * len(operands)
-        if problem.in_blocks(list(arrays), list(results), op, init, None, no_views):
+        if problem.run_chunked(list(arrays), list(results), op, init, None, no_views):
             return True
         small = problem.small = Small(problem, arrays, results, op)
         if small.is_warm:
@@ -96,15 +96,17 @@ class Small:
         self._device = problem.device
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle, as in `host_warm`
         self._results = [(result.shape, result.dtype) for result in results]
-        self._is_bound = problem.is_counted and problem.results[0].is_bound
-        is_plain = problem.structure is None and not (problem.is_counted or problem.reads_data)
+        self._is_bound = problem.has_dynamic_length and problem.results[0].is_upper_bound
+        is_plain = problem.structure is None and not (
+            problem.has_dynamic_length or problem.reads_data
+        )
         is_plain &= not any(inverse(result.order) for result in problem.results)
         self.is_warm = is_plain and not problem.arrays  # the instance may be called directly
         self._is_scalar = problem.gives_scalars and not results[0].shape
         if end > trays.TRAY_BYTES:
-            self._strategy = BY_COPIES
+            self._strategy = SEPARATE_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
-            self._strategy = BY_TRAY
+            self._strategy = VIA_BUFFER
         else:
             self._strategy = IN_PLACE
 
@@ -177,7 +179,7 @@ class Small:
     ) -> None:
         """Run the problem on pageable arrays; the device's context must be current."""
         device = gpu.get(self._device)
-        trays_used = device.large_trays if self._strategy is BY_COPIES else device.trays
+        trays_used = device.large_trays if self._strategy is SEPARATE_COPIES else device.trays
         tray = trays_used.take() if self.num_bytes <= trays.LARGE_BYTES else None
         if tray is None:
             memory = device.allocate(self.num_bytes, 0)
@@ -187,7 +189,7 @@ class Small:
                 device.free(memory, 0)
             return
         try:
-            if self._strategy is BY_COPIES:
+            if self._strategy is SEPARATE_COPIES:
                 self._by_copies(tray.device, arrays, results, start, words)
             else:
                 self._on_tray(tray, arrays, results, start, words)
@@ -197,8 +199,8 @@ class Small:
         trays_used.give_back(tray)
 
     def _on_tray(
-        self, tray: trays.Tray, arrays: Sequence[Array], results: Sequence[Array], start: Start,
-        scalars: bytes,
+        self, tray: trays.SmallBuffer, arrays: Sequence[Array], results: Sequence[Array],
+        start: Start, scalars: bytes,
     ) -> None:  # fmt: skip
         offsets, sizes, host, count = self._offsets, self._sizes, tray.host, self._count
         for array, offset, size in zip(arrays, offsets, sizes, strict=False):

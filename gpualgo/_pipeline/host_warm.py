@@ -32,7 +32,7 @@ def prepare(
     results: list[Array],
 ) -> None:  # fmt: skip
     """Cache what later calls need on the problem, if they can skip the general path."""
-    problem.is_asked = True
+    problem.warm_was_tried = True
     if problem.arrays or problem.is_empty or problem.reads_data:
         return
     if any(view.library not in (NumPy, NumPyOnCPU) for view in views):
@@ -49,7 +49,7 @@ def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> b
 
     Overlap is excluded because the cached decisions must hold for other outputs too.
     """
-    if len(results) > 1 or problem.structure is not None or problem.is_counted:
+    if len(results) > 1 or problem.structure is not None or problem.has_dynamic_length:
         return False
     return not inverse(problem.results[0].order) and _is_as_new(results[0], arrays)
 
@@ -72,12 +72,15 @@ class Warm:
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
         if problem.structure is not None:
-            count = results[-1:] if problem.is_counted else ()
+            count = results[-1:] if problem.has_dynamic_length else ()
             results = (results[0]._replace(dtype=problem.structure), *count)
         self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
         self._axes = [inverse(r.order) for r in results]
         self._is_transposed = any(self._axes)
-        self._is_counted, self._is_bound = problem.is_counted, problem.results[0].is_bound
+        self._is_counted, self._is_bound = (
+            problem.has_dynamic_length,
+            problem.results[0].is_upper_bound,
+        )
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
         # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
@@ -170,10 +173,10 @@ class Warm:
         return out.dtype == dtype and out.shape == shape and _is_as_new(out, arrays)
 
 
-def counted(results: list[Array], is_bound: bool) -> tuple[Any, ...]:
-    """Return new results and the count; with `is_bound`, resize the results to the count."""
+def counted(results: list[Array], is_upper_bound: bool) -> tuple[Any, ...]:
+    """Return new results and the count; with `is_upper_bound`, resize the results to the count."""
     *arrays, count_array = results
     count = int(count_array)
-    for array in arrays if is_bound else ():  # nobody else has them: unused memory is freed
+    for array in arrays if is_upper_bound else ():  # nobody else has them: unused memory is freed
         array.resize(count, refcheck=False)
     return *arrays, count

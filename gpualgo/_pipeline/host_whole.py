@@ -30,7 +30,7 @@ def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -
     return [page_locked.view(NumPy.view(a), device, where, is_aligned) for a in arrays]
 
 
-def as_seen(
+def views_if_whole(
     inputs: Arrays, outputs: Arrays, places: Sequence[View | None], device: int
 ) -> tuple[list[View], list[View]]:
     """Return the views that kernels would get for whole arrays; addresses are missing."""
@@ -46,15 +46,15 @@ def as_seen(
 @contextmanager
 def on_device(
     device: int, stream: Any, inputs: Arrays, outputs: Arrays, where: str,
-    is_copied: bool = False, places: list[View | None] | None = None, is_bound: bool = False,
+    is_copied: bool = False, places: list[View | None] | None = None, is_upper_bound: bool = False,
 ) -> Iterator[tuple[int, list[View], list[View]]]:  # fmt: skip
     """Yield the stream, and device views of the inputs and outputs, for kernels.
 
     Page-locked arrays are used in place (`places`, if the caller has them already). With
     `is_copied`, contiguous page-locked arrays are copied to the device by one asynchronous copy
     instead. Pageable arrays get contiguous device memory. After the block, outputs are copied to
-    their arrays, which may be the inputs; with `is_bound`, only as many elements as the last output
-    counts. If anything fails, nothing is written to pageable arrays.
+    their arrays, which may be the inputs; with `is_upper_bound`, only as many elements as the last
+    output counts. If anything fails, nothing is written to pageable arrays.
     """
     handle = handle_on(device, stream, inputs[0], where)
     arrays = (*inputs, *outputs)
@@ -63,15 +63,15 @@ def on_device(
             places = in_place(arrays, device, where, is_aligned=not is_copied)
         has_pageable = None in places
         if has_pageable and stream is not None:
-            before_host(handle, pageable(places.index(None) < len(inputs), where))
+            sync_for_host(handle, pageable(places.index(None) < len(inputs), where))
         operands = [
             _Operand(array, place, is_copied) for array, place in zip(arrays, places, strict=True)
         ]
         _join(operands[: len(inputs)])
         is_done = False
         try:
-            is_bound &= has_pageable
-            with _lend(operands, len(inputs), device, handle, is_bound) as views:
+            is_upper_bound &= has_pageable
+            with _lend(operands, len(inputs), device, handle, is_upper_bound) as views:
                 yield handle, views[: len(inputs)], views[len(inputs) :]
             if stream is None or has_pageable:
                 driver.synchronize(handle)
@@ -83,7 +83,7 @@ def on_device(
 
 @contextmanager
 def _lend(
-    operands: list[_Operand], num_inputs: int, device: int, stream: int, is_bound: bool
+    operands: list[_Operand], num_inputs: int, device: int, stream: int, is_upper_bound: bool
 ) -> Iterator[list[View]]:
     """Yield the device views of the operands; upload inputs before and download outputs after."""
     buffers = [one for one in dict.fromkeys(operand.record for operand in operands) if one.is_lent]
@@ -96,7 +96,7 @@ def _lend(
             buffer.upload(device, stream)
         yield views
         outputs = operands[num_inputs:]
-        if is_bound:
+        if is_upper_bound:
             outputs[-1].download(device, stream)
             driver.synchronize(stream)
             for operand, part in zip(outputs, written([o.array for o in outputs]), strict=True):
@@ -119,20 +119,20 @@ def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str)
     return ordering.handle_for(stream, view, where)
 
 
-def before_host(stream: int, reason: str) -> None:
+def sync_for_host(stream: int, reason: str) -> None:
     """Wait for a stream before the host reads or writes arrays; refuse if it is being captured."""
     driver.refuse_capture(stream, reason)
     driver.synchronize(stream)
 
 
-def before_host_on(
+def sync_for_host_on(
     device: int, stream: Any, array: np.ndarray[Any, Any], where: str, reason: str
 ) -> None:
     """Wait for stream= on a device, if given, before the host reads or writes arrays."""
     if stream is not None:
         handle = handle_on(device, stream, array, where)
         with gpu.get(device).current():
-            before_host(handle, f"{where}: {reason}")
+            sync_for_host(handle, f"{where}: {reason}")
 
 
 def pageable(is_input: bool, where: str) -> str:

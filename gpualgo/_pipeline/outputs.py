@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, as_view, is_contiguous, overlap
-from gpualgo._operators.captured import check_apart
+from gpualgo._operators.captured import check_no_overlap
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem
 
@@ -31,12 +31,12 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
     viewer = as_bytes_view if problem.takes_any_items else as_view
     targets = tuple(
         checks.output(
-            array, views[0], result.shape, result.dtype, where, name, viewer, result.is_bound
+            array, views[0], result.shape, result.dtype, where, name, viewer, result.is_upper_bound
         )
         for array, result, name in zip(given_outs, results, names, strict=True)
     )
     bounds = [pair for pair, one in zip(zip(targets, names, strict=True), results, strict=True)
-              if one.is_bound]  # fmt: skip
+              if one.is_upper_bound]  # fmt: skip
     for target, name in bounds[1:]:
         if target.shape != bounds[0][0].shape:
             raise ValueError(
@@ -53,7 +53,7 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
                 )
         if type(init) is View and overlap(target, init):
             raise ValueError(f"{where}: {name} shares memory with init; pass a separate array")
-        check_apart(problem.arrays, target, where, name, problem.op_name)
+        check_no_overlap(problem.arrays, target, where, name, problem.op_name)
     for (name, first), (other, second) in combinations(zip(names, targets, strict=True), 2):
         if overlap(first, second):
             raise ValueError(f"{where}: {name} and {other} share memory; pass two separate arrays")

@@ -19,7 +19,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import Operator, as_operator, hot_key, words_as_of
+from gpualgo._operators.operator import Operator, as_operator, operator_key, packed_numbers_of
 from gpualgo._pipeline import checks, elements, refusals, settled
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ Array = np.ndarray[Any, Any]
 Extent = tuple[int, int]
 Start: TypeAlias = tuple[bytes, int, int, int]
 """The initial value: its bytes, 1 if given, its device address or 0, and 0."""
-NO_START: Start = (b"", 0, 0, 0)
+NO_INIT: Start = (b"", 0, 0, 0)
 _UNKNOWN = object()
 PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable
 
@@ -68,9 +68,11 @@ class Problem:
     op_name: ClassVar[str] = "op"  # the operator's parameter name in the public function
     has_names = True  # the operator accesses tuple fields by name
     broadcasts_arguments = False  # later arguments are broadcast to the first one's shape
-    looks_again = False  # each call composes its operator anew, also for a prepared plan
-    has_starts = False  # init consists of arrays, which are the last inputs
-    is_counted = False  # the last result is the number of elements of the others (see `counted`)
+    composes_operator = False  # each call composes its operator anew, also for a prepared plan
+    has_row_init = False  # init consists of arrays, which are the last inputs
+    has_dynamic_length = (
+        False  # the last result is the number of elements of the others (see `counted`)
+    )
     output_names: tuple[str, ...] = ()  # of several results, unless they are items of `out`
 
     results: tuple[Result, ...]
@@ -81,7 +83,7 @@ class Problem:
     acc: np.dtype[Any] | None = None  # the accumulator's dtype, if it is not the first result's
     choice: Choice | None = None  # why this device, if `auto` chose it
     warm: Any = None  # `host_warm.Warm` or `host_small.Small` once prepared
-    is_asked = False  # whether preparing `warm` has been tried
+    warm_was_tried = False  # whether preparing `warm` has been tried
     small: Any = None  # `host_small.Small`, after small host arrays ran on a GPU
 
     def __init_subclass__(cls) -> None:
@@ -113,7 +115,7 @@ class Problem:
         # For out=; each entry also has the extents of the output and the inputs.
         self.plans_into: dict[Any, tuple[Plan, Extent, tuple[Extent, ...]]] = {}
         self.default_start: Array | None = None  # the initial value if no init is given
-        self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_START)
+        self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_INIT)
         self.makers: list[Callable[[], Any]] = []  # allocate new results, once a plan exists
 
     # Defined by each algorithm.
@@ -156,7 +158,7 @@ class Problem:
         """Return the problem for arrays with other values, if `reads_data`."""
         return self
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
@@ -166,7 +168,7 @@ class Problem:
         """
         return False
 
-    def without_room(
+    def chunked_fallback(
         self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
@@ -200,7 +202,7 @@ class Problem:
         if type(init) is View:
             return b"", 0, init.ptr, 0
         encoded = self.encode(init)
-        start: Start = NO_START if encoded is None else (encoded.tobytes(), 1, 0, 0)
+        start: Start = NO_INIT if encoded is None else (encoded.tobytes(), 1, 0, 0)
         if is_plain(init):
             self.last_start = (init, start)
         return start
@@ -240,7 +242,7 @@ class Problem:
 
     def words(self, op: Any) -> bytes:
         """Return the current values of op's captured numbers; may raise `CapturesChanged`."""
-        return words_as_of(op, self.hot, self.where)
+        return packed_numbers_of(op, self.hot, self.where)
 
     def operator(self, op: Any) -> Operator | None:
         """Return the operator as it was when the call began."""
@@ -260,10 +262,10 @@ class Request(NamedTuple):
     stream: Any
 
 
-def _where_they_lie(views: tuple[View, ...]) -> int:
-    global _where_they_lie
-    _where_they_lie = _auto().where_they_lie
-    return _where_they_lie(views)
+def _memory_kind(views: tuple[View, ...]) -> int:
+    global _memory_kind
+    _memory_kind = _auto().memory_kind
+    return _memory_kind(views)
 
 
 @functools.cache
@@ -286,7 +288,7 @@ def problem_of(
     """
     first, op_key = views[0], None
     try:
-        op_key = hot_key(op) if num_arguments else None
+        op_key = operator_key(op) if num_arguments else None
     except (TypeError, ValueError, CompileError) as error:
         refusals.name(error, op, where, kind.op_name)
         raise
@@ -305,7 +307,7 @@ def problem_of(
             host_device = None if library is NumPy else getattr(library, "host_device", None)
         device = default_device.current() if host_device is None else host_device
         if device == AUTO:
-            memory_kind = _where_they_lie(views)
+            memory_kind = _memory_kind(views)
         key = (*key, device, memory_kind)
     try:
         cached = kind.problems.look(key)
@@ -329,7 +331,7 @@ def problem_of(
     except CapturesChanged:
         return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
     except (TypeError, ValueError, CompileError) as error:
-        with settled.retried(op, op_key, error) as is_another:
+        with settled.retry_with_constants(op, op_key, error) as is_another:
             if is_another:
                 return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
         refusals.name(error, op, where, kind.op_name)
@@ -338,7 +340,7 @@ def problem_of(
     # Equal dtypes can have several names on a platform; results use one of them.
     problem.results = tuple([r._replace(dtype=dtypes.as_named(r.dtype)) for r in problem.results])
     if problem.form is not None and device == CPU:
-        count = len(problem.results) - problem.is_counted
+        count = len(problem.results) - problem.has_dynamic_length
         problem.structure = structure_of(problem.form, [r.dtype for r in problem.results[:count]])
     kind.problems.add(key, problem)
     problem.hold(0)  # register what __init__ allocated

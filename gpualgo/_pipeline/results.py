@@ -17,15 +17,15 @@ from gpualgo._pipeline import elements
 class Result(NamedTuple):
     """One output: shape, dtype, and the indices of inputs that it may overwrite in place.
 
-    `order`: axes of a new result in memory, outermost first; empty for C order. `is_bound`: the
-    shape is an upper bound, see `counted`.
+    `order`: axes of a new result in memory, outermost first; empty for C order.
+    `is_upper_bound`: the shape is an upper bound, see `counted`.
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     in_place_of: tuple[int, ...] = ()
     order: tuple[int, ...] = ()
-    is_bound: bool = False
+    is_upper_bound: bool = False
 
     def strides(self) -> tuple[int, ...]:
         """Return the byte strides of a new result."""
@@ -60,4 +60,4 @@ def dtype_of(
             return infer(dtypes.as_dtype(wanted, where))
         except records.ReturnsTuple:  # apply the dtype to each field
             pass
-    return infer(elements.wanted_of(infer(None), wanted, where))
+    return infer(elements.requested_dtype(infer(None), wanted, where))

@@ -61,7 +61,7 @@ def run(
         except CapturesChanged:
             return run(problem.again(views, op, init), views, op, init, out, stream)
         except (TypeError, CompileError) as error:
-            with settled.retried(op, problem.hot, error) as is_another:
+            with settled.retry_with_constants(op, problem.hot, error) as is_another:
                 if is_another:
                     return run(problem.again(views, op, init), views, op, init, out, stream)
             refusals.name(error, op, problem.where, problem.op_name)

@@ -9,17 +9,17 @@ from typing import Any
 from gpualgo._base.errors import CompileError
 from gpualgo._operators import key as keys
 from gpualgo._operators.numbers import ConstantNeeded
-from gpualgo._operators.operator import Operator, key_within
+from gpualgo._operators.operator import Operator, content_key
 
 
 @contextmanager
-def retried(op: Any, hot: Any, error: Exception) -> Iterator[bool]:
+def retry_with_constants(op: Any, hot: Any, error: Exception) -> Iterator[bool]:
     """Yield True if the call should be retried with captured numbers compiled in as constants.
 
     `hot`: the operator's key. If the retry fails as well, the numbers become run-time arguments
     again.
     """
-    key = key_within(hot)
+    key = content_key(hot)
     numbers = getattr(key, "numbers", ())
     if not numbers or not isinstance(error, (CompileError, TypeError)):
         yield False
@@ -28,7 +28,7 @@ def retried(op: Any, hot: Any, error: Exception) -> Iterator[bool]:
     if isinstance(error, ConstantNeeded):
         values, is_exponent = error.words, error.is_exponent
     fn = op.fn if isinstance(op, Operator) else op
-    indices, added = keys.compile_in(fn, key, values, is_exponent)
+    indices, added = keys.make_constant(fn, key, values, is_exponent)
     try:
         yield bool(indices)  # False if another thread has done so meanwhile
     except BaseException:

@@ -111,10 +111,10 @@ def again(arguments: Any, pattern: Any, where: str) -> Views | None:
     return views if is_alike else None
 
 
-class Started(Problem):
+class PerRowInit(Problem):
     """Mixin for problems whose init is arrays; place it before the problem's class."""
 
-    has_starts = True
+    has_row_init = True
     spreads_tuples = False  # init has its own shape
 
     def __init__(
@@ -126,13 +126,13 @@ class Started(Problem):
         super().__init__(device, x_views, op, values(self.pattern), tuple(other_params), where)
         self.rest = rest
         assert self.acc is not None
-        names = check(init_views, views[0], self.starts_shape, self.acc, self.form, where)
+        names = check(init_views, views[0], self.init_shape, self.acc, self.form, where)
         self.inputs = (*self.inputs, *names)
         if self.forms:
             self.forms = (*self.forms, None)
 
     @property
-    def starts_shape(self) -> tuple[int, ...]:
+    def init_shape(self) -> tuple[int, ...]:
         """Return the shape of init's arrays."""
         raise NotImplementedError
 

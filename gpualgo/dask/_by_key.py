@@ -14,7 +14,7 @@ from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._grouping import together
 from gpualgo.dask._inputs import Input
 from gpualgo.dask._neighbours import Runs
-from gpualgo.dask._operators import Frozen, freeze, thaw
+from gpualgo.dask._operators import Frozen, freeze, load_operator
 from gpualgo.dask._order import Plain
 from gpualgo.dask._starts import Rest, start_of, value_of
 from gpualgo.dask._values import Pattern, Source, copied, given, packed, parts_of, taken
@@ -102,7 +102,7 @@ def chunk(
     keys = packed(names[2], given(chunks, names, index))
     x = packed(source[2], given(elements, source, index))
     dtype = packed(folding[0][1], folding[1])
-    distinct, aggregates = ga.reduce_by_key(keys, x, None, thaw(op), dtype=dtype)
+    distinct, aggregates = ga.reduce_by_key(keys, x, None, load_operator(op), dtype=dtype)
     return parts_of(distinct), parts_of(aggregates)
 
 
@@ -113,9 +113,9 @@ def neighbours(
     """Return a chunk's runs of equal keys, their aggregates, and the chunk's last key."""
     keys = given(chunks, names, index)
     x = packed(source[2], given(elements, source, index))
-    options = {"eq": thaw(eq), "dtype": packed(folding[0][1], folding[1])}
+    options = {"eq": load_operator(eq), "dtype": packed(folding[0][1], folding[1])}
     run_keys, aggregates = ga.reduce_by_key(
-        packed(names[2], keys), x, None, thaw(op), consecutive=True, **options
+        packed(names[2], keys), x, None, load_operator(op), consecutive=True, **options
     )
     return parts_of(run_keys), parts_of(aggregates), copied(taken(keys, slice(-1, None)))
 
@@ -126,7 +126,7 @@ def merge(parts: list[Any], order: Plain, rest: Rest, op: Frozen, folding: Foldi
     keys, aggregates = arrived(parts)
     init = value_of([], rest, ())
     merged = ga.reduce_by_key(
-        packed(keys_pattern, keys), packed(pattern, aggregates), init, thaw(op),
+        packed(keys_pattern, keys), packed(pattern, aggregates), init, load_operator(op),
         dtype=packed(pattern, dtypes),
     )  # fmt: skip
     return parts_of(merged)

@@ -58,7 +58,7 @@ def divided(samples: list[tuple[Parts, int]], outputs: int, order: Plain) -> Par
     if not sum(lengths):
         return None
     keys = joined([parts for parts, _ in samples])
-    order_of_samples = _order.sorted_places(keys, order)
+    order_of_samples = _order.sort_indices(keys, order)
     weights = np.repeat([width for _, width in samples], lengths)[on_host(order_of_samples)]
     cumulative = np.cumsum(weights)
     wanted = cumulative[-1] * np.arange(1, outputs) // outputs

@@ -76,7 +76,7 @@ class Input(NamedTuple):
         return self._replace(arrays=tuple(map(flat, self.arrays)))
 
     def broadcast(self, like: Any) -> Input:
-        cut = [cut_alike([like, x], self.source[0])[1] for x in self.arrays]
+        cut = [align_chunks([like, x], self.source[0])[1] for x in self.arrays]
         return self._replace(arrays=tuple(broadcast(x, like.shape, like.chunks) for x in cut))
 
     def rechunked(self, chunks: Any) -> Input:
@@ -146,11 +146,11 @@ def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
         raise ValueError(
             f"{func_name}: shapes {shapes} of {name} do not broadcast together"
         ) from None
-    rechunked = cut_alike(arrays, func_name)
+    rechunked = align_chunks(arrays, func_name)
     return [broadcast(x, shape, broadcast_chunks(rechunked)) for x in rechunked]
 
 
-def cut_alike(arrays: Sequence[Any], where: str) -> list[Any]:
+def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
     """Rechunk arrays for elementwise work: along each axis like the first that is not broadcast.
 
     Arrays that are broadcast along an axis have one chunk there.
@@ -179,7 +179,7 @@ def cut_alike(arrays: Sequence[Any], where: str) -> list[Any]:
 
 
 def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:
-    """Return the chunks of the broadcast of arrays that `cut_alike` returned."""
+    """Return the chunks of the broadcast of arrays that `align_chunks` returned."""
     ndim = max(x.ndim for x in arrays)
     chunks: list[Any] = [(1,)] * ndim
     for x in arrays:

@@ -13,7 +13,7 @@ from dask.task_spec import TaskRef
 
 import gpualgo as ga
 from gpualgo.dask._graph import Graph
-from gpualgo.dask._operators import Frozen, thaw
+from gpualgo.dask._operators import Frozen, load_operator
 from gpualgo.dask._starts import Rest, value_of
 from gpualgo.dask._values import (
     Parts,
@@ -99,7 +99,7 @@ def _apply_init(aggregates: Parts, rest: Rest, combine: How) -> Parts:
         return aggregates
     distinct_keys = namespace_of(aggregates[0]).arange(len(aggregates[0]))
     _, results = ga.reduce_by_key(
-        distinct_keys, packed(pattern, aggregates), init, thaw(op), consecutive=True,
+        distinct_keys, packed(pattern, aggregates), init, load_operator(op), consecutive=True,
         dtype=packed(pattern, dtypes),
     )  # fmt: skip
     return parts_of(results)
@@ -107,7 +107,7 @@ def _apply_init(aggregates: Parts, rest: Rest, combine: How) -> Parts:
 
 def _is_same_run(a: Parts, b: Parts, keys: Pattern, eq: Frozen | None) -> bool:
     """Return whether key b continues the run of key a."""
-    values, _ = ga.run_length_encode(packed(keys, joined([a, b])), eq=thaw(eq))
+    values, _ = ga.run_length_encode(packed(keys, joined([a, b])), eq=load_operator(eq))
     return len(parts_of(values)[0]) == 1
 
 
@@ -119,4 +119,4 @@ def _combined(a: Parts, b: Parts, combine: How) -> Parts:
             p if kind == "first" else p + q for p, q, kind in zip(a, b, kinds, strict=True)
         )
     x, dtype = packed(pattern, joined([a, b])), packed(pattern, kinds)
-    return parts_of(ga.reduce(x, None, thaw(op), axis=(0,), keepdims=True, dtype=dtype))
+    return parts_of(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))

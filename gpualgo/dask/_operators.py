@@ -76,7 +76,7 @@ class _Blob:
         return isinstance(other, _Blob)
 
 
-def thaw(op: Frozen | None) -> Any:
+def load_operator(op: Frozen | None) -> Any:
     """Unpickle an operator; cached, so equal content gives one object per process."""
     return None if op is None else _thaw(op[0], _Blob(op[1]))
 

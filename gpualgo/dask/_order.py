@@ -101,7 +101,7 @@ def ranks(keys: Parts, order: Plain) -> Any:
     return on_host(ga.searchsorted(sorted_values, values, descending=descending))
 
 
-def sorted_places(keys: Parts, order: Plain) -> Any:
+def sort_indices(keys: Parts, order: Plain) -> Any:
     """Return the indices that sort keys stably."""
     values, descending = comparable(keys, order)
     return ga.argsort(values, descending=descending)

@@ -14,7 +14,7 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import FAN_IN, Graph, Index
 from gpualgo.dask._inputs import Input
-from gpualgo.dask._operators import Frozen, freeze, thaw
+from gpualgo.dask._operators import Frozen, freeze, load_operator
 from gpualgo.dask._starts import start_of, value_of
 from gpualgo.dask._values import Parts, Pattern, Source, given, joined, packed, parts_of, result
 
@@ -131,7 +131,7 @@ def chunk(chunks: list[Any], source: Source, index: Index, op: Frozen, folding: 
     """Return the aggregate of a chunk; without elements along the axes, an empty array."""
     parts, axes = given(chunks, source, index), folding[0]
     if all(parts[0].shape[axis] for axis in axes):
-        return folded(parts, thaw(op), axes, None, folding)
+        return folded(parts, load_operator(op), axes, None, folding)
     slices = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(parts[0].ndim))
     return tuple(part[slices].astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
 
@@ -142,7 +142,7 @@ def combine(several: list[Parts], op: Frozen, axis: int, folding: Folding) -> Pa
     if parts[0].shape[axis] <= 1 or parts[0].size == 0:
         slices = (slice(None),) * axis + (slice(0, 1),)
         return tuple(part[slices] for part in parts)
-    return folded(parts, thaw(op), (axis,), None, folding)
+    return folded(parts, load_operator(op), (axis,), None, folding)
 
 
 def finish(
@@ -153,5 +153,5 @@ def finish(
     axes, dtypes, pattern = folding
     init = value_of(starts, rest, row)
     x, dtype = packed(pattern, parts), packed(pattern, dtypes)
-    reduced = ga.reduce(x, init, thaw(op), axis=axes, keepdims=keepdims, dtype=dtype)
+    reduced = ga.reduce(x, init, load_operator(op), axis=axes, keepdims=keepdims, dtype=dtype)
     return result(parts_of(reduced))

@@ -99,7 +99,7 @@ def brackets(
     keys = joined(samples)
     runs = np.repeat(np.arange(len(samples)), lengths)
     indices = np.concatenate([np.arange(n) * width + (width - 1) for n in lengths])
-    sample_order = _order.sorted_places(keys, order)
+    sample_order = _order.sort_indices(keys, order)
     host_order = on_host(sample_order)
     wanted = np.asarray(ranks)
     low = np.maximum((wanted - len(samples) * (width - 1)) // width, 0)

@@ -12,7 +12,7 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._operators import Frozen, freeze, thaw
+from gpualgo.dask._operators import Frozen, freeze, load_operator
 from gpualgo.dask._reduce import Folding, folded
 from gpualgo.dask._starts import Rest, Start, start_of, value_of
 from gpualgo.dask._values import Parts, Source, given, joined, library_of, packed, parts_of, result
@@ -109,7 +109,7 @@ def aggregate(
     if reverse:
         backwards = (slice(None),) * axis + (slice(None, None, -1),)
         parts = tuple(part[backwards] for part in parts)
-    return folded(parts, thaw(op), (axis,), None, folding)
+    return folded(parts, load_operator(op), (axis,), None, folding)
 
 
 def link(
@@ -122,8 +122,8 @@ def link(
         return own if prefix is None else prefix
     if prefix is None or not prefix[0].shape[axis]:
         init = value_of(starts, rest, row)
-        return own if init is None else folded(own, thaw(op), (axis,), init, folding)
-    return folded(joined([prefix, own], axis), thaw(op), (axis,), None, folding)
+        return own if init is None else folded(own, load_operator(op), (axis,), init, folding)
+    return folded(joined([prefix, own], axis), load_operator(op), (axis,), None, folding)
 
 
 def scan(
@@ -140,10 +140,10 @@ def scan(
     call = getattr(ga, source[0])
     options = {"axis": axis, "reverse": reverse, "dtype": packed(pattern, dtypes)}
     if pattern is None or parts[0].ndim > 1 or library_of(parts[0]) == "numpy":
-        return result(parts_of(call(packed(pattern, parts), init, thaw(op), **options)))
+        return result(parts_of(call(packed(pattern, parts), init, load_operator(op), **options)))
     # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
     x = packed(pattern, tuple(part.reshape(1, -1) for part in parts))
-    rows = parts_of(call(x, init, thaw(op), **{**options, "axis": 1}))
+    rows = parts_of(call(x, init, load_operator(op), **{**options, "axis": 1}))
     return result(tuple(part.reshape(-1) for part in rows))
 
 

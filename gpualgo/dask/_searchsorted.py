@@ -11,7 +11,7 @@ from gpualgo._algorithms.transform.scalars import is_scalar
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._operators import Frozen, freeze, thaw
+from gpualgo.dask._operators import Frozen, freeze, load_operator
 from gpualgo.dask._values import Source, added, given, packed, parts_of, pattern_of_value
 
 _NAME = "searchsorted"
@@ -74,6 +74,11 @@ def chunk(
     """For each element of v, count the elements of a chunk of a that come before it."""
     table = packed(source[2], given(chunks, source, own))
     v = packed(wanted[2], given(asked, wanted, index)) if asked else wanted
-    options = {"side": side, "less": thaw(less), "descending": packed(*ways), "dtype": dtype}
+    options = {
+        "side": side,
+        "less": load_operator(less),
+        "descending": packed(*ways),
+        "dtype": dtype,
+    }
     counts = ga.searchsorted(table, v, **options)
     return np.asarray(counts) if isinstance(counts, np.generic) else counts

@@ -10,7 +10,7 @@ from gpualgo._operators.predicates import is_function
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, is_dask
-from gpualgo.dask._operators import Frozen, freeze, thaw
+from gpualgo.dask._operators import Frozen, freeze, load_operator
 from gpualgo.dask._values import Source, given, packed, parts_of, result
 
 _NAME = "select"
@@ -70,5 +70,5 @@ def chunk(
     op: Frozen | None,
 ) -> Any:  # fmt: skip
     x = packed(source[2], given(chunks, source, index))
-    predicate = thaw(op) if marks is None else given(marked, marks, index)[0]
+    predicate = load_operator(op) if marks is None else given(marked, marks, index)[0]
     return result(parts_of(ga.select(x, predicate)))

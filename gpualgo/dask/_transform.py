@@ -13,7 +13,7 @@ from gpualgo._operators.operator import MAX_ARITY
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input
-from gpualgo.dask._operators import Frozen, freeze, thaw
+from gpualgo.dask._operators import Frozen, freeze, load_operator
 from gpualgo.dask._values import Source, given, packed, parts_of, pattern_of, result
 
 _NAME = "transform"
@@ -43,7 +43,7 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     graph = Graph(_NAME, content, frozen[0], dtypes)
     op_arg = graph.shared("op", frozen, len(frozen[1]))
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
-    arrays = _inputs.cut_alike(arrays, _NAME)
+    arrays = _inputs.align_chunks(arrays, _NAME)
     chunks = _inputs.broadcast_chunks(arrays)
     sources = [x.source if isinstance(x, Input) else (x,) for x in inputs]
     acc_dtype = packed(pattern_of(form), dtypes)
@@ -75,4 +75,4 @@ def chunk(
         else:
             parts = given([next(remaining) for _ in source[1]], source, index)
             arguments.append(packed(source[2], parts))
-    return result(parts_of(ga.transform(thaw(op), *arguments, dtype=dtype)))
+    return result(parts_of(ga.transform(load_operator(op), *arguments, dtype=dtype)))

@@ -35,7 +35,7 @@ class Place:
 
     def moved(self, x: Any, library: Any) -> Any:
         """Return an array with x's elements on this device: x itself if it is here."""
-        return moved_all([(self, x)], library)[0]
+        return to_devices([(self, x)], library)[0]
 
     def __repr__(self) -> str:
         return self.name
@@ -115,7 +115,7 @@ def write_all(writes: Sequence[Write], are_ours: bool = False) -> None:
         ga.copy(temp, out=target)
 
 
-def moved_all(
+def to_devices(
     moves: Sequence[tuple[Place, Any]], library: Any, are_ours: bool = False
 ) -> list[Any]:
     """Return arrays with the same elements on given devices; arrays already there unchanged."""
@@ -238,7 +238,7 @@ def _wait(ordinal: int, stream: int) -> None:
         driver.synchronize(stream)
 
 
-def places_of(devices: Any, where: str, is_host: bool) -> tuple[Place, ...]:
+def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Place, ...]:
     """Return the devices that devices= names; for None all GPUs, or the CPU if there are none.
 
     `is_host`: the array is on the host, so a default device of "cpu" selects the CPU.

@@ -8,7 +8,7 @@ from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
-from gpualgo.shards._devices import places_of, refuse_in_graph
+from gpualgo.shards._devices import parse_devices, refuse_in_graph
 from gpualgo.shards._shards import ShardedArray, check_dtype, plain
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def distribute(
     if devices is None and isinstance(x, ShardedArray):
         places = x.places
     else:
-        places = places_of(devices, _NAME, is_host)
+        places = parse_devices(devices, _NAME, is_host)
     new_axis = checks.axis_of(checks.plain_axis(axis, _NAME, "an int"), len(shape), _NAME)
     if new_axis is None:
         raise TypeError(f"{_NAME}: axis must be an int, got None")

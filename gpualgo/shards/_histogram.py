@@ -25,7 +25,7 @@ from gpualgo.shards._arguments import (
     taken,
 )
 from gpualgo.shards._devices import Place, all_on_host, on_host
-from gpualgo.shards._reading import as_at, can_read, reading, stream_at
+from gpualgo.shards._reading import can_read, peer_view, reading, stream_at
 
 _NAME = "histogram"
 
@@ -80,8 +80,8 @@ def _sum_by_peer_reads(parts: list[Any], device: Place, library: Any, dtype: Any
     stream = stream_at(device, library)
     with reading([device], parts, library), device.running():
         target = device.empty(view_of(parts[0], "counters").shape, dtype, library)
-        views = tuple(as_at(part, device, library) for part in parts)
-        ga.copy(_summed(views, _NAME, dtype), out=as_at(target, device, library), stream=stream)
+        views = tuple(peer_view(part, device, library) for part in parts)
+        ga.copy(_summed(views, _NAME, dtype), out=peer_view(target, device, library), stream=stream)
     return target
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._algorithms.merge_sort.parameters import MAX_RANKS
 from gpualgo.shards._arguments import Argument, leaves_of
-from gpualgo.shards._devices import copying, moved_all
+from gpualgo.shards._devices import copying, to_devices
 from gpualgo.shards._moving import Piece, cut
 
 # A device receives chunks of CHUNK_BYTES x devices x arrays bytes, at most MAX_CHUNKS of them. The
@@ -70,7 +70,7 @@ def exchanged(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) 
         (keys.places[i], x) for i, k in pairs for part in pieces[i][k]
         for x in part
     ]  # fmt: skip
-    moved = iter(moved_all(moves, keys.first.library, are_ours=True))
+    moved = iter(to_devices(moves, keys.first.library, are_ours=True))
     for i, k in pairs:
         keys_, values_ = pieces[i][k]
         pieces[i][k] = [next(moved) for _ in keys_], [next(moved) for _ in values_]
@@ -78,7 +78,7 @@ def exchanged(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) 
 
 
 @contextmanager
-def arriving(
+def chunked_exchange(
     keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any], rooms: list[Piece]
 ) -> Iterator[tuple[Pieces, Callable[[int], None]]]:
     """Yield slices as they will be on their devices, and a function to call before a chunk is read.

@@ -47,7 +47,7 @@ def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Ite
 
 
 @contextmanager
-def at_home(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[int | None]:
+def local_stream(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[int | None]:
     """Let a call read arrays on their own device, and yield its stream= argument.
 
     Arrays with streams of their own are read on `stream_at`, ordered with these streams: results of
@@ -62,7 +62,7 @@ def at_home(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[int |
         yield stream
 
 
-def as_at(x: Any, place: Place, library: Any) -> Any:
+def peer_view(x: Any, place: Place, library: Any) -> Any:
     """Return an array of another GPU as an array of `place`, for use on `stream_at` only.
 
     So all arrays of a call belong to one library.

@@ -20,7 +20,7 @@ from gpualgo.shards._arguments import (
     together,
 )
 from gpualgo.shards._devices import Place
-from gpualgo.shards._reading import as_at, at_home, can_read, reading, stream_at
+from gpualgo.shards._reading import can_read, local_stream, peer_view, reading, stream_at
 
 _NAME = "reduce"
 
@@ -93,10 +93,10 @@ def aggregates_at(
         device, stream = source.places[i], stream_at(source.places[i], library)
         shards = [x.shards[i] for x in source.arrays]
         x, out = (
-            source.packed([as_at(part, device, library) for part in parts])
+            source.packed([peer_view(part, device, library) for part in parts])
             for parts in (shards, [x[seats.index(i)] for x in stacks])
         )
-        with at_home(device, shards, library):
+        with local_stream(device, shards, library):
             ga.reduce(x, None, op, axis=axes, dtype=acc, out=out, stream=stream)
 
     with reading(devices_, stacks, library):

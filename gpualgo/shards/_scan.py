@@ -20,7 +20,7 @@ from gpualgo.shards._arguments import (
     taken,
     together,
 )
-from gpualgo.shards._devices import moved_all
+from gpualgo.shards._devices import to_devices
 from gpualgo.shards._reduce import at_place
 
 
@@ -100,7 +100,7 @@ def _prefixes(
         local_init = at_place(init, device, x_arg)
         parts_, _ = leaves_of(ga.inclusive_scan(x, local_init, op, axis=0, dtype=acc))
     moves = [(x_arg.places[i], x[row : row + 1]) for row, i in enumerate(order[1:]) for x in parts_]
-    moved = iter(moved_all(moves, x_arg.first.library, are_ours=True))
+    moved = iter(to_devices(moves, x_arg.first.library, are_ours=True))
     return {i: [next(moved) for _ in parts_] for i in order[1:]}
 
 

@@ -13,7 +13,7 @@ from gpualgo.shards import _moving
 from gpualgo.shards._arguments import Argument, Dtypes, asked, leaves_of, on_each, taken
 from gpualgo.shards._devices import all_on_host
 from gpualgo.shards._moving import cut
-from gpualgo.shards._reading import at_home
+from gpualgo.shards._reading import local_stream
 from gpualgo.shards._shards import ShardedArray
 
 _NAME = "select"
@@ -68,7 +68,7 @@ def counted(
         device, length = first.places[i], first.lengths[i]
         outs = [device.empty((length,), dtype, first.library) for dtype in dtypes]
         count = device.empty((), _COUNT_DTYPE, first.library)
-        with at_home(device, (), first.library) as stream:  # done reading once count is known
+        with local_stream(device, (), first.library) as stream:  # done reading once count is known
             out_args = {"out": packed(outs), "out_count": count, "stream": stream}
             function(*arguments(i), **out_args, **options)
         return [*outs, count]

@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
-from gpualgo.shards._devices import GPU, Host, Place, all_on_host, places_of, refuse_in_graph
+from gpualgo.shards._devices import GPU, Host, Place, all_on_host, parse_devices, refuse_in_graph
 
 
 class ShardedArray:
@@ -187,7 +187,7 @@ class ShardedArray:
             The array does not fit on the device.
         """
         refuse_in_graph("gather")
-        target = self.places[0] if device is None else places_of([device], "gather", False)[0]
+        target = self.places[0] if device is None else parse_devices([device], "gather", False)[0]
         if target.number == CPU and self.places[0].number != CPU:
             result = np.empty(self.shape, self.dtype)
             parts = zip(self.starts, self.lengths, strict=True)

@@ -22,9 +22,9 @@ from gpualgo.shards._arguments import (
     taken,
 )
 from gpualgo.shards._devices import Place, on_host
-from gpualgo.shards._merging import arriving, chunk_ends, exchanged, merge_into, room_at
+from gpualgo.shards._merging import chunk_ends, chunked_exchange, exchanged, merge_into, room_at
 from gpualgo.shards._moving import Piece, cut, joined
-from gpualgo.shards._reading import as_at, at_home, can_read, reading, stream_at
+from gpualgo.shards._reading import can_read, local_stream, peer_view, reading, stream_at
 from gpualgo.shards._shards import ShardedArray
 
 
@@ -151,7 +151,7 @@ def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piec
     )
     borders = cut_runs(keys, runs, order, ends[:-1])
     chunks = len(ends) // len(runs)
-    with arriving(keys, runs, borders, receive_buffers) as (pieces, wait):
+    with chunked_exchange(keys, runs, borders, receive_buffers) as (pieces, wait):
         for chunk in range(chunks):
             wait(chunk)
 
@@ -184,7 +184,7 @@ def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[P
 
     def call(i: int) -> Piece:
         shards = [x.shards[i] for x in arrays]
-        with at_home(keys.places[i], shards, keys.first.library) as stream:
+        with local_stream(keys.places[i], shards, keys.first.library) as stream:
             if values is None:
                 result = ga.radix_sort(keys.on(i), **order.options, stream=stream)
                 return leaves_of(result)[0], []
@@ -217,9 +217,9 @@ def _cut_by_kernel(
     keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
 ) -> np.ndarray[Any, Any]:
     device, library = keys.places[0], keys.first.library
-    views = [keys.packed([as_at(x, device, library) for x in run_keys]) for run_keys, _ in runs]
+    views = [keys.packed([peer_view(x, device, library) for x in run_keys]) for run_keys, _ in runs]
     result = device.empty((len(ranks), len(runs)), np.dtype(np.int64), library)
-    target, stream = as_at(result, device, library), stream_at(device, library)
+    target, stream = peer_view(result, device, library), stream_at(device, library)
     run_cuts(views, ranks, order.descending, out=target, stream=stream)
     return on_host(result)
 

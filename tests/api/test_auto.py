@@ -126,7 +126,7 @@ def test_what_the_gpu_may_not_hold_is_sorted_on_the_cpu(
     assert where(ga.radix_sort, long(n - gib), long(n - gib, "i1")) == "cpu"
     fake.page_locked[0x1000] = 1 << 50
     keys = np.lib.stride_tricks.as_strided(np.asarray(_At(0x1000)), (n,), (4,))
-    assert auto.where_they_lie(describe("a test", ga.radix_sort, (keys,), {}).views) == (
+    assert auto.memory_kind(describe("a test", ga.radix_sort, (keys,), {}).views) == (
         auto.PAGE_LOCKED
     )
     assert where(ga.radix_sort, keys) == "cpu"

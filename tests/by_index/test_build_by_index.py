@@ -34,8 +34,8 @@ def specs(op: Operator, dtype: Any, index: Any = INDEX, overlaps: bool = True) -
     accesses = reading.dense(in_packs=False), reading.spaced(count, is_even=True)
     return [
         spec
-        for access, has_starts in zip(accesses, (False, True), strict=True)
-        for spec in policy.Kind(op, index, source, dtype, access, has_starts, overlaps).specs
+        for access, has_row_init in zip(accesses, (False, True), strict=True)
+        for spec in policy.Kind(op, index, source, dtype, access, has_row_init, overlaps).specs
     ]
 
 

@@ -38,7 +38,7 @@ class Case:
     is_searched: bool = False  # the first array is in order, and the last one tells the shape
     is_segmented: bool = False  # the last array, but for `last_are`, is offsets into the others
     is_lazy: bool = False  # what is read is computed of the arrays
-    is_counted: bool = False  # how long results are depends on elements
+    has_dynamic_length: bool = False  # how long results are depends on elements
     reads_last_alone: bool = False  # of arrays: the first tells the shape
     puts_together: bool = False  # its operator, by each call of a plan, which refuses by itself
     is_joined: bool = False  # what is compared is two results of a call, one behind the other
@@ -160,7 +160,7 @@ class Call:
 
     def __call__(self, *arrays: Array, **more: Any) -> Any:
         args, options = self.arguments(arrays, **more)
-        if self.case.is_counted and more.get("out") is not None:
+        if self.case.has_dynamic_length and more.get("out") is not None:
             options["out_count"] = (self.table[:1] * 0).astype(np.int64)
             self.counts.append(options["out_count"])
         return self.case.result(self.case.function(*args, **options), more.get("out"))
@@ -175,7 +175,7 @@ class Call:
         """Return for each result the inputs in whose place it may be written."""
         args, options = self.arguments(arrays)
         request = describe("contract", self.case.function, args, options)
-        count = len(request.problem.results) - self.case.is_counted
+        count = len(request.problem.results) - self.case.has_dynamic_length
         return [result.in_place_of for result in request.problem.results[:count]]
 
     def capture(self, **values: Any) -> None:

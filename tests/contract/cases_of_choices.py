@@ -18,7 +18,7 @@ PAIR = (((37, 1), "int32"), ((1, 211), "float64"))
 def selections(f: Callable[..., Any]) -> list[Case]:
     def case(about: str, inputs: Any, operator: Any = None, **more: Any) -> Case:
         return Case(
-            f, about, inputs, {}, operator, can_be_recorded=False, is_counted=True,
+            f, about, inputs, {}, operator, can_be_recorded=False, has_dynamic_length=True,
             is_joined=f is ga.stable_partition, **more,
         )  # fmt: skip
 
@@ -93,7 +93,7 @@ def ranks() -> list[Case]:
 
 
 def runs() -> list[Case]:
-    common: dict[str, Any] = {"can_be_recorded": False, "is_counted": True}
+    common: dict[str, Any] = {"can_be_recorded": False, "has_dynamic_length": True}
     f = ga.run_length_encode
     return [
         Case(f, "several tiles", ((LONG, "float32"),), {}, near, captures=True, **common),
@@ -150,7 +150,7 @@ def by_key(f: Callable[..., Any]) -> list[Case]:
     neighbours = {"consecutive": True}
     common: dict[str, Any] = {"last_are": ("x",)}
     if f is ga.reduce_by_key:
-        common |= {"can_be_recorded": False, "is_counted": True}
+        common |= {"can_be_recorded": False, "has_dynamic_length": True}
     # As an option, as it captures nothing: so that there are runs.
     signs: dict[str, Any] = {"eq": lambda a, b: (a < 0) == (b < 0)}
 

@@ -41,7 +41,7 @@ def without_elements(case: Case, results: list[np.ndarray[Any, Any]], axis: int)
         return [np.zeros(empty.inputs[-1][0], result.dtype) for result in results if empty]
     shape = np.broadcast_shapes(*(shape for shape, _ in case.elements))
     gone = {shape[axis]} | ({math.prod(shape)} if len(shape) > 1 else set())
-    if case.is_counted:  # of nothing nothing is kept
+    if case.has_dynamic_length:  # of nothing nothing is kept
         return [np.zeros(0, result.dtype) for result in results]
     held = 0 if case.of_empty is None else case.of_empty
     each = held if isinstance(held, tuple) else (held,) * len(results)

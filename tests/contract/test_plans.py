@@ -19,7 +19,7 @@ GUARD_BYTE = 0xA5
 
 def roomy(backend: Backend, case: Case, want: list[np.ndarray[Any, Any]]) -> Any:
     """Return outputs for such results, or for others that are as long as they can be."""
-    if case.is_counted:
+    if case.has_dynamic_length:
         shape = np.broadcast_shapes(*(shape for shape, _ in case.inputs))
         want = [np.empty(math.prod(shape), x.dtype) for x in want]
     return outputs_like(want, used(backend))

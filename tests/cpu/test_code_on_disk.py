@@ -236,9 +236,11 @@ def test_a_new_operator_reuses_the_shell(fresh: Path, monkeypatch: pytest.Monkey
     from gpualgo._cpu import compile_kernel
 
     shells: list[Any] = []
-    compile_one = compile_kernel.shell_of
+    compile_one = compile_kernel.compile_shell
     monkeypatch.setattr(
-        compile_kernel, "shell_of", lambda function: (shells.append(1), compile_one(function))[1]
+        compile_kernel,
+        "compile_shell",
+        lambda function: (shells.append(1), compile_one(function))[1],
     )
     with ga.default_device("cpu"):
         for number in range(3):

@@ -12,7 +12,7 @@ import pytest
 from gpualgo._cpu import address as fields
 from gpualgo._cpu import direct, image
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import unchecked
+from gpualgo._cpu.direct import status_function
 from gpualgo._cpu.kernels import get_kernel
 
 
@@ -40,7 +40,7 @@ def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -
     direct._method.cache_clear()
     kernel = get_kernel(("test of direct calls",), _noting)
     try:
-        run: Any = unchecked(kernel)
+        run: Any = status_function(kernel)
         assert (type(run).__name__ == "builtin_function_or_method") == is_known
         table = np.zeros(4, np.int64)
         assert run(address(table), -(1 << 62), 7, (1 << 62) + 1) == 0
@@ -64,7 +64,7 @@ def test_rows(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_look_up(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "has_fields", has_fields)
     table = {np.dtype(np.int32): True, np.dtype(np.float64): "mended"}
-    look = direct.look_up(table, 100, None, 0)
+    look = direct.short_row_lookup(table, 100, None, 0)
     x = np.zeros(99, np.int32)
     assert look(x, None, 0) is True
     assert look(x.astype(float), None, 0) == "mended"

@@ -16,9 +16,9 @@ import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._cpu import launch, team
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import unchecked
+from gpualgo._cpu.direct import status_function
 from gpualgo._cpu.kernels import Kernel, get_kernel
-from gpualgo._cpu.launch import Pace
+from gpualgo._cpu.launch import CostEstimate
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory, lent
 from gpualgo._cpu.parameters import JOB_INSIDE
 from gpualgo._cpu.team import Team
@@ -154,9 +154,9 @@ def test_where_nothing_can_be_compiled_each_thread_works_alone(
     monkeypatch.setattr(team, "_team", None)
     monkeypatch.setattr(team, "_is_refused", False)
     monkeypatch.setattr(threads, "num_threads", lambda: 4)
-    table, pace = np.zeros(100, np.int64), Pace()
+    table, pace = np.zeros(100, np.int64), CostEstimate()
     pace.seconds = 1e-3
-    pace.run(unchecked(kernel), kernel.loaded.address, address(table), lent(64), 100)
+    pace.run(status_function(kernel), kernel.loaded.address, address(table), lent(64), 100)
     assert (table == 1).all()
     assert team.current() is None
 
@@ -180,7 +180,7 @@ def test_where_threads_do_not_help_one_does_it(
         return 0
 
     monkeypatch.setattr(Team, "run", run)
-    memory, pace = lent(64), Pace()
+    memory, pace = lent(64), CostEstimate()
 
     def calls(count: int) -> tuple[int, int]:
         alone[0] = shared[0] = 0
@@ -212,11 +212,11 @@ def test_who_runs_light_work(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Team, "run", lambda self, *args: run(*args))
     monkeypatch.setattr(launch, "perf_counter", lambda: 0.0)
-    code, table, memory = unchecked(kernel), np.zeros(100, np.int64), lent(64)
+    code, table, memory = status_function(kernel), np.zeros(100, np.int64), lent(64)
     given = code, kernel.loaded.address, address(table)
 
     def light(seconds: float, tasks: int = 100, scratch: Memory = memory) -> None:
-        pace = Pace()
+        pace = CostEstimate()
         pace.seconds = seconds
         pace.run(*given, scratch, tasks)
         assert pace.seconds < seconds

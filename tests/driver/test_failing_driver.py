@@ -66,9 +66,9 @@ class Failing:
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> gpu.Device:
     """Let the device have nothing that it keeps for such calls."""
     device = gpu.get(0)
-    monkeypatch.setattr(device, "trays", trays.Trays(device.context, TRAY, TRAY, 2))
-    monkeypatch.setattr(device, "large_trays", trays.Trays(device.context, 0, TRAY, 2))
-    monkeypatch.setattr(device, "stages", stages.Stages(device.context))
+    monkeypatch.setattr(device, "trays", trays.SmallBuffers(device.context, TRAY, TRAY, 2))
+    monkeypatch.setattr(device, "large_trays", trays.SmallBuffers(device.context, 0, TRAY, 2))
+    monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
     return device
 
 

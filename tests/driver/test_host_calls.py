@@ -144,7 +144,9 @@ def test_a_block_is_waited_for_before_it_is_used_again(
     assert listed.names == [*[send, record] * 2, *[wait, send, record] * 3]
 
 
-def _use(found: stages.Stages, stream: int, error: BaseException | None = None) -> stages.Stage:
+def _use(
+    found: stages.PinnedRings, stream: int, error: BaseException | None = None
+) -> stages.PinnedRing:
     """Have a stage carry something; then raise an error, if one is given."""
     x = np.zeros(1000, np.uint8)
     with found.lend(stream) as stage:

@@ -15,18 +15,18 @@ def test_blocks_are_made_as_they_are_needed(
     from gpualgo._driver import device as gpu
     from gpualgo._driver import driver, stages, staging
 
-    add = stages.Stage._add
+    add = stages.PinnedRing._add
 
-    def limited(stage: stages.Stage) -> None:
+    def limited(stage: stages.PinnedRing) -> None:
         if len(stage.blocks) == most:
             raise MemoryError("planted")
         add(stage)
 
-    monkeypatch.setattr(stages.Stage, "_add", limited)
+    monkeypatch.setattr(stages.PinnedRing, "_add", limited)
     monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
     device = gpu.get(0)
-    monkeypatch.setattr(device, "stages", stages.Stages(device.context))
+    monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
     random = np.random.default_rng(3)
     with device.current(), staging.device_buffers(0, 0, [50_000]) as (memory,):
@@ -66,7 +66,7 @@ def test_pages_are_asked_for_as_their_turn_comes(
 
     monkeypatch.setattr(staging.pages, "populate", populate)
     device = gpu.get(0)
-    monkeypatch.setattr(device, "stages", stages.Stages(device.context))
+    monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
     with device.current(), staging.device_buffers(0, 0, [size]) as (memory,):
         staging.upload(x, memory, 0, 0)
         staging.download(memory, out, 0, 0)

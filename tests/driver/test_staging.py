@@ -26,7 +26,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
     else:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-        monkeypatch.setattr(device, "stages", stages.Stages(device.context))
+        monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
         monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
         monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
     if request.param == "lanes":
@@ -219,7 +219,7 @@ def test_as_many_lanes_as_there_is_memory_for(
 
     monkeypatch.setattr(lanes, "Slot", slot)
     monkeypatch.setattr(threads, "worth", lambda seconds: 4)
-    monkeypatch.setattr(gpu.get(0), "lanes", lanes.Lanes(gpu.get(0)._new_stream))
+    monkeypatch.setattr(gpu.get(0), "lanes", lanes.CopyLanes(gpu.get(0)._new_stream))
     x = np.arange(200_000, dtype=np.int32).reshape(2, -1)
     same = x.copy()
     with ga.default_device("cuda"):

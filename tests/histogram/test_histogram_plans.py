@@ -24,7 +24,7 @@ from gpualgo._cuda.pieces import TICKETS
 from gpualgo._cuda.plan import Clear, Plan
 from gpualgo._driver import workspace
 from gpualgo._pipeline import decide
-from gpualgo._pipeline.problem import NO_START
+from gpualgo._pipeline.problem import NO_INIT
 
 SOURCE, TARGET, WORKSPACE, OWN = 0x1000_0000, 0x2000_0000, 0x3000_0000, 0x4000_0000
 STREAM, TABLE = 7, 0x5000_0000
@@ -100,7 +100,7 @@ def target_of(
 
 
 def queue(plan: Plan) -> None:
-    plan.queue(STREAM, (*NO_START, b"", SOURCE, TARGET))
+    plan.queue(STREAM, (*NO_INIT, b"", SOURCE, TARGET))
 
 
 class Case(NamedTuple):
@@ -194,8 +194,8 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
     assert all(step.place in takes for step in made.steps if isinstance(step, Clear))
     for piece in pieces:
         assert piece.is_zeroed
-        assert piece.kept_at in (None, TICKETS)
-        assert piece.fits == (piece.kept_at is not None)
+        assert piece.workspace_offset in (None, TICKETS)
+        assert piece.fits == (piece.workspace_offset is not None)
 
 
 def test_joint_counters_of_a_capture_are_its_own(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:

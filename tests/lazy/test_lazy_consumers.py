@@ -57,9 +57,9 @@ def test_scans(backend: Backend, scan: Callable[..., Any], shape: tuple[int, ...
 
 
 @pytest.mark.parametrize("shape", [(37, 11), (11, 37), (5, 7, 6)], ids=str)
-@pytest.mark.parametrize("has_starts", [False, True])
+@pytest.mark.parametrize("has_row_init", [False, True])
 def test_recognised_operators_on_numbers_that_change(
-    backend: Backend, shape: tuple[int, ...], has_starts: bool
+    backend: Backend, shape: tuple[int, ...], has_row_init: bool
 ) -> None:
     """Elements read numbers at each launch; kernels that only combine them take none."""
     x = random_array(shape, np.dtype("int64"))
@@ -68,10 +68,10 @@ def test_recognised_operators_on_numbers_that_change(
         made, real = ga.lazy.transform(lambda a: a * k, given), x * k  # noqa: B023
         for axis in range(len(shape)):
             init: Any = np.int64(5)
-            if has_starts:
+            if has_row_init:
                 init = np.arange(x.size // shape[axis]).reshape(x.take(0, axis).shape)
-            first = backend.to_device(init) if has_starts else init
-            total = np.cumsum(real, axis) + (np.expand_dims(init, axis) if has_starts else init)
+            first = backend.to_device(init) if has_row_init else init
+            total = np.cumsum(real, axis) + (np.expand_dims(init, axis) if has_row_init else init)
             for function, want in (
                 (ga.reduce, total.take(-1, axis)),
                 (ga.inclusive_scan, total),
@@ -81,15 +81,15 @@ def test_recognised_operators_on_numbers_that_change(
 
 
 @pytest.mark.parametrize("size", [12, 5000])
-@pytest.mark.parametrize("has_starts", [False, True])
+@pytest.mark.parametrize("has_row_init", [False, True])
 def test_sums_of_segments_and_indices_of_numbers_that_change(
-    backend: Backend, size: int, has_starts: bool
+    backend: Backend, size: int, has_row_init: bool
 ) -> None:
     """As above: by tables, or after a sort where there are many."""
     places = np.arange(300) % 7
     offsets = np.searchsorted(np.sort(places), np.arange(size + 1))
-    init: Any = np.arange(size) if has_starts else np.int64(5)
-    first = backend.to_device(init) if has_starts else init
+    init: Any = np.arange(size) if has_row_init else np.int64(5)
+    first = backend.to_device(init) if has_row_init else init
     on = backend.to_device(places), backend.to_device(offsets), backend.to_device(np.arange(300))
     for k in (2, 3):
         made = ga.lazy.transform(lambda a: a * k, on[2])  # noqa: B023

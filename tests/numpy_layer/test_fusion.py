@@ -109,7 +109,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     fake_driver.stub_kernels(monkeypatch)
     monkeypatch.setattr(build, "result_dtype", RESULT_DTYPE)
     monkeypatch.setitem(view._viewers, Array, Library().view)
-    monkeypatch.setattr(arguments, "AS_THEY_ARE", {Array})
+    monkeypatch.setattr(arguments, "ARRAY_TYPES", {Array})
     return made
 
 

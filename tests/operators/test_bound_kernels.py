@@ -18,7 +18,7 @@ from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import POINTER, Parameters
 from gpualgo._cuda.plan import Places, Plan
 from gpualgo._driver import lifetime
-from gpualgo._pipeline.problem import NO_START
+from gpualgo._pipeline.problem import NO_INIT
 
 STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
 
@@ -47,7 +47,7 @@ def _launch(array: _Array, address: int, shared_bytes: int = 0) -> Callable[[int
     takes = {"input": Places(1, 0).source(0)}
     launch = Launch(kernel, 1, 32, packed, 0, takes, shared_bytes=shared_bytes)
     plan = Plan(0, [launch])
-    return lambda stream, source: plan.queue(stream, (*NO_START, b"", source))
+    return lambda stream, source: plan.queue(stream, (*NO_INIT, b"", source))
 
 
 def test_words_are_written_once_before_the_launch(fake: FakeDriver) -> None:

@@ -11,7 +11,7 @@ import pytest
 from support import assert_same, run_python
 
 import gpualgo as ga
-from gpualgo._operators.operator import as_operator, hot_key
+from gpualgo._operators.operator import as_operator, operator_key
 
 Function = Callable[..., Any]
 
@@ -139,7 +139,7 @@ def test_a_forked_child_can_call() -> None:
 def test_a_swap_while_a_call_begins_is_noticed() -> None:
     """A plan must not be kept for one array and read another."""
     first, second = _lookup(np.zeros(2)), _lookup(np.zeros(3))
-    hot = hot_key(first)
+    hot = operator_key(first)
     assert as_operator(first, "transform", 1, hot).key is hot[0]
     for other in (second, lambda i: i):
         with pytest.raises(RuntimeError, match="transform: another thread changed the "):

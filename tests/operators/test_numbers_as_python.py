@@ -211,7 +211,7 @@ def test_a_number_is_data_again_where_a_second_try_was_interrupted() -> None:
     key = key_of(op)
 
     def interrupted() -> None:
-        with settled.retried(op, key, TypeError("op is no good")) as is_another:
+        with settled.retry_with_constants(op, key, TypeError("op is no good")) as is_another:
             assert is_another
             assert not key_of(op).numbers
             raise KeyboardInterrupt

@@ -23,7 +23,7 @@ from gpualgo._base import disk_cache
 from gpualgo._cpu import operator as cpu_operator
 from gpualgo._cuda import build
 from gpualgo._operators.numpy_rules import wrap
-from gpualgo._operators.operator import as_operator, hot_key
+from gpualgo._operators.operator import as_operator, operator_key
 
 WAIT = 60  # seconds; what takes longer hangs
 
@@ -139,7 +139,7 @@ def test_a_change_during_compilation_for_a_gpu(
         factor = settings.FACTOR = 2.5  # type: ignore[attr-defined]
 
     def result_dtype() -> np.dtype[Any]:
-        begun = as_operator(op, "transform", 1, hot_key(op))
+        begun = as_operator(op, "transform", 1, operator_key(op))
         return build.result_dtype(begun, (np.dtype("int32"),), None, (9, 0))
 
     settings.FACTOR = 3  # type: ignore[attr-defined]

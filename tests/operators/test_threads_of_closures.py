@@ -13,7 +13,7 @@ from support import Backend, scaled
 
 import gpualgo as ga
 from gpualgo._operators import key as keys
-from gpualgo._operators.operator import as_operator, hot_key
+from gpualgo._operators.operator import as_operator, operator_key
 
 N = 32
 
@@ -85,10 +85,10 @@ def closure(k: Any, table: Any) -> Any:
 def test_what_is_learnt_meanwhile_changes_no_call_that_began() -> None:
     """Which numbers are data is what the call began with."""
     op, other = closure(2.5, np.zeros(3)), closure(7.5, np.ones(3))
-    hot = hot_key(op)
-    places, added = keys.compile_in(op, hot[0])  # as a call of another thread may find it needs
+    hot = operator_key(op)
+    places, added = keys.make_constant(op, hot[0])  # as a call of another thread may find it needs
     try:
-        assert not hot_key(other)[0].numbers
+        assert not operator_key(other)[0].numbers
         found = as_operator(op, "transform", 1, hot)
         assert found.key is hot[0]
         assert np.frombuffer(found.words)[0] == 2.5
@@ -108,7 +108,7 @@ def test_what_is_learnt_meanwhile_changes_no_call_that_began() -> None:
 )
 def test_a_change_is_told_by_name(name: str, value: Any, told: str) -> None:
     op = closure(2.5, np.zeros(3))
-    hot = hot_key(op)
+    hot = operator_key(op)
     cells = dict(zip(op.__code__.co_freevars, op.__closure__, strict=True))
     cells[name].cell_contents = value
     with pytest.raises(RuntimeError, match=f"^transform: another thread changed {told}, which op"):

@@ -17,7 +17,7 @@ from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort import cpu_again, cpu_coded, cpu_ways
-from gpualgo._algorithms.radix_sort.cpu_coded import CodedRow
+from gpualgo._algorithms.radix_sort.cpu_coded import Int16RowSort
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
 from gpualgo._cpu import direct
@@ -159,13 +159,13 @@ def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.Monk
         ga.radix_sort(keys, out=keys)
     assert_bits(keys, before)
     for falls in (False, True):
-        row = CodedRow(keys.dtype, falls)
+        row = Int16RowSort(keys.dtype, falls)
         row._decode = _interrupted
         with pytest.raises(KeyboardInterrupt):
             row(keys, keys)
         assert_bits(keys, before)
-    ways = iter((cpu_coded.unchecked, lambda _: _interrupted))
-    monkeypatch.setattr(cpu_coded, "unchecked", lambda kernel: next(ways)(kernel))
+    ways = iter((cpu_coded.status_function, lambda _: _interrupted))
+    monkeypatch.setattr(cpu_coded, "status_function", lambda kernel: next(ways)(kernel))
     rows = keys.reshape(20, 50)
     with pytest.raises(KeyboardInterrupt):
         cpu_coded.sort_rows(rows, rows, False)
@@ -299,21 +299,21 @@ def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPa
 def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found is called at once: all of it is there before anything can be found."""
     long = _keys("int32", cpu_again.MOST_KEYS + 9)
-    want, look_up, found = long[stable_order(long)], direct.look_up, []
+    want, short_row_lookup, found = long[stable_order(long)], direct.short_row_lookup, []
     for name in ("way_of", "is_known"):
         monkeypatch.setattr(cpu_again, name, cpu_again._no_match)
     for name in ("sort", "sort_into"):
         monkeypatch.delattr(cpu_again, name)
 
     def looking(table: Any, most: int, *others: Any) -> Any:
-        look = look_up(table, most, *others)
+        look = short_row_lookup(table, most, *others)
         if most > cpu_again.MOST_KEYS and not found:
             cpu_again.is_known = look  # as it will be for another thread, which goes on first
             found.append(ga.radix_sort(long))
             found.append(ga.radix_sort(long, out=np.empty_like(long)))
         return look
 
-    monkeypatch.setattr(direct, "look_up", looking)
+    monkeypatch.setattr(direct, "short_row_lookup", looking)
     cpu_again.clear()
     ga.radix_sort(long[::-1].copy()[:50])
     for each in found:

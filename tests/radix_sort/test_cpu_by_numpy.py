@@ -12,7 +12,7 @@ from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort import cpu_again, cpu_numpy, cpu_ways
-from gpualgo._algorithms.radix_sort.cpu_coded import CodedRow
+from gpualgo._algorithms.radix_sort.cpu_coded import Int16RowSort
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes, threads
 
@@ -120,7 +120,7 @@ def test_every_float_of_two_bytes(dtype: str, descending: bool) -> None:
     for row, expected in zip(keys, want, strict=True):
         assert_bits(ga.radix_sort(row, descending=descending), expected)
         found = cpu_numpy.row_sort(len(row), row.dtype, descending)
-        assert isinstance(found, CodedRow)
+        assert isinstance(found, Int16RowSort)
     ga.radix_sort(keys, descending=descending, out=keys)
     assert_bits(keys, want)
 

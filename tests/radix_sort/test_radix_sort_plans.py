@@ -184,8 +184,8 @@ def check_storage(made: Made, machine: Machine) -> None:
     assert all(place % workspace.ALIGNMENT == 0 for place in places)
     for place, piece in zip(places, pieces, strict=True):
         if place >= KEPT:
-            assert piece.kept_at is not None
-            part = max(start for start in storage._ENDS if start <= piece.kept_at)
+            assert piece.workspace_offset is not None
+            part = max(start for start in storage._ENDS if start <= piece.workspace_offset)
             assert place + piece.num_bytes <= KEPT + storage._ENDS[part]
         elif piece.num_bytes:
             (size,) = machine.allocated

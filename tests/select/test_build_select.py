@@ -22,7 +22,7 @@ OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
 LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (12, 0): 99 << 10}  # of shared memory
 FLOAT32, BYTE = np.dtype("float32"), np.dtype("uint8")
 NOT_ZERO = Operator(lambda a: a != 0)
-NOBODY = known("no_operator")
+NO_OPERATOR = known("no_operator")
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -40,10 +40,10 @@ def kinds(dtype: Any, capability: Capability = MAIN) -> list[policy.Kind]:
 
     return [
         kind(NOT_ZERO, dtype, policy.IF),
-        kind(NOBODY, marked, policy.MARKED),
+        kind(NO_OPERATOR, marked, policy.MARKED),
         kind(NOT_ZERO, dtype, policy.IF, keeps_rest=True),
-        kind(NOBODY, dtype, policy.HEADS),
-        kind(NOBODY, dtype, policy.HEADS, gives_lengths=True),
+        kind(NO_OPERATOR, dtype, policy.HEADS),
+        kind(NO_OPERATOR, dtype, policy.HEADS, gives_lengths=True),
     ]
 
 
@@ -79,7 +79,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [48 << 10, 64 << 10, 99 << 10, 163 << 10, 227 << 10])
 def test_tiles_of_positions_fit_shared_memory(limit: int) -> None:
     """And what a warp's threads hold is counted in words of 16 bits."""
-    cut = policy.late_policy(limit)
+    cut = policy.index_policy(limit)
     assert cut.shared_bytes(()) <= limit
     assert cut.block_threads >= 64
     assert cut.tile_items <= 1 << 15

@@ -86,7 +86,7 @@ class AdjacentDifference(Problem):
         broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
         return cpu.prepared(self.source, self.result, self.axis, broadcast, results, op)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
@@ -94,9 +94,9 @@ class AdjacentDifference(Problem):
 
         if not blocks.is_large([*arrays, *results]):
             return False
-        return self.without_room(arrays, results, op, stream, places)
+        return self.chunked_fallback(arrays, results, op, stream, places)
 
-    def without_room(
+    def chunked_fallback(
         self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.by_index.problem import ByIndex, StartedByIndex
+from gpualgo._algorithms.by_index.problem import ByIndex, PerRowInitByIndex
 from gpualgo._algorithms.by_key import calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
@@ -124,7 +124,7 @@ def _parse_call(
     kind: type[ByIndex] = ByIndex
     if type(init) not in PLAIN and starts.are_arrays(init, _WHERE, one_is_value=False):
         init_views, pattern = starts.taken(init, _WHERE)
-        kind, views, init = StartedByIndex, (*views, *init_views), None
+        kind, views, init = PerRowInitByIndex, (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, _WHERE)
     assert isinstance(problem, ByIndex)

@@ -45,16 +45,16 @@ def reduce(
     shares = _shares(num_items, size)
     share_items = -(-num_items // shares)
     start = np.zeros((), acc) if init is None else init
-    if problem.has_starts:
+    if problem.has_row_init:
         start = starts.of_host(acc, size, init_arrays)
-    has_init = problem.is_start or problem.has_starts
+    has_init = problem.is_start or problem.has_row_init
     if is_direct := has_init and shares <= at.DIRECT_SHARES:
         shares = 0
     values, marks = np.empty((shares, size), acc), np.zeros((shares, size), np.uint8)
     addresses = [address(array) for array in (indices, values, marks, *elements, *dense_results)]
     arguments = table(
         [
-            num_items, share_items, shares, size, has_init, address(start), problem.has_starts,
+            num_items, share_items, shares, size, has_init, address(start), problem.has_row_init,
             *addresses,
         ]
     )  # fmt: skip
@@ -74,7 +74,7 @@ def routines(problem: ByIndex) -> list[Routine]:
     """Return what `reduce` would run, for `explain`."""
     items, bytes_each = prod(problem.shape), problem.acc.itemsize
     shares = _shares(items, problem.size)
-    if (problem.is_start or problem.has_starts) and shares <= at.DIRECT_SHARES:
+    if (problem.is_start or problem.has_row_init) and shares <= at.DIRECT_SHARES:
         return [compiled("by_index", items, max(1, items), items * bytes_each)]
     work = shares * problem.size * bytes_each
     return [

@@ -35,7 +35,9 @@ def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[
     dims = merge(list(zip(problem.shape, strides, strict=True)))
     access, fields = access_of(problem.source, dims, [view.ptr for view in inputs], 1)
     overlaps = gpu.get(device).may_overlap
-    kind = policy.Kind(op, problem.index, problem.source, acc, access, problem.has_starts, overlaps)
+    kind = policy.Kind(
+        op, problem.index, problem.source, acc, access, problem.has_row_init, overlaps
+    )
     sizes = [
         aligned(count * size * item_bytes)
         for count in (cut.num_shares, cut.num_groups)

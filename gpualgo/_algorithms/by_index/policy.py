@@ -84,7 +84,7 @@ class Kind:
     source: records.Source
     acc: Dtype
     access: Access
-    has_starts: bool
+    has_row_init: bool
     overlaps: bool  # the next kernel may start while the previous one runs (sm_90)
 
     @property
@@ -95,7 +95,7 @@ class Kind:
         return [
             self._spec("fold", "", MOST_WARPS * WARP, rows),
             self._spec("group", "", JOIN_THREADS, loads),
-            self._spec("join", f"{_flag(self.has_starts)}, ", JOIN_THREADS, loads),
+            self._spec("join", f"{_flag(self.has_row_init)}, ", JOIN_THREADS, loads),
         ]
 
     def _spec(self, name: str, flags: str, threads: int, rows: int) -> Spec:

@@ -42,7 +42,7 @@ class ByIndex(ByKey):
     """Arguments that equal calls of `reduce_by_index` share. Inputs: indices, then arrays of x."""
 
     reads_data = True  # the host checks indices
-    has_starts = False
+    has_row_init = False
     keys_name = "indices"
 
     def __init__(
@@ -60,7 +60,7 @@ class ByIndex(ByKey):
                 "indices.astype(np.int64)"
             )
         self.is_start, self.is_empty = init is not None, 0 in self.shape
-        if init is None and not self.has_starts:
+        if init is None and not self.has_row_init:
             reason = "op has no known identity for an index that no element has"
             self.default_start = self.identity(op, reason)
 
@@ -147,7 +147,7 @@ class ByIndex(ByKey):
         return None
 
 
-class StartedByIndex(starts.Started, ByIndex):
+class PerRowInitByIndex(starts.PerRowInit, ByIndex):
     """Arguments that equal calls of `reduce_by_index` share if init is an array."""
 
     def __init__(
@@ -157,7 +157,7 @@ class StartedByIndex(starts.Started, ByIndex):
         self.is_empty = False  # results without elements are their initial values
 
     @property
-    def starts_shape(self) -> tuple[int, ...]:
+    def init_shape(self) -> tuple[int, ...]:
         return (self.size,)
 
     def taken_before(

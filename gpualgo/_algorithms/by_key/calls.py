@@ -11,7 +11,7 @@ from gpualgo._arrays.view import View, overlap
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source
-from gpualgo._operators.captured import check_apart
+from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -149,7 +149,7 @@ def check_outputs(
         for view, other in zip(views, problem.inputs, strict=True):
             if overlap(target, view):
                 raise ValueError(f"{where}: {name} overlaps {other}; pass a separate array")
-        check_apart(problem.arrays, target, where, name, problem.op_name)
+        check_no_overlap(problem.arrays, target, where, name, problem.op_name)
     for (name, target), (other, last) in combinations(zip(names, targets, strict=True), 2):
         if overlap(target, last):
             raise ValueError(f"{where}: {name} overlaps {other}; pass separate arrays")

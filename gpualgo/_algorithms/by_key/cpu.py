@@ -38,7 +38,7 @@ class Job:
     ) -> None:
         self.problem, self.outs, self.op = problem, outs, op
         self.num_items, shape = arrays[0].size, arrays[0].shape
-        self.num_keys, self.reduces = problem.num_keys, problem.is_counted
+        self.num_keys, self.reduces = problem.num_keys, problem.has_dynamic_length
         strides = zip(*(array.strides for array in arrays), strict=True)
         self.dims: Dims = merge([(n, *s) for n, s in zip(shape, strides, strict=True)])
         self.held: list[Any] = []  # keeps code alive that is called by address

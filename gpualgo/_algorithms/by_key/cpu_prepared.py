@@ -26,7 +26,7 @@ def prepared(
     problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Any
 ) -> Prepared | None:
     """Return a call of `cpu.Job` for arrays of these layouts, with new results."""
-    outs = results[:-1] if problem.is_counted else results
+    outs = results[:-1] if problem.has_dynamic_length else results
     if arrays[0].size > at.PIECE:
         return None
     job = cpu.Job(problem, arrays, outs, op)

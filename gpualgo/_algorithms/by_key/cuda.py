@@ -26,7 +26,7 @@ _CONTROL_BYTES = 256  # LookbackControl
 
 def plan_of(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan into targets of any stride; of a reduction the last one is the count."""
-    reduces = problem.is_counted
+    reduces = problem.has_dynamic_length
     outs = targets[:-1] if reduces else targets
     args, device = Places(len(views), len(targets)), outs[0].device
     num_items = math.prod(problem.shape)

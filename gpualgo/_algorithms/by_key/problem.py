@@ -55,7 +55,7 @@ class ByKey(Problem):
             self.forms = (of_keys, of_x)
         super().__init__(device, views, op, init, rest, where)
         checks.same_place(list(views), where)
-        self.looks_again = rest.has_eq
+        self.composes_operator = rest.has_eq
         self.shape = views[0].shape
         values = self._set_elements(views, op, form)
         self.acc: np.dtype[Any] = elements.accumulator(values, self.x_form, init, rest.dtype, where)
@@ -187,12 +187,12 @@ class ExclusiveScan(ByKey):
 class Reduction(ByKey):
     """Arguments that equal calls of `reduce_by_key` share."""
 
-    is_counted = True
+    has_dynamic_length = True
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         size = (math.prod(self.shape),)
         kinds = [*records.leaves(self.key), *records.leaves(self.acc)]
-        outs = tuple(Result(size, kind, is_bound=True) for kind in kinds)
+        outs = tuple(Result(size, kind, is_upper_bound=True) for kind in kinds)
         self.results = (*outs, Result((), COUNT))
         self.form = Form(ReducedByKey, (self.key_form, self.x_form))
         self.output_names = (*[f"out{p}" for p in self.form.places], "out_count")

@@ -22,7 +22,7 @@ class Counting(Reduction):
     """Arguments that equal calls of `count` share."""
 
     function: ClassVar[str] = "count"
-    looks_again, op_name = True, "predicate"
+    composes_operator, op_name = True, "predicate"
 
     def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
         if len(self.axes) < arrays[0].ndim:
@@ -57,7 +57,7 @@ class Finding(Reduction):
     """Arguments that equal calls of `find` share: a minimum of unsigned indices; -1 is greatest."""
 
     function: ClassVar[str] = "find"
-    looks_again, op_name = True, "predicate"
+    composes_operator, op_name = True, "predicate"
 
     def __init__(
         self, device: int, views: tuple[View, ...], op: Operator, init: Any,

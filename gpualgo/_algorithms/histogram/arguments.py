@@ -209,7 +209,7 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
             from gpualgo._pipeline import host_whole as whole
 
             reason = "range= was not given, so the host reads x"
-            whole.before_host_on(device, stream, x, "histogram", reason)
+            whole.sync_for_host_on(device, stream, x, "histogram", reason)
         lo, hi = _ends_of(x)
     else:
         lo, hi = _ends_by_kernel(view.owner if computed is None else computed, view, stream)

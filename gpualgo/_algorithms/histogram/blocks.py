@@ -21,7 +21,7 @@ from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging, workspace
 from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Index
-from gpualgo._pipeline.problem import NO_START, Array
+from gpualgo._pipeline.problem import NO_INIT, Array
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint_problem import JointHistogram
@@ -109,7 +109,7 @@ class _Histogram:
         sizes = [most * dtype.itemsize for dtype in self.dtypes]
         sizes.append(largest * result.itemsize)
         run, storage_plans = self._count, list(plans.values())
-        start = NO_START if weight is None else (weight.tobytes(), 1, 0, 0)
+        start = NO_INIT if weight is None else (weight.tobytes(), 1, 0, 0)
         if self.sum_bytes:  # the sums persist between launches: no temporary storage
             run, storage_plans = self._add_up, []
             sizes.append(max(plan.temp_storage_bytes for plan in plans.values()))

@@ -145,7 +145,7 @@ class JointHistogram(Problem):
             arrays = [*arrays, np.broadcast_to(init, arrays[0].shape)]
         cpu_joint.histogram(arrays, results[0], self, op)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

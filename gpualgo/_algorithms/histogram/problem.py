@@ -96,7 +96,7 @@ class Histogram(Problem):
         (x,), (result,) = arrays, results
         return cpu.prepared(x, result, self)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

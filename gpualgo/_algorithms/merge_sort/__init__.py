@@ -119,7 +119,7 @@ def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], An
     """Return a comparison sort's problem, views and out; imports its module on first use."""
     from gpualgo._algorithms.merge_sort import calls
 
-    return calls.sort_problem(where, *arguments)
+    return calls.sort_spec(where, *arguments)
 
 
 @overload
@@ -185,7 +185,7 @@ def sort(
     try:
         if less is None:
             bits = 0, None
-            parsed = radix_sort.sort_problem("sort", keys, values, params[0], bits, *params[1:])
+            parsed = radix_sort.sort_spec("sort", keys, values, params[0], bits, *params[1:])
         else:
             parsed = _sort_by("sort", keys, values, less, *params)
     except Elsewhere as elsewhere:

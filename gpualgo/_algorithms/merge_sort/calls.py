@@ -7,24 +7,24 @@ from typing import Any
 from gpualgo._algorithms.merge_sort import in_order
 from gpualgo._algorithms.merge_sort import merge_problem as merging
 from gpualgo._algorithms.merge_sort import problem as sorting
-from gpualgo._algorithms.merge_sort.comparison import plain_ways
-from gpualgo._algorithms.radix_sort import made_real
+from gpualgo._algorithms.merge_sort.comparison import descending_of
+from gpualgo._algorithms.radix_sort import materialize
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, device_checks
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Problem, problem_of
 
 
-def sort_problem(
+def sort_spec(
     where: str, keys: Any, values: Any, less: Any, descending: Any, axis: Any, out: Any,
     stream: Any,
 ) -> tuple[Problem, Views, Any]:  # fmt: skip
     """Return the problem of a comparison sort, its views, and out."""
     if is_lazy(keys) or is_lazy(values):
-        keys, values, out = made_real(keys, values, axis, out, stream, where)
+        keys, values, out = materialize(keys, values, axis, out, stream, where)
     arguments = (keys,) if values is None else (keys, values)
     views, forms = sorting.arguments_of(arguments, where, less is not None)
-    ways = plain_ways(descending, forms[0], less, where)
+    ways = descending_of(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
     params = ways, checks.plain_axis(axis, where), num_keys, forms
     num_arguments = 0 if less is None else 2
@@ -54,7 +54,7 @@ def merge_problem(
             for x, name in zip(arguments, names, strict=False)
         ]
     views, forms = merging.arguments_of(tuple(arguments), where, less is not None)
-    ways = plain_ways(descending, forms[0], less, where)
+    ways = descending_of(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
     params = ways, num_keys, forms
     num_arguments = 0 if less is None else 2

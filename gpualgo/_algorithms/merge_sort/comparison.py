@@ -36,7 +36,7 @@ class Comparison(NamedTuple):
         return self._replace(op=op)
 
 
-def plain_ways(descending: Any, form: Form | None, less: Any, where: str) -> tuple[bool, ...]:
+def descending_of(descending: Any, form: Form | None, less: Any, where: str) -> tuple[bool, ...]:
     """Return the checked `descending`: one flag if `less` is given, else one per field."""
     if less is not None:
         return (checks.flag(descending, "descending", where),)

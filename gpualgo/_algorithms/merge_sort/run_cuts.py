@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.merge_sort import parameters, policy
-from gpualgo._algorithms.merge_sort.comparison import comparison_of, plain_ways
+from gpualgo._algorithms.merge_sort.comparison import comparison_of, descending_of
 from gpualgo._arrays.view import View, is_contiguous
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
@@ -97,6 +97,6 @@ def run_cuts(
     parsed = [inputs.spread(run_views, f"{WHERE}: a run", False) for run_views in runs]
     views = tuple(view for run_views, _ in parsed for view in run_views)
     form = parsed[0][1]
-    params = plain_ways(descending, form, None, WHERE), form, len(runs), tuple(map(int, ranks))
+    params = descending_of(descending, form, None, WHERE), form, len(runs), tuple(map(int, ranks))
     problem = problem_of(RunCuts, views, None, None, params, WHERE, 0)
     return run(problem, views, None, None, out, stream)

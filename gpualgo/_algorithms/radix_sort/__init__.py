@@ -182,7 +182,7 @@ def radix_sort(
             return outcome
     where, bits = "radix_sort", (begin_bit, end_bit)
     try:
-        parsed = sort_problem(where, keys, values, descending, bits, axis, out, stream)
+        parsed = sort_spec(where, keys, values, descending, bits, axis, out, stream)
     except Elsewhere as outcome:
         options = {"descending": descending, "axis": axis}
         options |= {} if bits == (0, None) else {"begin_bit": begin_bit, "end_bit": end_bit}
@@ -192,7 +192,7 @@ def radix_sort(
     return solve(problem, views, None, None, out, stream)
 
 
-def sort_problem(
+def sort_spec(
     where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
     out: Any, stream: Any,
 ) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
@@ -202,7 +202,7 @@ def sort_problem(
         views = (NumPy.view(keys),)
     else:
         if is_lazy(keys) or is_lazy(values):
-            keys, values, out = made_real(keys, values, axis, out, stream, where)
+            keys, values, out = materialize(keys, values, axis, out, stream, where)
         if not (isinstance(keys, tuple) or isinstance(values, tuple)):
             views = (view_of(keys, f"{where}: keys"),)
     if not views or views[0].dtype.names is not None:
@@ -223,7 +223,7 @@ def sort_problem(
     return problem_of(Sort, views, None, None, params, where, 0), views, out
 
 
-def made_real(
+def materialize(
     keys: Any, values: Any, axis: Any, out: Any, stream: Any, where: str
 ) -> tuple[Any, Any, Any]:
     """Return keys, values and out with lazy inputs computed; new arrays are sorted in place."""
@@ -333,7 +333,7 @@ def argsort(
         if order is not None:
             return order
     if type(keys) is not ndarray and is_lazy(keys):
-        keys, _, _ = made_real(keys, None, False, out, stream, "argsort")
+        keys, _, _ = materialize(keys, None, False, out, stream, "argsort")
     views: tuple[View, ...]
     try:
         views = () if isinstance(keys, tuple) else (view_of(keys, "argsort: keys"),)

@@ -73,7 +73,7 @@ class _OutOfCoreSort:
         is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
         self.item_bytes = _COPIES * moved + (0 if is_plain else _PACKED_BYTES)
-        self.written = host_blocks.Written()
+        self.written = host_blocks.WriteState()
 
     def sort(self, arrays: list[Array], results: list[Array], stream: int, allowed: int) -> None:
         """Sort host arrays with at most `allowed` bytes of device memory."""

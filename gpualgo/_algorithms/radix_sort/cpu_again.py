@@ -16,14 +16,14 @@ MOST_KEYS = 1 << 15  # shorter rows are not checked for being sorted, and stay o
 MOST_ORDERED = (1 << 14) + 1  # shorter rows are ordered on the CPU
 
 Array = np.ndarray[Any, Any]
-Mend = Callable[[Array, Array], int]
+RestoreBits = Callable[[Array, Array], int]
 """mend(keys, row): restore the bits and order of zeros and NaNs in a sorted row."""
-Coded = tuple[Callable[[Array, Array], int], Callable[[Array, Array], int]]
+EncodeDecode = tuple[Callable[[Array, Array], int], Callable[[Array, Array], int]]
 """encode(keys, codes) writes integer codes, which NumPy sorts; decode(keys, row) restores keys."""
 
 sort: Callable[[Array], Array | None]
 sort_into: Callable[[Array, Any], Array | None]
-_sorters: dict[np.dtype[Any], Mend | Coded | bool] = {}  # True: nothing to restore
+_sorters: dict[np.dtype[Any], RestoreBits | EncodeDecode | bool] = {}  # True: nothing to restore
 CODES = np.dtype(np.int16)
 _live_kernels: list[Any] = []  # kernels kept alive: functions hold their addresses only
 
@@ -37,7 +37,7 @@ def _no_match(*_: Any) -> bool:
 
 
 way_of: Callable[..., Any] = _no_match
-"""Return a short row's `Mend`, `Coded` or True; False if the fast path does not apply."""
+"""Return a short row's `RestoreBits`, `EncodeDecode` or True; False without a fast path."""
 
 
 is_known: Callable[..., Any] = _no_match
@@ -53,18 +53,18 @@ def add(
     `sort_row` and `sort_row_into` sort a row of any length; they return None if they do not apply.
     """
     global way_of, is_known, sort, sort_into
-    from gpualgo._cpu.direct import look_up, of_rows
+    from gpualgo._cpu.direct import of_rows, short_row_lookup
 
     if dtype not in _sorters:
         _live_kernels.append(kernels)
         sorter: Any = tuple(map(of_rows, kernels))
         sort, sort_into = sort_row, sort_row_into  # other threads may read from here on
         _sorters[dtype] = sorter if len(sorter) > 1 else sorter[0] if sorter else True
-        way_of = look_up(_sorters, MOST_KEYS, *DEFAULTS)
-        is_known = look_up(_sorters, sys.maxsize, *DEFAULTS)
+        way_of = short_row_lookup(_sorters, MOST_KEYS, *DEFAULTS)
+        is_known = short_row_lookup(_sorters, sys.maxsize, *DEFAULTS)
 
 
-def sort_coded(keys: Array, out: Array, way: Coded) -> Array:
+def sort_coded(keys: Array, out: Array, way: EncodeDecode) -> Array:
     """Write keys, sorted as codes, to `out`, which is another row; return it."""
     codes = out.view(CODES)
     way[0](keys, codes)
@@ -84,11 +84,11 @@ def add_order(dtype: np.dtype[Any]) -> None:
     """Register a dtype whose rows NumPy's argsort orders faster."""
     global order_by
     from gpualgo._algorithms.radix_sort.cpu_runs import row_order
-    from gpualgo._cpu.direct import look_up
+    from gpualgo._cpu.direct import short_row_lookup
 
     if dtype not in _orders:
         _orders[dtype] = row_order(dtype)
-        order_by = look_up(_orders, sys.maxsize, *_ORDER_DEFAULTS)
+        order_by = short_row_lookup(_orders, sys.maxsize, *_ORDER_DEFAULTS)
 
 
 def clear() -> None:

@@ -12,13 +12,13 @@ from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._algorithms.radix_sort.cpu_orders import infinity_of
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import of_rows, unchecked
+from gpualgo._cpu.direct import of_rows, status_function
 from gpualgo._cpu.kernels import Kernel
 
 Array = np.ndarray[Any, Any]
 
 
-class CodedRow:
+class Int16RowSort:
     """The sort of one row."""
 
     def __init__(self, dtype: np.dtype[Any], descending: bool) -> None:
@@ -52,7 +52,7 @@ def sort_rows(keys: Array, out: Array, descending: bool) -> None:
     """Write rows of keys, sorted, to out, which may be the same rows; one thread sorts a row."""
     length, is_same = keys.shape[1], address(keys) == address(out)
     kernels = _kernels(keys.dtype, descending)
-    encode, decode = map(unchecked, kernels)
+    encode, decode = map(status_function, kernels)
     codes = out.view(CODES)
 
     def body(first: int, last: int) -> None:

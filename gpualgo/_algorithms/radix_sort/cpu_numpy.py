@@ -12,12 +12,12 @@ import numpy as np
 from gpualgo._algorithms.radix_sort import cpu_again, cpu_coded
 from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
 from gpualgo._algorithms.radix_sort import cpu_ways as ways
-from gpualgo._algorithms.radix_sort.cpu_coded import CodedRow
+from gpualgo._algorithms.radix_sort.cpu_coded import Int16RowSort
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import of_rows, unchecked
+from gpualgo._cpu.direct import of_rows, status_function
 from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._pipeline.routines import Routine, compiled, of_numpy
@@ -125,7 +125,7 @@ class _Finish:
         self.turn: Launch | None = None
         if dtype.kind == "f":
             self.mend = kernel("mend", dtype.itemsize)
-            self.run_mend = unchecked(self.mend)
+            self.run_mend = status_function(self.mend)
             if length < ways.LOOK and not descending:
                 self.mend_short = of_rows(self.mend)
         if descending:
@@ -199,10 +199,10 @@ class _RowSort:
 
 
 @lru_cache(256)
-def row_sort(length: int, dtype: np.dtype[Any], descending: bool) -> _RowSort | CodedRow:
+def row_sort(length: int, dtype: np.dtype[Any], descending: bool) -> _RowSort | Int16RowSort:
     """Return the sort of one row of `length` keys."""
     if ways.is_coded(dtype):
-        return CodedRow(dtype, descending)
+        return Int16RowSort(dtype, descending)
     return _RowSort(length, dtype, descending)
 
 

@@ -21,7 +21,7 @@ from gpualgo._algorithms.radix_sort.cpu_entries import kernel
 from gpualgo._algorithms.radix_sort.cpu_merge_parameters import MANY
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import of_rows, unchecked
+from gpualgo._cpu.direct import of_rows, status_function
 from gpualgo._cpu.kernels import Kernel
 
 _MOST_ROWS = 16  # sampled
@@ -43,7 +43,7 @@ def is_nearly_sorted(keys: Array, axis: int, descending: bool) -> bool:
     length, size = keys.shape[axis], keys.size
     if keys.dtype not in _MERGED or not size:
         return False
-    estimate = unchecked(_kernel(keys.dtype, descending))
+    estimate = status_function(_kernel(keys.dtype, descending))
     if keys.ndim == 1:
         return estimate(address(keys), keys.strides[0], length, 1) < MANY
     rows = _rows(keys, axis)
@@ -135,7 +135,7 @@ def _order_of_runs(rows: Array, order: Array, descending: bool) -> Callable[[int
     run = kernel("one_run", rows.dtype.kind, rows.itemsize, int(descending))
     arguments = (address(rows), *rows.strides, rows.shape[1], address(order), order.strides[0])
     table = np.array(arguments, np.int64)
-    return lambda first, last: first + unchecked(run)(address(table), 0, first, last)
+    return lambda first, last: first + status_function(run)(address(table), 0, first, last)
 
 
 def sort_pairs(

@@ -129,7 +129,7 @@ class Sort(Problem):
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
         return (*self.rest[:3], axis, index_dtype)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

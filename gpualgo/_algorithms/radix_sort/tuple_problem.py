@@ -117,7 +117,7 @@ class TupleSort(Problem):
         forms = (self.forms[0], None) if are_values else self.forms
         return (*self.rest[:3], axis, index_dtype, forms)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

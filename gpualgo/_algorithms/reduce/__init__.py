@@ -141,11 +141,11 @@ def reduce(
     params: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
     kind: type[Reduction] = Reduction
     if type(init) not in PLAIN:
-        from gpualgo._algorithms.reduce.started import StartedReduction
+        from gpualgo._algorithms.reduce.started import PerRowInitReduction
         from gpualgo._pipeline import starts
 
         if starts.are_arrays(init, "reduce", one_is_value=False):
-            kind = StartedReduction
+            kind = PerRowInitReduction
             init_views, pattern = starts.taken(init, "reduce")
             views, init = (*views, *init_views), None
             params = (*params, pattern, elements.classes_of(pattern))

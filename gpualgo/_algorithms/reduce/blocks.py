@@ -18,7 +18,7 @@ from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_blocks, host_whole
-from gpualgo._pipeline.problem import NO_START
+from gpualgo._pipeline.problem import NO_INIT
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.reduce.problem import Reduction
@@ -67,7 +67,7 @@ class _Reduction:
             *(min(num_outputs, items) * leaf.itemsize for leaf in self.leaves),
         ]
         started: set[int] = set()
-        start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
+        start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
         buffers = staging.device_buffers(self.device, self.stream, sizes)
         with buffers as memory, host_blocks.settled(self.stream):
             sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
@@ -86,7 +86,7 @@ class _Reduction:
                     started.add(offset)
                     plan.queue(self.stream, (*start, self.op.words, *sources, *targets))
                 else:
-                    plan.queue(self.stream, (*NO_START, self.op.words, *sources, *block_results))
+                    plan.queue(self.stream, (*NO_INIT, self.op.words, *sources, *block_results))
                     self._join(targets, block_results, shape)
             for total, out in zip(totals, outs, strict=True):
                 staging.download(total, out, self.device, self.stream)
@@ -102,7 +102,7 @@ class _Reduction:
         ]
         applied = Applied(self.op, (acc, acc), self.acc)
         join = elementwise.plan_of(applied, views, shape, views[: len(targets)])
-        join.queue(self.stream, (*NO_START, self.op.words, *targets, *parts, *targets))
+        join.queue(self.stream, (*NO_INIT, self.op.words, *targets, *parts, *targets))
 
     def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:
         key = (shape, axes)

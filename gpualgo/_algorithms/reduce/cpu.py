@@ -22,7 +22,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.interleaved import offsets_of, together
 from gpualgo._cpu.kernels import Kernel, computing, get_kernel
-from gpualgo._cpu.launch import Pace
+from gpualgo._cpu.launch import CostEstimate
 from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
@@ -34,7 +34,7 @@ Dtype: TypeAlias = np.dtype[Any]
 Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
-_costs: Memo[Pace] = Memo(1 << 10)  # by code and work
+_costs: Memo[CostEstimate] = Memo(1 << 10)  # by code and work
 
 
 class Pass(NamedTuple):
@@ -181,7 +181,7 @@ def _run(
     arguments[rk.COMPUTE] = compute
     loaded: Any = kernel
     entry, tasks = int(loaded.loaded.address), pass_.num_tasks
-    cost = _costs.made((entry, tasks, pass_.work, compute), Pace)
+    cost = _costs.made((entry, tasks, pass_.work, compute), CostEstimate)
     cost.run_any(kernel, entry, address(arguments), pass_.num_bytes, tasks, pass_.work)
 
 

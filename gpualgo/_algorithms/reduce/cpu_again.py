@@ -32,13 +32,13 @@ way_of: Callable[..., Any] = _no_fold
 def add(dtype: np.dtype[Any], fold: Fold) -> None:
     """Use `fold` for later sums of rows of this dtype."""
     global way_of
-    from gpualgo._cpu.direct import look_up
+    from gpualgo._cpu.direct import short_row_lookup
 
     if dtype not in _fold_by_dtype:
         _fold_by_dtype[dtype] = fold
         # Default values of `reduce`'s arguments after x: init to stream, then active recordings.
         defaults = None, operator.add, None, False, None, None, None, 0
-        way_of = look_up(_fold_by_dtype, MOST_ELEMENTS, *defaults)
+        way_of = short_row_lookup(_fold_by_dtype, MOST_ELEMENTS, *defaults)
 
 
 def clear() -> None:

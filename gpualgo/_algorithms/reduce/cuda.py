@@ -247,8 +247,8 @@ def _columns(case: _Case) -> Plan:
     pieces = []
     if cut.num_blocks > 1:
         partials = blocks * cut.columns * acc.itemsize
-        kept_at = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
-        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, kept_at)]
+        workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
+        pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, workspace_offset)]
     threads = cut.policy.block_threads
     return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
 

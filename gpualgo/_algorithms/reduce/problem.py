@@ -85,7 +85,7 @@ class Reduction(Problem):
             results = [np.squeeze(result, self.axes) for result in results]
         return cpu_prepared.prepared(arrays, results, op, self.axes, self.source, self.acc)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.routines import Routine
 
 
-class StartedReduction(starts.Started, Reduction):
+class PerRowInitReduction(starts.PerRowInit, Reduction):
     """Arguments that equal calls of `reduce` share if init is an array."""
 
     def __init__(
@@ -37,7 +37,7 @@ class StartedReduction(starts.Started, Reduction):
         self.has_no_items, self.is_empty = self.is_empty, False
 
     @property
-    def starts_shape(self) -> tuple[int, ...]:
+    def init_shape(self) -> tuple[int, ...]:
         return self.shape
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
@@ -102,7 +102,7 @@ class StartedReduction(starts.Started, Reduction):
     ) -> Prepared | None:
         return None
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
     from gpualgo._pipeline.routines import Routine
 
-NOBODY = "no_operator"  # the placeholder operator, of which only the source is called
+NO_OPERATOR = "no_operator"  # the placeholder operator, of which only the source is called
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
 
@@ -37,7 +37,7 @@ class Runs(Problem):
     """Arguments that equal calls share that find the first elements of runs."""
 
     spreads_tuples = True
-    is_counted = True
+    has_dynamic_length = True
     op_name = "eq"
     keeps_rest = False
     picks: tuple[int, ...] | None = None
@@ -62,11 +62,11 @@ class Runs(Problem):
             names = () if form is None else form.names
             kinds = [view.dtype for view in views]
             self.source = kinds[0] if form is None else records.record(names, kinds)
-        if op is not None and op.name != NOBODY:
+        if op is not None and op.name != NO_OPERATOR:
             self._check_equality(op)
         size = math.prod(self.shape)
         kinds = [*self.written, *([COUNT] if self.gives_lengths else [])]
-        outs = tuple(Result((size,), kind, is_bound=True) for kind in kinds)
+        outs = tuple(Result((size,), kind, is_upper_bound=True) for kind in kinds)
         self.results = (*outs, Result((), COUNT))
         self.form = Form(tuple, (element_form, None)) if self.gives_lengths else element_form
         names_of_outs = ["out"] if self.form is None else [f"out{p}" for p in self.form.places]
@@ -140,7 +140,7 @@ class Runs(Problem):
         outs = results[: -1 - self.gives_lengths]
         return cpu_prepared.heads(self.source, arrays, outs, op, self.gives_lengths)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

@@ -134,13 +134,13 @@ def inclusive_scan(
     kind: type[Scan] = Scan
     extra_params: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
-        from gpualgo._algorithms.scan.started import StartedScan
+        from gpualgo._algorithms.scan.started import PerRowInitScan
         from gpualgo._pipeline import starts
 
         if starts.are_arrays(init, INCLUSIVE, one_is_value=not isinstance(init, tuple)):
             init_views, pattern = starts.taken(init, INCLUSIVE)
             extra_params = pattern, elements.classes_of(pattern)
-            kind, views, init = StartedScan, (*views, *init_views), None
+            kind, views, init = PerRowInitScan, (*views, *init_views), None
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
@@ -244,13 +244,13 @@ def exclusive_scan(
     kind: type[Scan] = ExclusiveScan
     extra_params: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
-        from gpualgo._algorithms.scan.started import StartedExclusiveScan
+        from gpualgo._algorithms.scan.started import PerRowInitExclusiveScan
         from gpualgo._pipeline import starts
 
         if starts.are_arrays(init, EXCLUSIVE, one_is_value=not isinstance(init, tuple)):
             init_views, pattern = starts.taken(init, EXCLUSIVE)
             extra_params = pattern, elements.classes_of(pattern)
-            kind, views, init = StartedExclusiveScan, (*views, *init_views), None
+            kind, views, init = PerRowInitExclusiveScan, (*views, *init_views), None
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:

@@ -26,7 +26,7 @@ from gpualgo._base.extents import ordered_strides
 from gpualgo._driver import driver
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_blocks, host_whole
-from gpualgo._pipeline.problem import NO_START, Array
+from gpualgo._pipeline.problem import NO_INIT, Array
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
@@ -45,7 +45,7 @@ def scan(
         return False
     if sum(x.nbytes for x in (*arrays, *results)) <= blocks_work.BLOCK_BYTES:
         return False
-    sources, targets = host_whole.as_seen(arrays, results, places, problem.device)
+    sources, targets = host_whole.views_if_whole(arrays, results, places, problem.device)
     way = way_of(problem, problem.source, sources, targets)
     order: tuple[int, ...] = ()
     if way.axis is not None:
@@ -55,7 +55,7 @@ def scan(
         order = _order_of(sources[0]) or ()
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
-    start = NO_START if init is None else (init.tobytes(), 1, 0, 0)
+    start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
     with host_blocks.told(problem.where, arrays, results) as written:
         _run(Work(problem, arrays, results, op, start, handle, order, written), way)
     return True

@@ -29,7 +29,7 @@ class Work(NamedTuple):
     start: Start
     stream: int
     order: tuple[int, ...]  # of axes, outermost first
-    written: host_blocks.Written
+    written: host_blocks.WriteState
 
     @property
     def device(self) -> int:

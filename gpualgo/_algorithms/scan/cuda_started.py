@@ -19,7 +19,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts
 
 if TYPE_CHECKING:
-    from gpualgo._algorithms.scan.started import StartedScan
+    from gpualgo._algorithms.scan.started import PerRowInitScan
 
 _IDENTITY = Operator(lambda a: a)
 Part = tuple[list[View], list[tuple[int, int]]]
@@ -36,7 +36,7 @@ class _ScanSlots(Places):
 
 
 def plan_of(
-    problem: StartedScan, views: Sequence[View], op: Operator, targets: Sequence[View]
+    problem: PerRowInitScan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
     """Return the plan of a scan; the fields of init follow those of x in `views`."""
     acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_own]
@@ -75,14 +75,14 @@ def plan_of(
     return plan
 
 
-def _broadcast_along_axis(problem: StartedScan, view: View) -> View:
+def _broadcast_along_axis(problem: PerRowInitScan, view: View) -> View:
     """Return a view of the initial values that is broadcast along the scan axis."""
     axis: Any = problem.axis
     shape = (*view.shape[:axis], 1, *view.shape[axis:])
     return view._replace(shape=shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))
 
 
-def _part(problem: StartedScan, views: Sequence[View], part: slice, at: Places) -> Part:
+def _part(problem: PerRowInitScan, views: Sequence[View], part: slice, at: Places) -> Part:
     """Return a part of each line, and the argument slots and byte offsets where it begins."""
     axis: Any = problem.axis
     start, end, _ = part.indices(problem.shape[axis])

@@ -102,7 +102,7 @@ class Scan(Problem):
         options = (self.axis, self.is_exclusive, self.is_reverse)
         return cpu.prepared(arrays, results, op, *options, self.source, self.acc)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.routines import Routine
 
 
-class StartedScan(starts.Started, Scan):
+class PerRowInitScan(starts.PerRowInit, Scan):
     """Arguments that equal calls of `inclusive_scan` share if init is an array."""
 
     @property
-    def starts_shape(self) -> tuple[int, ...]:
+    def init_shape(self) -> tuple[int, ...]:
         return tuple(n for i, n in enumerate(self.shape) if self.axis not in (None, i))
 
     @property
@@ -86,14 +86,14 @@ class StartedScan(starts.Started, Scan):
     ) -> Prepared | None:
         return None
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
         return False
 
 
-class StartedExclusiveScan(StartedScan):
+class PerRowInitExclusiveScan(PerRowInitScan):
     """Arguments that equal calls of `exclusive_scan` share if init is an array."""
 
     is_exclusive = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo._algorithms.merge_sort import in_order
-from gpualgo._algorithms.merge_sort.comparison import plain_ways
+from gpualgo._algorithms.merge_sort.comparison import descending_of
 from gpualgo._algorithms.searchsorted.problem import INDEX, Search, arguments_of
 from gpualgo._arrays.view import as_view
 from gpualgo._base.errors import shown
@@ -34,7 +34,7 @@ def search_problem(
             raise TypeError(
                 f"{where}: out has dtype {dtype}, and results are indices; pass integers"
             )
-    directions = plain_ways(descending, forms[0], less, where)
+    directions = descending_of(descending, forms[0], less, where)
     num_leaves = 1 if forms[0] is None else len(forms[0].names)
     params = directions, side == "right", dtype, num_leaves, forms, False
     num_arguments = 0 if less is None else 2

@@ -28,7 +28,7 @@ def reduce(
     init: Array | None,
 ) -> None:  # fmt: skip
     """Write the fold of each segment; results have any strides and overlap no input."""
-    job = _Job(problem, arrays, results, op, init, problem.is_start or problem.has_starts)
+    job = _Job(problem, arrays, results, op, init, problem.is_start or problem.has_row_init)
     with bound(op):
         job.run("reduce")
         if job.num_tasks > 1:
@@ -41,7 +41,7 @@ def scan(
     init: Array | None,
 ) -> None:  # fmt: skip
     """Write the scan of each segment, and copy elements in none; results may overwrite x."""
-    job = _Job(problem, arrays, results, op, init, init is not None or problem.has_starts)
+    job = _Job(problem, arrays, results, op, init, init is not None or problem.has_row_init)
     first, last = int(job.offsets[0]), int(job.offsets[-1])
     for outside in (slice(0, first), slice(last, None)):
         for result, element in zip(job.homes, job.elements, strict=True):
@@ -73,7 +73,7 @@ class _Job:
         self.num_tasks = -(-steps // at.TASK)
         self.work = steps * self.acc.itemsize
         self.start = np.zeros((), self.acc) if init is None else init
-        if problem.has_starts:
+        if problem.has_row_init:
             init_arrays = arrays[problem.num_own :]
             self.start = starts.of_host(self.acc, problem.num_segments, init_arrays)
         # One row for heads, one for tails of tasks.
@@ -83,7 +83,7 @@ class _Job:
         self.table = table(
             [
                 address(self.offsets), problem.num_segments, is_start, address(self.start),
-                problem.has_starts,
+                problem.has_row_init,
                 *map(address, self.values), *map(address, self.marks), *addresses,
             ]
         )  # fmt: skip

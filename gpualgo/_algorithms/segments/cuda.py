@@ -21,7 +21,7 @@ from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.segments.problem import SegmentedReduction, SegmentedScan
-    from gpualgo._algorithms.segments.started import StartedReduction
+    from gpualgo._algorithms.segments.started import PerRowInitReduction
 
 _CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
@@ -136,7 +136,7 @@ def marking(offsets: View, place: int, num_items: int, heads: dict[str, Any]) ->
 
 
 def started_reduction(
-    problem: StartedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
+    problem: PerRowInitReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
     """Return the plan of a reduction with an initial value per segment, after the offsets."""
     args, init_views = views[: problem.num_own], views[problem.num_own :]

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
 
 
-class _Started(starts.Started, Segmented):
+class _Started(starts.PerRowInit, Segmented):
     """Base class of the three algorithms."""
 
     @property
-    def starts_shape(self) -> tuple[int, ...]:
+    def init_shape(self) -> tuple[int, ...]:
         return (self.num_segments,)
 
     def taken_before(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         return Segmented.taken(self, arguments, where)
 
 
-class StartedReduction(_Started, SegmentedReduction):
+class PerRowInitReduction(_Started, SegmentedReduction):
     """Arguments that equal calls of `segmented_reduce` share if init is an array."""
 
     def __init__(
@@ -48,16 +48,16 @@ class StartedReduction(_Started, SegmentedReduction):
         return cuda.started_reduction(self, views, op, targets)
 
 
-class StartedScan(_Started, SegmentedScan):
+class PerRowInitScan(_Started, SegmentedScan):
     """Arguments that equal calls of `segmented_inclusive_scan` share if init is an array."""
 
 
-class StartedExclusiveScan(_Started, SegmentedExclusiveScan):
+class PerRowInitExclusiveScan(_Started, SegmentedExclusiveScan):
     """Arguments that equal calls of `segmented_exclusive_scan` share if init is an array."""
 
 
 STARTED: dict[type[Segmented], type[Segmented]] = {
-    SegmentedReduction: StartedReduction,
-    SegmentedScan: StartedScan,
-    SegmentedExclusiveScan: StartedExclusiveScan,
+    SegmentedReduction: PerRowInitReduction,
+    SegmentedScan: PerRowInitScan,
+    SegmentedExclusiveScan: PerRowInitExclusiveScan,
 }

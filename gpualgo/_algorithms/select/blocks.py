@@ -15,7 +15,7 @@ from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Operand
-from gpualgo._pipeline.problem import NO_START
+from gpualgo._pipeline.problem import NO_INIT
 
 Array = np.ndarray[Any, Any]
 
@@ -98,7 +98,7 @@ class _Blocks:
         ]
         plan = self._plan(views, targets)
         words = b"" if self.op is None else self.op.words
-        plan.queue(self.stream, (*NO_START, words, *[view.ptr for view in views], *targets))
+        plan.queue(self.stream, (*NO_INIT, words, *[view.ptr for view in views], *targets))
         kept = np.empty((), np.int64)
         staging.fetch(targets[-1], kept.ctypes.data, kept.nbytes, self.stream)
         driver.synchronize(self.stream)

@@ -47,7 +47,7 @@ class Selection(Problem):
     """Arguments that equal calls of `select` or `stable_partition` share."""
 
     spreads_tuples = True
-    is_counted = True
+    has_dynamic_length = True
     op_name = "predicate"
     gives_lengths = False
 
@@ -77,8 +77,8 @@ class Selection(Problem):
             else:
                 self._check_predicate(op)
         size = math.prod(self.shape)
-        is_bound = not self.keeps_rest
-        outs = tuple(Result((size,), leaf, is_bound=is_bound) for leaf in self.written)
+        is_upper_bound = not self.keeps_rest
+        outs = tuple(Result((size,), leaf, is_upper_bound=is_upper_bound) for leaf in self.written)
         self.results = (*outs, Result((), COUNT))
         names = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
         self.output_names = (*names, "out_count")
@@ -190,7 +190,7 @@ class Selection(Problem):
             source, arrays, results[:-1], op, kept, self.picks, keeps_rest=self.keeps_rest
         )
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

@@ -17,10 +17,10 @@ from gpualgo._base.extents import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
-from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, Lane
+from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, CopyLane
 from gpualgo._pipeline import host_blocks, host_whole
 from gpualgo._pipeline.host_blocks import Operand
-from gpualgo._pipeline.problem import NO_START, Problem
+from gpualgo._pipeline.problem import NO_INIT, Problem
 
 LARGE_BYTES = 512 << 20  # of all arrays; smaller ones are copied to the GPU as a whole
 
@@ -60,7 +60,7 @@ class _Blocks:
 
     def __init__(
         self, applied: Applied, operands: Sequence[Operand], device: int,
-        written: host_blocks.Written,
+        written: host_blocks.WriteState,
     ) -> None:  # fmt: skip
         self.applied, self.operands, self.device = applied, operands, device
         self.written = written
@@ -95,7 +95,7 @@ class _Blocks:
             num_bytes = sum(operand.array.nbytes for operand in self.operands)
             threads.run(body, len(self.indices), num_bytes)
 
-    def _send(self, lane: Lane, memory: int, indices: Sequence[Any]) -> None:
+    def _send(self, lane: CopyLane, memory: int, indices: Sequence[Any]) -> None:
         """Upload, transform and download blocks; fills one while the previous one is copied."""
         up, down = lane.slots
         pending: list[tuple[Array, int]] = []  # results of the previous block
@@ -113,12 +113,12 @@ class _Blocks:
             plan = self._plan(sources, targets)
             if any(item.place for item in self.targets):
                 self.written.has_begun = True
-            plan.queue(lane.stream, (*NO_START, self.applied.op.words, *addresses))
+            plan.queue(lane.stream, (*NO_INIT, self.applied.op.words, *addresses))
             self._store_results(down, pending)
             pending = self._fetch(down, lane, index, targets)
         self._store_results(down, pending)
 
-    def _fill(self, slot: Any, lane: Lane, index: Any, views: Sequence[View]) -> None:
+    def _fill(self, slot: Any, lane: CopyLane, index: Any, views: Sequence[View]) -> None:
         offset = 0
         for operand, view in zip(self.sources, views, strict=True):
             if operand.place is None:
@@ -129,7 +129,7 @@ class _Blocks:
         slot.record(lane.stream)
 
     def _fetch(
-        self, slot: Any, lane: Lane, index: Any, views: Sequence[View]
+        self, slot: Any, lane: CopyLane, index: Any, views: Sequence[View]
     ) -> list[tuple[Array, int]]:
         pending, offset = [], 0
         for operand, view in zip(self.targets, views, strict=True):

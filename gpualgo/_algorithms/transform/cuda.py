@@ -105,7 +105,7 @@ class _Tiles(NamedTuple):
         items: int = math.gcd(policy.SQUARE_ITEMS[max(steps.values())], *extents)
         items = min(items, *(max(1, self.unit(k) // step) for k, step in steps.items()))
         sizes = [steps[k] for k in self.turned]
-        while items > 0 and policy.tile_bytes(items, sizes) > policy.TURNED_BYTES:
+        while items > 0 and policy.tile_bytes(items, sizes) > policy.TRANSPOSED_BYTES:
             items //= 2
         return items
 
@@ -151,7 +151,7 @@ def _turned(case: Case) -> Cut | None:
     cut = [-(-n // (policy.SQUARES * items)) for n in (num_rows, num_columns)]
     bits = sum(1 << k - count for k in tiles.turned)
     batch = tiles.batch
-    spec = policy.turned_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
+    spec = policy.transposed_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
     fixed = {
         "num_rows": num_rows, "num_columns": num_columns, "tiles_down": cut[0],
         "tiles_across": cut[1], "row_strides": down, "column_strides": across, "batch": batch,

@@ -51,7 +51,7 @@ def row_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
 
 
 @cache
-def turned_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
+def transposed_operands(outputs: int, inputs: int, is_even: bool) -> Parameters:
     """Return TurnedOperands<outputs, inputs, Batch>; is_even: the batch has one dimension."""
     count = outputs + inputs
     return Parameters(
@@ -115,7 +115,7 @@ class Kinds(NamedTuple):
 # side of a square, by the bytes of the widest operand that is transposed or written. TURNED_BYTES:
 # shared memory for tiles.
 SQUARES, SQUARE_ITEMS = 32, {1: 4, 2: 4, 4: 2, 8: 1, 16: 1}
-TURNED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
+TRANSPOSED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
 
 
 def tile_bytes(items: int, sizes: Sequence[int]) -> int:
@@ -146,7 +146,7 @@ def rows_spec(applied: Applied, items: int, loads: int, kinds: Kinds, is_even: b
     return _spec("rows.cuh", "rows", shape, row_operands(*counts, is_even), applied)
 
 
-def turned_spec(applied: Applied, items: int, turned: int, packed: int, is_even: bool) -> Spec:
+def transposed_spec(applied: Applied, items: int, turned: int, packed: int, is_even: bool) -> Spec:
     """Return the kernel for transposed inputs, given as bit mask `turned`.
 
     `packed` is a bit mask of the other inputs that are loaded in packs; is_even: the batch has one
@@ -156,7 +156,7 @@ def turned_spec(applied: Applied, items: int, turned: int, packed: int, is_even:
     policy = _policy("TurnedPolicy", BLOCK_THREADS, items, SQUARES_IN_FLIGHT)
     kinds = _policy("TurnedKinds", turned, packed)
     shape = [policy, kinds, f"gpualgo::{layout_type(is_even)}"]
-    return _spec("turned.cuh", "turned", shape, turned_operands(*counts, is_even), applied)
+    return _spec("turned.cuh", "turned", shape, transposed_operands(*counts, is_even), applied)
 
 
 def _policy(name: str, *values: int) -> str:

@@ -98,7 +98,7 @@ class Transformation(Problem):
         broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
         return cpu.prepared(Applied(op, self.arguments, self.result), broadcast, results)
 
-    def in_blocks(
+    def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
@@ -106,9 +106,9 @@ class Transformation(Problem):
 
         if not blocks.is_large([*arrays, *results]):
             return False
-        return self.without_room(arrays, results, op, stream, places)
+        return self.chunked_fallback(arrays, results, op, stream, places)
 
-    def without_room(
+    def chunked_fallback(
         self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip

@@ -20,7 +20,7 @@ class NotTaken(TypeError):
 
 
 # Array types of GPUs and other libraries seen before, whose arrays need no conversion.
-AS_THEY_ARE: set[type] = set()
+ARRAY_TYPES: set[type] = set()
 
 
 def array_of(x: Any, where: str) -> Any:
@@ -33,7 +33,7 @@ def array_of(x: Any, where: str) -> Any:
         library, or of a dtype without kernels.
     """
     cls = type(x)
-    if cls in AS_THEY_ARE:
+    if cls in ARRAY_TYPES:
         return x
     if cls is not np.ndarray:
         if is_lazy(x):
@@ -44,7 +44,7 @@ def array_of(x: Any, where: str) -> Any:
             x = _plain(x, where)
         elif _is_foreign(x):
             view_of(x, where)  # which knows it, or raises
-            AS_THEY_ARE.add(cls)
+            ARRAY_TYPES.add(cls)
             return x
         elif hasattr(cls, "__array_function__"):
             raise NotTaken(

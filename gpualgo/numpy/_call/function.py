@@ -14,7 +14,7 @@ from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import shown
 from gpualgo._driver import default_device
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy._call.arguments import AS_THEY_ARE, NotTaken, array_of
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -92,7 +92,7 @@ def numpys(
                     result: Any = quick(args[0])
                     if result is not None:
                         return result
-                if len(args) >= arrays > 0 and AS_THEY_ARE.issuperset(map(type, args[:arrays])):
+                if len(args) >= arrays > 0 and ARRAY_TYPES.issuperset(map(type, args[:arrays])):
                     if refused and (kwargs or len(args) > arrays):
                         _check_refused(refused, args, kwargs, name)
                     return fn(*args, **kwargs)  # GPU arrays: most warm calls
@@ -186,7 +186,7 @@ def is_swapped(out: Any) -> bool:
     return type(out) is np.ndarray and not out.dtype.isnative
 
 
-def native_of(out: Any) -> Any:
+def native_copy_of(out: Any) -> Any:
     """Return ``out=`` copied to native byte order if it has the other one, else unchanged."""
     return out.astype(out.dtype.newbyteorder("=")) if is_swapped(out) else out
 
@@ -197,10 +197,10 @@ def _call_with_native_out(
     """Call a function with an output in native byte order, then copy it to the given one."""
     if index < len(args):
         out = args[index]
-        native = args[index] = native_of(out)
+        native = args[index] = native_copy_of(out)
     else:
         out = kwargs["out"]
-        native = native_of(out)
+        native = native_copy_of(out)
         kwargs = {**kwargs, "out": native}
     fn(*args, **kwargs)
     out[...] = native

@@ -117,7 +117,7 @@ def beside(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
     return copied
 
 
-def beside_first(found: Any, x: Any, where: str) -> Any:
+def in_library_of(found: Any, x: Any, where: str) -> Any:
     """Return a result in the library of x, an argument of its shape."""
     if type(found) is type(x) or isinstance(found, np.generic):
         return found

@@ -186,7 +186,7 @@ def computed(
         As NumPy for these dtypes, shapes and casting rules.
     """
     if any(map(function.is_swapped, outs)):
-        native = tuple(map(function.native_of, outs))
+        native = tuple(map(function.native_copy_of, outs))
         values = computed(ufunc, op, given, place, native, where, dtype, casting, name)
         written = values if isinstance(values, tuple) else (values,)
         back = tuple(map(results.given_back, outs, written))

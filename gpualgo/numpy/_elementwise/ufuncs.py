@@ -16,7 +16,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function, loops, results
-from gpualgo.numpy._call.arguments import AS_THEY_ARE, NotTaken, array_of
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of
 from gpualgo.numpy._elementwise import ufunc_calls, ufunc_docs
 from gpualgo.numpy._folds.accumulating import accumulated
 from gpualgo.numpy._folds.reducing import reduced
@@ -76,7 +76,7 @@ class UFunc:
         if (
             is_plain and out is None and order == "K" and signature is None
             and len(args) == self.nin and self._op is native
-            and AS_THEY_ARE.issuperset(map(type, args))
+            and ARRAY_TYPES.issuperset(map(type, args))
         ):  # fmt: skip
             return ufunc_calls.transformed(native, args, name)
         outs: tuple[Any, ...] = (None,)
@@ -160,7 +160,7 @@ class UFunc:
                 initial = np.asarray(self.identity).astype(kind)[()]
             if np.ndim(where) == 0 and not is_lazy(where):
                 where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
-        native = function.native_of(out)
+        native = function.native_copy_of(out)
         result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
         return results.given_back(out, result) if native is not out else result
 
@@ -178,7 +178,7 @@ class UFunc:
             return self._native.accumulate(x, axis, dtype, out)
         self._check_loop(x, dtype, name)
         axis = _single_axis(axis, x.ndim, name)
-        native = function.native_of(out)
+        native = function.native_copy_of(out)
         result = accumulated(self._native, x, axis, dtype, native, name)
         return results.given_back(out, result) if native is not out else result
 

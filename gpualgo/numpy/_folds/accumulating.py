@@ -15,7 +15,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import AS_THEY_ARE
+from gpualgo.numpy._call.arguments import ARRAY_TYPES
 
 # Earlier scans without options, by the input's dtype: the operator and the result's dtype.
 _plain_scans: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
@@ -29,7 +29,7 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     TypeError, ValueError, numpy.exceptions.AxisError
         As NumPy.
     """
-    if dtype is out is None and (axis is None or type(axis) is int) and type(x) in AS_THEY_ARE:
+    if dtype is out is None and (axis is None or type(axis) is int) and type(x) in ARRAY_TYPES:
         plan = _plain_scans.get((ufunc, x.dtype))
         if plan is not None and (axis is None or x.ndim):
             return inclusive_scan(x, None, plan[0], axis=axis, dtype=plan[1])
@@ -49,7 +49,7 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     op = reductions.operator_of(ufunc, wide)
     wanted = kind if out is None else results.dtype_of(out, name)
     if out is None and wanted == wide:
-        if dtype is None and type(x) in AS_THEY_ARE:
+        if dtype is None and type(x) in ARRAY_TYPES:
             _plain_scans[ufunc, x.dtype] = op, wide
         return inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if wanted == wide:

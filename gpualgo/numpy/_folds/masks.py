@@ -49,7 +49,7 @@ def lazy_mask_of(where: Any, a: Any, name: str) -> Any:
     return None if mask is None else led_by(lazy_of(mask).broadcast_to(shape), lazy_of(a))
 
 
-def none_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
+def identity_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
     """Return the replacement of excluded elements: the identity, else the initial value."""
     if ufunc in _IDENTITIES:
         return np.array(_IDENTITIES[ufunc]).astype(kind)[()]  # -1 has all bits

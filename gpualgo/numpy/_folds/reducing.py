@@ -18,8 +18,8 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, reductions
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import AS_THEY_ARE, NotTaken, is_host
-from gpualgo.numpy._folds.masks import MASKED, mask_of, none_of
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, is_host
+from gpualgo.numpy._folds.masks import MASKED, identity_of, mask_of
 
 UNSET: Any = np._NoValue
 Dtype = np.dtype[Any]
@@ -47,7 +47,7 @@ def reduced(
 def _earlier_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
     """Return how an array of a GPU or a kept expression was reduced before without options."""
     is_kept = type(a) is Again
-    if not is_kept and type(a) not in AS_THEY_ARE:
+    if not is_kept and type(a) not in ARRAY_TYPES:
         return None
     plan = _plain_reductions.get((ufunc, a.dtype))
     if plan is None or 0 in a.shape or (is_kept and plan[2] != a.dtype):
@@ -74,7 +74,7 @@ def _reduced(
     if initial is UNSET:
         start = reductions.started(ufunc, kind)
     if (mask := mask_of(where, a.shape, name)) is not None:
-        replacement = none_of(ufunc, start, kind, name)
+        replacement = identity_of(ufunc, start, kind, name)
         a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
     elif not isinstance(a, LazyArray):
         if kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:

@@ -24,8 +24,8 @@ _SMALL = 1 << 16
 @cache
 def _ranks_by(method: str) -> Any:
     """Return an operator for the ranks on both sides of a quantile and the fraction."""
-    if method in methods.PICKING:
-        fn = methods.PICKING[method]
+    if method in methods.DISCRETE_METHODS:
+        fn = methods.DISCRETE_METHODS[method]
 
         def picked(length: Any, n: Any, most: Any, q: Any) -> Any:
             rank = min(max(np.int64(fn(n, most, q)), 0), max(length - 1, 0))
@@ -222,7 +222,7 @@ def gathered(rows: Rows, found: Any = None) -> Any:
 
 def few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
-    ranks = methods.places_of(
+    ranks = methods.parse_devices(
         lengths, q.reshape((*q.shape, *(1,) * len(rows.shape))), method, is_weak, rows.dtype
     )
     element = gathered(rows)

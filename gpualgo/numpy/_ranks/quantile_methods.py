@@ -74,7 +74,7 @@ def _midpoint(n: Any, most: Any, q: Any) -> Any:
 
 
 # Methods that choose one element.
-PICKING: dict[str, Callable[[Any, Any, Any], Any]] = {
+DISCRETE_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "inverted_cdf": _inverted_cdf, "closest_observation": _closest_observation, "lower": _lower,
     "higher": _higher, "nearest": _nearest,
 }  # fmt: skip
@@ -117,13 +117,12 @@ class Places(NamedTuple):
 
 def check(method: Any, where: str) -> None:
     """Raise ValueError for an unknown method."""
-    if method not in PICKING and method not in BETWEEN:
-        raise ValueError(
-            f"{where}: {shown(method)} is unknown; use one of {', '.join([*PICKING, *BETWEEN])}"
-        )
+    if method not in DISCRETE_METHODS and method not in BETWEEN:
+        names = ", ".join([*DISCRETE_METHODS, *BETWEEN])
+        raise ValueError(f"{where}: {shown(method)} is unknown; use one of {names}")
 
 
-def places_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Places:
+def parse_devices(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Places:
     """Return the ranks of quantiles of `count` elements of a dtype.
 
     An array of counts is broadcast against q; for a count of 0 the rank is 0.
@@ -137,8 +136,8 @@ def places_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Pla
     own_part, q = q.dtype, counting(q, count.max(initial=0))
     with np.errstate(all="ignore"):
         n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
-        if method in PICKING:
-            position = np.clip(PICKING[method](n, most, q), 0, last).astype(np.int64)
+        if method in DISCRETE_METHODS:
+            position = np.clip(DISCRETE_METHODS[method](n, most, q), 0, last).astype(np.int64)
             return Places(position, position, None, None, kind)
         position = np.asarray(BETWEEN[method](n, most, q))
         is_last = position >= most  # NumPy uses index -1
@@ -170,7 +169,7 @@ def counting(q: Any, length: int) -> Any:
 
 def is_picking(q: Any, method: str) -> bool:
     """Return whether results are elements, without interpolation."""
-    return method in PICKING or (method == "linear" and q.dtype.kind in "biu")
+    return method in DISCRETE_METHODS or (method == "linear" and q.dtype.kind in "biu")
 
 
 def result_dtype(q: Any, method: str, is_weak: bool, own: Dtype) -> Dtype:

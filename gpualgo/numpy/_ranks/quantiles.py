@@ -134,7 +134,7 @@ def is_left_to_numpy(a: Any, own: Any, q: Any, method: Any, weights: Any) -> boo
         return function.is_few(a.size, FEW_WITH_WEIGHTS)
     if own.kind == "f":
         return function.is_few(a.size, function.FEW)
-    is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.PICKING
+    is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.DISCRETE_METHODS
     return is_chosen_integer and function.is_few(a.size, sys.maxsize)
 
 
@@ -142,7 +142,7 @@ def of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
         return computed.quantiles(rows, q, tuple(q.shape), method, False, None, where)
-    places = methods.places_of(rows.length, q, method, is_weak, rows.dtype)
+    places = methods.parse_devices(rows.length, q, method, is_weak, rows.dtype)
     ranks = [*places.low.ravel().tolist(), *places.high.ravel().tolist()]
     element, last = at_ranks(rows, ranks or [0])
     if not q.ndim:

@@ -15,7 +15,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, arange
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import AS_THEY_ARE
+from gpualgo.numpy._call.arguments import ARRAY_TYPES
 from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._folds.reducing import (
     BOOL,
@@ -179,7 +179,7 @@ def _search(
     name: str,
 ) -> Any:  # fmt: skip
     if out is None and keepdims is UNSET and (axis is None or type(axis) is int):
-        is_plain = type(a) in AS_THEY_ARE and 0 not in a.shape and len(a.shape)
+        is_plain = type(a) in ARRAY_TYPES and 0 not in a.shape and len(a.shape)
         if is_plain and results.dtype_of(a, name).kind != "c":
             return search(a, axis)
     a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), index_out(out, name)

@@ -16,7 +16,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import AS_THEY_ARE, array_of, axis_of, is_host
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, array_of, axis_of, is_host
 from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._orders.gathers import aligned
 from gpualgo.numpy._selection.nonzero import is_true, marks, nonzero
@@ -119,7 +119,7 @@ def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
     if x is _UNSET or y is _UNSET:
         raise ValueError("where: either both or neither of x and y should be given")
     operands: Sequence[Any] = (condition, x, y)
-    if not AS_THEY_ARE.issuperset(map(type, operands)):
+    if not ARRAY_TYPES.issuperset(map(type, operands)):
         operands = _operands(*operands)
     if any(map(is_lazy, operands)):
         return applied(np.where, operands, "where")

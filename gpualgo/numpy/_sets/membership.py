@@ -123,7 +123,7 @@ def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     slots = lazy.transform(slot, x, first)
     is_member = lazy.take(table, slots, mode="clip")
     is_member = transform(np.logical_not, is_member) if invert else copy(is_member)
-    return results.beside_first(is_member, x, "isin")
+    return results.in_library_of(is_member, x, "isin")
 
 
 def _table_index(a: Any, low: Any) -> Any:

@@ -8,13 +8,13 @@ import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.searchsorted import binned
-from gpualgo._algorithms.searchsorted import searchsorted as places_of
+from gpualgo._algorithms.searchsorted import searchsorted as parse_devices
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.markers import second
 from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import AS_THEY_ARE, NotTaken, array_of, is_host
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of, is_host
 from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._orders import lookups, of_complex
 from gpualgo.numpy._orders.gathers import aligned
@@ -45,7 +45,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
 
 def _evaluated(x: Any, where: str) -> Any:
     """Return an argument as an array that is not lazy: searches read elements in any order."""
-    if type(x) in AS_THEY_ARE:
+    if type(x) in ARRAY_TYPES:
         return x
     x = array_of(x, where)
     return copy(x) if is_lazy(x) else x
@@ -74,13 +74,13 @@ def _search(a: Any, v: Any, side: Any, where: str) -> Any:
     v = _on_device_of(a, v, where)
     own, other = results.dtype_of(a, where), results.dtype_of(v, where)
     if own.kind != "c" and other.kind != "c":
-        return places_of(a, v, side=side)
+        return parse_devices(a, v, side=side)
     common = np.result_type(own, other)
     a, v = (
         x if kind == common else copy(lazy.asarray(x).astype(common))
         for x, kind in ((a, own), (v, other))
     )
-    return places_of(a, v, side=side, less=of_complex.less)
+    return parse_devices(a, v, side=side, less=of_complex.less)
 
 
 def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> Any:
@@ -123,13 +123,13 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     side = "left" if right else "right"
     if not is_host(bins):
         x = _on_device_of(bins, x, where, ("bins", "x"))
-        return results.beside_first(_digitize_on_gpu(x, bins, side), x, where)
+        return results.in_library_of(_digitize_on_gpu(x, bins, side), x, where)
     is_decreasing = _is_decreasing(bins)
     if is_decreasing:
         bins = bins[::-1]
     if not is_host(x):
         bins = results.beside(x, bins, where)
-    indices = places_of(bins, x, side=side)
+    indices = parse_devices(bins, x, side=side)
     return _reverse_numbers(indices, bins.shape[0]) if is_decreasing else indices
 
 
@@ -154,13 +154,13 @@ def _digitize_on_gpu(x: Any, bins: Any, side: str) -> Any:
     """Return bin numbers for bins on a GPU, whose direction the host does not know."""
     length, where = bins.shape[0], "digitize"
     if length < 2:
-        return places_of(bins, x, side=side)
+        return parse_devices(bins, x, side=side)
     if lookups.is_short_on_gpu(bins, where):
         return binned(bins, x, side, where)
     lazy_bins = lazy.asarray(bins)
     first, last = lazy_bins[0], lazy_bins[-1]
     increasing = copy(lazy.transform(_increasing_element, lazy_bins, lazy_bins[::-1], first, last))
-    indices = places_of(increasing, x, side=side)
+    indices = parse_devices(increasing, x, side=side)
     return transform(_bin_number, indices, first, last, np.int64(length))
 
 

@@ -199,7 +199,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if not shape:
         return _indices(arrays[0], 0, False, "lexsort")[0]
     fields = [field for one in reversed(arrays) for field in _fields(one)]
-    return results.beside_first(order_by(fields, axis), arrays[0], "lexsort")
+    return results.in_library_of(order_by(fields, axis), arrays[0], "lexsort")
 
 
 def _keys_of(keys: Any) -> list[Any]:

@@ -117,7 +117,7 @@ class _Player:
     def results(self, want: Any) -> list[Host]:
         """Return arrays like those that results are written to."""
         found = list(map(np.asarray, want if isinstance(want, (tuple, list)) else (want,)))
-        if not self.template.is_counted:
+        if not self.template.has_dynamic_length:
             return found
         longest = int(np.prod(SHAPES[self.template.arrays.split()[0][-1]](self.program.n)))
         if self.template.is_joined:
@@ -145,7 +145,7 @@ class _Player:
 
     def _other_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return what no result fits."""
-        if self.template.is_counted:
+        if self.template.has_dynamic_length:
             return (*shape, 1)
         return (*shape[:-1], shape[-1] + 1) if shape else (2,)
 
@@ -350,7 +350,7 @@ class _Player:
 
     def compare(self, got: Any, want: Any, out: Any, outs: list[Place]) -> None:
         """Compare results and what lies in outputs; the mirrors hold it from then on."""
-        if out is not None and not self.template.is_counted and got is not out:
+        if out is not None and not self.template.has_dynamic_length and got is not out:
             same = isinstance(got, tuple) and isinstance(out, tuple) and len(got) == len(out)
             if not same or not all(x is y for x, y in zip(got, out, strict=True)):
                 raise Fault(f"returns {type(got).__name__} instead of out")
@@ -363,7 +363,7 @@ class _Player:
             wanted = [np.concatenate(wanted)]
         for place, y in zip(outs, wanted if outs else (), strict=True):
             y, mirror = np.asarray(y), self.memory.mirror(place)
-            part = tuple(slice(0, n) for n in y.shape) if self.template.is_counted else ...
+            part = tuple(slice(0, n) for n in y.shape) if self.template.has_dynamic_length else ...
             written = place.of(self.memory.found(place.buffer))
             assert_same(written[part], y.astype(place.dtype), self.template.tolerance, "in out")
             mirror[part] = written[part]

@@ -154,7 +154,7 @@ def reductions(kind: str) -> Any:
     return calls
 
 
-def scans(has_starts: bool) -> Any:
+def scans(has_row_init: bool) -> Any:
     """Return calls of an inclusive scan, or of an exclusive one from starts."""
 
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
@@ -164,12 +164,12 @@ def scans(has_starts: bool) -> Any:
             want = x.copy()
             for start, (begin, end) in zip(starts, itertools.pairwise(offsets), strict=True):
                 for i in range(begin, end):
-                    if has_starts:
+                    if has_row_init:
                         want[i] = start if i == begin else compose(want[i - 1], x[i - 1])
                     elif i > begin:
                         want[i] = compose(want[i - 1], x[i])
             given = gpu.to_device(x), gpu.to_device(offsets)
-            if has_starts:
+            if has_row_init:
                 result = ga.segmented_exclusive_scan(*given, gpu.to_device(starts), compose)
             else:
                 result = ga.segmented_inclusive_scan(*given, None, compose)
