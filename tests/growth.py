@@ -137,8 +137,8 @@ def names() -> Calls:
     found: Calls = {}
     for name in gnp.__all__:
         function = getattr(gnp, name)
-        warm_was_tried = not sys.argv[2:] or f"gnp.{name}" in sys.argv[2:]
-        if isinstance(function, type) or not callable(function) or not warm_was_tried:
+        is_asked = not sys.argv[2:] or f"gnp.{name}" in sys.argv[2:]
+        if isinstance(function, type) or not callable(function) or not is_asked:
             continue
         for arguments in _ARGUMENTS:
             with contextlib.suppress(Exception):

@@ -24,7 +24,7 @@ LINES = {
     "gpualgo/_driver": 2_240,
     "gpualgo/_lazy": 2_340,
     "gpualgo/_operators": 6_250,
-    "gpualgo/_pipeline": 3_150,
+    "gpualgo/_pipeline": 3_160,
     "gpualgo/dask": 2_900,
     "gpualgo/lazy": 1_100,
     "gpualgo/numpy": 8_260,
