@@ -28,7 +28,7 @@ class Report:
 class _ObservedDevice(default_device.Fixed):
     """The default device of all calls; records whether a call has read it."""
 
-    warm_was_tried = False
+    is_asked = False
 
     def __enter__(self) -> _ObservedDevice:  # type: ignore[override]
         super().__enter__()
@@ -36,7 +36,7 @@ class _ObservedDevice(default_device.Fixed):
 
     @property
     def number(self) -> int:
-        self.warm_was_tried = True
+        self.is_asked = True
         return self._number
 
     @number.setter
@@ -106,9 +106,9 @@ def _make(recipes: Sequence[Recipe], report: Report, observed: _ObservedDevice) 
     done, refused = set(), {}
     for recipe in recipes:
         try:
-            observed.warm_was_tried = False
+            observed.is_asked = False
             recipe.calls()
-            if not observed.warm_was_tried:
+            if not observed.is_asked:
                 report.failures.append(
                     f"{recipe.name}: it calls nothing of gpualgo's; name an operator, or a "
                     "function without arguments that makes calls"
