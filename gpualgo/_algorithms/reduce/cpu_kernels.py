@@ -87,8 +87,8 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
         p = _words(table)
         kept, reduced = load(p, KEPT), load(p, REDUCED)
         tiles, outputs = load(p, TILES), load(p, COUNT)
-        workspace_offset = table + 8 * TAIL
-        reduced_at = workspace_offset + 8 * kept
+        kept_at = table + 8 * TAIL
+        reduced_at = kept_at + 8 * kept
         numbers_at = reduced_at + 8 * reduced
         number_bytes = 8 * (NUMBER + 2 * kept + reduced)
         targets = scratch + SLOTS
@@ -108,13 +108,13 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
             for k in range(load(p, INPUTS)):
                 entry = numbers_at + k * number_bytes
                 q, strides = _words(entry), entry + 8 * NUMBER
-                x = load(q, START) + offset(output, kept, workspace_offset, strides)
+                x = load(q, START) + offset(output, kept, kept_at, strides)
                 x = fetched(entry, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept)
                 store(_words(scratch), k, x)
             for k in range(count):
                 entry = numbers_at + k * number_bytes
                 q, strides = _words(entry), entry + 8 * NUMBER
-                y = load(q, OUT) + offset(output, kept, workspace_offset, strides + 8 * kept)
+                y = load(q, OUT) + offset(output, kept, kept_at, strides + 8 * kept)
                 store(_words(targets), k, y + tile * load(q, TILE_STRIDE))
             # Swap addresses, not pointers: LLVM then sees no common base, and vectorises.
             source, dst, spare = scratch, level_at, level_at + level_bytes
@@ -157,8 +157,8 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
         p = _words(table)
         kept, reduced = load(p, KEPT), load(p, REDUCED)
         outputs, width = load(p, COUNT), load(p, WIDTH)
-        workspace_offset = table + 8 * TAIL
-        reduced_at = workspace_offset + 8 * kept
+        kept_at = table + 8 * TAIL
+        reduced_at = kept_at + 8 * kept
         numbers_at = reduced_at + 8 * reduced
         number_bytes = 8 * (NUMBER + 2 * kept + reduced)
         strips = (width + columns - 1) // columns
@@ -179,7 +179,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
                     for k in range(load(p, INPUTS)):
                         entry = numbers_at + k * number_bytes
                         q, strides = _words(entry), entry + 8 * NUMBER
-                        x = load(q, START) + offset(outer, kept, workspace_offset, strides)
+                        x = load(q, START) + offset(outer, kept, kept_at, strides)
                         x += offset(index, reduced, reduced_at, strides + 16 * kept)
                         dim = (table + 8 * WIDTH, entry + 8 * X_STRIDE)
                         x = fetched(entry, memory, x, column, w, 1, *dim)
@@ -208,7 +208,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
             for k in range(count):
                 entry = numbers_at + k * number_bytes
                 q, strides = _words(entry), entry + 8 * NUMBER
-                y = load(q, OUT) + offset(outer, kept, workspace_offset, strides + 8 * kept)
+                y = load(q, OUT) + offset(outer, kept, kept_at, strides + 8 * kept)
                 y += column * load(q, OUT_STRIDE) + block * load(q, TILE_STRIDE)
                 if load(q, OUT_STRIDE) == sizes[k]:
                     copy_bytes(y, sums + offsets[k], w * sizes[k])
