@@ -62,6 +62,7 @@ def test_every_architecture(capability: Capability, names: str, tmp_path: Path) 
         sass.check([*cases, *sass.transform_cases(op, [dtype, dtype], dtype)], capability, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(["float32", "bool", "complex128"], ["float32"]))
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
@@ -75,6 +76,7 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     sass.check(cases, MAIN, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     "names", sampled(["int8 int64", "bfloat16 float32", "float32 complex128"], ["bfloat16 float32"])
@@ -137,6 +139,7 @@ def _record_operator(dtype: np.dtype[Any]) -> Operator:
     return Operator(lambda a, b: a if a[0] == b[0] else b)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     ("capability", "names"),
@@ -159,6 +162,7 @@ def test_records(capability: Capability, names: str, tmp_path: Path) -> None:
     sass.check([*cases, sass.strided_case(op, dtype, dtype)], capability, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     "names",

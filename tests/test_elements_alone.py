@@ -57,6 +57,7 @@ print("all of them")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_nothing_but_elements(backend: Backend) -> None:
     done = run_python(

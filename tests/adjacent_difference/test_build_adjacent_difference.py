@@ -57,6 +57,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
         assert code.count(r"STG\.E\.128") > 0
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]

@@ -39,6 +39,7 @@ def specs(op: Operator, dtype: Any, index: Any = INDEX, overlaps: bool = True) -
     ]
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32", "complex128"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:

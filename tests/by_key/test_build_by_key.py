@@ -107,6 +107,7 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
         check(kind_of(way, INT32, FLOAT32), capability, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 def test_strides_and_wide_counts(tmp_path: Path) -> None:
     check(kind_of("reduce", INT32, FLOAT32, is_dense=False, is_wide=True), MAIN, tmp_path)

@@ -125,7 +125,7 @@ def test_host_arrays_take_no_storage(backend: Backend, case: Case) -> None:
         assert_bits(hosts(backend, got), want)
         assert ga.temp_storage_bytes(case.function, *args, **options) == 0
         return
-    with pytest.raises(ValueError, match=rf"^{case.name}: temp_storage must lie where"):
+    with pytest.raises(ValueError, match=rf"^{case.name}: temp_storage must be on the arrays"):
         plan(*arrays, temp_storage=np.zeros(100, np.uint8))
     with pytest.raises(TypeError, match="travel to a GPU; pass arrays that are there"):
         ga.temp_storage_bytes(case.function, *args, **options)
@@ -154,7 +154,7 @@ def test_storage_of_the_caller(cuda: Backend, case: Case) -> None:
     if size:
         refused_storage(plan, arrays, storage[: size - 1], f"has {size - 1} bytes, {size}")
         refused_storage(plan, arrays, np.zeros(size, np.uint8), "must be on the arrays")
-        refused_storage(plan, arrays, memory[GUARD + 1 : GUARD + 1 + size], "multiple of 256")
+        refused_storage(plan, arrays, memory[GUARD + 1 : GUARD + 1 + size], "aligned to 256 bytes")
 
 
 def refused_storage(plan: Any, arrays: list[Array], storage: Array, message: str) -> None:

@@ -111,6 +111,7 @@ def test_every_dtype(name: str, machine: Machine, tmp_path: Path) -> None:
     machine.check(tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(REALS))
 def test_few_samples(name: str, machine: Machine, tmp_path: Path) -> None:
@@ -132,6 +133,7 @@ def test_strides(machine: Machine, tmp_path: Path) -> None:
     machine.check(tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 def test_interleaved_channels(machine: Machine, tmp_path: Path) -> None:
     for name in ("uint8", "uint16", "float32"):
@@ -145,6 +147,7 @@ def test_interleaved_channels(machine: Machine, tmp_path: Path) -> None:
 TABLES = {5000: "Replicated", 65536: "Packed", 200_000: "Global"}
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("num_bins", sampled(TABLES, [65536, 200_000]))
 def test_many_bins(num_bins: int, machine: Machine, tmp_path: Path) -> None:
@@ -157,6 +160,7 @@ def test_many_bins(num_bins: int, machine: Machine, tmp_path: Path) -> None:
     machine.check(tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 def test_edges_of_other_dtypes(machine: Machine, tmp_path: Path) -> None:
     machine.histogram("float32", 50, ends=NARROW)

@@ -128,6 +128,7 @@ def test_many_dimensions(machine: Machine, tmp_path: Path) -> None:
     machine.check(tmp_path, may_spill=True)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 def test_many_bins_and_rows(machine: Machine, tmp_path: Path) -> None:
     machine.plan(["float32", "float32"], [200, 300])  # 16 bits a counter
@@ -139,6 +140,7 @@ def test_many_bins_and_rows(machine: Machine, tmp_path: Path) -> None:
     machine.check(tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(sass.OTHERS, [(7, 5)]))
 def test_every_architecture(capability: Capability, machine: Machine, tmp_path: Path) -> None:

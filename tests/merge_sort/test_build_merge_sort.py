@@ -59,6 +59,7 @@ def check(
     return codes
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     ("element", "op", "values"),

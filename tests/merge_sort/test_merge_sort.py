@@ -122,6 +122,7 @@ def test_tuples_by_value(backend: Backend) -> None:
         assert_bits(backend.to_host(got[1]), y[order])
 
 
+@pytest.mark.slow
 def test_function_of_tuples(backend: Backend) -> None:
     """Namedtuples have their fields; records of more than 16 bytes move whole."""
     x, y = some_keys(2503, 1), special(np.dtype("float64"), 2503)

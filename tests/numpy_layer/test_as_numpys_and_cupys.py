@@ -201,6 +201,7 @@ DECIMALS = (1, 2, 8, 9, 16, 22, 23, 38, 45, 90, 308, 309, 400, 1 << 20,
             -1, -2, -5, -22, -23, -38, -90, -308, -309, -400, -(1 << 31))  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", "efdFD")
 def test_round_to_any_decimals(backend: Backend, code: str) -> None:
     rng = np.random.default_rng(3)

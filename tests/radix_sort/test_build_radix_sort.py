@@ -78,6 +78,7 @@ def check_all(
     return codes
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     ("dtype", "values", "results"),
@@ -138,6 +139,7 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
     check_all(specs, MAIN, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> words.Group:
     return group
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [MAIN]), ids=build.arch_of)
 def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_plans(backend: Backend, dtypes: tuple[str, ...]) -> None:
         plan(device[0], moved)
     with pytest.raises(TypeError, match=r"^radix_sort: the plan takes \d array\(s\), got 0"):
         plan()
-    with pytest.raises(TypeError, match=r"built otherwise|takes"):
+    with pytest.raises(TypeError, match=r"another tuple structure|takes"):
         plan((*device[:-1], (device[-1],)), moved)
     with pytest.raises(TypeError, match="takes"):
         plan(device)

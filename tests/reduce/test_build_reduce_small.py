@@ -46,6 +46,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
     sass.check(cases, MAIN, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(["int8", "float32", "complex128"], ["float32"]))
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
@@ -82,6 +83,7 @@ def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -
     sass.check([*cases, *_cases(LAMBDA, dtype, policy.flat(True), True)], capability, tmp_path)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     "capability",

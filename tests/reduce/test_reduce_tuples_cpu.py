@@ -144,6 +144,7 @@ def test_broadcast_leaves(reduce: Reduce, axes: tuple[int, ...]) -> None:
             assert_each(reduce(compose, leaves, PAIR, axes), fold(compose, leaves, PAIR, axes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
 @pytest.mark.parametrize(
     ("source", "acc"),

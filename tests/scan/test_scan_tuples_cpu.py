@@ -180,6 +180,7 @@ def test_broadcast_leaves(scan: Scan, axis: int) -> None:
     assert_each(scan(compose, leaves, PAIR), scanned(compose, leaves, PAIR))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "acc"),
     [

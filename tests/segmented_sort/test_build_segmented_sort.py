@@ -74,6 +74,7 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
     check(INT64, [], capability, tmp_path, 1 << 16)
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 def test_wide_keys(tmp_path: Path) -> None:
     """More bytes than registers hold may spill; that they are built is what counts."""

@@ -51,6 +51,7 @@ def starts(op: Operator, dtype: Any) -> list[Spec]:
     return [policy.starts_spec(op, dtype, INDEX)]
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "complex128"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
@@ -71,6 +72,7 @@ def test_loads(tmp_path: Path) -> None:
     assert long.count(r"LDG\.E") >= rows
 
 
+@pytest.mark.slow
 @needs_cuobjdump
 @pytest.mark.parametrize(
     "capability", [OTHERS[0], *(pytest.param(c, marks=pytest.mark.exhaustive) for c in OTHERS[1:])]

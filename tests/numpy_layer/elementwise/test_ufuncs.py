@@ -114,6 +114,7 @@ def test_options(backend: Backend, name: str, data: Any) -> None:
     check_options(backend, name, data, FEW_DTYPES[1:])
 
 
+@pytest.mark.slow
 @pytest.mark.few
 @pytest.mark.parametrize("name", ["add", "less", "exp", "divmod", "power", "isnan"])
 @SMALL

@@ -88,6 +88,7 @@ def test_percentile_of_integers(backend: Backend, data: Any) -> None:
     check_same(backend, "percentile", x, q, axis=axis, method=method)
 
 
+@pytest.mark.slow
 @since_numpy("2.4")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_long_rows(backend: Backend, dtype: str) -> None:

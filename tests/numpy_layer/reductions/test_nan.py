@@ -58,6 +58,7 @@ def test_means(backend: Backend, data: Any) -> None:
     check_same(backend, "nanmean", x, ulps=64, theirs=wider("nanmean"), **kwargs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nanvar", "nanstd"])
 @SMALL
 @given(st.data())

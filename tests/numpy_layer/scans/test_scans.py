@@ -60,6 +60,7 @@ def _ulps(x: np.ndarray[Any, Any]) -> int:
     return 400 if x.dtype == np.float16 else 64
 
 
+@pytest.mark.slow
 @since_numpy("2.1")
 @pytest.mark.parametrize("name", ["cumulative_sum", "cumulative_prod"])
 @SMALL

@@ -62,6 +62,7 @@ def test_sets_of_what_is_unique(backend: Backend, name: str, data: Any) -> None:
     check_same(backend, name, x[::-1], others, True, **kwargs)
 
 
+@pytest.mark.slow
 @SMALL
 @given(st.data())
 def test_where_the_intersection_stands(backend: Backend, data: Any) -> None:
@@ -88,6 +89,7 @@ PAIRS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("own", "other"), PAIRS)
 def test_integers_of_any_size(backend: Backend, own: str, other: str) -> None:
     x = np.array(EXTREMES[own], own)

@@ -65,6 +65,7 @@ def test_array_api(backend: Backend, name: str, data: Any) -> None:
     check_same(backend, f"unique_{name}", x, theirs=stable(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["int16", "float64", "complex64"])
 def test_long_rows(backend: Backend, dtype: str) -> None:
     rng = np.random.default_rng(5)
@@ -158,6 +159,7 @@ def _at_odd_addresses(x: Any) -> Any:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "dtype", [pytest.param("int32", marks=pytest.mark.exhaustive), "complex64"]
 )
