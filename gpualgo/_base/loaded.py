@@ -30,7 +30,11 @@ def has_newer_modules(unchanged: set[str]) -> bool:
     """
     for name in set(sys.modules) - unchanged:  # other threads may import meanwhile
         file = getattr(sys.modules.get(name), "__file__", None)
-        if file is not None and name.startswith("gpualgo.") and is_newer(os.stat(file)):
-            return True
+        if file is not None and name.startswith("gpualgo."):
+            try:
+                if is_newer(os.stat(file)):
+                    return True
+            except OSError:  # another version is being installed
+                return True
         unchanged.add(name)
     return False

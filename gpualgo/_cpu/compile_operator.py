@@ -61,13 +61,15 @@ def compile_operator(
     adopter = _Adopter(op)
     args = tuple(map(argument_type, arg_dtypes))
     with global_compiler_lock:
-        with explained(op.shown, arg_dtypes):
-            unlinked = Unlinked(rewrite.adopt(fn, adopter.adoption), args)
-        result = result_of(op.shown, unlinked.return_type, result_dtype)
-        module = unlinked.join(_wrap(unlinked, arg_dtypes, result))
-        unlinked.library._optimize_final_module()
-        bitcode: bytes = module.as_bitcode()
-        adopter.functions.clear()  # numba never frees intrinsics, which refer to the adopter
+        try:
+            with explained(op.shown, arg_dtypes):
+                unlinked = Unlinked(rewrite.adopt(fn, adopter.adoption), args)
+            result = result_of(op.shown, unlinked.return_type, result_dtype)
+            module = unlinked.join(_wrap(unlinked, arg_dtypes, result))
+            unlinked.library._optimize_final_module()
+            bitcode: bytes = module.as_bitcode()
+        finally:
+            adopter.functions.clear()  # numba never frees intrinsics, which refer to the adopter
         return bitcode, result
 
 

@@ -47,6 +47,17 @@ def test_nothing_is_kept_once_a_module_is_of_a_changed_source(
         assert host.read(name) is None
 
 
+def test_nothing_is_kept_once_a_module_has_no_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while another version is installed: the call works, and leaves no entry."""
+    monkeypatch.setattr(host, "provenance", lambda: "known")
+    monkeypatch.setattr(host, "_unchanged", set(sys.modules))
+    _loaded_from(folder / "gone.py", monkeypatch).unlink()
+    host.write((b"content",), "one")
+    assert host.read("one") is None
+
+
 def _loaded_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stand for a module of the package that is loaded from a file."""
     path.write_text("content")

@@ -79,7 +79,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [48 << 10, 64 << 10, 99 << 10, 163 << 10, 227 << 10])
 def test_tiles_of_positions_fit_shared_memory(limit: int) -> None:
     """And what a warp's threads hold is counted in words of 16 bits."""
-    cut = policy.index_policy(limit)
+    cut = policy.late_policy(limit)
     assert cut.shared_bytes(()) <= limit
     assert cut.block_threads >= 64
     assert cut.tile_items <= 1 << 15

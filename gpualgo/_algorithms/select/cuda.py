@@ -58,7 +58,7 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
     if _is_index_only(problem):
-        cut = policy.index_policy(gpu.get(device).shared_limit)
+        cut = policy.late_policy(gpu.get(device).shared_limit)
     else:
         cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
     access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)

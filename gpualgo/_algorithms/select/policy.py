@@ -38,9 +38,7 @@ class Policy:
     block_threads: int
     items: int  # per lane and row
     rows: int  # per warp
-    computes_on_write: bool = (
-        False  # elements are indices, which are computed when they are written
-    )
+    makes_late: bool = False  # elements are computed from their indices when they are written
 
     @property
     def tile_items(self) -> int:
@@ -49,7 +47,7 @@ class Policy:
 
     def shared_bytes(self, written: tuple[Dtype, ...], gives_lengths: bool = False) -> int:
         """Return the size of Shared with padding; the kernel checks it."""
-        sizes = [2] if self.computes_on_write else [leaf.itemsize for leaf in written]
+        sizes = [2] if self.makes_late else [leaf.itemsize for leaf in written]
         sizes += [2] * gives_lengths
         sections = [-(-self.tile_items * size // VECTOR_BYTES) for size in sizes]
         remaining = 32 + 28 * (self.block_threads // WARP) + VECTOR_BYTES
@@ -72,9 +70,9 @@ def policy_of(
     return policy
 
 
-def index_policy(limit: int) -> Policy:
+def late_policy(limit: int) -> Policy:
     """Return the policy for indices, of which only a mark each is read."""
-    policy = Policy(BLOCK_THREADS, VECTOR_BYTES, LATE_ROWS, computes_on_write=True)
+    policy = Policy(BLOCK_THREADS, VECTOR_BYTES, LATE_ROWS, makes_late=True)
     while policy.shared_bytes(()) > limit:
         policy = replace(policy, block_threads=policy.block_threads // 2)
     return policy
@@ -129,7 +127,7 @@ class Kind:
         cut, op, source = self.policy, self.op, self.source
         sizes = (
             cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes,
-            str(cut.computes_on_write).lower(), str(self.has_redux).lower(),
+            str(cut.makes_late).lower(), str(self.has_redux).lower(),
         )  # fmt: skip
         element = records.held(source)
         result = element if self.kept == MARKED else _BOOL

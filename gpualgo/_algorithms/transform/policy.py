@@ -112,8 +112,8 @@ class Kinds(NamedTuple):
 
 
 # A tile of transposed inputs has SQUARES squares along each side. SQUARE_ITEMS: elements along the
-# side of a square, by the bytes of the widest operand that is transposed or written. TURNED_BYTES:
-# shared memory for tiles.
+# side of a square, by the bytes of the widest operand that is transposed or written.
+# TRANSPOSED_BYTES: shared memory for tiles.
 SQUARES, SQUARE_ITEMS = 32, {1: 4, 2: 4, 4: 2, 8: 1, 16: 1}
 TRANSPOSED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
 
