@@ -23,7 +23,8 @@ from contract.cases import CASES
 import gpualgo as ga
 import gpualgo.numpy as gnp
 
-FIRST, NEW = 10, 100  # calls that are not counted, and that are; ranks stay below the lengths
+FIRST, NEW = 60, 100  # calls that are not counted, until budgets are full; and that are
+FIRST_LENGTHS = 10  # lengths shrink by one a call, and ranks are to stay below them
 FEW_FIRST, FEW_NEW = 6, 20  # of a sample of what compiles
 LARGE = 20_000  # elements of new tables and edges
 LEAST = 150  # an extent that may become shorter by one with each call
@@ -179,7 +180,9 @@ KINDS: dict[str, Callable[[], Calls]] = {
 
 def measured(kind: str, names: Sequence[str]) -> Iterator[tuple[str, float]]:
     """Measure the calls of a kind, all or those of these names."""
-    counts = (FEW_FIRST, FEW_NEW) if kind == "operators" and names else (FIRST, NEW)
+    counts = (FIRST_LENGTHS if kind == "lengths" else FIRST, NEW)
+    if kind == "operators" and names:
+        counts = (FEW_FIRST, FEW_NEW)
     for name, call in KINDS[kind]().items():
         if not names or name in names:
             yield name, growth(call, *counts)

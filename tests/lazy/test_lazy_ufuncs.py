@@ -160,6 +160,8 @@ def test_two_results_one_of_which_takes_the_place_of_an_input(
     backend: Backend, which: int, others: bool
 ) -> None:
     """Both are of the inputs as they were."""
+    if backend.xp.ndarray.__array_ufunc__ is None:
+        pytest.skip("NumPy refuses an out= whose __array_ufunc__ is None")
     x, y = np.array([7, -8, 9, 5]), np.array([3, 2, -4, 5])
     want = np.divmod(x, y)
     for k in range(2):
