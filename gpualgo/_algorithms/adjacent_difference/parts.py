@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, Any]
+from gpualgo._pipeline.problem import Array
 
 
 class Parts(NamedTuple):

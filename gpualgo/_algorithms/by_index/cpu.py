@@ -11,9 +11,10 @@ import numpy as np
 from gpualgo._algorithms.by_index import cpu_parameters as at
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records, threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel
-from gpualgo._cpu.layout import address, table
+from gpualgo._cpu.layout import table
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import starts

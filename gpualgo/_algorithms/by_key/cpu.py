@@ -11,9 +11,10 @@ from gpualgo._algorithms.by_key import cpu_parameters as at
 from gpualgo._algorithms.select import cpu as selection
 from gpualgo._algorithms.select import cpu_parameters as table_at
 from gpualgo._base import records, threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, computing, get_code, get_kernel, scratch
-from gpualgo._cpu.layout import Dims, Room, address, is_dense, leaf, merge
+from gpualgo._cpu.layout import Dims, Room, is_dense, leaf, merge
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator

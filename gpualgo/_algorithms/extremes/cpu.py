@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.reduce import cpu as reduction
 from gpualgo._base import records, threads
 from gpualgo._operators.operator import known
+from gpualgo._pipeline.problem import Array
 from gpualgo._pipeline.routines import Routine, of_numpy
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 _CHUNK = 1 << 17  # elements that are processed at once: they stay in L2
 _LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads memory

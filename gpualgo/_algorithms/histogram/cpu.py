@@ -12,9 +12,10 @@ import numpy as np
 from gpualgo._algorithms.histogram import cpu_parameters as hk
 from gpualgo._algorithms.histogram.cpu_finder import Finder, finder_for
 from gpualgo._base import threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import get_kernel, scratch
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import address, merge, packer, table
+from gpualgo._cpu.layout import merge, packer, table
 from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:

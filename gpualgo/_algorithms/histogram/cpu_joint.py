@@ -17,10 +17,11 @@ from gpualgo._algorithms.histogram.cpu_finder import Finder, exact_finder_for
 from gpualgo._algorithms.histogram.cpu_joint_tables import MANY, Tables, unreserved
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import records, threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import computing, get_entry, get_kernel
-from gpualgo._cpu.layout import Room, address, is_dense, leaf, merge, table
+from gpualgo._cpu.layout import Room, is_dense, leaf, merge, table
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:

@@ -56,10 +56,10 @@ def cut_counts(
     `items`: samples per load of dense rows; 0: rows have gaps.
     """
     itemsize = VECTOR_BYTES // items if items else 0
-    cut = policy.cut(machine, bins, channels, num_rows, num_samples * channels, itemsize)
+    shares = policy.cut(machine, bins, channels, num_rows, num_samples * channels, itemsize)
     if not items:
-        return replace(cut, policy=STRIDED)
-    return replace(cut, policy=LARGE if cut.policy is policy.LARGE else FLAT)
+        return replace(shares, policy=STRIDED)
+    return replace(shares, policy=LARGE if shares.policy is policy.LARGE else FLAT)
 
 
 def slot_words(sums: Sum) -> int:

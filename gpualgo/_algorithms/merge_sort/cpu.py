@@ -12,9 +12,9 @@ from gpualgo._algorithms.merge_sort import cpu_parameters as mk
 from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
 from gpualgo._algorithms.radix_sort.cpu_tuples import each_part, fetch
 from gpualgo._base import threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
-from gpualgo._cpu.layout import address
 from gpualgo._cpu.operator import Applied
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from gpualgo._algorithms.merge_sort.cpu import (
     scattered,
 )
 from gpualgo._algorithms.radix_sort.cpu_tuples import fetch
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.layout import address
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.merge_sort.merge_problem import Merge

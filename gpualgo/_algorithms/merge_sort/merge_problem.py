@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.merge_sort.comparison import comparison_of
-from gpualgo._algorithms.radix_sort.tuple_problem import values_beside
+from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_beside
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items
 from gpualgo._operators.operator import Operator
@@ -18,8 +18,6 @@ from gpualgo._pipeline.results import Result
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.routines import Routine
-
-Forms = tuple[Form | None, ...]
 
 
 class Merge(Problem):

@@ -14,8 +14,8 @@ from gpualgo._algorithms.radix_sort import cpu_rows as rows
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import scratch
-from gpualgo._cpu.layout import address
 from gpualgo._pipeline.routines import Routine, bytes_of, compiled, of_numpy
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
+from gpualgo._cpu.address import address
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import address, is_dense, merge, packer, table
+from gpualgo._cpu.layout import is_dense, merge, packer, table
 
 
 def sort(arrays: Sequence[np.ndarray[Any, Any] | None], numbers: Sequence[int]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import policy
+from gpualgo._algorithms.histogram import policy as histogram_policy
 from gpualgo._algorithms.histogram.cuda import machine_of
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.radix_sort import parameters
@@ -21,7 +21,7 @@ from gpualgo._cuda.plan import Clear
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver.workspace import TICKET_BYTES
 
-_FILL = policy.Policy(512, 4, 4)
+_FILL = histogram_policy.Policy(512, 4, 4)
 _TICKET_BYTES = 256  # offset in the stream's tickets of the counters of 8-bit keys
 _SCAN_WORDS = 64  # least shared memory of the last block, for its scan
 _FEW_KEYS = {1: 1 << 18, 2: 1 << 21}  # by key size: up to this many keys, the digit sort is faster
@@ -86,7 +86,7 @@ def _launches(
     )
     count = partial(
         Launch, counting, tiling.parts, tiling.policy.block_threads, packed, device,
-        shared_bytes=policy.SHARED_HEAD_BYTES + 4 * max(tiling.words, _SCAN_WORDS),
+        shared_bytes=histogram_policy.SHARED_HEAD_BYTES + 4 * max(tiling.words, _SCAN_WORDS),
     )  # fmt: skip
     items = VECTOR_BYTES // dtype.itemsize
     tile = _FILL.block_threads * _FILL.loads * items
@@ -103,20 +103,24 @@ def flip_of(dtype: np.dtype[Any], descending: bool) -> int:
     return sign ^ ((1 << bits) - 1 if descending else 0)
 
 
-def cut_keys(machine: policy.Machine, itemsize: int, num_items: int) -> policy.Cut:
+def cut_keys(
+    machine: histogram_policy.Machine, itemsize: int, num_items: int
+) -> histogram_policy.Cut:
     """Return how the counting is divided into blocks."""
     key_bins = DeviceBins(
         f"gpualgo::KeyBins<{_key(itemsize)}>", parameters.KEY_BINS, lambda _: {},
         table_bins=1 << 8 * itemsize,
     )  # fmt: skip
-    return policy.cut(machine, key_bins, 1, 1, num_items, itemsize)
+    return histogram_policy.cut(machine, key_bins, 1, 1, num_items, itemsize)
 
 
 def _key(itemsize: int) -> str:
     return dtypes.cpp_name(np.dtype(f"u{itemsize}"))
 
 
-def count_spec(machine: policy.Machine, itemsize: int, cut: policy.Cut, offset_bytes: int) -> Spec:
+def count_spec(
+    machine: histogram_policy.Machine, itemsize: int, cut: histogram_policy.Cut, offset_bytes: int
+) -> Spec:
     return Spec(
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_count_kernel<{cut.policy.cpp(machine.capability)}, "
@@ -125,7 +129,7 @@ def count_spec(machine: policy.Machine, itemsize: int, cut: policy.Cut, offset_b
     )
 
 
-def fill_spec(machine: policy.Machine, itemsize: int, offset_bytes: int) -> Spec:
+def fill_spec(machine: histogram_policy.Machine, itemsize: int, offset_bytes: int) -> Spec:
     return Spec(
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_fill_kernel<{_FILL.cpp(machine.capability)}, {_key(itemsize)}, "

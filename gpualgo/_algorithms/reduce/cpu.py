@@ -19,11 +19,13 @@ from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of,
 from gpualgo._base import records
 from gpualgo._base.extents import dense_strides
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import Element
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.interleaved import offsets_of, together
 from gpualgo._cpu.kernels import Kernel, computing, get_kernel
 from gpualgo._cpu.launch import CostEstimate
-from gpualgo._cpu.layout import Room, address, is_dense, leaf, packer, table
+from gpualgo._cpu.layout import Room, is_dense, leaf, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
@@ -31,7 +33,6 @@ from gpualgo._pipeline.routines import Routine, compiled
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
-Element: TypeAlias = records.Element
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
 _costs: Memo[CostEstimate] = Memo(1 << 10)  # by code and work

@@ -14,11 +14,12 @@ from gpualgo._algorithms.scan.cpu_links import Dtype, Links, Strides, cut
 from gpualgo._algorithms.transform.cpu import routine as elementwise
 from gpualgo._algorithms.transform.cpu import transform
 from gpualgo._base import records, threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import address, merge
+from gpualgo._cpu.layout import merge
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.routines import Routine

@@ -10,9 +10,9 @@ import numpy as np
 from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
 from gpualgo._algorithms.searchsorted import cpu_parameters as at
 from gpualgo._base import threads
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
-from gpualgo._cpu.layout import address
 from gpualgo._cpu.operator import Applied
 from gpualgo._pipeline.routines import Routine, compiled
 

@@ -10,7 +10,8 @@ from numba import types
 
 from gpualgo._cpu.pointers import load, pointer_to, store
 
-_words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
+_words = pointer_to(types.intp)
+_bytes = pointer_to(types.uint8)
 
 
 def pick_kernel(itemsize: int) -> Callable[..., None]:

@@ -10,6 +10,7 @@ import numpy as np
 from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, HEAD, RECORD, ROWS, TAKEN
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
+from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.interleaved import (
     MOST_OFFSETS,
@@ -22,7 +23,7 @@ from gpualgo._cpu.interleaved import (
 )
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import Dims, address, counter, is_dense, merge, packer, table
+from gpualgo._cpu.layout import Dims, counter, is_dense, merge, packer, table
 from gpualgo._cpu.operator import Applied
 from gpualgo._pipeline.routines import Routine, compiled
 

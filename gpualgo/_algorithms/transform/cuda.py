@@ -34,8 +34,8 @@ def plan_of(
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     pointers = tuple(view.ptr for view in (*targets, *views))
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
-    cut = _flat(case) or whole.cut(case) or _turned(case) or _rows(case)
-    spec, blocks, fixed, (outs, inputs) = cut
+    chosen = _flat(case) or whole.cut(case) or _turned(case) or _rows(case)
+    spec, blocks, fixed, (outs, inputs) = chosen
     device = targets[0].device
     if within is None:
         args = Places(len(views), len(targets))
