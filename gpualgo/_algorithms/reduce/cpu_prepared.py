@@ -13,7 +13,6 @@ from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._algorithms.reduce.cpu import (
     Array,
     Dtype,
-    Element,
     Pass,
     between,
     computed_by,
@@ -24,6 +23,7 @@ from gpualgo._algorithms.reduce.cpu import (
 from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import Element
 from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import folder
 from gpualgo._cpu.interleaved import MOST_OFFSETS, may_be, offsets_of
