@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.adjacent_difference.parts import Array, Parts
+from gpualgo._algorithms.adjacent_difference.parts import Parts
 from gpualgo._algorithms.transform import blocks
 from gpualgo._algorithms.transform.policy import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._pipeline.problem import Array
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
