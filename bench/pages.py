@@ -154,9 +154,18 @@ class Mark:
         return tables.markdown(lines)
 
     def not_met(self) -> str:
+        """Return a table of the missed targets; those of one cause follow each other."""
         missed = [key for key, verdict in self._verdicts().items() if verdict == "not met"]
-        lines = tables.of_targets(self._report, missed)
-        return tables.markdown([line[:-1] for line in lines])
+        causes = [tables.targets()[key].why for key in missed]
+        missed.sort(key=lambda key: causes.index(tables.targets()[key].why))
+        lines, last = [["work", "n", "reached", "target", "cause; next idea"]], ""
+        for name, n, clock, reached, peer, limit, _ in tables.of_targets(self._report, missed)[1:]:
+            why, reached = tables.targets()[name, size_of(n), clock].why, f"{reached} of {peer}"
+            lines.append(
+                [name, n, reached.removesuffix(" of "), limit, "same" if why == last else why]
+            )
+            last = why
+        return tables.markdown(lines).replace("---: |\n", "--- |\n", 1)
 
     def count(self) -> str:
         return str(len(self._chosen()))
@@ -197,12 +206,6 @@ class Mark:
         if ratio is None:
             raise ValueError("the row has no such peer")
         return ratio_text(ratio)
-
-    def rate(self) -> str:
-        rate = self._one().rate()
-        if rate is None:
-            raise ValueError("the row has no bytes")
-        return f"{tables.digits(rate)} GB/s"
 
     def peer(self) -> str:
         return _peer(self._one())
