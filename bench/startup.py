@@ -104,6 +104,27 @@ second = first
 """,
     "CuPy": "first = second = lambda: float(cp.sort(x)[0])",
 }
+# What a first call of a family takes, where numba is loaded and has compiled an operator.
+_FAMILIES = {
+    "transform": "ga.transform(lambda a: a * 3.0, x)",
+    "reduce": "ga.reduce(x, None, min_abs)",
+    "inclusive_scan": "ga.inclusive_scan(x, None, min_abs)",
+    "select": "ga.select(x, lambda a: a > 0.5)",
+    "merge_sort": "ga.merge_sort(x, less=lambda a, b: abs(a) < abs(b))",
+    "radix_sort": "ga.radix_sort(x)",
+    "argsort": "ga.argsort(x)",
+    "top_k": "ga.top_k(x, 10)",
+    "unique": "ga.unique(x)",
+    "histogram": "ga.histogram(x, 100, (0.0, 2.0))",
+    "searchsorted": "ga.searchsorted(x, x)",
+    "reduce_by_key": "ga.reduce_by_key(x, x)",
+    "segmented_reduce": "ga.segmented_reduce(x, np.array([0, 1000, x.size]), 0.0)",
+}
+_FAMILY = """
+import gpualgo as ga
+first = lambda: float(ga.transform(max_abs, x, x)[0])
+second = lambda: float({call} is not None)
+"""
 
 
 N = 1 << 20
@@ -160,6 +181,11 @@ GROUPS = [
             "CPU: import and a known lambda, warm disk cache": lambda cold, warm: warm[0] + warm[1],
         },
         {OURS: _REDUCE[OURS]}, is_on_cpu=True,
+    ),
+    *(
+        Group({f"CPU: first {name}": lambda cold, warm: cold[2]},
+              {OURS: _FAMILY.format(call=call)}, is_on_cpu=True)
+        for name, call in _FAMILIES.items()
     ),
     Group(
         {
