@@ -123,10 +123,10 @@ class Mark:
         return {row.key: goals[row.key].verdict(row) for row in rows}
 
     def rows(self) -> str:
+        """Return a table of rows, without the columns of which a key says no."""
         lines = tables.of_rows(self._chosen())
-        if self._keys.get("memory") == "no" and lines[0][-1] == "memory":
-            lines = [line[:-1] for line in lines]
-        return tables.markdown(lines)
+        kept = [i for i, name in enumerate(lines[0]) if self._keys.get(name) != "no"]
+        return tables.markdown([[line[i] for i in kept] for line in lines])
 
     def environment(self) -> str:
         if "+" in self._keys["file"]:

@@ -115,12 +115,9 @@ _FAMILIES = {
     "merge_sort": "ga.merge_sort(x, less=lambda a, b: abs(a) < abs(b))",
     "radix_sort": "ga.radix_sort(x)",
     "argsort": "ga.argsort(x)",
-    "top_k": "ga.top_k(x, 10)",
     "unique": "ga.unique(x)",
     "histogram": "ga.histogram(x, 100, (0.0, 2.0))",
-    "searchsorted": "ga.searchsorted(x, x)",
     "reduce_by_key": "ga.reduce_by_key(x, x)",
-    "segmented_reduce": "ga.segmented_reduce(x, np.array([0, 1000, x.size]), 0.0)",
 }
 _FAMILY = """
 clock = time.process_time
