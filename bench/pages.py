@@ -99,7 +99,7 @@ class Mark:
             if row.clock == keys.get("clock", row.clock)
             and row.algorithm in keys.get("algorithm", row.algorithm).split(",")
             and keys.get("text", "") in row.name
-            and ("n" not in keys or row.n == size_of(keys["n"]))
+            and (keys.get("n", "no") == "no" or row.n == size_of(keys["n"]))
         ]  # fmt: skip
         if not found:
             raise ValueError("no row is like that")
