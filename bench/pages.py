@@ -67,7 +67,7 @@ def _made(mark: str) -> str:
     if kind not in KINDS:
         raise ValueError(f"bench: {mark}: no such kind; there are {', '.join(KINDS)}")
     try:
-        made: str = getattr(Mark(_report(files), keys | {"file": files}), kind)()
+        made: str = getattr(Mark(_report(files), keys), kind)()
     except (KeyError, ValueError) as error:
         raise ValueError(f"bench: {mark}: {error}") from error
     return f"\n\n{made}\n" if made.startswith("|") else made
@@ -127,19 +127,6 @@ class Mark:
         lines = tables.of_rows(self._chosen())
         kept = [i for i, name in enumerate(lines[0]) if self._keys.get(name) != "no"]
         return tables.markdown([[line[i] for i in kept] for line in lines])
-
-    def environment(self) -> str:
-        if "+" in self._keys["file"]:
-            raise ValueError("an environment is that of one file")
-        told = self._report.environment
-        software = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-        names = {
-            "GPU": "gpu", "driver": "driver", "processor": "cpu", "cores": "cores",
-            "software": "", "commit": "commit", "date": "date", "load before": "load",
-        }  # fmt: skip
-        kept = {title: told.get(name) if name else software for title, name in names.items()}
-        lines = [["", ""], ["---", "---"], *([k, v] for k, v in kept.items() if v is not None)]
-        return "".join(f"| {name} | {value} |\n" for name, value in lines)
 
     def summary(self) -> str:
         """Return a line for a few rows each, those that summaries.json names, if all are there."""
