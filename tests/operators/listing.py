@@ -38,8 +38,8 @@ def listing() -> str:
         ("`operator`", _shown(groups["operator"])),
         ("NumPy, equal to the bit", _shown(exact)),
         (f"NumPy, within {table.LIBM_ULP} units in the last place", _shown(libm)),
-        ("types", _shown(types) + ", `ml_dtypes.bfloat16`, and NumPy's other names of them, such as "
-         "`np.longlong`, `np.intc`, `np.intp`, `np.half`"),
+        ("types", _shown(types) + ", `ml_dtypes.bfloat16`, and NumPy's other names of them, such "
+         "as `np.longlong`, `np.intc`, `np.intp`, `np.half`"),
         ("attributes", ", ".join(attributes)),
         ("constants", "numbers, `True`, `False`, NumPy scalars, tuples of them, numbers of modules "
                       "such as `math.pi`"),
