@@ -99,7 +99,7 @@ def _search(
     return index if out is None else settled(index, INDEX, out, name)
 
 
-_NOWHERE = "the index for a slice of a device array without numbers is -1 (NumPy: ValueError)"
+_NOWHERE = "slices of device arrays without numbers give the index -1 (NumPy: ValueError)"
 _PASSES = "One reduction of (element, index) pairs; host arrays are first searched for a NaN"
 
 
