@@ -190,7 +190,7 @@ def _sinc(x: Any) -> Any:
     return np.where(y == 0, y * 0 + 1, np.sin(y) / y)
 
 
-@numpys("One transform; of host memory NumPy's loops on all cores")
+@numpys("One transform; host arrays: NumPy's loops on all cores")
 def sinc(x: Any) -> Any:
     """Return ``sin(πx) / (πx)``, which is 1 where x is 0.
 

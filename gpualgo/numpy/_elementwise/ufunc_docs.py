@@ -9,8 +9,7 @@ import numpy as np
 from gpualgo._operators.numpy_rules import table
 
 PASSES = (
-    "One transform; of arrays in host memory NumPy's own loop on all cores. Of lazy arrays the "
-    "result is lazy and takes no pass"
+    "One transform; host arrays: NumPy's loop on all cores; lazy arrays: none, the result is lazy"
 )
 
 _DOC = """{first}
@@ -41,14 +40,14 @@ Examples
 """
 
 _ULP = (
-    "on a GPU within {ulp} units in the last place ({complex} of the number's size where it is "
-    "complex; of infinities and NaN then any value)"
+    "on a GPU within {ulp} ulp (complex: {complex} ulp of the magnitude, and any value for complex "
+    "infinities and NaN)"
 )
 _OTHER = {
-    "power": "on a GPU integers to negative powers in an array are no error, but 0, 1 or -1",
-    "absolute": "on a GPU complex numbers within 16 units in the last place",
-    "sqrt": "on a GPU complex numbers within 16 units in the last place",
-    "sign": "on a GPU complex numbers within 16 units in the last place",
+    "power": "on a GPU integers to an array of negative powers give 0, 1 or -1 (NumPy: ValueError)",
+    "absolute": "on a GPU complex results within 16 ulp",
+    "sqrt": "on a GPU complex results within 16 ulp",
+    "sign": "on a GPU complex results within 16 ulp",
 }
 
 

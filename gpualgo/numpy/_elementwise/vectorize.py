@@ -145,7 +145,7 @@ function.TABLE["vectorize"] = function.Entry(
     "vectorize",
     vectorize,
     np.vectorize,
-    "One transform; with otypes= of several results one for each",
-    "dtypes are those of NumPy's rules for the elements', which NumPy hands to the function as "
-    "Python's numbers; the function is compiled, and called with arguments by place alone",
+    "One transform; with several `otypes`, one for each",
+    "the function is compiled for the dtypes of the elements (NumPy passes Python numbers); "
+    "arguments are positional only",
 )

@@ -95,7 +95,7 @@ def amin(
     return reduced(np.minimum, a, axis, None, out, keepdims, initial, where, "amin")
 
 
-@numpys("One reduction, of pairs")
+@numpys("One reduction of (min, max) pairs")
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
     """Return the difference of the greatest and the least element over axes.
 
@@ -194,7 +194,7 @@ def _search(
     return settled(search(a, axis, keepdims=keepdims), INDEX, out, name)
 
 
-@numpys("One reduction, of elements and their places")
+@numpys("One reduction of (element, index) pairs")
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the first greatest element, or of the first NaN.
 
@@ -207,7 +207,7 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) 
     return _search(extremes.argmax, _larger_and_index, a, axis, out, keepdims, "argmax")
 
 
-@numpys("One reduction, of elements and their places")
+@numpys("One reduction of (element, index) pairs")
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the first least element, or of the first NaN.
 

@@ -99,10 +99,8 @@ def _search(
     return index if out is None else settled(index, INDEX, out, name)
 
 
-_NOWHERE = "in device arrays the place in a slice without numbers is -1, and not a ValueError"
-_PASSES = (
-    "One reduction, of elements and their places; in host memory first a search that ends at a NaN"
-)
+_NOWHERE = "slices of device arrays without numbers give the index -1 (NumPy: ValueError)"
+_PASSES = "One reduction of (element, index) pairs; host arrays are first searched for a NaN"
 
 
 @numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)

@@ -14,7 +14,7 @@ from gpualgo.numpy._folds.reducing import BOOL, UNSET, arrayed, axis_of, flag_of
 
 MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
 
-_QUIET = "overflow and NaN are not warned of"
+_QUIET = "no warnings for overflow or NaN"
 
 
 @numpys("One reduction", differs=_QUIET)

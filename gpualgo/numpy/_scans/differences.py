@@ -74,7 +74,7 @@ def _diff(x: Any, n: int, axis: int) -> Any:
     return x
 
 
-@numpys("One transform for four differences, one more for each four of n above", arrays=0)
+@numpys("One transform for `n` up to 4, one more for each further 4", arrays=0)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
     """Subtract from each element the one before it, along an axis, n times.
 
@@ -234,7 +234,7 @@ def _area_between_bool(left: Any, right: Any, start: Any, end: Any) -> Any:
     return (end != start) * (right + left) / 2.0
 
 
-@numpys("One reduction, that computes the areas as it reads", arrays=2)
+@numpys("One reduction that computes the areas while reading", arrays=2)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Integrate along an axis by the trapezoidal rule.
 

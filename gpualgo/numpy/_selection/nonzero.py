@@ -84,7 +84,7 @@ def _check_axes(x: Any, where: str) -> None:
         )
 
 
-@numpys("One selection of positions, after one pass that compares with zero unless `a` is of bool")
+@numpys("One selection of indices; unless `a` is bool, one pass that compares with zero before it")
 def nonzero(a: Any) -> Any:
     """Return the indices of the elements that are not zero, an array for each axis.
 
@@ -112,7 +112,7 @@ def flatnonzero(a: Any) -> Any:
     return flat_places(array_of(a, "flatnonzero: a"), "flatnonzero").reshape(-1)
 
 
-@numpys("One count of what is not zero, and one selection of positions, as `nonzero`")
+@numpys("One count of nonzero elements, then as `nonzero`")
 def argwhere(a: Any) -> Any:
     """Return the indices of the elements that are not zero, a row for each element.
 

@@ -37,11 +37,11 @@ def _numpy_unique(
 
 
 @numpys(
-    "One sort, or one that makes the indices where these or the inverse are wanted, and one pass",
+    "One sort (of indices, if indices or the inverse are returned), one pass",
     native=_numpy_unique,
     orders=True,
-    differs="results are sorted whatever `sorted` says, and of equal elements (-0.0 and 0.0, NaN) "
-    "the first is given",
+    differs="sorted even with `sorted=False`; of equal elements (-0.0 and 0.0; NaN) the first is "
+    "returned",
 )
 def unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
@@ -79,7 +79,7 @@ def _numpy_unique_values(x: Any) -> Any:
     return np.unique(x, equal_nan=False)
 
 
-@numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="results are sorted")
+@numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="always sorted")
 def unique_values(x: Any) -> Any:
     """Find the distinct elements; each NaN is distinct.
 

@@ -21,9 +21,8 @@ from gpualgo.numpy._orders.gathers import aligned
 
 
 @numpys(
-    "One search; with `sorter` a gather before it", arrays=2, orders=True,
-    differs="a sorter that points out of range is a ValueError whatever is looked up, and on a GPU "
-    "points to the nearest element",
+    "One search; with `sorter`, one gather before it", arrays=2, orders=True,
+    differs="an index in `sorter` out of range always raises a ValueError; on a GPU it is clamped",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Return where elements of v belong in a, which is sorted, or sorted by the indices in sorter.
@@ -97,10 +96,10 @@ def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v"
 
 
 @numpys(
-    "One search; of more than 1024 bins that lie on a GPU a pass over them before it, and one over "
-    "the results", arrays=2, orders=True,
-    differs="bins on a GPU are not looked at on the host, so that such as neither rise nor fall "
-    "raise nothing, and one number before nothing but NaN rises, where NumPy takes it to fall",
+    "One search; with more than 1024 bins on a GPU, one pass before it and one after it",
+    arrays=2, orders=True,
+    differs="on a GPU bins that are not monotonic raise no error, and bins of one number followed "
+    "only by NaN are treated as increasing (NumPy: decreasing)",
 )  # fmt: skip
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     """Return the number of the bin that each element is in: bins[i-1] <= x < bins[i].

@@ -53,10 +53,9 @@ def _fast_argsort(a: Any) -> Any:
 
 
 @numpys(
-    "One radix sort, of complex numbers one merge sort", few=0, quick=_fast_sort,
+    "One radix sort; complex: one merge sort", few=0, quick=_fast_sort,
     refuses={"order": (None,)},
-    differs="the sort is stable whatever `kind` and `stable` say, and `descending` is known with "
-    "any NumPy, as NumPy 2.5 has it",
+    differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
@@ -88,11 +87,10 @@ def _sorts_as_pair(a: Any) -> bool:
 
 
 @numpys(
-    "One radix sort that makes the indices, of complex numbers one merge sort", few=0,
+    "One radix sort of indices; complex: one merge sort", few=0,
     quick=_fast_argsort,
     refuses={"order": (None,)},
-    differs="equal elements keep their order whatever `kind` and `stable` say, and `descending` is "
-    "known with any NumPy, as NumPy 2.5 has it",
+    differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
@@ -177,7 +175,7 @@ _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
 # --- by several keys --------------------------------------------------------------------------
 
 
-@numpys("One radix sort of the indices for each 8 bytes of the keys", arrays=0, few=0)
+@numpys("One radix sort of indices for each 8 bytes of the keys", arrays=0, few=0)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
     """Return the stable order by several keys; the last one is the primary key.
 
@@ -224,8 +222,8 @@ def _fields(key: Any) -> list[Any]:
 
 
 @numpys(
-    "One radix sort; in host memory NumPy's own partition, which is faster", few=_ALL, orders=True,
-    refuses={"order": (None,)}, differs="on a GPU each element is in its place, as after a sort",
+    "One radix sort; host arrays: NumPy's function, which is faster", few=_ALL, orders=True,
+    refuses={"order": (None,)}, differs="on a GPU the result is fully sorted",
 )  # fmt: skip
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
@@ -246,8 +244,8 @@ def partition(
 
 
 @numpys(
-    "One radix sort; in host memory NumPy's own partition, which is faster", few=_ALL, orders=True,
-    refuses={"order": (None,)}, differs="on a GPU it is the stable order of a sort",
+    "One radix sort; host arrays: NumPy's function, which is faster", few=_ALL, orders=True,
+    refuses={"order": (None,)}, differs="on a GPU the result is that of a stable sort",
 )  # fmt: skip
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
@@ -286,7 +284,7 @@ def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
             raise ValueError(f"{where}: kth is {rank}, and there are {length} elements")
 
 
-@numpys("One selection, of complex numbers one merge sort")
+@numpys("One selection; complex: one merge sort")
 def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: Any = True) -> Any:
     """Return the k largest or smallest elements in sorted order, and their indices.
 
