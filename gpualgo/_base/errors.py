@@ -20,11 +20,11 @@ def shown(value: Any) -> str:
 
 
 class NoDeviceError(RuntimeError):
-    """A GPU was explicitly requested and none can be used."""
+    """A GPU was requested by name, and it is missing or cannot be used."""
 
 
 class CompileError(RuntimeError):
-    """An operator or a kernel could not be compiled; the message contains the source and log."""
+    """An operator or a kernel could not be compiled; the message has the source and the log."""
 
 
 class Elsewhere(TypeError):

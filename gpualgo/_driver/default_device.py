@@ -81,29 +81,30 @@ def default_device(device: str) -> _DefaultDevice:
     """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
     ``"auto"`` is the default: the CPU if there is no GPU, else the device that a fixed table gives
-    for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`. The
-    choice applies to the current thread or task, to tasks that it starts meanwhile, and to
-    functions that it passes to `asyncio.to_thread`; not to other threads. If a generator yields
-    within the block, the choice also applies to its caller. Device arrays are not affected: they
-    run on their own device. The environment variable ``GPUALGO_DEVICE`` sets the default of a
-    process.
+    for the algorithm, the sizes and the dtypes (docs/devices.md; `gpualgo.explain` shows it). The
+    environment variable ``GPUALGO_DEVICE`` sets the default of a process. Device arrays are not
+    affected: they run on their own device.
+
+    The block applies to the current thread or task, to tasks started within it, and to functions
+    that it passes to `asyncio.to_thread`; not to other threads. If a generator yields within the
+    block, it also applies to the generator's caller.
 
     Raises
     ------
     ValueError
         The name is unknown.
     NoDeviceError
-        The named GPU cannot be used; the CPU never replaces it.
+        The named GPU cannot be used; it is never replaced by the CPU.
 
     Notes
     -----
-    Both errors are raised at once, not when the block begins. A call without ``with`` has no effect
-    and gives a RuntimeWarning. The result can also decorate functions, except coroutines and
+    Both errors are raised by the call, before the block begins. A call without ``with`` has no
+    effect and gives a RuntimeWarning. The result can also decorate functions; not coroutines and
     generators (TypeError), whose bodies run later.
 
-    On one device the same input gives the same bits. The CPU and a GPU associate floats
-    differently, so with ``"auto"`` the last bits of a sum may differ from those on a machine
-    without a GPU; name a device to get the same result on every machine that has it.
+    On one device the same input gives the same bits. The CPU and a GPU group floats differently, so
+    with ``"auto"`` the last bits of a sum may differ between machines with and without a GPU; name
+    a device to avoid that.
 
     Examples
     --------
