@@ -24,32 +24,33 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     Parameters
     ----------
     shape : int or sequence of ints
-        The array's shape.
+        The shape of the array.
     dtype : dtype
-        Any without Python objects; float64 by default.
+        Any dtype without Python objects; float64 by default.
 
     Returns
     -------
     numpy.ndarray
-        Uninitialised and in C order. On a machine with no GPU an ordinary array: everything runs
-        on the CPU there.
+        Uninitialised and C-contiguous. Without a GPU an ordinary array, because everything runs on
+        the CPU then.
 
     Raises
     ------
     TypeError
-        `shape` does not consist of ints, or `dtype` is no dtype or has Python objects.
+        `shape` does not consist of ints, or `dtype` is not a dtype or has Python objects.
     ValueError
-        An extent is negative.
+        A length is negative.
     MemoryError
-        There is not enough memory, or not enough that can be locked.
+        There is not enough memory, or not enough that can be page-locked.
 
     Notes
     -----
-    The memory is freed once no array uses it and the work that this package has queued on it has
-    run; the caller has to wait for work of other libraries. Every GPU can use it. Locking pages
-    takes time, so create such an array once and reuse it. If inputs and `out` of a call with
-    ``stream=`` are such arrays, the call returns without waiting: the result is complete once the
-    stream has run. See docs/memory.md.
+    Page-locking takes time, so create such an array once and reuse it. Every GPU can use it. If
+    inputs and `out` of a call with ``stream=`` are such arrays, the call returns without waiting:
+    the result is complete once the stream has run. The memory is freed once no array uses it and
+    the work that this package has queued on it has run; wait for work of other libraries yourself.
+
+    See docs/memory.md.
 
     Examples
     --------

@@ -32,47 +32,50 @@ def from_pointer(
     readonly: bool = False,
     stream: ty.Stream | None = None,
 ) -> DeviceArray:
-    """View memory that a GPU can use as an array: element i lies at ``ptr + i · strides``.
+    """Return an array over memory that a GPU can use: element i is at ``ptr + i · strides``.
 
     Parameters
     ----------
     ptr : int
-        The address of the first element: an int, a ``cuda.bindings`` ``CUdeviceptr`` or anything
-        with ``__int__``. The memory is device memory, managed or page-locked.
+        The address of the first element: an int, a ``CUdeviceptr`` of ``cuda.bindings`` or anything
+        with ``__int__``. The memory is device, managed or page-locked memory.
     shape : int or tuple of ints
-        The extents; with an extent of zero any address is valid.
+        The shape of the array; if a length is zero, any address is valid.
     dtype : dtype
-        Dtype of the elements: one that kernels support, or any other of plain bytes.
+        The dtype of the elements: a supported one, or any other without Python objects.
     owner : object, optional
-        Kept alive by the array and all views of it; without it the caller keeps the memory alive.
+        An object that the array and its views keep alive; without it the caller keeps the memory
+        alive.
     strides : tuple of ints, optional
-        In bytes, of any sign; C order without gaps by default.
+        In bytes, of either sign; by default those of a C-contiguous array.
     readonly : bool
-        Whether the array is refused as an output.
+        Whether using the array as an output raises an error.
     stream : stream, optional
         The stream that the memory is used on, and on which calls without ``stream=`` run; the
-        caller keeps it alive. The legacy default stream by default.
+        caller keeps it alive. By default the legacy default stream.
 
     Returns
     -------
     DeviceArray
-        It can be sliced, reshaped and retyped, and exports ``__cuda_array_interface__`` and DLPack.
-        Nothing is copied or waited for.
+        It can be sliced, reshaped and viewed as another dtype, and exports
+        ``__cuda_array_interface__`` and DLPack. The call neither copies nor waits.
 
     Raises
     ------
     TypeError
         An argument is of a wrong type.
     ValueError
-        No GPU can use the address, the array would leave the allocation, or an element would not
-        be aligned to its dtype.
+        No GPU can use the address, the array is not within the allocation, or elements are not
+        aligned to their dtype.
     NoDeviceError
         There is no GPU.
 
     Notes
     -----
-    The driver is asked for the allocation of the address; nothing is launched. For memory from a
-    pool, such as CuPy's or torch's, the allocation is the pool's whole block. See docs/memory.md.
+    The driver is asked for the allocation of the address. For memory from a pool, such as CuPy's or
+    PyTorch's, the allocation is the whole block of the pool.
+
+    See docs/memory.md.
 
     Examples
     --------

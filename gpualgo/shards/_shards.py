@@ -18,19 +18,19 @@ from gpualgo.shards._devices import GPU, Host, Place, all_on_host, parse_devices
 
 
 class ShardedArray:
-    """An array in pieces on several devices of one host, as `gpualgo.distribute` returns it.
+    """An array cut into shards on several devices of one host; returned by `gpualgo.distribute`.
 
-    Pieces are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
+    Shards are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
     be indexed. docs/scale.md lists the functions that accept it.
 
     Attributes
     ----------
     shape, dtype, ndim, size, nbytes
-        As NumPy's, of the whole array.
+        As for a NumPy array; of the whole array.
     axis : int
         The sharded axis.
     devices : tuple of str
-        A device for each shard: ``"cuda:0"``; or ``"cpu:0"``, ``"cpu:1"``, which are all the CPU.
+        The device of each shard: ``"cuda:0"``; or ``"cpu:0"``, ``"cpu:1"``, which are all the CPU.
     shards : tuple of arrays
         NumPy arrays on the CPU; on GPUs arrays of the library of the distributed array, or
         `gpualgo.DeviceArray` if that was NumPy.
@@ -68,13 +68,14 @@ class ShardedArray:
 
     @classmethod
     def from_shards(cls, shards: Sequence[Any], axis: int = 0) -> ShardedArray:
-        """Return the array whose pieces along an axis are these arrays, without copying.
+        """Return the array whose shards along an axis are these arrays, without copying.
 
         Parameters
         ----------
         shards : list of arrays
-            All have the same library, dtype, number of dimensions, and extents along other axes.
-            GPU arrays stay on their devices; host arrays are ``"cpu:0"``, ``"cpu:1"``, and so on.
+            All with the same library, dtype and number of dimensions, and equal lengths along other
+            axes. GPU arrays stay on their devices; host arrays are ``"cpu:0"``, ``"cpu:1"``, and so
+            on.
         axis : int
             The axis along which the arrays are concatenated.
 
@@ -86,9 +87,9 @@ class ShardedArray:
         Raises
         ------
         TypeError
-            A shard is no array, or libraries or dtypes differ.
+            A shard is not an array, or libraries or dtypes differ.
         ValueError
-            There are none, shapes do not fit, or some are on the host and others on GPUs.
+            There are no shards, shapes differ, or some are on the host and others on GPUs.
         numpy.exceptions.AxisError
             The axis is out of range.
         """
@@ -125,7 +126,7 @@ class ShardedArray:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The extents of the shards along `axis`."""
+        """The lengths of the shards along `axis`."""
         return tuple(shard.shape[self.axis] for shard in self.shards)
 
     @property
@@ -163,26 +164,26 @@ class ShardedArray:
         return length
 
     def gather(self, device: Any = None) -> Any:
-        """Return all elements as one array.
+        """Return all elements as one array in new memory.
 
         Parameters
         ----------
         device : str or int, optional
-            A GPU, or ``"cpu"`` for a NumPy array, for which the host waits. The default is the
-            device of the first shard.
+            A GPU, or ``"cpu"`` for a NumPy array, for which the host waits. By default the device
+            of the first shard.
 
         Returns
         -------
         array
-            New memory: a NumPy array on the CPU; on a GPU an array of the shards' library, or
-            `gpualgo.DeviceArray` if that library has none.
+            A NumPy array on the CPU; on a GPU an array of the shards' library, or
+            `gpualgo.DeviceArray` if they are NumPy arrays.
 
         Raises
         ------
         TypeError, ValueError, NoDeviceError
             `device` is not a valid device.
         RuntimeError
-            It is called within `gpualgo.graph`, which could not repeat it.
+            It is called within `gpualgo.graph`, which cannot record it.
         MemoryError
             The array does not fit on the device.
         """

@@ -277,7 +277,7 @@ def argsort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Return the indices that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``, p the result.
+    """Return the indices p that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters
     ----------

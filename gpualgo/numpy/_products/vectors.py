@@ -79,7 +79,7 @@ def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
 
 @numpys(_PASSES, arrays=2, few=0, differs="arrays of two axes or more are a TypeError")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Multiply two vectors and add up the products; numbers are multiplied.
+    """Return the dot product of two vectors; numbers are multiplied.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @numpys(_PASSES, arrays=2, few=0, differs="arrays of two axes or more are a TypeError")
 def inner(a: Any, b: Any, /) -> Any:
-    """Multiply two vectors and add up the products.
+    """Return the inner product of two vectors.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @numpys(_PASSES, arrays=2, few=0)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Multiply the conjugated elements with those of another array, and add up the products.
+    """Return the dot product of two arrays, the first conjugated and both flattened.
 
     Examples
     --------

@@ -107,7 +107,7 @@ _PASSES = (
 
 @numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first least number; NaN counts as infinity.
+    """Return the index of the first smallest element; NaN counts as infinity.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
 
 @numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first greatest number; NaN counts as -infinity.
+    """Return the index of the first largest element; NaN counts as -infinity.
 
     Examples
     --------

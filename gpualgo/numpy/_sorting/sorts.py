@@ -62,7 +62,7 @@ def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return a sorted copy, NaN last; ``descending=True`` puts the largest first and NaN last.
+    """Return a sorted copy; NaN is last, also with ``descending=True``.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return the indices of the elements in sorted order; equal elements always keep their order.
+    """Return the indices that sort the elements, always stably.
 
     Examples
     --------
@@ -179,7 +179,7 @@ _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
 
 @numpys("One radix sort of the indices for each 8 bytes of the keys", arrays=0, few=0)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
-    """Return the stable order by several keys; the last one is the primary key.
+    """Return the indices that sort by several keys, stably; the last key is the primary one.
 
     Examples
     --------
@@ -230,7 +230,7 @@ def _fields(key: Any) -> list[Any]:
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return a copy with the k-th elements at their sorted positions, no larger ones before them.
+    """Return a copy with the k-th elements at their sorted indices, no larger ones before them.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def partition(
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return indices that put the k-th elements at their sorted positions, no larger before them.
+    """Return indices that put the k-th elements at their sorted indices, no larger ones before.
 
     Examples
     --------
