@@ -60,7 +60,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     >>> found.bytes_read, found.bytes_written
     (4000, 4000)
     >>> print(found)
-    radix_sort on cpu: gpualgo.default_device('cpu') says so
+    radix_sort on cpu: chosen by gpualgo.default_device('cpu')
       reads 4000 bytes, writes 4000
       1. ...1 task of 1000 elements, 1 thread
     """
@@ -92,7 +92,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 def _why(request: Request) -> str:
     problem = request.problem
     if not problem.views_on_host:
-        return "its arrays are there"
+        return "the arrays are on this device"
     if problem.choice is not None:
         return problem.choice.why
     if getattr(request.views[0].library, "host_device", None) is not None:

@@ -67,9 +67,9 @@ class Step:
         if self.shared_bytes is not None:
             parts.append(f"{self.shared_bytes} bytes of shared memory")
         if self.local_bytes:
-            parts.append(f"{self.local_bytes} bytes of stack or spilled registers a thread")
+            parts.append(f"{self.local_bytes} bytes of stack or spilled registers per thread")
         if self.tasks is not None:
-            parts.append("compiled" if self.is_compiled else "NumPy's own")
+            parts.append("compiled" if self.is_compiled else "NumPy function")
             parts.append(f"{_count(self.tasks, 'task')} of {_count(self.tile or 0, 'element')}")
             most = "at most " if self.threads != 1 else ""
             parts.append(f"{most}{_count(self.threads or 1, 'thread')}")
@@ -147,7 +147,7 @@ class Explanation:
         if seconds is not None and self.bandwidth is not None:
             lines.append(
                 f"  {1e6 * seconds:.1f} us for {self.bytes_moved} bytes at "
-                f"{self.bandwidth / 1e9:.0f} GB/s, and the launches"
+                f"{self.bandwidth / 1e9:.0f} GB/s, plus the launches"
             )
         return "\n".join(lines)
 

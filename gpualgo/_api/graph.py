@@ -215,7 +215,7 @@ class _Block(WithBlock):
         number, graph = self._number, Graph(self._number)
         # Host arrays stay on the graph's device: "auto" must not choose within the block.
         is_placed = default_device.current() == AUTO or number == CPU
-        why = f"a graph is {'the CPU' if number == CPU else 'a GPU'}'s"
+        why = f"recorded in a graph on {'the CPU' if number == CPU else 'a GPU'}"
         with ExitStack() as stack:
             stack.enter_context(graph._recording)
             stack.enter_context(_recording.recording(graph))

@@ -56,7 +56,7 @@ class Fixed(AbstractContextManager[None]):
 
 class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
     def __init__(self, device: str, number: int) -> None:
-        reason = "" if device == "auto" else f"gpualgo.default_device({device!r}) says so"
+        reason = "" if device == "auto" else f"chosen by gpualgo.default_device({device!r})"
         Fixed.__init__(self, number, reason)
         WithBlock.__init__(self, f"gpualgo.default_device({device!r})")
 
@@ -166,7 +166,7 @@ def why() -> str:
     if chosen and chosen[-1].reason:
         return chosen[-1].reason
     if not chosen and environment not in ("", "auto"):
-        return f"GPUALGO_DEVICE={environment} in the environment says so"
+        return f"chosen by GPUALGO_DEVICE={environment} in the environment"
     return "the default device is 'auto', and there is no GPU that can be used"
 
 

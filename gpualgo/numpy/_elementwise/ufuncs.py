@@ -165,7 +165,7 @@ class UFunc:
         return results.given_back(out, result) if native is not out else result
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-        """Return elements combined with all before them along an axis; see `numpy.ufunc.accumulate`.
+        """Return elements combined with all before along an axis; see `numpy.ufunc.accumulate`.
 
         Raises
         ------
