@@ -170,11 +170,13 @@ class Plan:
         """Return the views that new lazy arrays read, the operator for them, and the problem."""
         request = relook(arrays)
         if type(request.problem) is not type(self._request.problem):
-            raise TypeError(f"{self._name} is an array, the plan needs a lazy one; prepare another")
+            raise TypeError(
+                f"{self._name} is an array, but the plan is for a lazy array; prepare another plan"
+            )
         if len(request.views) != len(self._layouts):
             raise TypeError(
                 f"{self._name} reads {len(request.views)} arrays, the plan is for one that reads "
-                f"{len(self._layouts)}; prepare another"
+                f"{len(self._layouts)}; prepare another plan"
             )
         return request.views, request.op, request.problem
 
@@ -203,7 +205,7 @@ class Plan:
         storage = as_bytes_view(temp_storage, f"{name}: temp_storage")
         device = views[0].device
         if recording.active and recording.current() is not None:
-            raise ValueError(f"{name}: a graph has storage of its own; leave temp_storage out")
+            raise ValueError(f"{name}: a graph has its own storage; leave temp_storage out")
         on_cpu = self._request.problem.device == CPU
         if storage.device != device or (device == CPU and not on_cpu):
             raise ValueError(
@@ -238,17 +240,18 @@ class Plan:
                 raise TypeError(
                     f"{name}: the plan is for arrays of {prepared.library.name} on device "
                     f"{prepared.device}, got one of {view.library.name} on {view.device}; "
-                    "prepare another"
+                    "prepare another plan"
                 )
             if view.dtype != prepared.dtype:
                 raise TypeError(
                     f"{name}: the plan is for dtype {prepared.dtype}, got {view.dtype}; "
-                    "prepare another"
+                    "prepare another plan"
                 )
             if (view.shape, view.strides) != (prepared.shape, prepared.strides):
                 raise ValueError(
                     f"{name}: the plan is for shape {prepared.shape} with strides "
-                    f"{prepared.strides}, got {view.shape} with {view.strides}; prepare another"
+                    f"{prepared.strides}, got {view.shape} with {view.strides}; prepare another "
+                    "plan"
                 )
 
 

@@ -58,8 +58,8 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
     request = describe("temp_storage_bytes", function, args, kwargs)
     if request.problem.views_on_host and request.problem.device != CPU:
         raise TypeError(
-            f"temp_storage_bytes: the arrays of {function.__name__} travel to a GPU; pass arrays "
-            "that are there, or name the CPU by default_device"
+            f"temp_storage_bytes: the arrays of {function.__name__} would be copied to a GPU; "
+            "pass arrays on it, or choose the CPU by default_device"
         )
     plan = cuda_plan(checked_on_cpu(request))
     return 0 if plan is None else plan.temp_storage_bytes

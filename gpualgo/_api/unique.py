@@ -92,7 +92,7 @@ def unique(
     consecutive, *more = [checks.flag(flag, name, _WHERE) for name, flag in flags.items()]
     if any(more) and (out is not None or out_count is not None):
         raise ValueError(
-            f"{_WHERE}: out takes the elements alone; leave out return_index, return_inverse and "
+            f"{_WHERE}: out is for the elements only; leave out return_index, return_inverse and "
             "return_counts"
         )
     if is_lazy(x):

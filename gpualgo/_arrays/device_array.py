@@ -133,7 +133,7 @@ class DeviceArray:
         raw = np.empty(high - low, np.uint8)
         if raw.size:
             with gpu.get(self.device).current():
-                driver.refuse_capture(handle, f"{where}: the copy is waited for")
+                driver.refuse_capture(handle, f"{where}: the call waits for the copy")
                 api = driver.api()
                 copied = api.cuMemcpyDtoHAsync(raw.ctypes.data, self.ptr + low, raw.size, handle)
                 driver.check(copied, "cuMemcpyDtoHAsync")
@@ -143,7 +143,8 @@ class DeviceArray:
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            "a DeviceArray is not copied to the host unasked; use numpy.asarray(x.copy_to_host())"
+            "a DeviceArray is not copied to the host implicitly; use "
+            "numpy.asarray(x.copy_to_host())"
         )
 
     def __repr__(self) -> str:

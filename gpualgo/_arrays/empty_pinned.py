@@ -64,7 +64,7 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     item_dtype = _dtype_of(dtype)
     size = math.prod(extents) * item_dtype.itemsize
     if size > sys.maxsize:
-        raise MemoryError(f"{_WHERE}: {size} bytes are more than any memory; pass a smaller shape")
+        raise MemoryError(f"{_WHERE}: {size} bytes exceed the address space; pass a smaller shape")
     from gpualgo._driver import driver
 
     if not size or not driver.device_count():
@@ -84,7 +84,9 @@ def _extents(shape: Any) -> tuple[int, ...]:
             f"{_WHERE}: shape must be an int or a sequence of ints, got {shape!r}"
         ) from None
     if any(extent < 0 for extent in extents):
-        raise ValueError(f"{_WHERE}: shape {extents} has a negative extent; pass sizes from 0 on")
+        raise ValueError(
+            f"{_WHERE}: shape {extents} has a negative extent; pass extents of 0 or more"
+        )
     return extents
 
 
@@ -97,6 +99,6 @@ def _dtype_of(dtype: Any) -> np.dtype[Any]:
         raise TypeError(f"{_WHERE}: dtype {dtype!r} is not a dtype of NumPy") from None
     if result.hasobject or not result.itemsize:
         raise TypeError(
-            f"{_WHERE}: dtype {result} does not hold plain bytes; use a number's or a record's"
+            f"{_WHERE}: dtype {result} has Python objects; use a dtype of numbers or records"
         )
     return result

@@ -94,16 +94,16 @@ def from_pointer(
     greatest = max(math.prod(extents) * element.itemsize, *extents, 0)
     if min(extents, default=0) < 0 or greatest >= _MAX_BYTES:
         raise ValueError(
-            f"{_WHERE}: shape {extents} of {element} cannot be an array's; pass extents from 0 on "
-            "that fit an address space"
+            f"{_WHERE}: shape {extents} of {element} cannot be that of an array; pass extents of 0 "
+            "or more that fit in the address space"
         )
     byte_strides = dense_strides(extents, element.itemsize)
     if strides is not None:
         byte_strides = _ints(strides, "strides")
         if len(byte_strides) != len(extents):
             raise ValueError(
-                f"{_WHERE}: strides {byte_strides} are not one for each extent of shape {extents}; "
-                "pass as many, in bytes"
+                f"{_WHERE}: strides {byte_strides} do not match shape {extents}; pass a stride in "
+                "bytes for each dimension"
             )
     producer = 0 if stream is None else streams.handle_of(stream, _WHERE)
     driver.require_device(0)
@@ -133,11 +133,11 @@ def _address(ptr: Any) -> int:
     if not is_number and (is_value or not hasattr(ptr, "__int__")):
         raise TypeError(
             f"{_WHERE}: ptr must be an address, as int or CUdeviceptr, got {type(ptr).__name__}; "
-            "an array is passed to functions itself"
+            "pass an array to the functions directly"
         )
     address = int(ptr)
     if not 0 <= address < 1 << 64:
-        raise ValueError(f"{_WHERE}: ptr {address:#x} is no address; pass one of 64 bits")
+        raise ValueError(f"{_WHERE}: ptr {address:#x} is not an address; pass one of 64 bits")
     return address
 
 
@@ -146,7 +146,7 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
         return tuple(operator.index(_no_bool(v)) for v in values)
     except TypeError:
         raise TypeError(
-            f"{_WHERE}: {name} must be made of ints, got {values!r}; pass a tuple of ints"
+            f"{_WHERE}: {name} must consist of ints, got {values!r}; pass a tuple of ints"
         ) from None
 
 

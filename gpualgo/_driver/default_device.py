@@ -14,7 +14,7 @@ CPU = -1  # device numbers are CUDA ordinals, or this
 AUTO = -2  # no device: a GPU exists and a table decides each call (`_pipeline/auto.py`)
 
 _chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
-_NOTHING = "{0} is no statement of its own and has changed nothing; write `with {0}:`"
+_NOTHING = "{0} has no effect outside a `with` statement; write `with {0}:`"
 _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
 _KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME

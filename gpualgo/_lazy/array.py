@@ -130,8 +130,8 @@ class LazyArray(Operators):
         """Materialize it as a NumPy array; raise TypeError if it reads arrays on a GPU."""
         if self.place[0] != CPU:
             raise TypeError(
-                "a lazy array that reads GPU arrays is not copied to the host unasked; "
-                "use gpualgo.copy(x), whose result is in the library of the arrays"
+                "a lazy array that reads GPU arrays is not copied to the host "
+                "implicitly; use gpualgo.copy(x), whose result is in the library of the arrays"
             )
         if copy is False:
             raise ValueError("a lazy array has no memory that a NumPy array could share")

@@ -95,7 +95,9 @@ def distribute(
         )
         old_axis = 0
     if not shape:
-        raise ValueError(f"{_NAME}: x has no dimension that could be cut; pass an array of one")
+        raise ValueError(
+            f"{_NAME}: x has no dimension that can be cut; pass an array that has dimensions"
+        )
     if devices is None and isinstance(x, ShardedArray):
         places = x.places
     else:

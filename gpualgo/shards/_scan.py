@@ -68,9 +68,7 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
     prefixes: dict[int, Any] = {}
     if scan_axis != first.axis:
         if starts.are_arrays(init, func_name, one_is_value=True):
-            refuse(
-                func_name, "init is an array, and lines are on several devices", "pass one value"
-            )
+            refuse(func_name, "init is an array, and rows are on several devices", "pass one value")
     elif first.size and len(order) > 1:
         device = devices[order[0]]
         local_init = at_place(init, device, x_arg)

@@ -111,7 +111,7 @@ class ShardedArray:
             if _other_extents(view.shape, axis_) != _other_extents(first.shape, axis_):
                 raise ValueError(
                     f"{where}: shard {i} has shape {view.shape} and the first {first.shape}; they "
-                    f"may differ along axis {axis_} alone"
+                    f"may differ along axis {axis_} only"
                 )
         if len({view.device == CPU for view in views}) > 1:
             raise ValueError(f"{where}: some shards are on the host and others on GPUs; move them")
@@ -202,8 +202,8 @@ class ShardedArray:
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
-            f"a ShardedArray's {name} cannot be set; gpualgo.distribute cuts it anew, and "
-            "ShardedArray.from_shards makes one of other shards"
+            f"a ShardedArray's {name} cannot be set; use gpualgo.distribute to shard it "
+            "again, or ShardedArray.from_shards"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -211,12 +211,12 @@ class ShardedArray:
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "a ShardedArray is neither true nor false; use len(x), or gpualgo.reduce(x, None, op)"
+            "a ShardedArray has no truth value; use len(x), or gpualgo.reduce(x, None, op)"
         )
 
     def __eq__(self, other: object) -> NoReturn:
         raise TypeError(
-            "a ShardedArray is not compared by == or !=; use gpualgo.transform(lambda a, b: "
+            "a ShardedArray cannot be compared by == or !=; use gpualgo.transform(lambda a, b: "
             "a == b, x, y), or `is` to know whether it is the same object"
         )
 
@@ -224,8 +224,8 @@ class ShardedArray:
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(
-            "a ShardedArray is not copied to the host unasked; use x.gather('cpu'), or x.gather() "
-            "for an array on the first device"
+            "a ShardedArray is not copied to the host implicitly; use x.gather('cpu'), or "
+            "x.gather() for an array on the first device"
         )
 
     def __repr__(self) -> str:

@@ -135,7 +135,7 @@ def test_device_arrays_are_where_they_are(fake: FakeDriver) -> None:
     assert found.temp_storage_bytes == ga.temp_storage_bytes(ga.radix_sort, x)
     assert found.launches
     assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
-    with pytest.raises(TypeError, match=r"travel to a GPU"):
+    with pytest.raises(TypeError, match=r"copied to a GPU"):
         ga.temp_storage_bytes(ga.radix_sort, long(N))
 
 

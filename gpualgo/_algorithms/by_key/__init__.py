@@ -235,8 +235,8 @@ def _consecutive(consecutive: Any, eq: Any, where: str) -> bool:
         consecutive = checks.flag(consecutive, "consecutive", where)
     if eq is not None and not consecutive:
         raise ValueError(
-            f"{where}: eq is given without consecutive, and keys in any order are grouped by the "
-            "order of their values; pass consecutive=True, or no eq"
+            f"{where}: eq needs consecutive=True, because otherwise keys are grouped by value; "
+            "pass consecutive=True, or leave eq out"
         )
     return bool(consecutive)
 

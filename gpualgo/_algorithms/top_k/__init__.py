@@ -179,14 +179,14 @@ def _parse(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
         x = made(x, axis is None, f"{where}: x", stream)
     if isinstance(x, tuple):
         raise TypeError(
-            f"{where}: x is a tuple, and its elements are not compared here; "
-            "pass one array, or use gpualgo.argsort"
+            f"{where}: x is a tuple, and tuples are not supported here; pass "
+            "one array, or use gpualgo.argsort"
         )
     view = view_of(x, f"{where}: x")
     if view.dtype.names is not None:
         raise TypeError(
-            f"{where}: x has structured dtype {view.dtype}, whose elements are not compared here; "
-            "pass one of its fields, or use gpualgo.argsort"
+            f"{where}: x has structured dtype {view.dtype}, which is not supported here; pass one "
+            "of its fields, or use gpualgo.argsort"
         )
     return view, axis
 

@@ -180,7 +180,7 @@ def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
     for dtype_of_out, wanted in zip(out_dtypes, requested, strict=True):
         if wanted is not None and dtypes.as_dtype(wanted, _WHERE) != dtype_of_out:
             raise TypeError(
-                f"transform: out has dtype {dtype_of_out} where dtype={wanted}; pass one of them"
+                f"transform: out has dtype {dtype_of_out} but dtype={wanted}; pass one of them"
             )
     return records.record(form.names, out_dtypes)
 

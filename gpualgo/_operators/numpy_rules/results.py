@@ -78,7 +78,7 @@ def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, ty
             yield path + name, item
         elif path:
             raise TypeError(
-                f"op returns tuples within tuples within a tuple; one level is possible: "
+                f"op returns tuples that are nested too deeply; one level of nesting is possible: "
                 f"{source_of(fn)}"
             )
         else:

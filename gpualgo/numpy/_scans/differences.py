@@ -203,8 +203,8 @@ def _write(part: Any, target: Any, kind: Any) -> None:
         target[...] = part
     elif part.size > _FEW_NUMBERS:
         raise NotTaken(
-            f"ediff1d: {part.size} numbers around the results are in host memory, and ary is not; "
-            "pass an array of its library"
+            f"ediff1d: {part.size} numbers of to_begin or to_end are in host memory, but ary is "
+            "not; pass an array of its library"
         )
     else:
         for i, number in enumerate(part.astype(kind)):

@@ -283,7 +283,7 @@ def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
         length = a.shape[axis]
     for rank in ranks.ravel().tolist():
         if size and not -length <= rank < length:
-            raise ValueError(f"{where}: kth is {rank}, and there are {length} elements")
+            raise ValueError(f"{where}: kth={rank} is out of range for {length} elements")
 
 
 @numpys("One selection, of complex numbers one merge sort")

@@ -90,7 +90,7 @@ class Namespace:
         raise AttributeError(f"{self!r} cannot be changed; set {name} on the namespace itself")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{self!r} cannot be changed; {name} is still there")
+        raise AttributeError(f"{self!r} cannot be changed; {name} is not deleted")
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(self._namespace), *TABLE})
