@@ -48,7 +48,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     materializes them. If the steps of a segmented sort or a selection by rank on the CPU depend on
     the elements, the usual steps are given.
 
-    docs/devices.md has the table of ``"auto"``.
+    See docs/devices.md for the table of ``"auto"``.
 
     Examples
     --------

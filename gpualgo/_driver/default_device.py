@@ -81,9 +81,9 @@ def default_device(device: str) -> _DefaultDevice:
     """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
     ``"auto"`` is the default: the CPU if there is no GPU, else the device that a fixed table gives
-    for the algorithm, the sizes and the dtypes (docs/devices.md; `gpualgo.explain` shows it). The
-    environment variable ``GPUALGO_DEVICE`` sets the default of a process. Device arrays are not
-    affected: they run on their own device.
+    for the algorithm, the sizes and the dtypes; `gpualgo.explain` shows which. The environment
+    variable ``GPUALGO_DEVICE`` sets the default of a process. Device arrays are not affected: they
+    run on their own device.
 
     The block applies to the current thread or task, to tasks started within it, and to functions
     that it passes to `asyncio.to_thread`; not to other threads. If a generator yields within the
@@ -105,6 +105,8 @@ def default_device(device: str) -> _DefaultDevice:
     On one device the same input gives the same bits. The CPU and a GPU group floats differently, so
     with ``"auto"`` the last bits of a sum may differ between machines with and without a GPU; name
     a device to avoid that.
+
+    See docs/devices.md.
 
     Examples
     --------

@@ -262,9 +262,11 @@ def random(
 
     Notes
     -----
-    Element i is computed from i, without reading memory. Ten rounds give a block of four words;
-    docs/lazy.md says which elements share one. Not for cryptography. The generator is Philox4x64-10
-    (J. Salmon, M. Moraes, R. Dror and D. Shaw, SC 2011, doi:10.1145/2063384.2063405).
+    Element i is computed from i, without reading memory; ten rounds give a block of four words. Not
+    for cryptography. The generator is Philox4x64-10 (J. Salmon, M. Moraes, R. Dror and D. Shaw, SC
+    2011, doi:10.1145/2063384.2063405).
+
+    See docs/lazy.md.
 
     Examples
     --------

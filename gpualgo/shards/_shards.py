@@ -21,7 +21,9 @@ class ShardedArray:
     """An array cut into shards on several devices of one host; returned by `gpualgo.distribute`.
 
     Shards are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
-    be indexed. docs/scale.md lists the functions that accept it.
+    be indexed.
+
+    docs/scale.md lists the functions that accept it.
 
     Attributes
     ----------

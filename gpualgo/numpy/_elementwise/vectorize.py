@@ -26,8 +26,8 @@ class vectorize:
     Parameters
     ----------
     pyfunc : callable
-        A pure function of numbers that can be an operator, see docs/operators.md. If it returns a
-        tuple, the result is a tuple of arrays. Without it the object is a decorator.
+        A pure function of numbers that can be an operator. If it returns a tuple, the result is a
+        tuple of arrays. Without it the object is a decorator.
     otypes : str or list of dtypes, optional
         The dtype of each result; by default determined by NumPy's promotion rules.
     doc : str, optional
@@ -46,6 +46,8 @@ class vectorize:
     One transform; for lazy arrays the result is lazy. The function is compiled once for the dtypes
     of its arguments, and runs on the GPU or on all cores. Each call uses the current values of
     captured numbers.
+
+    See docs/operators.md for what it may contain.
 
     See docs/numpy.md.
 
