@@ -235,7 +235,7 @@ class Problem:
         """Return the problem for a call with stream=: on the GPU if only "auto" chose the CPU."""
         if self.choice is None or self.device != CPU or not _auto().is_usable():
             return self
-        choice = _auto().Choice(_auto().GPU, "stream= is given, and streams are a GPU's")
+        choice = _auto().Choice(_auto().GPU, "stream= is given, which only GPUs have")
         return problem_of(
             type(self), views, op, init, self.rest, self.where, self.num_arguments, choice
         )

@@ -1,4 +1,4 @@
-"""The algorithms on dask arrays: lazy, and one call of gpualgo for each chunk."""
+"""The algorithms on dask arrays: they build dask graphs, with calls of gpualgo for each chunk."""
 
 from __future__ import annotations
 

@@ -18,15 +18,15 @@ _NAME = "top_k"
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
-    """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
+    """Return the k largest (or smallest) elements in order, and their indices.
 
-    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result is
-    bitwise the same, and one chunk along the axis, where chunk sizes must be known.
+    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has
+    the same bits, and one chunk along the axis, where chunk sizes must be known.
 
     Notes
     -----
-    x is read once, by a task for each chunk and 1/15 more tasks. A worker holds the chunks that it
-    works on, and k elements and indices of each of 16 others.
+    x is read once, by a task for each chunk; 1/15 as many tasks combine the results. A worker holds
+    the chunks that it works on, and k elements and indices of each of 16 others.
     """
     x_arg = _inputs.taken(x, _NAME)
     k = checks.integer(k, "k", _NAME)

@@ -1,8 +1,8 @@
 """NumPy's names as parallel algorithms: ``import gpualgo.numpy as gnp``.
 
-NumPy's signatures and results for arrays of NumPy, CuPy and PyTorch and for lazy arrays, on a GPU
-or all cores of a CPU. Names that are missing raise AttributeError; `wrap` delegates them to NumPy.
-See docs/numpy.md.
+Functions have NumPy's signatures and results. They accept arrays of NumPy, CuPy and PyTorch and
+lazy arrays, and run on a GPU or on all cores of the CPU. Missing names raise AttributeError; `wrap`
+delegates them to NumPy. See docs/numpy.md.
 """
 
 from __future__ import annotations

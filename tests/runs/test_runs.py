@@ -218,7 +218,7 @@ def test_unique_of_tuples(backend: Backend) -> None:
     assert found.dtype == points.dtype
     assert found[inverse].tobytes() == points.tobytes()
     if backend.xp is not np:
-        with pytest.raises(TypeError, match=r"^unique: x\[0\] is the number 1 beside arrays"):
+        with pytest.raises(TypeError, match=r"^unique: x\[0\] is the number 1 next to arrays"):
             ga.unique((1, pair.x))
         return
     number = ga.unique((1, x), return_inverse=True)[1]
@@ -280,7 +280,7 @@ def test_bad_input(backend: Backend) -> None:
     refused(TypeError, "eq must be callable, got int", encode, eq=3)
     refused(TypeError, "out must be a tuple", encode, out=x)
     refused(TypeError, "out_count is given without out", encode, out_count=x[:1])
-    refused(ValueError, "out takes the elements alone", ga.unique, out=x, return_counts=True)
+    refused(ValueError, "out is for the elements only", ga.unique, out=x, return_counts=True)
     refused(TypeError, "consecutive", ga.unique, consecutive=1)
     for consecutive in (False, True):
         refused(ValueError, "out overlaps x", ga.unique, consecutive=consecutive, out=x)

@@ -191,7 +191,7 @@ BAD: dict[str, Bad] = {
                      r"transform\(f, \(x, y\)\) calls f\(\(a, b\)\)"),
     "past its end": (lambda x: ga.transform(lambda p: p[2], (x, x)), ga.CompileError, "past"),
     "no field": (lambda x: ga.transform(lambda p: p.z, Point(x, x)), ga.CompileError,
-                 "'z' is no field"),
+                 "'z' is not a field"),
     "too deep": (lambda x: ga.transform(lambda p: p, ((x, (x, (x,))),)), TypeError, "one level"),
     "results too deep": (lambda x: ga.transform(lambda a: (a, (a, (a, a))), x), TypeError,
                          "one level"),

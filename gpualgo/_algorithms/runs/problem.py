@@ -91,7 +91,7 @@ class Runs(Problem):
         if returned != BOOL:
             raise TypeError(
                 f"{self.where}: eq returns {records.shown(returned)} of two "
-                f"{records.shown(element)}, and equality is a bool; compare, as in "
+                f"{records.shown(element)}, but must return bool; compare, as in "
                 "lambda a, b: a == b"
             )
 

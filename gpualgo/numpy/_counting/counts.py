@@ -26,7 +26,7 @@ from gpualgo.numpy._counting.histograms import COUNT, FLOAT, are_few, like, shap
     differs="samples must be integers (NumPy accepts lists of floats, with a warning)",
 )  # fmt: skip
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """Count how often each integer from 0 on occurs, or add up the weights of each.
+    """Return how often each integer from 0 on occurs, or the sum of the weights of each.
 
     Examples
     --------

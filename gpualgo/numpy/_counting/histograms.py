@@ -65,7 +65,7 @@ def _warn_of_bool(a: Any) -> None:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """Count the samples in bins.
+    """Return the number of samples in each bin, and the edges of the bins.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def _density(n: Any, size: Any, total: Any) -> Any:
     differs="edges with NaN raise a ValueError if samples are counted",
 )
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """Return the edges of the bins that `histogram` counts in.
+    """Return the edges of the bins that `histogram` uses.
 
     Examples
     --------

@@ -33,7 +33,7 @@ _range = range
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """Count samples of several dimensions in boxes.
+    """Return the number of samples of several dimensions in each bin, and the edges.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """Count samples of two dimensions in boxes.
+    """Return the number of samples of two dimensions in each bin, and the edges.
 
     Examples
     --------

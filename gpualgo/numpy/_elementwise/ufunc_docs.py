@@ -16,17 +16,16 @@ _DOC = """{first}
 
 ``{name}({arguments}, /, out=None, *, where=True, casting='same_kind', dtype=None, subok=True)``
 
-Arguments and results are those of `numpy.{name}`. Arrays are NumPy's, CuPy's, PyTorch's, lazy or
-anything that `gpualgo.reduce` takes, and of host memory all that `numpy.asarray` makes an array of
-numbers of. Results are in the library of the arrays; device arrays are returned without waiting
-for them. Of lazy arrays the result is lazy, unless it is written to ``out=``. Without ``out=``
-elements that ``where=`` leaves out are zero.
+Arguments and results are those of `numpy.{name}`. Arrays are those that `gpualgo.reduce` accepts:
+NumPy's, CuPy's, PyTorch's, lazy ones and others; on the host also everything that `numpy.asarray`
+converts to an array of numbers. Results are in the library of the arrays. For device arrays the
+call does not synchronise. For lazy arrays the result is lazy, unless ``out=`` is given. Without
+``out=``, elements for which ``where=`` is false are zero.
 
 Raises
 ------
 TypeError, ValueError
-    As `numpy.{name}`; TypeError for dtypes that have no kernel, and for ``signature=`` and
-    ``order=``.
+    As `numpy.{name}`; TypeError also for unsupported dtypes, and for ``signature=`` and ``order=``.
 
 Notes
 -----

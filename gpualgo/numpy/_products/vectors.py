@@ -77,7 +77,7 @@ def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
 
 @numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Multiply two vectors and add up the products; numbers are multiplied.
+    """Return the dot product of two vectors; numbers are multiplied.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
 def inner(a: Any, b: Any, /) -> Any:
-    """Multiply two vectors and add up the products.
+    """Return the inner product of two vectors.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @numpys(_PASSES, arrays=2, few=0)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Multiply the conjugated elements with those of another array, and add up the products.
+    """Return the dot product of two arrays, the first conjugated and both flattened.
 
     Examples
     --------

@@ -178,7 +178,7 @@ def quantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the q-th quantiles of the elements along axes, NaN of rows that have one.
+    """Return the q-th quantiles along axes; NaN for a row that has a NaN.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def percentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the q-th percentiles of the elements along axes, NaN of rows that have one.
+    """Return the q-th percentiles along axes; NaN for a row that has a NaN.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def percentile(
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
 ) -> Any:
-    """Return the medians of the elements along axes, NaN of rows that have one.
+    """Return the medians along axes; NaN for a row that has a NaN.
 
     Examples
     --------

@@ -51,7 +51,7 @@ def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Add up the numbers over axes, ignoring NaN.
+    """Return the sum of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Multiply the numbers over axes, ignoring NaN.
+    """Return the product of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the least number over axes, or NaN if there is none.
+    """Return the smallest element over axes, ignoring NaN; NaN if all elements are NaN.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the greatest number over axes, or NaN if there is none.
+    """Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the mean of the numbers over axes, ignoring NaN.
+    """Return the mean of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the variance of the numbers over axes, ignoring NaN.
+    """Return the variance of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the standard deviation of the numbers over axes, ignoring NaN.
+    """Return the standard deviation of the elements over axes, ignoring NaN.
 
     Examples
     --------

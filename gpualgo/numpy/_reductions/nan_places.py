@@ -105,7 +105,7 @@ _PASSES = "One reduction of (element, index) pairs; host arrays are first search
 
 @numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first least number; NaN counts as infinity.
+    """Return the index of the first smallest element; NaN counts as infinity.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
 
 @numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first greatest number; NaN counts as -infinity.
+    """Return the index of the first largest element; NaN counts as -infinity.
 
     Examples
     --------

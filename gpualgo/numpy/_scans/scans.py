@@ -26,7 +26,7 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: 
 
 @numpys("One scan; 16-bit floats: one conversion after it")
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative sums along an axis, or of all elements in C order.
+    """Return the cumulative sums along an axis, or of all elements in C order.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
 
 @numpys("One scan; 16-bit floats: one conversion after it")
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative products along an axis, or of all elements in C order.
+    """Return the cumulative products along an axis, or of all elements in C order.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def _without_nan(a: Any, op: Any, name: str) -> Any:
 
 @numpys("One scan that skips NaN while reading; on the CPU one transform before it")
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative sums, NaN counting as zero.
+    """Return the cumulative sums; NaN counts as zero.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 
 @numpys("One scan that skips NaN while reading; on the CPU one transform before it")
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative products, NaN counting as one.
+    """Return the cumulative products; NaN counts as one.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def cumulative_sum(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """Return cumulative sums along an axis; ``include_initial=True`` adds a zero at the start.
+    """Return the cumulative sums along an axis; ``include_initial=True`` puts a zero first.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def cumulative_prod(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """Return cumulative products along an axis; ``include_initial=True`` adds a one at the start.
+    """Return the cumulative products along an axis; ``include_initial=True`` puts a one first.
 
     Examples
     --------

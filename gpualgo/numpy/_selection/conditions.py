@@ -27,7 +27,7 @@ _UNSET: Any = np._NoValue
 @numpys("One selection; unless the condition is bool, one pass that compares with zero before it",
         arrays=2)  # fmt: skip
 def extract(condition: Any, arr: Any) -> Any:
-    """Return the elements of an array where a condition is true, both flattened.
+    """Return the elements for which a condition is true, flattened.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
     few=sys.maxsize,
 )
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    """Return the slices along an axis where a condition is true; by default of the flat array.
+    """Return the slices along an axis for which a condition is true; by default elements.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _write_out(result: Any, out: Any, where: str) -> Any:
 
 @numpys("One pass; with the condition alone, as `nonzero`", arrays=3)
 def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
-    """Return elements of x where a condition is true, else of y; without both `nonzero`'s.
+    """Return elements of x if a condition is true, else of y; without x and y its indices.
 
     The result is lazy if an argument is.
 

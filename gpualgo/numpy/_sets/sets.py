@@ -39,7 +39,7 @@ def isin(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *,
     kind: Any = None,
 ) -> Any:  # fmt: skip
-    """Return which elements are in another array.
+    """Return whether each element is in another array.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def isin(
 
 @numpys("Two sorts, one merge, one selection", arrays=2, weak=True, few=_FEW, orders=True)
 def union1d(ar1: Any, ar2: Any) -> Any:
-    """Return the distinct elements of both arrays, ascending.
+    """Return the distinct elements of both arrays, in ascending order.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def union1d(ar1: Any, ar2: Any) -> Any:
     orders=True,
 )
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
-    """Return the elements that are in both arrays, ascending, and the first index of each.
+    """Return the elements that are in both arrays, in ascending order; optionally their indices.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     orders=True,
 )
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
-    """Return the elements that are in exactly one of the arrays, ascending.
+    """Return the elements that are in exactly one of the arrays, in ascending order.
 
     Examples
     --------

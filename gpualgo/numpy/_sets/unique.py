@@ -47,7 +47,7 @@ def unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    """Find the distinct elements, ascending, or the distinct slices along an axis.
+    """Return the distinct elements in ascending order, or the distinct slices along an axis.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def _numpy_unique_values(x: Any) -> Any:
 
 @numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="always sorted")
 def unique_values(x: Any) -> Any:
-    """Find the distinct elements; each NaN is distinct.
+    """Return the distinct elements; every NaN is distinct.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def unique_values(x: Any) -> Any:
 
 @numpys("As `unique`", orders=True)
 def unique_counts(x: Any) -> Any:
-    """Find the distinct elements and their counts; each NaN is distinct.
+    """Return the distinct elements and their counts; every NaN is distinct.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def unique_counts(x: Any) -> Any:
 
 @numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
 def unique_inverse(x: Any) -> Any:
-    """Find the distinct elements and the inverse indices; each NaN is distinct.
+    """Return the distinct elements and the inverse indices; every NaN is distinct.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def unique_inverse(x: Any) -> Any:
 
 @numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
 def unique_all(x: Any) -> Any:
-    """Find the distinct elements, their indices, inverse and counts; each NaN is distinct.
+    """Return the distinct elements, their indices, inverse and counts; every NaN is distinct.
 
     Examples
     --------

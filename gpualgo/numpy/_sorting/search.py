@@ -25,7 +25,7 @@ from gpualgo.numpy._orders.gathers import aligned
     differs="an index in `sorter` out of range always raises a ValueError; on a GPU it is clamped",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Return where elements of v belong in a, which is sorted, or sorted by the indices in sorter.
+    """Return the indices at which elements of v belong in a, which is sorted, or by `sorter`.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v"
     "only by NaN are treated as increasing (NumPy: decreasing)",
 )  # fmt: skip
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    """Return the number of the bin that each element is in: bins[i-1] <= x < bins[i].
+    """Return the index of each element's bin: ``bins[i-1] <= x < bins[i]``.
 
     Decreasing bins are numbered in reverse. With ``right=True`` a bin includes its right edge.
 

@@ -61,7 +61,7 @@ def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return a sorted copy, NaN last; ``descending=True`` puts the largest first and NaN last.
+    """Return a sorted copy; NaN is last, also with ``descending=True``.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return the indices of the elements in sorted order; equal elements always keep their order.
+    """Return the indices that sort the elements, always stably.
 
     Examples
     --------
@@ -177,7 +177,7 @@ _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
 
 @numpys("One radix sort of indices for each 8 bytes of the keys", arrays=0, few=0)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
-    """Return the stable order by several keys; the last one is the primary key.
+    """Return the indices that sort by several keys, stably; the last key is the primary one.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def _fields(key: Any) -> list[Any]:
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return a copy with the k-th elements at their sorted positions, no larger ones before them.
+    """Return a copy with the k-th elements at their sorted indices, no larger ones before them.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def partition(
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return indices that put the k-th elements at their sorted positions, no larger before them.
+    """Return indices that put the k-th elements at their sorted indices, no larger ones before.
 
     Examples
     --------
@@ -281,7 +281,7 @@ def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
         length = a.shape[axis]
     for rank in ranks.ravel().tolist():
         if size and not -length <= rank < length:
-            raise ValueError(f"{where}: kth is {rank}, and there are {length} elements")
+            raise ValueError(f"{where}: kth={rank} is out of range for {length} elements")
 
 
 @numpys("One selection; complex: one merge sort")
