@@ -17,6 +17,7 @@ from support import REPOSITORY, Backend
 import gpualgo as ga
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+MARKDOWN = [*REPOSITORY.glob("*.md"), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 # A mark is a comment in front of a block: <!-- gpu --> has it run on a GPU alone, and behind
 # <!-- needs dask --> a page's blocks need that package.
 BLOCK = re.compile(
@@ -83,6 +84,19 @@ def test_tables(page: Path) -> None:
     for rows in re.findall(r"(?:^ *\|.*\n)+", prose, flags=re.M):
         cells = [len(re.findall(r"(?<!\\)\|", row)) for row in rows.splitlines()]
         assert set(cells) == {cells[0]}, rows.splitlines()[0]
+
+
+# Markdown takes a line that begins with a comment for HTML, and renders nothing behind it.
+RAW = re.compile(r"^\s*(?:(?:[-*+>]|\d+\.)\s+)*<!--.*?-->[^\S\n]*\S.*$", re.MULTILINE)
+OF_A_TABLE = re.compile(r"^.*<!-- bench: [^>]* -->(?=\n\n\|)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.name)
+def test_lines_begin_with_no_comment(page: Path) -> None:
+    """A comment stands alone on its line, or behind a word; one of a table stands alone."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert RAW.findall(prose) == []
+    assert [line for line in OF_A_TABLE.findall(prose) if not line.startswith("<!--")] == []
 
 
 def _skip_without(package: str) -> None:
