@@ -63,6 +63,7 @@ _log = logging.getLogger(__name__)
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _NAMES = re.compile(r"\w+(?:, \w+)+")
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_PAGE = re.compile(rf"{REPOSITORY}/blob/main/docs/([\w-]+)\.md")
 _MARK = re.compile(r"<!--\s*gpu\s*-->")
 
 
@@ -94,7 +95,7 @@ def _adapt_docstring(
         *others, last = line.split(", ") if _NAMES.fullmatch(line) else [line]
         for other in others:
             lines += [other, told[k + 1]]
-        lines.append(re.sub(r"docs/([\w-]+)\.md", r":doc:`/\1`", last))
+        lines.append(_PAGE.sub(r":doc:`/\1`", last))
 
 
 def _hide_constructors(

@@ -165,6 +165,23 @@ def test_messages_are_those_of_the_sources() -> None:
     assert [part for part in parts if part not in written] == []
 
 
+# The manual's pages by their address, as no wheel has the files.
+MANUAL = "https://github.com/gpualgo/gpualgo/blob/main/docs/"
+NAMED_PAGE = re.compile(r"([^\s`(\"]*)docs/([\w-]+\.md)")
+
+
+def test_the_package_names_pages_of_the_manual_by_their_address() -> None:
+    wrong, names = [], set()
+    for path in sorted((REPOSITORY / "gpualgo").rglob("*.py")):
+        for before, name in NAMED_PAGE.findall(path.read_text(encoding="utf-8")):
+            names.add(name)
+            if f"{before}docs/" != MANUAL:
+                wrong.append(f"{path.name}: docs/{name}")
+    assert wrong == []
+    assert len(names) > 15
+    assert [name for name in names if not (REPOSITORY / "docs" / name).is_file()] == []
+
+
 def test_pictures_are_as_they_are_drawn() -> None:
     """docs/pictures/draw.py was run since it, or the stored results, changed."""
     folder = REPOSITORY / "docs/pictures"

@@ -45,7 +45,8 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     `range`). For arrays on a GPU the kernels are compiled, as by the call; for host arrays only the
     operator is. A sort materializes lazy arrays first; the explanation covers the sort alone. If
     the steps of a segmented sort or a selection by rank on the CPU depend on the elements, the
-    usual steps are given. See docs/devices.md for the table of ``"auto"``.
+    usual steps are given.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md for the table of ``"auto"``.
 
     Examples
     --------

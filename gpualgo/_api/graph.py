@@ -263,7 +263,8 @@ def graph(device: str | None = None) -> _Block:
     work of other libraries is not. Other threads and tasks, even if started in the block, and the
     caller of a generator that yields in the block, are not recorded: their calls run as usual.
     Results without dimensions are arrays, in NumPy too. The graph has its own temporary storage:
-    as much as the call that needs most. See docs/memory.md.
+    as much as the call that needs most.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

@@ -43,7 +43,7 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     Applies to calls that begin later, in all threads. Memory is returned to the resource that it
     came from. The two megabytes that each stream keeps, and the storage of graphs, always come from
     the driver. If the resource has no memory for a call, the call raises MemoryError and writes
-    nothing. See docs/memory.md.
+    nothing. See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

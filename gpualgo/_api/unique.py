@@ -68,7 +68,8 @@ def unique(
     Notes
     -----
     NaN are equal to each other and last; -0.0 is equal to 0.0. Of equal elements the first in `x`
-    is returned. A stable sort, then one pass. See docs/runs.md.
+    is returned. A stable sort, then one pass.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
     Examples
     --------

@@ -49,7 +49,7 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     run; the caller has to wait for work of other libraries. Every GPU can use it. Locking pages
     takes time, so create such an array once and reuse it. If inputs and `out` of a call with
     ``stream=`` are such arrays, the call returns without waiting: the result is complete once the
-    stream has run. See docs/memory.md.
+    stream has run. See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

@@ -72,7 +72,8 @@ def from_pointer(
     Notes
     -----
     The driver is asked for the allocation of the address; nothing is launched. For memory from a
-    pool, such as CuPy's or torch's, the allocation is the pool's whole block. See docs/memory.md.
+    pool, such as CuPy's or torch's, the allocation is the pool's whole block.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

@@ -64,7 +64,8 @@ class OnDask(Elsewhere):
 
 
 class OnShards(Elsewhere):
-    kind, module, page = "a ShardedArray", "gpualgo.shards", "docs/scale.md"
+    kind, module = "a ShardedArray", "gpualgo.shards"
+    page = "https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md"
     cure = "x.gather() if one device holds it"
 
 

@@ -81,7 +81,8 @@ def default_device(device: str) -> _DefaultDevice:
     """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
     ``"auto"`` is the default: the CPU if there is no GPU, else the device that a fixed table gives
-    for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`. The
+    for the algorithm, the sizes and the dtypes, see
+    https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md and `gpualgo.explain`. The
     choice applies to the current thread or task, to tasks that it starts meanwhile, and to
     functions that it passes to `asyncio.to_thread`; not to other threads. If a generator yields
     within the block, the choice also applies to its caller. Device arrays are not affected: they

@@ -65,7 +65,8 @@ def noted(op: Operator) -> None:
             "operator %s has been compiled with %d different codes: each takes tenths of a second. "
             "Numbers that it captures are read anew and compile nothing, but functions, tuples, "
             "bools and texts that it captures, and its own source, are part of the code. Define it "
-            "once, and capture what changes as a number or an array (docs/operators.md, \"Numbers "
-            "that change\")",
+            "once, and capture what changes as a number or an array ("
+            "https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, \"Numbers that "
+            "change\")",
             place_of(op.shown), len(digests),
         )  # fmt: skip

@@ -1,6 +1,7 @@
 """Lazy arrays: expressions that the kernel that reads them computes, without temporary memory.
 
-Every algorithm accepts them as inputs. See docs/lazy.md.
+Every algorithm accepts them as inputs.
+See https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md.
 """
 
 from __future__ import annotations
@@ -256,7 +257,8 @@ def random(
     -----
     Philox4x64-10 of J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as
     1, 2, 3", SC 2011, doi:10.1145/2063384.2063405: element i is computed from i, without reading
-    memory. A block of ten rounds gives four words; see docs/lazy.md for which elements share one.
+    memory. A block of ten rounds gives four words; see
+    https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md for which elements share one.
     Not for cryptography.
 
     Examples

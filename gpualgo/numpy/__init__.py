@@ -2,7 +2,7 @@
 
 NumPy's signatures and results for arrays of NumPy, CuPy and PyTorch and for lazy arrays, on a GPU
 or all cores of a CPU. Names that are missing raise AttributeError; `wrap` delegates them to NumPy.
-See docs/numpy.md.
+See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 """
 
 from __future__ import annotations

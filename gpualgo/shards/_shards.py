@@ -21,7 +21,8 @@ class ShardedArray:
     """An array in pieces on several devices of one host, as `gpualgo.distribute` returns it.
 
     Pieces are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
-    be indexed. docs/scale.md lists the functions that accept it.
+    be indexed.
+    https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md lists the functions that accept it.
 
     Attributes
     ----------

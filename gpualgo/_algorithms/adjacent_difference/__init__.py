@@ -83,7 +83,7 @@ def adjacent_difference(
     -----
     Reads each element from memory and writes each result once, in one kernel launch, with no
     temporary storage; on the CPU lazy arrays are computed into memory first. See
-    docs/adjacent_difference.md.
+    https://github.com/gpualgo/gpualgo/blob/main/docs/adjacent_difference.md.
 
     Examples
     --------

@@ -80,7 +80,7 @@ def reduce_by_index(
     Otherwise the elements are sorted first by as many bits as `size` needs; such calls cannot be
     prepared. On the CPU one pass, whatever the size. The order of combination depends on the
     lengths and on the positions of equal indices alone: the same input gives the same bits, float
-    sums included. See docs/by_key.md.
+    sums included. See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------

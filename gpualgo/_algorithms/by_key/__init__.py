@@ -90,7 +90,8 @@ def reduce_by_key(
     temporary storage 16 bytes for each few thousand elements. Otherwise a stable sort comes first.
     The same input gives the same bits on every run and every GPU: runs that continue across tiles
     are folded strictly from left to right (single-pass scan with decoupled look-back: Merrill and
-    Garland, NVIDIA NVR-2016-002, 2016). See docs/by_key.md.
+    Garland, NVIDIA NVR-2016-002, 2016).
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -153,7 +154,7 @@ def inclusive_scan_by_key(
     With `consecutive` each element is read and written once, in one kernel launch; temporary
     storage 8 bytes for each few thousand elements. Otherwise a stable sort comes first, and results
     are moved back to their elements' indices. Determinism and paper: as `reduce_by_key`. See
-    docs/by_key.md.
+    https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -201,7 +202,8 @@ def exclusive_scan_by_key(
 
     Notes
     -----
-    Cost, determinism and paper: as `inclusive_scan_by_key`. See docs/by_key.md.
+    Cost, determinism and paper: as `inclusive_scan_by_key`.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------

@@ -67,7 +67,7 @@ def argmin(
     Notes
     -----
     Reads each element once, in one kernel launch; results are those of `numpy.argmin`: zeros of
-    both signs are equal. See docs/extremes.md.
+    both signs are equal. See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def argmax(
 
     Notes
     -----
-    As `argmin`. See docs/extremes.md.
+    As `argmin`. See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------
@@ -147,7 +147,8 @@ def minmax(
 
     Notes
     -----
-    Reads each element once, in one kernel launch. See docs/extremes.md.
+    Reads each element once, in one kernel launch.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def find(
     Notes
     -----
     Reads each element once, in one kernel launch; on the CPU without an axis it stops soon after
-    the first match. See docs/find.md.
+    the first match. See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
     Examples
     --------
@@ -112,7 +112,8 @@ def count(
 
     Notes
     -----
-    Reads each element once, in one kernel launch. See docs/find.md.
+    Reads each element once, in one kernel launch.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
     Examples
     --------

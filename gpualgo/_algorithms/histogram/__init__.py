@@ -114,7 +114,8 @@ def histogram(
     that a stream keeps, more counters at most 8 bytes each. Counts do not depend on order, so the
     same input gives the same result on every device. Sums of weights are exact and rounded once, so
     they have the same bits on every device, too; integers wrap. Weights are also read once, with
-    two launches. Host arrays may be larger than the GPU's memory. See docs/histogram.md.
+    two launches. Host arrays may be larger than the GPU's memory.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/histogram.md.
 
     Examples
     --------

@@ -98,7 +98,7 @@ def merge_sort(
     On a GPU tiles are sorted in shared memory, and merged pairwise by "merge path" (O. Green, R.
     McColl and D. Bader, 2012): keys are read and written once for each doubling of the runs.
     `less` is called only on keys of the input, about n · log2(n) times. Temporary storage: a copy
-    of keys and values. See docs/merge_sort.md.
+    of keys and values. See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def sort(
     Notes
     -----
     Without `less` it is `radix_sort`, which is faster; with it `merge_sort`. See
-    docs/merge_sort.md.
+    https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def merge(
     -----
     Reads and writes each element once; two kernel launches. Only with ``GPUALGO_CHECK=1`` in the
     environment it is checked that a and b are sorted (ValueError); otherwise the result is
-    undefined if they are not. See docs/merge_sort.md.
+    undefined if they are not. See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------

@@ -143,7 +143,8 @@ def radix_sort(
     last fields first, and a permutation carries the order from one sort to the next. Page-locked
     host arrays are copied to the GPU and back, because passes in place would cross the bus
     repeatedly. Host arrays may be larger than the GPU's memory: a row that does not fit crosses
-    the bus twice each way and takes a copy of itself on the host. See docs/radix_sort.md.
+    the bus twice each way and takes a copy of itself on the host.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
     Examples
     --------
@@ -312,7 +313,8 @@ def argsort(
     Notes
     -----
     The order of keys is that of `radix_sort`, and the result that of ``numpy.argsort`` with
-    ``kind="stable"``. The first pass generates the indices. See docs/radix_sort.md.
+    ``kind="stable"``. The first pass generates the indices.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
     Examples
     --------

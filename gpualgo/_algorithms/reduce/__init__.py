@@ -111,7 +111,7 @@ def reduce(
     Reads each element once: n · itemsize bytes in one kernel launch, or two if init is an array;
     temporary storage is within the two megabytes that are kept for each stream. The same input
     gives the same bits on every run and every GPU: the grouping never depends on timing or on the
-    number of processors. See docs/reduce.md.
+    number of processors. See https://github.com/gpualgo/gpualgo/blob/main/docs/reduce.md.
 
     Examples
     --------

@@ -56,7 +56,7 @@ def run_length_encode(
     Notes
     -----
     Reads each element once and writes each run, in one kernel launch; temporary storage 16 bytes
-    for each few thousand elements. See docs/runs.md.
+    for each few thousand elements. See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
     Examples
     --------

@@ -112,7 +112,8 @@ def inclusive_scan(
     each stream. The same input gives the same bits on every run and every GPU, float sums included:
     aggregates of tiles are folded strictly from left to right (single-pass scan with decoupled
     look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). Host arrays may be larger than the
-    GPU's memory (docs/memory.md). See docs/scan.md.
+    GPU's memory (https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md).
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
     Examples
     --------
@@ -223,7 +224,8 @@ def exclusive_scan(
 
     Notes
     -----
-    Cost, determinism and paper: as `inclusive_scan`. See docs/scan.md.
+    Cost, determinism and paper: as `inclusive_scan`.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
     Examples
     --------

@@ -77,7 +77,8 @@ def searchsorted(
     memory (a third for 8-byte numbers). Elements of `v` and of the result are read or written once.
     Each search reads about log2(len(a)) elements of `a`: the first steps, about 12, use a tree in
     shared memory (after P.-V. Khuong and P. Morin, 2017), the others use memory. Results are
-    integers, the same on every device. See docs/searchsorted.md.
+    integers, the same on every device.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/searchsorted.md.
 
     Examples
     --------

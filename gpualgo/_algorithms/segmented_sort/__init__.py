@@ -65,7 +65,7 @@ def segmented_sort(
     sorted, segment by segment, in one pass. A longer segment takes one more pass for each doubling
     of the tiles that it spans; other segments do not. All processors share a giant segment among
     millions of tiny ones. Temporary storage: a copy of keys and values, and a byte for every few
-    elements. See docs/segments.md.
+    elements. See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------

@@ -109,7 +109,8 @@ def segmented_reduce(
     launches on a GPU, and temporary storage of up to 40 bytes for each 450 elements. One segment
     may have almost all elements, others one each: long ones are split over all processors. The
     same input gives the same bits on every run and every GPU: the grouping depends only on the
-    lengths of a segment and of `x`. See docs/segments.md.
+    lengths of a segment and of `x`.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------
@@ -194,7 +195,7 @@ def segmented_inclusive_scan(
     memory, and temporary storage of 1/8 byte per element and 8 bytes per tile for each 32 bits
     of the accumulator. The same input gives the same bits on every run and every GPU (single-pass
     scan with decoupled look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). See
-    docs/segments.md.
+    https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------

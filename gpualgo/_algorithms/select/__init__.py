@@ -62,8 +62,9 @@ def select(
     Notes
     -----
     Reads each element once and writes the kept ones, in one kernel launch; temporary storage 8
-    bytes for each few thousand elements. See docs/select.md. Tiles compute their output offsets by
-    the decoupled look-back of D. Merrill and M. Garland (NVIDIA NVR-2016-002, 2016).
+    bytes for each few thousand elements. Tiles compute their output offsets by the decoupled
+    look-back of D. Merrill and M. Garland (NVIDIA NVR-2016-002, 2016).
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def stable_partition(
     Notes
     -----
     Reads each element twice, as the rest begins where the kept elements end, and writes it once, in
-    two kernel launches. See docs/select.md.
+    two kernel launches. See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
     Examples
     --------

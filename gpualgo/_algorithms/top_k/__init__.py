@@ -78,7 +78,7 @@ def top_k(
     a sample gives bounds for the wanted elements; the elements within them are stored and selected
     by their bits (the "radix selection" of J. Zhang, A. Naruse, X. Li and Y. Wang, SC 2023,
     doi:10.1145/3581784.3607062). Temporary storage: the stored elements, about k and a few
-    thousandths of the array. See docs/top_k.md.
+    thousandths of the array. See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
     Examples
     --------
@@ -143,7 +143,8 @@ def kth_value(
     Notes
     -----
     The order is that of `argsort`: NaN last, -0.0 equal to 0.0; equal elements keep their input
-    order. Several ranks are found one after another. As `top_k` otherwise. See docs/top_k.md.
+    order. Several ranks are found one after another. As `top_k` otherwise.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
     Examples
     --------

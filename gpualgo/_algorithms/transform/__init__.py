@@ -122,7 +122,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     Notes
     -----
     Reads each input and writes the result once, in one kernel launch, with no temporary storage.
-    See docs/transform.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/transform.md.
 
     Examples
     --------

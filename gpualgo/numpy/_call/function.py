@@ -26,7 +26,7 @@ FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
 
 @dataclass(frozen=True)
 class Entry:
-    """A function of the table and its entry in docs/numpy.md."""
+    """A function of the table and its entry in the manual's page of `gpualgo.numpy`."""
 
     name: str
     function: Callable[..., Any]  # includes the path to NumPy for few elements
@@ -271,7 +271,7 @@ _SHARED = """
     Notes
     -----
     {passes}.{differs} Few elements in host memory are left to NumPy. The same input gives the same
-    bits on each backend. See docs/numpy.md.
+    bits on each backend. See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 """
 
 

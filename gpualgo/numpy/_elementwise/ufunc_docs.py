@@ -31,7 +31,7 @@ TypeError, ValueError
 
 Notes
 -----
-{passes}.{differs} See docs/numpy.md.
+{passes}.{differs} See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 
 Examples
 --------

@@ -26,7 +26,8 @@ class vectorize:
     Parameters
     ----------
     pyfunc : callable
-        A function of numbers that can be an operator, see docs/operators.md. If it returns a
+        A function of numbers that can be an operator, see
+        https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md. If it returns a
         tuple, the result is a tuple of arrays. Without it the object is a decorator.
     otypes : str or list of dtypes, optional
         The dtype of each result; by default, NumPy's promotion rules determine it.
@@ -45,7 +46,7 @@ class vectorize:
     -----
     One transform; of lazy arrays the result is lazy. The function is compiled once for the dtypes
     of its arguments, and runs on the GPU or on all cores. Each call uses the current values of
-    captured numbers. See docs/numpy.md.
+    captured numbers. See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 
     Examples
     --------
