@@ -1,7 +1,6 @@
 """Lazy arrays: expressions that the kernel that reads them computes, without temporary memory.
 
-Every algorithm accepts them as inputs.
-See https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md.
+Every algorithm accepts them: see https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._lazy import making, places
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import applied, zipped
@@ -257,9 +257,8 @@ def random(
     -----
     Philox4x64-10 of J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as
     1, 2, 3", SC 2011, doi:10.1145/2063384.2063405: element i is computed from i, without reading
-    memory. A block of ten rounds gives four words; see
-    https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md for which elements share one.
-    Not for cryptography.
+    memory. A block of ten rounds gives four words, see
+    https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md. Not for cryptography.
 
     Examples
     --------
@@ -300,3 +299,6 @@ def random_bits(
     True
     """
     return making.random_bits_of(shape, seed, dtype, device)
+
+
+_show_signatures(*(globals()[name] for name in __all__))
