@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import importlib.util
 import operator
 import re
@@ -180,6 +181,27 @@ def test_the_package_names_pages_of_the_manual_by_their_address() -> None:
     assert wrong == []
     assert len(names) > 15
     assert [name for name in names if not (REPOSITORY / "docs" / name).is_file()] == []
+
+
+def test_the_api_reference_lists_all_that_is_public() -> None:
+    listed = []
+    for name in ("api.rst", "api-numpy.rst"):
+        text = (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
+        for module, lines in re.findall(
+            r"^\.\. currentmodule:: (\S+)\n(.*?)(?=^\.\. currentmodule|\Z)", text, flags=re.M | re.S
+        ):
+            entries = re.findall(r"^   ([\w.]+)$", lines, flags=re.MULTILINE)
+            listed += [f"{module}.{entry}" for entry in entries if entry != "generated"]
+    elsewhere = {"gpualgo.lazy", "gpualgo.__version__", "gpualgo.shards.ShardedArray"}
+    elsewhere |= {"gpualgo.shards.distribute"}  # the two are listed as gpualgo's
+    modules = [ga, ga.lazy, importlib.import_module("gpualgo.numpy")]
+    modules += [importlib.import_module("gpualgo.shards")]
+    if importlib.util.find_spec("dask") is not None:
+        modules += [importlib.import_module("gpualgo.dask")]
+    else:
+        listed = [name for name in listed if not name.startswith("gpualgo.dask.")]
+    public = {f"{module.__name__}.{name}" for module in modules for name in module.__all__}
+    assert sorted(listed) == sorted(public - elsewhere)
 
 
 def test_pictures_are_as_they_are_drawn() -> None:
