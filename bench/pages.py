@@ -29,6 +29,7 @@ from bench.tables import ratio_text, time_text
 STORED = ROOT / "bench" / "results"
 MARK = re.compile(r"(<!-- bench: ([^>]*?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)  # examples stay as they are
+BEGINNING = re.compile(r"\s*(?:(?:[-*+>]|\d+\.)\s+)*")  # of a line, where no word stands yet
 FIGURE = re.compile(r"\d\s?(?:ns|µs|ms|s|GB/s|GKey/s)\b")
 
 
@@ -52,13 +53,27 @@ def rewritten(text: str) -> str:
     """Return a page's text with what stands between marks made from the stored results."""
     parts = FENCED.split(text)
     for i in range(0, len(parts), 2):
-        parts[i] = MARK.sub(lambda found: found[1] + _made(found[2]) + found[4], parts[i])
+        parts[i] = MARK.sub(_written, parts[i])
     return "".join(parts)
 
 
 def outside(text: str) -> str:
     """Return a page's text without what is made from results, and without examples."""
     return MARK.sub("", "".join(FENCED.split(text)[::2]))
+
+
+def _written(found: re.Match[str]) -> str:
+    """Return a pair of marks with what it stands for in between."""
+    made = _made(found[2])
+    before = found.string[: found.start()].rpartition("\n")[2]
+    if made.startswith("\n") and before.strip():
+        raise ValueError(f"bench: {found[2]}: the mark of a table stands alone on its line")
+    if not made.startswith("\n") and BEGINNING.fullmatch(before):
+        raise ValueError(
+            f"bench: {found[2]}: a mark within text does not begin a line, as Markdown would not "
+            "render that line; put a word in front of it"
+        )
+    return found[1] + made + found[4]
 
 
 def _made(mark: str) -> str:

@@ -10,6 +10,7 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.operator import Operator
@@ -149,6 +150,8 @@ _LAZY = {
     "unique": "_api.unique",
 }
 
+_show_signatures(*(globals()[name] for name in __all__ if name in globals()))
+
 if _os.environ.get("GPUALGO_LOG"):
     from gpualgo._base import log as _log
 
@@ -164,6 +167,7 @@ if not TYPE_CHECKING:  # to which every name would be known then
         found = import_module(f"gpualgo.{_LAZY[name]}")
         if name != "lazy":  # itself a module
             found = getattr(found, name)
+            _show_signatures(found)
         globals()[name] = found
         return found
 

@@ -1,6 +1,6 @@
 """Lazy arrays: expressions that are computed inside the kernel that reads them, without memory.
 
-Every algorithm accepts them as inputs. See docs/lazy.md.
+Every algorithm accepts them: see https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._lazy import making, places
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import applied, zipped
@@ -307,3 +308,6 @@ def random_bits(
     True
     """
     return making.random_bits_of(shape, seed, dtype, device)
+
+
+_show_signatures(*(globals()[name] for name in __all__))

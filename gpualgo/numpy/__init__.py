@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.numpy._call.arguments import NotTaken
 from gpualgo.numpy._counting.counts import bincount
 from gpualgo.numpy._counting.histograms import histogram, histogram_bin_edges
@@ -149,6 +150,8 @@ __all__ = [
     "wrap",
 ]
 __all__ += _ufunc_names.__all__
+
+_show_signatures(type(_ufunc_names.add), *(globals()[name] for name in __all__))
 
 
 def __getattr__(name: str) -> Any:

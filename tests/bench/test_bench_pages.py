@@ -94,10 +94,28 @@ def test_a_figure_within_a_line() -> None:
     assert pages.rewritten(texts[0]) == texts[0]
 
 
+FIGURE = 'time row="reduce sum f32" n=2^28 clock=device'
+
+
+@pytest.mark.parametrize(
+    ("mark", "before", "told"),
+    [
+        (FIGURE, "", "does not begin a line"),
+        (FIGURE, "a line\n", "does not begin a line"),
+        (FIGURE, "- ", "does not begin a line"),
+        (FIGURE, "  1. ", "does not begin a line"),
+        ("rows clock=host", "a table: ", "stands alone on its line"),
+    ],
+)
+def test_marks_stand_where_markdown_renders_the_line(mark: str, before: str, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        pages.rewritten(f"{before}<!-- bench: h200.json {mark} --><!-- /bench -->")
+
+
 def test_rows_of_a_later_file_stand_in_place_of_those_before() -> None:
     row = 'row="gnp.var" n=2^28 clock=device'
     first, later, both = (
-        pages.rewritten(f"<!-- bench: {files} time {row} --><!-- /bench -->").split("-->")[1]
+        pages.rewritten(f"it: <!-- bench: {files} time {row} --><!-- /bench -->").split("-->")[1]
         for files in (
             "h200-numpy.json", "h200-numpy-later.json", "h200-numpy.json+h200-numpy-later.json",
         )

@@ -83,7 +83,7 @@ def test_docstrings_are_whole(entry: Entry) -> None:
     doc = entry.function.__doc__ or ""
     assert re.match(r"[A-Z][^\n]*\.\n", doc), "one line first"
     assert ">>>" in doc
-    assert "docs/numpy.md" in doc
+    assert "https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md" in doc
 
 
 if __name__ == "__main__":

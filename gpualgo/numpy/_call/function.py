@@ -26,7 +26,7 @@ FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
 
 @dataclass(frozen=True)
 class Entry:
-    """A function of the table and its entry in docs/numpy.md."""
+    """A function of the table and its entry in the manual's page of `gpualgo.numpy`."""
 
     name: str
     function: Callable[..., Any]  # includes the path to NumPy for few elements

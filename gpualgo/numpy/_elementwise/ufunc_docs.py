@@ -29,7 +29,7 @@ TypeError, ValueError
 
 Notes
 -----
-{passes}.{differs} See docs/numpy.md.
+{passes}.{differs} See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 
 Examples
 --------
