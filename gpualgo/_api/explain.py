@@ -48,7 +48,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     materializes them. If the steps of a segmented sort or a selection by rank on the CPU depend on
     the elements, the usual steps are given.
 
-    See docs/devices.md for the table of ``"auto"``.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md for the table of ``"auto"``.
 
     Examples
     --------

@@ -265,7 +265,7 @@ def graph(device: str | None = None) -> _Block:
     threads and tasks, even if started in the block, and the caller of a generator that yields in
     the block are not recorded: their calls run as usual.
 
-    See docs/memory.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

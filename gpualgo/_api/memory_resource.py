@@ -46,7 +46,7 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     Without a GPU a name or None is checked but has no effect, so that a program runs with and
     without one. Temporary storage on the CPU always comes from NumPy.
 
-    See docs/memory.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

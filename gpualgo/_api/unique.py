@@ -74,7 +74,7 @@ def unique(
     NaN are equal to each other and last; -0.0 equals 0.0. Of equal elements the first in `x` is
     returned. Takes a stable sort (except with `consecutive`) and one pass.
 
-    See docs/runs.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
     Examples
     --------

@@ -50,7 +50,7 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     the result is complete once the stream has run. The memory is freed once no array uses it and
     the work that this package has queued on it has run; wait for work of other libraries yourself.
 
-    See docs/memory.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

@@ -75,7 +75,7 @@ def from_pointer(
     The driver is asked for the allocation of the address. For memory from a pool, such as CuPy's or
     PyTorch's, the allocation is the whole block of the pool.
 
-    See docs/memory.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

@@ -64,7 +64,11 @@ class OnDask(Elsewhere):
 
 
 class OnShards(Elsewhere):
-    kind, module, page = "a ShardedArray", "gpualgo.shards", "docs/scale.md"
+    kind, module, page = (
+        "a ShardedArray",
+        "gpualgo.shards",
+        "https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md",
+    )
     cure = "x.gather() if it fits on one device"
 
 

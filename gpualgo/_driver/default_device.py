@@ -106,7 +106,7 @@ def default_device(device: str) -> _DefaultDevice:
     with ``"auto"`` the last bits of a sum may differ between machines with and without a GPU; name
     a device to avoid that.
 
-    See docs/devices.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def noted(op: Operator) -> None:
             "Captured numbers and arrays are read by each call and need no compilation; captured "
             "functions, tuples, bools and strings, and its source, are part of the code. Define it "
             "once, and capture what changes as a number or an array "
-            "(docs/operators.md, "
+            "(https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, "
             "\"Numbers that change\")",
             place_of(op.shown), len(digests),
         )  # fmt: skip

@@ -267,7 +267,7 @@ def random(
     for cryptography. The generator is Philox4x64-10 (J. Salmon, M. Moraes, R. Dror and D. Shaw, SC
     2011, doi:10.1145/2063384.2063405).
 
-    See docs/lazy.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Functions have NumPy's signatures and results. They accept arrays of NumPy, CuPy and PyTorch and
 lazy arrays, and run on a GPU or on all cores of the CPU. Missing names raise AttributeError; `wrap`
-delegates them to NumPy. See docs/numpy.md.
+delegates them to NumPy. See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class ShardedArray:
     Shards are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
     be indexed.
 
-    docs/scale.md lists the functions that accept it.
+    https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md lists the functions that accept it.
 
     Attributes
     ----------

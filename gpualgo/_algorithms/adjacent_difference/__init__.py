@@ -83,7 +83,7 @@ def adjacent_difference(
     Reads each element and writes each result once, in one kernel launch, without temporary storage.
     On the CPU lazy arrays are materialized first.
 
-    See docs/adjacent_difference.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/adjacent_difference.md.
 
     Examples
     --------

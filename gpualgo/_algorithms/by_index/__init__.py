@@ -83,7 +83,7 @@ def reduce_by_index(
     The grouping depends only on the lengths and on the positions of equal indices: the same input
     gives the same bits, float sums included.
 
-    See docs/by_key.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------

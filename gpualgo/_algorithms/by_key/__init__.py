@@ -96,7 +96,7 @@ def reduce_by_key(
     are combined strictly from left to right (single-pass scan with decoupled look-back: D. Merrill
     and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See docs/by_key.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def inclusive_scan_by_key(
     results are moved back to their elements' indices. Determinism and algorithm are those of
     `reduce_by_key`.
 
-    See docs/by_key.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -212,7 +212,7 @@ def exclusive_scan_by_key(
     -----
     Cost, determinism and algorithm are those of `inclusive_scan_by_key`.
 
-    See docs/by_key.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------

@@ -68,7 +68,7 @@ def argmin(
     Reads each element once, in one kernel launch. Results are those of `numpy.argmin`: -0.0 equals
     0.0.
 
-    See docs/extremes.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def argmax(
     -----
     As for `argmin`.
 
-    See docs/extremes.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def minmax(
     -----
     Reads each element once, in one kernel launch.
 
-    See docs/extremes.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------

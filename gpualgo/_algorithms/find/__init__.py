@@ -70,7 +70,7 @@ def find(
     Reads each element once, in one kernel launch. On the CPU without `axis` it stops soon after the
     first match.
 
-    See docs/find.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def count(
     -----
     Reads each element once, in one kernel launch.
 
-    See docs/find.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
     Examples
     --------

@@ -116,7 +116,7 @@ def histogram(
     more pass is needed. Temporary storage on a GPU: up to 7680 counters use 64 KB that each stream
     keeps, more counters at most 8 bytes each. Host arrays may be larger than the GPU's memory.
 
-    See docs/histogram.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/histogram.md.
 
     Examples
     --------

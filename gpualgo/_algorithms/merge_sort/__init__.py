@@ -100,7 +100,7 @@ def merge_sort(
     2012): each doubling of the run length reads and writes all keys once. Temporary storage: a copy
     of keys and values.
 
-    See docs/merge_sort.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def sort(
     -----
     Without `less` it calls `radix_sort`, which is faster; with it `merge_sort`.
 
-    See docs/merge_sort.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def merge(
     Reads and writes each element once, in two kernel launches. If a or b is not sorted, the result
     is undefined; with ``GPUALGO_CHECK=1`` in the environment a ValueError is raised.
 
-    See docs/merge_sort.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------

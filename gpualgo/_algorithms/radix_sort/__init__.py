@@ -144,7 +144,7 @@ def radix_sort(
     itself on the host. The GPU's algorithm is "onesweep" (A. Adinets and D. Merrill,
     arXiv:2206.01784, 2022).
 
-    See docs/radix_sort.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
     Examples
     --------
@@ -317,7 +317,7 @@ def argsort(
     The order of keys is that of `radix_sort`; the result is that of ``numpy.argsort`` with
     ``kind="stable"``. The first pass generates the indices.
 
-    See docs/radix_sort.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
     Examples
     --------

@@ -115,7 +115,7 @@ def reduce(
     The same input gives the same bits on every run and every GPU: the grouping depends only on
     shape and dtype (on the CPU also on strides, if `op` commutes).
 
-    See docs/reduce.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/reduce.md.
 
     Examples
     --------

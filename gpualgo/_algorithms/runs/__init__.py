@@ -58,7 +58,7 @@ def run_length_encode(
     Reads each element once and writes each run, in one kernel launch. Temporary storage: 16 bytes
     for each few thousand elements.
 
-    See docs/runs.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
     Examples
     --------

@@ -117,7 +117,7 @@ def inclusive_scan(
     of tiles are combined strictly from left to right. The algorithm is the single-pass scan with
     decoupled look-back (D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See docs/scan.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def exclusive_scan(
     -----
     Cost, determinism and algorithm are those of `inclusive_scan`.
 
-    See docs/scan.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def searchsorted(
     steps of a search use a tree in shared memory (after P.-V. Khuong and P. Morin, 2017). Results
     are the same on every device.
 
-    See docs/searchsorted.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/searchsorted.md.
 
     Examples
     --------

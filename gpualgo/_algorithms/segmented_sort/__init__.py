@@ -67,7 +67,7 @@ def segmented_sort(
     pass for each doubling of the tiles that it covers; other segments do not. All processors share
     a long segment. Temporary storage: a copy of keys and values, and a byte for every few elements.
 
-    See docs/segments.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------

@@ -111,7 +111,7 @@ def segmented_reduce(
     gives the same bits on every run and every GPU: the grouping depends only on the lengths of a
     segment and of `x`.
 
-    See docs/segments.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------
@@ -197,7 +197,7 @@ def segmented_inclusive_scan(
     same input gives the same bits on every run and every GPU (single-pass scan with decoupled
     look-back: D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See docs/segments.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------

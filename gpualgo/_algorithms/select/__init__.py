@@ -70,7 +70,7 @@ def select(
     8 bytes for each few thousand elements. Tiles compute their output offsets by decoupled
     look-back (D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
 
-    See docs/select.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def stable_partition(
     -----
     Reads each element twice and writes it once, in two kernel launches.
 
-    See docs/select.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
     Examples
     --------

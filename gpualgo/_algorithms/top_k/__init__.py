@@ -81,7 +81,7 @@ def top_k(
     X. Li and Y. Wang, SC 2023, doi:10.1145/3581784.3607062). Temporary storage: the stored
     elements, about k and a few thousandths of the array.
 
-    See docs/top_k.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def kth_value(
     Order and cost are those of `top_k` with ``mode="smallest"``. Several ranks are found one after
     another.
 
-    See docs/top_k.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
     Examples
     --------

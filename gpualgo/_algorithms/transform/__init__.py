@@ -125,7 +125,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     Reads each input once and writes the result once, in one kernel launch, without temporary
     storage.
 
-    See docs/transform.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/transform.md.
 
     Examples
     --------

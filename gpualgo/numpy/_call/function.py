@@ -272,7 +272,7 @@ _SHARED = """
     Notes
     -----
     {passes}.{differs} Small host arrays are delegated to NumPy. The same input gives the same bits
-    on each backend. See docs/numpy.md.
+    on each backend. See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 """
 
 

@@ -47,9 +47,9 @@ class vectorize:
     of its arguments, and runs on the GPU or on all cores. Each call uses the current values of
     captured numbers.
 
-    See docs/operators.md for what it may contain.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md for what it may contain.
 
-    See docs/numpy.md.
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 
     Examples
     --------
