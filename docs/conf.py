@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -93,8 +94,9 @@ def _adapt_docstring(
         if line.startswith("Alias for field number"):  # of a namedtuple: Python's own words
             continue
         *others, last = line.split(", ") if _NAMES.fullmatch(line) else [line]
+        text = [*itertools.takewhile(lambda line: line.startswith(" "), told[k + 1 :])]
         for other in others:
-            lines += [other, told[k + 1]]
+            lines += [other, *text]
         lines.append(_PAGE.sub(r":doc:`/\1`", last))
 
 

@@ -25,8 +25,8 @@ from gpualgo._base import dtypes
 PAGE = Path(__file__).resolve().parents[2] / "docs/matrix.md"
 TABLE = re.compile(r"(?<=<!-- every function -->\n).*?(?=<!-- end -->)", re.DOTALL)
 HEAD = ["function", "dtypes", "tuples", "lazy", "`axis`", "`prepare`", "graph"]
-HEAD += ["dask", "`ShardedArray`"]
-YES, NO = "yes", ""
+HEAD += ["dask", "sharded"]
+YES, NO = "✓", ""
 N = 6
 INTEGERS = [name for name in dtypes.NAMES if "int" in name]
 REAL = [name for name in dtypes.NAMES if "complex" not in name]
@@ -182,7 +182,7 @@ def _prepare(f: Callable[..., Any]) -> str:
     without = {name: value for name, value in kwargs.items() if name not in NEIGHBOURS}
     if without == kwargs or _is_taken(lambda: ga.prepare(f, *args, **without)):
         return YES
-    return "with `consecutive=True`"
+    return "with `consecutive`"
 
 
 def _graph(f: Callable[..., Any]) -> str:
