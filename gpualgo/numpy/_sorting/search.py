@@ -26,7 +26,7 @@ from gpualgo.numpy._orders.gathers import aligned
     "points to the nearest element",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Return the indices at which elements of v belong in a, which is sorted, or by `sorter`.
+    """Return the indices at which elements of v belong in a sorted array a.
 
     Examples
     --------
