@@ -108,7 +108,7 @@ class Plan:
             Array for the number of results, for functions that take it.
         temp_storage : array, optional
             At least `temp_storage_bytes` contiguous bytes: on the GPU, aligned to 256 bytes, or on
-            the host for the CPU. On a GPU nothing else is then allocated or kept for the call. Its
+            the host for the CPU. On a GPU nothing is then allocated or kept for the call. Its
             contents do not matter; no other work may use it until the call's work is done.
         stream : stream, optional
             As for the function.

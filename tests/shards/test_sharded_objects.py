@@ -20,7 +20,7 @@ X = ga.distribute(H, ["cpu:0", "cpu:1"])
 
 @pytest.mark.parametrize("call", [lambda: X == X, lambda: X != H, lambda: bool(X), lambda: not X])
 def test_it_is_no_value(call: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match=r"a ShardedArray is .*; use "):
+    with pytest.raises(TypeError, match=r"a ShardedArray .*; use "):
         call()
 
 

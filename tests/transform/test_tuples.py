@@ -224,8 +224,8 @@ def test_refused(backend: Backend, name: str) -> None:
 STRUCTURED = {
     "an array within": ([("a", "f4", (2,))], "arrays"),
     "a structure within": ([("a", [("b", "f4")])], "structures"),
-    "no name": ([("a b", "f4")], "no name"),
-    "a keyword": ([("if", "f4")], "no name"),
+    "no name": ([("a b", "f4")], "not a name"),
+    "a keyword": ([("if", "f4")], "not a name"),
     "no kernel": ([("a", "U3")], "no kernel"),
     "big-endian": ([("a", ">f4")], "big-endian"),
 }

@@ -67,7 +67,7 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
     few=sys.maxsize,
 )
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    """Return the slices along an axis for which a condition is true; by default elements.
+    """Return slices along an axis, or elements of the flat array, for which a condition is true.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def _write_out(result: Any, out: Any, where: str) -> Any:
 
 @numpys("One pass; with the condition alone, as `nonzero`", arrays=3)
 def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
-    """Return elements of x if a condition is true, else of y; without x and y its indices.
+    """Return elements of x where a condition is true, else of y; without both as `nonzero`.
 
     The result is lazy if an argument is.
 

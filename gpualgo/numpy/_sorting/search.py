@@ -25,7 +25,7 @@ from gpualgo.numpy._orders.gathers import aligned
     differs="an index in `sorter` out of range always raises a ValueError; on a GPU it is clamped",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Return the indices at which elements of v belong in a, which is sorted, or by `sorter`.
+    """Return the indices at which elements of v belong in a sorted array a.
 
     Examples
     --------
