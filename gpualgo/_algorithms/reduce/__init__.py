@@ -13,7 +13,7 @@ from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy.sources import taken
+from gpualgo._lazy.sources import taken, tried
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import is_for_cpu, run
@@ -150,5 +150,7 @@ def reduce(
             views, init = (*views, *init_views), None
             params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, "reduce")
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
