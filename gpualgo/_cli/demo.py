@@ -182,7 +182,7 @@ def _timed(function: Callable[..., Any], columns: tuple[Any, ...], calls: int) -
     return best, value
 
 
-def run(device: str | None = None) -> int:
+def run(device: Any = None) -> int:
     """Run the demo; 0 if every answer matches NumPy's, 1 if not, 2 if something is missing."""
     if importlib.util.find_spec("rich") is None or not flights.installed():
         print(

@@ -167,7 +167,7 @@ def _self_test(cuda: dict[str, Any]) -> Check:
     return Check("compile and link", "ok", detail, data=dict(result))
 
 
-def _backend_check(device: str) -> Check:
+def _backend_check(device: Any) -> Check:
     start = time.perf_counter()
     try:
         with ga.default_device(device):

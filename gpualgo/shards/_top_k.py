@@ -14,7 +14,7 @@ from gpualgo.shards._moving import one_after_another
 _NAME = "top_k"
 
 
-def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
 
     Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, of a single row, the

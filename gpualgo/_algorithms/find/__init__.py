@@ -28,7 +28,7 @@ _parsed_calls: Memo[tuple[tuple[View, ...], Operator, Any]] = Memo(1 << 10)
 
 
 def find(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axis = None,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axis = None,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
     """Find the first element for which a predicate is true: its index, or -1.
@@ -86,7 +86,7 @@ def find(
 
 
 def count(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axes = None,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axes = None,
     keepdims: bool = False, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
     """Count the elements for which a predicate is true.

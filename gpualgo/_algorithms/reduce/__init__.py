@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -30,6 +30,26 @@ def reduce(
     keepdims: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
+@overload
+def reduce(  # all of a NumPy array: a scalar of init's dtype
+    x: np.ndarray[Any, Any], init: ty.Value, op: ty.BinaryFunction | Operator = operator.add, *,
+    axis: None = None, keepdims: Literal[False] = False, dtype: None = None, out: None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
+@overload
+def reduce(  # of the dtype of the array
+    x: np.ndarray[Any, np.dtype[ty.Value]], init: complex | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: None = None,
+    keepdims: Literal[False] = False, dtype: None = None, out: None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
+@overload
+def reduce(  # of dtype=
+    x: np.ndarray[Any, Any], init: complex | np.generic | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: None = None,
+    keepdims: Literal[False] = False, dtype: type[ty.Value] | np.dtype[ty.Value],
+    out: None = None, stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
 @overload
 def reduce(  # a NumPy array gives an array, or a scalar if all axes are reduced
     x: ty.AnyArray, init: ty.FirstValue | None = None,
