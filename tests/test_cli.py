@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -381,6 +382,18 @@ def test_cache_clear_tells_what_stays(
     assert main(["cache", "clear"]) == 1
     assert "remove the folder by hand" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["a.gpualgo"]
+
+
+def test_cache_clear_leaves_what_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    for name in ("a.gpualgo", "young.part", "old.part"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "old.part", (0, 0))
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == "removed 1 entry\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["young.part"]
 
 
 @pytest.mark.parametrize(
