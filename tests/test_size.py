@@ -24,7 +24,7 @@ LINES = {
     "gpualgo/_driver": 2_240,
     "gpualgo/_lazy": 2_520,
     "gpualgo/_operators": 6_250,
-    "gpualgo/_pipeline": 3_170,
+    "gpualgo/_pipeline": 3_180,
     "gpualgo/dask": 2_900,
     "gpualgo/lazy": 1_110,
     "gpualgo/numpy": 8_260,

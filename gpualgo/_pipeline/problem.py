@@ -15,7 +15,6 @@ import numpy as np
 from gpualgo._arrays.forms import Form, structure_of
 from gpualgo._arrays.view import NumPy, View, layout_of
 from gpualgo._base import dtypes
-from gpualgo._base.environment import flag
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
@@ -276,6 +275,12 @@ def _memory_kind(views: tuple[View, ...]) -> int:
     return _memory_kind(views)
 
 
+def _is_check_on() -> bool:
+    from gpualgo._base.environment import flag
+
+    return flag(_CHECKED) is True
+
+
 @functools.cache
 def _auto() -> Any:
     """Return the module `auto`; machines without a GPU never import it."""
@@ -317,7 +322,7 @@ def problem_of(
         if device == AUTO:
             memory_kind = _memory_kind(views)
         key = (*key, device, memory_kind)
-    is_checked = _CHECKED_KEY in _ENVIRON and num_arguments == 2 and flag(_CHECKED) is True
+    is_checked = _CHECKED_KEY in _ENVIRON and num_arguments == 2 and _is_check_on()
     if is_checked:
         key = (*key, _CHECKED)
     try:
