@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     )
     from gpualgo._algorithms.find import count, find
     from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
-    from gpualgo._algorithms.runs import run_length_encode
+    from gpualgo._algorithms.runs import RunLengthEncoded, run_length_encode
     from gpualgo._algorithms.searchsorted import searchsorted
     from gpualgo._algorithms.segmented_sort import segmented_sort
     from gpualgo._algorithms.segments import (
@@ -61,6 +61,7 @@ __all__ = [
     "Operator",
     "Plan",
     "ReducedByKey",
+    "RunLengthEncoded",
     "ShardedArray",
     "TopK",
     "__version__",
@@ -116,6 +117,7 @@ _LAZY = {
     "Plan": "_api.prepare",
     "TopK": "_algorithms.top_k",
     "ReducedByKey": "_algorithms.by_key",
+    "RunLengthEncoded": "_algorithms.runs",
     "ShardedArray": "shards",
     "adjacent_difference": "_algorithms.adjacent_difference",
     "copy": "_algorithms.transform.copying",

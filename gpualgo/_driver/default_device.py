@@ -8,7 +8,10 @@ import re
 import warnings
 from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 CPU = -1  # device numbers are CUDA ordinals, or this
 AUTO = -2  # no device: a GPU exists and a table decides each call (`_pipeline/auto.py`)
@@ -77,7 +80,7 @@ class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
         return Fixed(self.number, self.reason)
 
 
-def default_device(device: str) -> _DefaultDevice:
+def default_device(device: ty.DefaultDevice) -> _DefaultDevice:
     """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
     ``"auto"`` is the default: the CPU if there is no GPU, else the device that a fixed table gives

@@ -58,7 +58,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
 
 
 def chunk(
-    chunks: list[Any], source: Source, index: Index, start: int, k: int, axis: int, mode: str
+    chunks: list[Any], source: Source, index: Index, start: int, k: int, axis: int, mode: Any
 ) -> Parts:
     """Return the top elements of a chunk, and their global indices."""
     (part,) = given(chunks, source, index)
@@ -66,7 +66,7 @@ def chunk(
     return values, indices + start
 
 
-def first(several: list[Parts], k: int, axis: int, mode: str) -> Parts:
+def first(several: list[Parts], k: int, axis: int, mode: Any) -> Parts:
     """Return the top of several chunks' results; on ties, earlier chunks win."""
     values, indices = joined(several, axis)
     top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)

@@ -116,8 +116,9 @@ def transform(op: ty.Function, *arrays: ty.Argument, dtype: ty.DTypes | None = N
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
-) -> LazyArray:
+    start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None,
+    device: ty.Device | None = None,
+) -> LazyArray:  # fmt: skip
     """Return evenly spaced numbers, as `numpy.arange` does: ``result[i] = start + i · step``.
 
     Parameters
@@ -156,7 +157,9 @@ def arange(
     return making.arange_of(start, stop, step, dtype, device)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> LazyArray:
+def full(
+    shape: Any, fill_value: Any, *, dtype: Any = None, device: ty.Device | None = None
+) -> LazyArray:
     """Return an array filled with one number.
 
     Parameters
@@ -190,7 +193,9 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
     return making.full_of(shape, fill_value, dtype, device)
 
 
-def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "wrap") -> LazyArray:
+def take(
+    x: ty.Argument, indices: Any, *, axis: int | None = None, mode: ty.TakeMode = "wrap"
+) -> LazyArray:
     """Return the elements of an array at indices, as `numpy.take` does.
 
     Parameters
@@ -235,7 +240,7 @@ def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "
 
 
 def random(
-    shape: Any, *, seed: int, dtype: Any = np.float64, device: str | None = None
+    shape: Any, *, seed: int, dtype: Any = np.float64, device: ty.Device | None = None
 ) -> LazyArray:
     """Return random numbers in [0, 1): those of NumPy's ``Generator(Philox(seed)).random``.
 
@@ -280,7 +285,7 @@ def random(
 
 
 def random_bits(
-    shape: Any, *, seed: int, dtype: Any = np.uint64, device: str | None = None
+    shape: Any, *, seed: int, dtype: Any = np.uint64, device: ty.Device | None = None
 ) -> LazyArray:
     """Return uniformly random integers: the words of NumPy's ``Philox(seed)``.
 

@@ -72,7 +72,7 @@ _cast = Kept(_lazy_cast)
 
 
 @functools.lru_cache(64)
-def _range(begin: int, length: int, dtype: Any, device: str) -> Any:
+def _range(begin: int, length: int, dtype: Any, device: Any) -> Any:
     """Return a lazy range, which takes no memory; cached, so that equal ranges are one object."""
     return ga.lazy.arange(begin, begin + length, dtype=dtype, device=device)
 

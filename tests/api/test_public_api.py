@@ -39,7 +39,7 @@ def test_all_names_can_be_told() -> None:
 def test_overloads_are_found() -> None:
     import gpualgo as ga
 
-    assert len(public_api.overloads_of(ga.reduce)) == 3
+    assert len(public_api.overloads_of(ga.reduce)) == 6
     assert "x: Same" in public_api.overloads_of(ga.reduce)[0]
     assert public_api.overloads_of(ga.prepare) == []
 

@@ -9,6 +9,7 @@ from gpualgo._algorithms.by_index.problem import ByIndex, PerRowInitByIndex
 from gpualgo._algorithms.by_key import calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
+from gpualgo._lazy.sources import tried
 from gpualgo._pipeline import checks, elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
@@ -130,5 +131,7 @@ def _parse_call(
         kind, views, init = PerRowInitByIndex, (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, _WHERE)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     assert isinstance(problem, ByIndex)
     return problem, views, init, op

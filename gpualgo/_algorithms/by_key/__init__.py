@@ -26,7 +26,7 @@ __all__ = ["ReducedByKey", "exclusive_scan_by_key", "inclusive_scan_by_key", "re
 def reduce_by_key(
     keys: ty.AnyArray | ty.Arrays, x: ty.AnyArray | ty.Arrays, init: ty.FirstValues | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, consecutive: bool = False,
-    eq: ty.BinaryFunction | None = None, dtype: ty.DTypes | None = None,
+    eq: ty.BinaryPredicate | None = None, dtype: ty.DTypes | None = None,
     out: ty.OutPair | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
@@ -128,7 +128,7 @@ def reduce_by_key(
 def inclusive_scan_by_key(
     keys: ty.AnyArray | ty.Arrays, x: ty.AnyArray | ty.Arrays, init: ty.FirstValues | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, consecutive: bool = False,
-    eq: ty.BinaryFunction | None = None, dtype: ty.DTypes | None = None,
+    eq: ty.BinaryPredicate | None = None, dtype: ty.DTypes | None = None,
     out: ty.AnyArray | ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
     """Return each element combined with all before it of its key: ``y[i] = init op … op x[i]``.
@@ -183,7 +183,7 @@ def inclusive_scan_by_key(
 def exclusive_scan_by_key(
     keys: ty.AnyArray | ty.Arrays, x: ty.AnyArray | ty.Arrays, init: ty.FirstValues | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, consecutive: bool = False,
-    eq: ty.BinaryFunction | None = None, dtype: ty.DTypes | None = None,
+    eq: ty.BinaryPredicate | None = None, dtype: ty.DTypes | None = None,
     out: ty.AnyArray | ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
     """Return all elements of the key before each, combined: ``y[i] = init op … op x[i-1]``.

@@ -28,7 +28,7 @@ _parsed_calls: Memo[tuple[tuple[View, ...], Operator, Any]] = Memo(1 << 10)
 
 
 def find(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axis = None,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axis = None,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
     """Return the index of the first element for which a predicate is true; -1 if there is none.
@@ -90,7 +90,7 @@ def find(
 
 
 def count(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axes = None,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axes = None,
     keepdims: bool = False, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
     """Return the number of elements for which a predicate is true.

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 @overload
 def merge_sort(
     keys: np.ndarray[Any, ty.Kind], values: None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
 @overload
 def merge_sort(
-    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    keys: ty.Same, values: None = None, *, less: ty.BinaryPredicate | Operator | None = None,
     descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def merge_sort(
     keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
@@ -127,19 +127,19 @@ def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], An
 @overload
 def sort(
     keys: np.ndarray[Any, ty.Kind], values: None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
 @overload
 def sort(
-    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    keys: ty.Same, values: None = None, *, less: ty.BinaryPredicate | Operator | None = None,
     descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def sort(
     keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
@@ -202,13 +202,13 @@ def sort(
 @overload
 def merge(
     a: np.ndarray[Any, ty.Kind], b: np.ndarray[Any, ty.Kind], *, a_values: None = None,
-    b_values: None = None, less: ty.BinaryFunction | Operator | None = None,
+    b_values: None = None, less: ty.BinaryPredicate | Operator | None = None,
     descending: ty.Ways = False, out: ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
 @overload
 def merge(
     a: ty.Same, b: ty.Same, *, a_values: None = None, b_values: None = None,
-    less: ty.BinaryFunction | Operator | None = None, descending: bool = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: bool = False,
     out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
@@ -216,7 +216,7 @@ def merge(
     a: ty.AnyArray | ty.Arrays, b: ty.AnyArray | ty.Arrays, *,
     a_values: ty.AnyArray | ty.Arrays | None = None,
     b_values: ty.AnyArray | ty.Arrays | None = None,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def merge(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy.sources import taken
+from gpualgo._lazy.sources import taken, tried
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import is_for_cpu, run
@@ -30,6 +30,26 @@ def reduce(
     keepdims: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
+@overload
+def reduce(  # all of a NumPy array: a scalar of init's dtype
+    x: np.ndarray[Any, Any], init: ty.Value, op: ty.BinaryFunction | Operator = operator.add, *,
+    axis: None = None, keepdims: Literal[False] = False, dtype: None = None, out: None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
+@overload
+def reduce(  # of the dtype of the array
+    x: np.ndarray[Any, np.dtype[ty.Value]], init: complex | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: None = None,
+    keepdims: Literal[False] = False, dtype: None = None, out: None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
+@overload
+def reduce(  # of dtype=
+    x: np.ndarray[Any, Any], init: complex | np.generic | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: None = None,
+    keepdims: Literal[False] = False, dtype: type[ty.Value] | np.dtype[ty.Value],
+    out: None = None, stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
 @overload
 def reduce(  # a NumPy array gives an array, or a scalar if all axes are reduced
     x: ty.AnyArray, init: ty.FirstValue | None = None,
@@ -154,5 +174,7 @@ def reduce(
             views, init = (*views, *init_views), None
             params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, "reduce")
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.runs.problem import Rest, Runs
+from gpualgo._algorithms.runs.problem import Rest, RunLengthEncoded, Runs
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import input_of, taken
 from gpualgo._operators.operator import known
@@ -14,9 +14,11 @@ from gpualgo._pipeline.problem import problem_of
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
+__all__ = ["RunLengthEncoded", "run_length_encode"]
+
 
 def run_length_encode(
-    x: ty.AnyArray | ty.Arrays, *, eq: ty.BinaryFunction | None = None,
+    x: ty.AnyArray | ty.Arrays, *, eq: ty.BinaryPredicate | None = None,
     out: ty.OutPair | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
@@ -63,11 +65,11 @@ def run_length_encode(
     Examples
     --------
     >>> import numpy as np, gpualgo as ga
-    >>> values, lengths = ga.run_length_encode(np.array([5, 5, 7, 7, 7, 5]))
-    >>> values, lengths
-    (array([5, 7, 5]), array([2, 3, 1]))
+    >>> ga.run_length_encode(np.array([5, 5, 7, 7, 7, 5]))
+    RunLengthEncoded(values=array([5, 7, 5]), lengths=array([2, 3, 1]))
     """
-    return solve(x, eq, True, "run_length_encode", out, out_count, stream)
+    result: RunLengthEncoded = solve(x, eq, True, "run_length_encode", out, out_count, stream)
+    return result
 
 
 def solve(

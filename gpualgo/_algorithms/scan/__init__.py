@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
-from gpualgo._lazy.sources import may_be_array, taken
+from gpualgo._lazy.sources import may_be_array, taken, tried
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
@@ -154,6 +154,8 @@ def inclusive_scan(
         axis = checks.plain_axis(axis, INCLUSIVE)
     params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, INCLUSIVE)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -265,5 +267,7 @@ def exclusive_scan(
         axis = checks.plain_axis(axis, EXCLUSIVE)
     params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, EXCLUSIVE)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def searchsorted(
-    a: ty.AnyArray | ty.Arrays, v: ty.AnyArray | ty.Arrays | ty.Number, *, side: str = "left",
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    a: ty.AnyArray | ty.Arrays, v: ty.AnyArray | ty.Arrays | ty.Number, *, side: ty.Side = "left",
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip

@@ -13,7 +13,7 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedScan,
 )
 from gpualgo._algorithms.segments.started import STARTED
-from gpualgo._lazy.sources import taken
+from gpualgo._lazy.sources import taken, tried
 from gpualgo._pipeline import elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
@@ -299,6 +299,8 @@ def _parse_call(
         kind, views, init = STARTED[kind], (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, where)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     assert isinstance(problem, kind)
     of_segments.check_values(offsets_view, problem.num_items, where, stream)
     return problem, views, init, op

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def select(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *,
     out: ty.AnyArray | ty.Outs | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
@@ -88,7 +88,7 @@ def select(
 
 
 def stable_partition(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *,
     out: ty.AnyArray | ty.Outs | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip

@@ -32,7 +32,7 @@ _DESCENDING = {"largest": True, "smallest": False}
 
 
 def top_k(
-    x: ty.AnyArray, k: SupportsIndex, *, axis: ty.Axis = -1, mode: str = "largest",
+    x: ty.AnyArray, k: SupportsIndex, *, axis: ty.Axis = -1, mode: ty.TopMode = "largest",
     out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
 ) -> TopK:  # fmt: skip
     """Return the k largest (or smallest) elements in order, and their indices.

@@ -119,7 +119,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
             raise TypeError(f"{where}: {name} may not be complex")
     if len(bins.shape) != 1:
         raise ValueError(f"{where}: bins must have one dimension, not {len(bins.shape)}")
-    side = "left" if right else "right"
+    side: Any = "left" if right else "right"
     if not is_host(bins):
         x = _on_device_of(bins, x, where, ("bins", "x"))
         return results.in_library_of(_digitize_on_gpu(x, bins, side), x, where)
@@ -149,7 +149,7 @@ def _reverse_number(index: Any, length: Any) -> Any:
     return length - index
 
 
-def _digitize_on_gpu(x: Any, bins: Any, side: str) -> Any:
+def _digitize_on_gpu(x: Any, bins: Any, side: Any) -> Any:
     """Return bin numbers for bins on a GPU, whose direction the host does not know."""
     length, where = bins.shape[0], "digitize"
     if length < 2:
