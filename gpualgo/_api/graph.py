@@ -230,7 +230,7 @@ class _Block(WithBlock):
             self._graph._finish()
 
 
-def graph(device: str | None = None) -> _Block:
+def graph(device: ty.Device | None = None) -> _Block:
     """Record the calls of a ``with`` block, to be launched together; on a GPU as a CUDA graph.
 
     Parameters

@@ -17,7 +17,7 @@ from gpualgo.dask._values import Parts, Source, given, joined, namespace_of
 _NAME = "top_k"
 
 
-def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     """Return the k largest (or smallest) elements in order, and their indices.
 
     Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has

@@ -165,7 +165,7 @@ class ShardedArray:
         length: int = self.shape[0]
         return length
 
-    def gather(self, device: Any = None) -> Any:
+    def gather(self, device: str | int | None = None) -> Any:
         """Return all elements as one array in new memory.
 
         Parameters

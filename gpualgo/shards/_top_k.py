@@ -14,7 +14,7 @@ from gpualgo.shards._moving import one_after_another
 _NAME = "top_k"
 
 
-def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     """Return the k largest (or smallest) elements in order, and their indices.
 
     Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, for a single row,

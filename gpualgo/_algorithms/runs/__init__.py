@@ -21,7 +21,7 @@ def run_length_encode(
     x: ty.AnyArray | ty.Arrays, *, eq: ty.BinaryPredicate | None = None,
     out: ty.OutPair | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
-) -> Any:  # fmt: skip
+) -> RunLengthEncoded:  # fmt: skip
     """Return the first element of each run of equal elements, and the lengths of the runs.
 
     Parameters
@@ -42,9 +42,9 @@ def run_length_encode(
 
     Returns
     -------
-    (values, lengths)
-        One-dimensional arrays: values of the dtype of `x` (a tuple if `x` is one), lengths int64.
-        The call waits for their length in the same cases as `select`.
+    RunLengthEncoded
+        A namedtuple of one-dimensional arrays: ``values`` of the dtype of `x` (a tuple if `x`
+        is one), ``lengths`` int64. The call waits for their length in the same cases as `select`.
 
     Raises
     ------
