@@ -61,7 +61,10 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, OSError) as error:
-        print(f"bench: {error}", file=sys.stderr)
+        text = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            text = f"{error.filename}: {error.strerror}"
+        print(f"bench: {text}", file=sys.stderr)
         return 2
 
 
@@ -184,6 +187,33 @@ def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
     return rows, groups
 
 
+def _asked(given: argparse.Namespace) -> str:
+    """Return the options that leave no row: those of which one alone does, else all of them."""
+    names = [name for name in given.algorithms if name != STARTUP]
+    filters: dict[str, Any] = {
+        "dtypes": given.dtypes, "sizes": given.sizes, "entropies": given.entropies,
+        "rows": given.rows, "device": given.device, "targets": given.targets,
+    }  # fmt: skip
+    given_filters = {name: value for name, value in filters.items() if value}
+    alone = [name for name in given_filters if not _chosen_by(names, {name: filters[name]})]
+    shown = [
+        f"--{name}" if value is True
+        else f"--{name} {','.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in given_filters.items() if name in (alone or given_filters)
+    ]  # fmt: skip
+    return " ".join([*(["of", ", ".join(names)] if names else []), "matches", *shown])
+
+
+def _chosen_by(names: list[str], filters: dict[str, Any]) -> list[Row]:
+    """Return the rows of these algorithms that pass some of the command line's filters."""
+    rows = catalog.chosen(
+        names, text=filters.get("rows", ""), dtypes=filters.get("dtypes", ()),
+        sizes=filters.get("sizes", ()), entropies=filters.get("entropies", ()),
+        clocks=CLOCKS_OF.get(filters.get("device", ""), ()),
+    )  # fmt: skip
+    return [row for row in rows if "targets" not in filters or row.key in tables.targets()]
+
+
 def _run(given: argparse.Namespace) -> int:
     if given.device == "cuda" and peers.gpu() is None and not given.list:
         raise ValueError("--device cuda needs a GPU and CuPy, in whose arrays the rows are")
@@ -191,7 +221,7 @@ def _run(given: argparse.Namespace) -> int:
     rows, groups = _chosen(given)
     every = [*rows, *(row for group in groups for row in group.rows)]
     if not every:
-        raise ValueError("no row is like that; --list shows all")
+        raise ValueError(f"no row {_asked(given)}; python -m bench --list shows all rows")
     if given.list:
         print("\n".join(map(str, every)))
         return 0

@@ -29,6 +29,7 @@ from bench.tables import ratio_text, time_text
 STORED = ROOT / "bench" / "results"
 MARK = re.compile(r"(<!-- bench: ([^>]*?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)  # examples stay as they are
+BEGINNING = re.compile(r"\s*(?:(?:[-*+>]|\d+\.)\s+)*")  # of a line, where no word stands yet
 FIGURE = re.compile(r"\d\s?(?:ns|µs|ms|s|GB/s|GKey/s)\b")
 
 
@@ -52,7 +53,7 @@ def rewritten(text: str) -> str:
     """Return a page's text with what stands between marks made from the stored results."""
     parts = FENCED.split(text)
     for i in range(0, len(parts), 2):
-        parts[i] = MARK.sub(lambda found: found[1] + _made(found[2]) + found[4], parts[i])
+        parts[i] = MARK.sub(_written, parts[i])
     return "".join(parts)
 
 
@@ -61,13 +62,27 @@ def outside(text: str) -> str:
     return MARK.sub("", "".join(FENCED.split(text)[::2]))
 
 
+def _written(found: re.Match[str]) -> str:
+    """Return a pair of marks with what it stands for in between."""
+    made = _made(found[2])
+    before = found.string[: found.start()].rpartition("\n")[2]
+    if made.startswith("\n") and before.strip():
+        raise ValueError(f"bench: {found[2]}: the mark of a table stands alone on its line")
+    if not made.startswith("\n") and BEGINNING.fullmatch(before):
+        raise ValueError(
+            f"bench: {found[2]}: a mark within text does not begin a line, as Markdown would not "
+            "render that line; put a word in front of it"
+        )
+    return found[1] + made + found[4]
+
+
 def _made(mark: str) -> str:
     files, kind, *rest = shlex.split(mark)
     keys = dict(each.split("=", 1) for each in rest)
     if kind not in KINDS:
         raise ValueError(f"bench: {mark}: no such kind; there are {', '.join(KINDS)}")
     try:
-        made: str = getattr(Mark(_report(files), keys | {"file": files}), kind)()
+        made: str = getattr(Mark(_report(files), keys), kind)()
     except (KeyError, ValueError) as error:
         raise ValueError(f"bench: {mark}: {error}") from error
     return f"\n\n{made}\n" if made.startswith("|") else made
@@ -99,7 +114,7 @@ class Mark:
             if row.clock == keys.get("clock", row.clock)
             and row.algorithm in keys.get("algorithm", row.algorithm).split(",")
             and keys.get("text", "") in row.name
-            and ("n" not in keys or row.n == size_of(keys["n"]))
+            and (keys.get("n", "no") == "no" or row.n == size_of(keys["n"]))
         ]  # fmt: skip
         if not found:
             raise ValueError("no row is like that")
@@ -123,23 +138,10 @@ class Mark:
         return {row.key: goals[row.key].verdict(row) for row in rows}
 
     def rows(self) -> str:
+        """Return a table of rows, without the columns of which a key says no."""
         lines = tables.of_rows(self._chosen())
-        if self._keys.get("memory") == "no" and lines[0][-1] == "memory":
-            lines = [line[:-1] for line in lines]
-        return tables.markdown(lines)
-
-    def environment(self) -> str:
-        if "+" in self._keys["file"]:
-            raise ValueError("an environment is that of one file")
-        told = self._report.environment
-        software = ", ".join(f"{name} {version}" for name, version in told["versions"].items())
-        names = {
-            "GPU": "gpu", "driver": "driver", "processor": "cpu", "cores": "cores",
-            "software": "", "commit": "commit", "date": "date", "load before": "load",
-        }  # fmt: skip
-        kept = {title: told.get(name) if name else software for title, name in names.items()}
-        lines = [["", ""], ["---", "---"], *([k, v] for k, v in kept.items() if v is not None)]
-        return "".join(f"| {name} | {value} |\n" for name, value in lines)
+        kept = [i for i, name in enumerate(lines[0]) if self._keys.get(name) != "no"]
+        return tables.markdown([[line[i] for i in kept] for line in lines])
 
     def summary(self) -> str:
         """Return a line for a few rows each, those that summaries.json names, if all are there."""
@@ -154,9 +156,18 @@ class Mark:
         return tables.markdown(lines)
 
     def not_met(self) -> str:
+        """Return a table of the missed targets; those of one cause follow each other."""
         missed = [key for key, verdict in self._verdicts().items() if verdict == "not met"]
-        lines = tables.of_targets(self._report, missed)
-        return tables.markdown([line[:-1] for line in lines])
+        causes = [tables.targets()[key].why for key in missed]
+        missed.sort(key=lambda key: causes.index(tables.targets()[key].why))
+        lines, last = [["work", "n", "reached", "target", "cause; next idea"]], ""
+        for name, n, clock, reached, peer, limit, _ in tables.of_targets(self._report, missed)[1:]:
+            why, reached = tables.targets()[name, size_of(n), clock].why, f"{reached} of {peer}"
+            lines.append(
+                [name, n, reached.removesuffix(" of "), limit, "same" if why == last else why]
+            )
+            last = why
+        return tables.markdown(lines).replace("---: |\n", "--- |\n", 1)
 
     def count(self) -> str:
         return str(len(self._chosen()))
@@ -197,12 +208,6 @@ class Mark:
         if ratio is None:
             raise ValueError("the row has no such peer")
         return ratio_text(ratio)
-
-    def rate(self) -> str:
-        rate = self._one().rate()
-        if rate is None:
-            raise ValueError("the row has no bytes")
-        return f"{tables.digits(rate)} GB/s"
 
     def peer(self) -> str:
         return _peer(self._one())

@@ -251,7 +251,7 @@ def table(found: list[Row]) -> str:
     size = found[0]["per_gpu"]
     lines = [
         f"| 2^{size.bit_length() - 1} elements on each GPU, ms | 1 GPU | 2 GPUs | weak scaling "
-        "| of it peer copies | the same elements on 2 |",
+        "| share of peer copies | same total on 2 GPUs |",
         "|---|" + "---:|" * 5,
     ]
     for case in dict.fromkeys(row["case"] for row in found):

@@ -26,6 +26,7 @@ class Target:
     limit: float
     is_time: bool = False  # the limit is in seconds
     peers: tuple[str, ...] = ()  # those that count; without them all of the row's
+    why: str = ""  # it is missed: the cause and the next idea
 
     def reached(self, row: Row | None) -> float | None:
         """Return our ratio, or our time; None where there is nothing to compare with."""
@@ -47,7 +48,7 @@ def targets() -> dict[Key, Target]:
     entries = json.loads(Path(__file__).with_name("targets.json").read_text(encoding="utf-8"))
     found = [
         Target((name, size_of(n), entry["clock"]), entry.get("ratio") or entry["seconds"],
-               "seconds" in entry, tuple(entry.get("peers", ())))
+               "seconds" in entry, tuple(entry.get("peers", ())), entry.get("why", ""))
         for entry in entries
         for name in entry.get("rows", [entry.get("row")])
         for n in entry["n"]

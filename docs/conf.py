@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,7 @@ _log = logging.getLogger(__name__)
 _FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _NAMES = re.compile(r"\w+(?:, \w+)+")
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
+_PAGE = re.compile(rf"{REPOSITORY}/blob/main/docs/([\w-]+)\.md")
 _MARK = re.compile(r"<!--\s*gpu\s*-->")
 
 
@@ -92,16 +94,22 @@ def _adapt_docstring(
         if line.startswith("Alias for field number"):  # of a namedtuple: Python's own words
             continue
         *others, last = line.split(", ") if _NAMES.fullmatch(line) else [line]
+        text = [*itertools.takewhile(lambda line: line.startswith(" "), told[k + 1 :])]
         for other in others:
-            lines += [other, told[k + 1]]
-        lines.append(re.sub(r"docs/([\w-]+)\.md", r":doc:`/\1`", last))
+            lines += [other, *text]
+        lines.append(_PAGE.sub(r":doc:`/\1`", last))
 
 
-def _hide_constructors(
-    app: Any, kind: str, name: str, what: Any, options: Any, signature: str, returned: str
+def _adapt_signature(
+    app: Any, kind: str, name: str, what: Any, options: Any, signature: str | None, returned: str
 ) -> tuple[str, str] | None:
-    """Leave out how objects are made that calls return."""
-    return ("", "") if kind == "class" and not name.endswith(".Operator") else None
+    """Show default values as `help` does, and no constructors of objects that calls return."""
+    if kind == "class" and not name.endswith((".Operator", ".vectorize")):
+        return "", ""
+    if signature is None:
+        return None
+    text = re.sub(r"<built-in function (\w+)>", r"operator.\1", signature)
+    return re.sub(r"<class '(.+?)'>", r"\1", text), returned
 
 
 def _unlink_words(app: Any, tree: nodes.document) -> None:
@@ -135,7 +143,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Register what is done to the pages."""
     app.connect("source-read", _link_to_sources)
     app.connect("autodoc-process-docstring", _adapt_docstring, priority=400)
-    app.connect("autodoc-process-signature", _hide_constructors)
+    app.connect("autodoc-process-signature", _adapt_signature)
     app.connect("doctree-read", _count_headings)
     app.connect("doctree-read", _unlink_words)
     app.connect("doctree-read", _label_gpu_blocks)

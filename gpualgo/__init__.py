@@ -10,6 +10,7 @@ from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
 from gpualgo._algorithms.transform import transform
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.operator import Operator
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     )
     from gpualgo._algorithms.find import count, find
     from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
-    from gpualgo._algorithms.runs import run_length_encode
+    from gpualgo._algorithms.runs import RunLengthEncoded, run_length_encode
     from gpualgo._algorithms.searchsorted import searchsorted
     from gpualgo._algorithms.segmented_sort import segmented_sort
     from gpualgo._algorithms.segments import (
@@ -60,6 +61,7 @@ __all__ = [
     "Operator",
     "Plan",
     "ReducedByKey",
+    "RunLengthEncoded",
     "ShardedArray",
     "TopK",
     "__version__",
@@ -115,6 +117,7 @@ _LAZY = {
     "Plan": "_api.prepare",
     "TopK": "_algorithms.top_k",
     "ReducedByKey": "_algorithms.by_key",
+    "RunLengthEncoded": "_algorithms.runs",
     "ShardedArray": "shards",
     "adjacent_difference": "_algorithms.adjacent_difference",
     "copy": "_algorithms.transform.copying",
@@ -149,6 +152,8 @@ _LAZY = {
     "unique": "_api.unique",
 }
 
+_show_signatures(*(globals()[name] for name in __all__ if name in globals()))
+
 if _os.environ.get("GPUALGO_LOG"):
     from gpualgo._base import log as _log
 
@@ -164,6 +169,7 @@ if not TYPE_CHECKING:  # to which every name would be known then
         found = import_module(f"gpualgo.{_LAZY[name]}")
         if name != "lazy":  # itself a module
             found = getattr(found, name)
+            _show_signatures(found)
         globals()[name] = found
         return found
 

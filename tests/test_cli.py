@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,49 @@ def test_doctor_finds_nothing_to_mend(capsys: pytest.CaptureFixture[str]) -> Non
     assert code == 0, out
     assert "run on cpu" in out
     assert " 0 fail" in out
+    assert "radix_sort" not in out
+
+
+def test_doctor_verbose(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--verbose"]) == 0
+    out = capsys.readouterr().out
+    assert "radix_sort: cuda:0 from 65536 keys" in out
+    path = libraries.find_package("numpy")
+    assert path is not None
+    assert path.path in out
+
+
+@pytest.mark.usefixtures("without_cuda")
+@pytest.mark.parametrize("has_gpu", [False, True])
+def test_doctor_is_80_columns_wide_and_its_counts_add_up(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has_gpu: bool
+) -> None:
+    if has_gpu:
+        monkeypatch.setattr(nvidia, "find_driver", lambda: DRIVER)
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", "/tmp/cache")
+    main(["doctor"])
+    *lines, last = capsys.readouterr().out.splitlines()
+    commands = [line for line in lines if "pip install" in line]
+    assert max(len(line) for line in lines if line not in commands) <= 80
+    counts = dict(reversed(part.split(" ")) for part in last.split(", "))
+    for status in ("ok", "off", "warn", "fail"):
+        assert int(counts[status]) == sum(line.startswith(f"{status} ") for line in lines)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has /dev/full")
+@pytest.mark.parametrize("command", ["doctor", "doctor --json", "cache info", "completion zsh"])
+def test_full_disk(command: str) -> None:
+    code = f"import sys; from gpualgo._cli import main; sys.exit(main({command.split()!r}))"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == "gpualgo: the output cannot be written: No space left on device\n"
+    assert done.returncode == 1
 
 
 def test_doctor_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,14 +135,14 @@ def test_doctor_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_doctor_shows_the_table_of_auto(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GPUALGO_DEVICE", raising=False)
     fake_driver.install(monkeypatch)
-    for device, told in (("auto", "auto, arrays of the host by this table:"),
-                         ("cpu", "cpu, all arrays of the host: gpualgo.default_device('cpu')"),
-                         ("cuda:1", "cuda:1, all arrays of the host:")):  # fmt: skip
+    for device, told in (("auto", "auto: a table decides for each call"),
+                         ("cpu", "cpu: gpualgo.default_device('cpu') says so"),
+                         ("cuda:1", "cuda:1: gpualgo.default_device")):  # fmt: skip
         with ga.default_device(device):
             check = doctor._default_device_check()
         assert check.status == "ok"
         assert check.detail.startswith(told)
-        assert "radix_sort: cuda:0 from 65536 keys" in check.detail
+        assert "radix_sort: cuda:0 from 65536 keys" in check.more
         assert (check.data["device"], len(check.data["table"])) == (device, len(auto.TABLE))
         json.dumps(check.data)
     monkeypatch.setenv("GPUALGO_DEVICE", "abacus")
@@ -129,7 +173,8 @@ def test_doctor_without_the_cuda_extras(capsys: pytest.CaptureFixture[str]) -> N
     out = capsys.readouterr().out
     assert out.count("gpualgo[cu13]") == 1
     assert "0 warn, 0 fail" in out
-    assert "not installed: numba-cuda, cuda-core, cuda-bindings, nvrtc, nvJitLink, nvvm" in out
+    missing = "not installed: numba-cuda, cuda-core, cuda-bindings, nvrtc, nvJitLink, nvvm"
+    assert missing in " ".join(out.split())
 
 
 @pytest.mark.usefixtures("without_cuda")
@@ -311,18 +356,21 @@ def test_the_benchmark_is_run_from_a_checkout(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as left:
         main(["bench", "--quick"])
     assert left.value.code == 2
-    assert "from a checkout of gpualgo: python -m bench" in capsys.readouterr().err
+    message = "no command 'bench'; it runs from a checkout of gpualgo: python -m bench --quick"
+    assert message in capsys.readouterr().err
 
 
 def test_help_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ([], ["demo"], ["doctor"], ["warmup"], ["cache"], ["completion"]):
         with pytest.raises(SystemExit):
             main([*command, "--help"])
-        assert "``" not in capsys.readouterr().out
+        assert "`" not in capsys.readouterr().out
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert "3.4 million flights" in capsys.readouterr().out
-    assert round(demo.REPEATS * 336_776, -5) == 3_400_000
+    told = " ".join(capsys.readouterr().out.split())
+    assert "nine questions about the 336,776 flights" in told
+    assert "each counted ten times (3.4 million)" in told
+    assert (demo.REPEATS, round(demo.REPEATS * 336_776, -5)) == (10, 3_400_000)
 
 
 def test_cache_clear_tells_what_stays(
@@ -334,6 +382,18 @@ def test_cache_clear_tells_what_stays(
     assert main(["cache", "clear"]) == 1
     assert "remove the folder by hand" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["a.gpualgo"]
+
+
+def test_cache_clear_leaves_what_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
+    for name in ("a.gpualgo", "young.part", "old.part"):
+        (tmp_path / name).touch()
+    os.utime(tmp_path / "old.part", (0, 0))
+    assert main(["cache", "clear"]) == 0
+    assert capsys.readouterr().out == "removed 1 entry\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["young.part"]
 
 
 @pytest.mark.parametrize(
@@ -364,12 +424,18 @@ def test_demo_answers_match_numpy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(demo, "REPEATS", 2)
+    monkeypatch.setenv("COLUMNS", "80")
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
     assert "336,776 flights" in out
     assert "2 times over" in out
     assert "1301 min" in out
     assert "All 9 answers match NumPy's." in out
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 80
+    for title in ("longest departure delay", "flights by quarter hour of delay"):
+        _, times = (line for line in lines if title in line)
+        assert len(times.split()) == len(title.split()) + 6, times
 
 
 @needs_demo

@@ -26,10 +26,17 @@ def test_levels_are_those_of_the_parser() -> None:
     assert found["gpualgo completion"] == {"--help", "bash", "zsh", "fish"}
 
 
+def test_options_with_values() -> None:
+    found = {" ".join(level.path): level.options for level in LEVELS}
+    assert found["gpualgo demo"] == {"--device": False}
+    assert found["gpualgo warmup"] == {"--ops": True, "--arch": True, "--jobs": False}
+    assert set(completion.VALUES) <= {name for options in found.values() for name in options}
+
+
 def test_hidden_help_and_quotes() -> None:
     parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--secret", help=argparse.SUPPRESS)
-    parser.add_argument("--own", help="a user's own")
+    parser.add_argument("--secret", help=argparse.SUPPRESS, action="store_true")
+    parser.add_argument("--own", help="a user's own", action="store_true")
     (level,) = completion.levels_of(parser, ("gpualgo",))
     assert level.words == {"--secret": "", "--own": "a user's own"}
     assert r"-d 'a user\'s own'" in completion._fish([level])
@@ -51,6 +58,14 @@ def test_scripts_have_every_word(capsys: pytest.CaptureFixture[str], shell: str)
         ("gpualgo cache info --j", "--json"),
         ("gpualgo completion z", "zsh"),
         ("gpualgo doctor --json x", ""),
+        ("gpualgo demo --device a", "auto"),
+        ("gpualgo demo --device cp", "cpu"),
+        ("gpualgo demo --device = c", "cpu cuda " + " ".join(f"cuda:{i}" for i in range(8))),
+        ("gpualgo demo --device cpu -", "--help --device"),
+        ("gpualgo warmup --arch sm_90 sm_12", "sm_120 sm_121"),
+        ("gpualgo warmup --arch sm_90 --j", "--jobs"),
+        ("gpualgo warmup --jobs ", ""),
+        ("gpualgo warmup --jobs 2 --a", "--arch"),
     ],
 )
 def test_bash_completes(capsys: pytest.CaptureFixture[str], line: str, found: str) -> None:

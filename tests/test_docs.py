@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import importlib.util
 import operator
 import re
@@ -17,6 +18,7 @@ from support import REPOSITORY, Backend
 import gpualgo as ga
 
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+MARKDOWN = [*REPOSITORY.glob("*.md"), *sorted((REPOSITORY / "docs").rglob("*.md"))]
 # A mark is a comment in front of a block: <!-- gpu --> has it run on a GPU alone, and behind
 # <!-- needs dask --> a page's blocks need that package.
 BLOCK = re.compile(
@@ -85,6 +87,19 @@ def test_tables(page: Path) -> None:
         assert set(cells) == {cells[0]}, rows.splitlines()[0]
 
 
+# Markdown takes a line that begins with a comment for HTML, and renders nothing behind it.
+RAW = re.compile(r"^\s*(?:(?:[-*+>]|\d+\.)\s+)*<!--.*?-->[^\S\n]*\S.*$", re.MULTILINE)
+OF_A_TABLE = re.compile(r"^.*<!-- bench: [^>]* -->(?=\n\n\|)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", MARKDOWN, ids=lambda page: page.name)
+def test_lines_begin_with_no_comment(page: Path) -> None:
+    """A comment stands alone on its line, or behind a word; one of a table stands alone."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert RAW.findall(prose) == []
+    assert [line for line in OF_A_TABLE.findall(prose) if not line.startswith("<!--")] == []
+
+
 def _skip_without(package: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"examples need {package}")
@@ -149,6 +164,44 @@ def test_messages_are_those_of_the_sources() -> None:
     parts = [part.strip() for heading in headings for part in heading.split("…")]
     assert len(headings) > 30
     assert [part for part in parts if part not in written] == []
+
+
+# The manual's pages by their address, as no wheel has the files.
+MANUAL = "https://github.com/gpualgo/gpualgo/blob/main/docs/"
+NAMED_PAGE = re.compile(r"([^\s`(\"]*)docs/([\w-]+\.md)")
+
+
+def test_the_package_names_pages_of_the_manual_by_their_address() -> None:
+    wrong, names = [], set()
+    for path in sorted((REPOSITORY / "gpualgo").rglob("*.py")):
+        for before, name in NAMED_PAGE.findall(path.read_text(encoding="utf-8")):
+            names.add(name)
+            if f"{before}docs/" != MANUAL:
+                wrong.append(f"{path.name}: docs/{name}")
+    assert wrong == []
+    assert len(names) > 15
+    assert [name for name in names if not (REPOSITORY / "docs" / name).is_file()] == []
+
+
+def test_the_api_reference_lists_all_that_is_public() -> None:
+    listed = []
+    for name in ("api.rst", "api-numpy.rst"):
+        text = (REPOSITORY / "docs" / name).read_text(encoding="utf-8")
+        for module, lines in re.findall(
+            r"^\.\. currentmodule:: (\S+)\n(.*?)(?=^\.\. currentmodule|\Z)", text, flags=re.M | re.S
+        ):
+            entries = re.findall(r"^   ([\w.]+)$", lines, flags=re.MULTILINE)
+            listed += [f"{module}.{entry}" for entry in entries if entry != "generated"]
+    elsewhere = {"gpualgo.lazy", "gpualgo.__version__", "gpualgo.shards.ShardedArray"}
+    elsewhere |= {"gpualgo.shards.distribute"}  # the two are listed as gpualgo's
+    modules = [ga, ga.lazy, importlib.import_module("gpualgo.numpy")]
+    modules += [importlib.import_module("gpualgo.shards")]
+    if importlib.util.find_spec("dask") is not None:
+        modules += [importlib.import_module("gpualgo.dask")]
+    else:
+        listed = [name for name in listed if not name.startswith("gpualgo.dask.")]
+    public = {f"{module.__name__}.{name}" for module in modules for name in module.__all__}
+    assert sorted(listed) == sorted(public - elsewhere)
 
 
 def test_pictures_are_as_they_are_drawn() -> None:

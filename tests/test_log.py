@@ -55,7 +55,7 @@ def test_what_is_compiled_is_told_once(told: pytest.LogCaptureFixture, backend: 
 
 def test_host_arrays_that_travel_are_told(cuda: Backend, told: pytest.LogCaptureFixture) -> None:
     ga.reduce(np.arange(100, dtype=np.int32))
-    assert any(m.startswith("staged reduce on cuda:0") and "400 bytes there" in m
+    assert any(m.startswith("staged reduce on cuda:0") and "400 bytes to the GPU" in m
                for m in told.messages)  # fmt: skip
 
 

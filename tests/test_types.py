@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import re
@@ -9,9 +11,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import REPOSITORY
+
+import gpualgo.numpy as gnp
+from gpualgo.numpy._elementwise import ufunc_names
 
 # With the development tools both checkers are there; else a missing one fails.
 pytestmark = pytest.mark.skipif(
@@ -125,3 +131,33 @@ def test_pyright(stubs: Path, tmp_path: Path) -> None:
     places = [(Path(each["file"]).name, each["range"]["start"]["line"] + 1) for each in found]
     assert {name for name, _ in places} == {script.name for script in SCRIPTS}
     check({place: each["message"] for place, each in zip(places, found, strict=True)})
+
+
+def test_stub_of_numpys_names() -> None:
+    """gpualgo/numpy/__init__.pyi has all names, and the parameters of the functions."""
+    text = (REPOSITORY / "gpualgo" / "numpy" / "__init__.pyi").read_text(encoding="utf-8")
+    names, wrong = set(ufunc_names.__all__), []
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom):
+            names |= {alias.name for alias in node.names if alias.name == alias.asname}
+        elif isinstance(node, ast.FunctionDef):
+            names.add(node.name)
+            given = inspect.signature(getattr(gnp, node.name)).parameters.values()
+            expected = [(one.name, one.kind, one.default is one.empty) for one in given]
+            if _parameters(node.args) != expected:
+                wrong.append(node.name)
+    assert (sorted(names), wrong) == (sorted(gnp.__all__), [])
+
+
+def _parameters(args: ast.arguments) -> list[tuple[str, Any, bool]]:
+    """Return each parameter's name and kind, and whether it has no default."""
+    kinds = inspect.Parameter
+    positional = [
+        *((one.arg, kinds.POSITIONAL_ONLY) for one in args.posonlyargs),
+        *((one.arg, kinds.POSITIONAL_OR_KEYWORD) for one in args.args),
+    ]
+    num_required = len(positional) - len(args.defaults)
+    found = [(name, kind, i < num_required) for i, (name, kind) in enumerate(positional)]
+    for one, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        found.append((one.arg, kinds.KEYWORD_ONLY, default is None))
+    return found

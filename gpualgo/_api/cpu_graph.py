@@ -108,7 +108,7 @@ class Recording:
         if not problem.views_on_host or problem.device != CPU:
             device = name_of(problem.device)
             raise ValueError(
-                f"{problem.where}: it would run on {device} and the graph is the CPU's; record it "
+                f"{problem.where}: it would run on {device} but the graph is on the CPU; record it "
                 f"in gpualgo.graph({device!r})"
             )
         with recording.suspended():

@@ -17,35 +17,38 @@ from gpualgo._pipeline.problem import Request
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
-    """Return where ``function(*args, **kwargs)`` would run, why there, and what it would take.
+    """Return where ``function(*args, **kwargs)`` would run, why there, and what it would launch.
 
     Parameters
     ----------
     function : callable
-        One of this package's algorithms: `gpualgo.radix_sort`, say.
+        An algorithm of this package, such as `gpualgo.radix_sort`.
     *args, **kwargs
-        What it would be called with: arrays on the host or on a GPU, lazy arrays, tuples.
+        The arguments of the call: arrays on the host or on a GPU, lazy arrays, tuples.
 
     Returns
     -------
     Explanation
-        With `device`, `why`, `backend`, `temp_storage_bytes`, `launches`, `steps` (each kernel with
-        its policy, registers, shared memory, grid and block; on the CPU each routine with its tile
-        and threads), `bytes_read`, `bytes_written`, and on a GPU `bandwidth` and
-        `expected_seconds`. `print` shows it.
+        Its attributes are `device`, `why`, `backend`, `temp_storage_bytes`, `launches`,
+        `bytes_read`, `bytes_written`, on a GPU `bandwidth` and `expected_seconds`, and `steps`: the
+        kernels with their policy, registers, shared memory, grid and block; on the CPU the routines
+        with their tile and threads. `print` shows all of it.
 
     Raises
     ------
     TypeError, ValueError, CompileError
-        As the call itself would raise, except errors that depend on elements (falling offsets).
+        As the call itself would raise, except for errors that depend on elements, such as
+        decreasing offsets.
 
     Notes
     -----
-    Runs and launches nothing, and reads no element (except offsets, and a histogram without
-    `range`). For arrays on a GPU the kernels are compiled, as by the call; for host arrays only the
-    operator is. A sort materializes lazy arrays first; the explanation covers the sort alone. If
-    the steps of a segmented sort or a selection by rank on the CPU depend on the elements, the
-    usual steps are given. See docs/devices.md for the table of ``"auto"``.
+    Launches nothing, and reads no elements, except offsets and the samples of a histogram without
+    `range`. For arrays on a GPU the kernels are compiled, as by the call; for host arrays only the
+    operator is. If a sort has lazy inputs, the explanation does not include the step that
+    materializes them. If the steps of a segmented sort or a selection by rank on the CPU depend on
+    the elements, the usual steps are given.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md for the table of ``"auto"``.
 
     Examples
     --------
@@ -57,7 +60,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     >>> found.bytes_read, found.bytes_written
     (4000, 4000)
     >>> print(found)
-    radix_sort on cpu: gpualgo.default_device('cpu') says so
+    radix_sort on cpu: chosen by gpualgo.default_device('cpu')
       reads 4000 bytes, writes 4000
       1. ...1 task of 1000 elements, 1 thread
     """
@@ -89,7 +92,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 def _why(request: Request) -> str:
     problem = request.problem
     if not problem.views_on_host:
-        return "its arrays are there"
+        return "the arrays are on this device"
     if problem.choice is not None:
         return problem.choice.why
     if getattr(request.views[0].library, "host_device", None) is not None:

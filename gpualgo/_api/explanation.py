@@ -15,7 +15,7 @@ class Touched(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that a call does: a kernel's launch, a memset, or a function on the CPU.
+    """A step of a call: the launch of a kernel, a memset, or a routine on the CPU.
 
     Attributes that are unknown, or do not apply to this kind of step, are None.
 
@@ -23,19 +23,19 @@ class Step:
     ----------
     name : str
         The name of a GPU kernel; on the CPU what the routine computes ("reduce", "packed sort"), or
-        a NumPy function such as ``"numpy.sort"``.
+        the name of a NumPy function such as ``"numpy.sort"``.
     expression : str
-        A GPU kernel with its policy as C++ template arguments; else empty.
+        For a GPU kernel its policy as C++ template arguments; else empty.
     is_compiled : bool
         Whether it is a kernel of this package; False for a NumPy function or a memset.
     grid, block : int or None
-        Blocks of the launch, and threads of a block.
+        The number of blocks, and of threads per block.
     registers, shared_bytes, local_bytes : int or None
-        Of a GPU kernel, read from its machine code: registers of a thread, shared memory of a
-        block (static plus dynamic), and stack and spilled registers of a thread.
+        For a GPU kernel, read from its machine code: registers per thread, shared memory per block
+        (static plus dynamic), and stack and spilled registers per thread in bytes.
     tile, tasks, threads : int or None
-        On the CPU: elements of a task, number of tasks, and the most threads that share them. The
-        actual number of threads depends on timing.
+        On the CPU: elements per task, the number of tasks, and the most threads that share them.
+        The actual number of threads depends on timing.
     memory : tuple of Touched
         On a GPU: the arrays and temporary storage that the step uses.
     """
@@ -67,9 +67,9 @@ class Step:
         if self.shared_bytes is not None:
             parts.append(f"{self.shared_bytes} bytes of shared memory")
         if self.local_bytes:
-            parts.append(f"{self.local_bytes} bytes of stack or spilled registers a thread")
+            parts.append(f"{self.local_bytes} bytes of stack or spilled registers per thread")
         if self.tasks is not None:
-            parts.append("compiled" if self.is_compiled else "NumPy's own")
+            parts.append("compiled" if self.is_compiled else "NumPy function")
             parts.append(f"{_count(self.tasks, 'task')} of {_count(self.tile or 0, 'element')}")
             most = "at most " if self.threads != 1 else ""
             parts.append(f"{most}{_count(self.threads or 1, 'thread')}")
@@ -85,20 +85,20 @@ class Explanation:
     Attributes
     ----------
     function : str
-        The algorithm's name.
+        The name of the algorithm.
     device : str
         ``"cpu"`` or ``"cuda:0"``.
     why : str
         Why this device was chosen.
     temp_storage_bytes : int or None
-        GPU memory that the call needs besides its arrays, as `gpualgo.temp_storage_bytes`; 0 on the
-        CPU, None for host arrays that are copied to a GPU, where it depends on the blocks.
+        GPU memory that the call needs in addition to its arrays, as `gpualgo.temp_storage_bytes`; 0
+        on the CPU. None for host arrays that are copied to a GPU, where it depends on the blocks.
     launches : int or None
-        How many kernels it launches; 0 on the CPU, None as above.
+        The number of kernel launches; 0 on the CPU, None as above.
     steps : tuple of Step
         The steps in order; empty if no element is read, and for host arrays copied to a GPU.
     bytes_read, bytes_written : int
-        Bytes of the inputs and of the results, each counted once: the least any algorithm has to
+        Bytes of the inputs and of the results, each counted once: the least that any algorithm must
         move. A result of unknown length counts with its greatest length.
     bandwidth : float or None
         Peak bandwidth of the GPU's memory in bytes per second, from its clock and bus width; None
@@ -147,7 +147,7 @@ class Explanation:
         if seconds is not None and self.bandwidth is not None:
             lines.append(
                 f"  {1e6 * seconds:.1f} us for {self.bytes_moved} bytes at "
-                f"{self.bandwidth / 1e9:.0f} GB/s, and the launches"
+                f"{self.bandwidth / 1e9:.0f} GB/s, plus the launches"
             )
         return "\n".join(lines)
 

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Graph:
-    """Recorded calls that can be launched together many times; made by `gpualgo.graph`.
+    """Recorded calls that are launched together, as often as needed; returned by `gpualgo.graph`.
 
-    It holds every array, operator and piece of temporary storage that it touches, for as long as
-    it lives and, after that, until its last launch has run.
+    It keeps every array, operator and temporary storage that it uses alive: as long as it exists,
+    and then until its last launch has run.
     """
 
     def __init__(self, device: int) -> None:
@@ -51,13 +51,13 @@ class Graph:
         return result
 
     def launch(self, stream: ty.Stream | None = None) -> None:
-        """Run the recorded calls, in order.
+        """Run the recorded calls in order.
 
         Parameters
         ----------
         stream : stream, optional
-            Where to run. Without it the current stream of the first array's library; then, if
-            arrays of NumPy's take part (in page-locked memory), the call waits for the results.
+            The CUDA stream to run on. By default the current stream of the first array's library;
+            if NumPy arrays in page-locked memory take part, the call then waits for the results.
             Not for a graph of the CPU, whose launch returns when all is done.
 
         Raises
@@ -65,30 +65,30 @@ class Graph:
         RuntimeError
             The recording is not finished, or it failed.
         ValueError
-            A stream is given for a graph of the CPU; or, on the CPU, arrays hold offsets or indices
-            that the call itself would refuse.
+            A stream is given for a graph of the CPU; or, on the CPU, offsets or indices are
+            invalid.
         """
         self._finished("launch").launch(stream)
 
     def update(self, *pairs: tuple[ty.AnyArray, ty.AnyArray]) -> None:
-        """Replace arrays: each pair is an array that the graph touches, and its successor.
+        """Replace arrays: each pair is an array that the graph uses, and its successor.
 
-        All calls are checked and recorded anew, so a successor may differ in strides and alignment.
-        Results that the graph made can be replaced too. Operators are read anew as well: without
-        any pair, only the numbers that they capture are updated.
+        All calls are checked and recorded again, so a successor may differ in strides and
+        alignment. Results that the graph allocated can be replaced too. Operators are read again as
+        well: a call without pairs updates only the numbers that they capture.
 
         Parameters
         ----------
         *pairs : tuple of two arrays
-            ``(old, new)`` of one shape, dtype, library and device.
+            ``(old, new)`` with equal shape, dtype, library and device.
 
         Raises
         ------
         TypeError
-            An argument is not a pair, or holds something that is no array.
+            An argument is not a pair of arrays.
         ValueError
-            The graph does not touch an old array, or a successor does not fit; the graph stays as
-            it was.
+            The graph does not use an old array, or a successor differs from it; the graph is then
+            unchanged.
         """
         executable = self._finished("update")
         if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
@@ -215,7 +215,7 @@ class _Block(WithBlock):
         number, graph = self._number, Graph(self._number)
         # Host arrays stay on the graph's device: "auto" must not choose within the block.
         is_placed = default_device.current() == AUTO or number == CPU
-        why = f"a graph is {'the CPU' if number == CPU else 'a GPU'}'s"
+        why = f"recorded in a graph on {'the CPU' if number == CPU else 'a GPU'}"
         with ExitStack() as stack:
             stack.enter_context(graph._recording)
             stack.enter_context(_recording.recording(graph))
@@ -230,40 +230,42 @@ class _Block(WithBlock):
             self._graph._finish()
 
 
-def graph(device: str | None = None) -> _Block:
-    """Record the calls of a ``with`` block, to be run as one: on a GPU, as a CUDA graph.
+def graph(device: ty.Device | None = None) -> _Block:
+    """Record the calls of a ``with`` block, to be launched together; on a GPU as a CUDA graph.
 
     Parameters
     ----------
     device : str, optional
-        ``"cuda:1"`` or ``"cpu"``, say: where the arrays live; without it the default device, and
-        where that is ``"auto"`` the first GPU, or the CPU if there is none.
+        ``"cuda:1"`` or ``"cpu"``, for example: where the arrays are. By default the default device;
+        if that is ``"auto"``, the first GPU, or the CPU if there is none.
 
     Yields
     ------
     Graph
-        To be launched after the block. Nothing runs inside: results of calls are arrays that every
-        launch writes anew.
+        To be launched after the block. Nothing runs within the block: results of calls are arrays
+        that every launch writes.
 
     Raises
     ------
     NoDeviceError
-        A GPU is named that is not there.
+        The named GPU does not exist.
     RuntimeError
-        A call has to read a result before it continues, which cannot be recorded: the range of a
-        histogram's samples, say, or the length of a result. On a GPU also if it reads or writes
-        pageable host memory.
+        A call must read a result before it continues, such as the range of a histogram's samples or
+        the length of a result; or, on a GPU, it reads or writes pageable host memory.
     ValueError
-        A call of a CPU's graph would run on a GPU.
+        A call in a graph of the CPU would run on a GPU.
 
     Notes
     -----
     Arrays are on the GPU, or NumPy arrays in page-locked memory (`gpualgo.empty_pinned`); on the
-    CPU any host arrays. Calls in the block are recorded, on a GPU on a stream of the graph's own;
-    work of other libraries is not. Other threads and tasks, even if started in the block, and the
-    caller of a generator that yields in the block, are not recorded: their calls run as usual.
-    Results without dimensions are arrays, in NumPy too. The graph has its own temporary storage:
-    as much as the call that needs most. See docs/memory.md.
+    CPU any host arrays. Results without dimensions are arrays, for NumPy too. The graph has its own
+    temporary storage: as much as the call that needs most.
+
+    Only calls of this package in the block are recorded, not the work of other libraries. Other
+    threads and tasks, even if started in the block, and the caller of a generator that yields in
+    the block are not recorded: their calls run as usual.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

@@ -13,37 +13,40 @@ _NAMES = ("cupy", "torch", "rmm")
 
 
 def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> None:
-    """Allocate temporary storage, and results of arrays known by protocol, from a resource.
+    """Allocate temporary storage, and results that are a `DeviceArray`, from a memory resource.
 
     Parameters
     ----------
     resource : cuda.core.MemoryResource, str or None
-        A resource of cuda.core, or ``"cupy"``, ``"torch"`` or ``"rmm"`` for the pool that CuPy,
-        torch or RMM uses: memory that one of them has freed can then be reused by the other. None:
-        gpualgo's own stream-ordered pool, the default.
+        A resource of cuda.core; or ``"cupy"``, ``"torch"`` or ``"rmm"`` for the pool of that
+        library, so that memory freed by one can be reused by the other. None is the default, this
+        package's own stream-ordered pool.
     device : int, optional
-        The GPU's number; without it the resource's own device, all devices for a name or None.
+        The number of the GPU; by default the resource's own device, for a name or None all devices.
 
     Raises
     ------
     TypeError
         `resource` is none of these.
     ValueError
-        An unknown name, memory that a GPU cannot use, or a resource of another device.
+        The name is unknown, the memory cannot be used by a GPU, or the resource is of another
+        device.
     ImportError
-        The library that is named is not installed.
+        The named library is not installed.
     NoDeviceError
-        The GPU that `device` or the resource names does not exist.
+        The GPU of `device` or of the resource does not exist.
 
     Notes
     -----
-    Without a GPU, a name or None is checked but has no effect, so that a program runs on either.
-    Temporary storage on the CPU always comes from NumPy.
-
     Applies to calls that begin later, in all threads. Memory is returned to the resource that it
-    came from. The two megabytes that each stream keeps, and the storage of graphs, always come from
-    the driver. If the resource has no memory for a call, the call raises MemoryError and writes
-    nothing. See docs/memory.md.
+    came from. If the resource has no memory for a call, the call raises MemoryError and writes
+    nothing. The 2 MB that each stream keeps, and the storage of graphs, always come from the
+    driver.
+
+    Without a GPU a name or None is checked but has no effect, so that a program runs with and
+    without one. Temporary storage on the CPU always comes from NumPy.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------

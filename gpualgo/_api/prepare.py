@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """An algorithm prepared for arrays of one layout; made by `gpualgo.prepare`.
+    """A call that is checked and compiled for arrays of one layout; returned by `gpualgo.prepare`.
 
-    Call it as ``plan(*arrays, out=None, out_count=None, temp_storage=None, stream=None)``. It may
-    be called from several threads. Host arrays run on the device that was chosen by `prepare`,
-    whatever the default device is later and whether or not they are page-locked.
+    Call it as ``plan(*arrays, out=None, out_count=None, temp_storage=None, stream=None)``, from any
+    thread. Host arrays run on the device that `prepare` chose, whatever the default device is later
+    and whether or not they are page-locked.
 
     Attributes
     ----------
     temp_storage_bytes : int
-        What a call needs as `temp_storage`; 0 for arrays on the host.
+        The size of `temp_storage` that a call needs; 0 for host arrays.
     """
 
     __slots__ = (
@@ -95,28 +95,29 @@ class Plan:
         temp_storage: ty.AnyArray | None = None,
         stream: ty.Stream | None = None,
     ) -> Any:
-        """Run the algorithm on arrays of the layout that it was prepared for.
+        """Run the algorithm on arrays of the prepared layout.
 
         Parameters
         ----------
         *arrays : array
-            In the order in which the function takes them: of the shape, strides, dtype, library
-            and device of those given to `prepare`.
+            In the order of the function's parameters, with the shape, strides, dtype, library and
+            device of the arrays given to `prepare`.
         out : array or tuple of arrays, optional
-            Where to write, as for the function.
+            Array for the result, as for the function.
         out_count : array, optional
-            Where to write the number of results, for functions that take it.
+            Array for the number of results, for functions that take it.
         temp_storage : array, optional
-            At least `temp_storage_bytes` contiguous bytes, on the GPU aligned to 256, or on the
-            host for the CPU. On a GPU nothing is then allocated or kept for the call. Its contents
-            do not matter; no other work may use it until the call's work is done.
+            At least `temp_storage_bytes` contiguous bytes: on the GPU, aligned to 256 bytes, or on
+            the host for the CPU. On a GPU nothing is then allocated or kept for the call. Its
+            contents do not matter; no other work may use it until the call's work is done.
         stream : stream, optional
             As for the function.
 
         Raises
         ------
         TypeError, ValueError
-            An array has another layout, or `temp_storage` is too small; else as the function.
+            An array has another layout, or `temp_storage` is too small; otherwise as for the
+            function.
         """
         repeat = self._repeat
         if (
@@ -169,11 +170,13 @@ class Plan:
         """Return the views that new lazy arrays read, the operator for them, and the problem."""
         request = relook(arrays)
         if type(request.problem) is not type(self._request.problem):
-            raise TypeError(f"{self._name} is an array, the plan needs a lazy one; prepare another")
+            raise TypeError(
+                f"{self._name} is an array, but the plan is for a lazy array; prepare another plan"
+            )
         if len(request.views) != len(self._layouts):
             raise TypeError(
                 f"{self._name} reads {len(request.views)} arrays, the plan is for one that reads "
-                f"{len(self._layouts)}; prepare another"
+                f"{len(self._layouts)}; prepare another plan"
             )
         return request.views, request.op, request.problem
 
@@ -202,7 +205,7 @@ class Plan:
         storage = as_bytes_view(temp_storage, f"{name}: temp_storage")
         device = views[0].device
         if recording.active and recording.current() is not None:
-            raise ValueError(f"{name}: a graph has storage of its own; leave temp_storage out")
+            raise ValueError(f"{name}: a graph has its own storage; leave temp_storage out")
         on_cpu = self._request.problem.device == CPU
         if storage.device != device or (device == CPU and not on_cpu):
             raise ValueError(
@@ -237,35 +240,36 @@ class Plan:
                 raise TypeError(
                     f"{name}: the plan is for arrays of {prepared.library.name} on device "
                     f"{prepared.device}, got one of {view.library.name} on {view.device}; "
-                    "prepare another"
+                    "prepare another plan"
                 )
             if view.dtype != prepared.dtype:
                 raise TypeError(
                     f"{name}: the plan is for dtype {prepared.dtype}, got {view.dtype}; "
-                    "prepare another"
+                    "prepare another plan"
                 )
             if (view.shape, view.strides) != (prepared.shape, prepared.strides):
                 raise ValueError(
                     f"{name}: the plan is for shape {prepared.shape} with strides "
-                    f"{prepared.strides}, got {view.shape} with {view.strides}; prepare another"
+                    f"{prepared.strides}, got {view.shape} with {view.strides}; prepare another "
+                    "plan"
                 )
 
 
 def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
-    """Check a call and build its kernels once, to run it many times on arrays of one layout.
+    """Return a call that is checked and compiled once, to be run on many arrays of one layout.
 
     Parameters
     ----------
     function : callable
-        One of this package's algorithms: `gpualgo.reduce`, say.
+        An algorithm of this package, such as `gpualgo.reduce`.
     *args, **kwargs
-        The arguments of the call; arrays are examples of the layout. ``out``, ``out_count`` and
-        ``stream`` are passed to the plan's calls instead.
+        The arguments of the call. Arrays are examples of the layout. ``out``, ``out_count`` and
+        ``stream`` are passed to the plan instead.
 
     Returns
     -------
     Plan
-        A callable, with `temp_storage_bytes`.
+        A callable, with the attribute `temp_storage_bytes`.
 
     Raises
     ------
@@ -274,9 +278,10 @@ def prepare(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
 
     Notes
     -----
-    Nothing is launched, and no element is read (except by a histogram without `range`). On the CPU
-    the operator is compiled, and the kernel around it by the plan's first call. Each call reads the
-    operator's captured values: if they have changed, the plan computes with the new ones.
+    Launches nothing, and reads no elements, except the samples of a histogram without `range`. On
+    the CPU `prepare` compiles the operator, and the first call of the plan compiles the kernel
+    around it. Each call of the plan reads the operator's captured values: if they have changed, it
+    computes with the new ones.
 
     Examples
     --------

@@ -14,35 +14,35 @@ from gpualgo._driver.default_device import CPU
 
 
 def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """Return how many bytes of temporary storage ``function(*args, **kwargs)`` takes.
+    """Return how many bytes of temporary storage ``function(*args, **kwargs)`` needs on a GPU.
 
     Parameters
     ----------
     function : callable
-        One of this package's algorithms: `gpualgo.radix_sort`, say.
+        An algorithm of this package, such as `gpualgo.radix_sort`.
     *args, **kwargs
         The arguments of the call. Arrays are on a GPU, or host arrays that are processed on the
-        CPU; nothing is read or written.
+        CPU; they are neither read nor written.
 
     Returns
     -------
     int
-        Bytes that a plan of `gpualgo.prepare` needs as ``temp_storage``, including those that a
-        stream keeps for all its calls. The formula is on the page of each algorithm. 0 on the CPU,
-        whose kernels allocate temporary storage with NumPy.
+        The size of ``temp_storage`` that a plan of `gpualgo.prepare` needs, including the bytes
+        that a stream keeps for all its calls. The page of each algorithm has the formula. 0 on the
+        CPU, whose kernels allocate temporary storage with NumPy.
 
     Raises
     ------
     TypeError
-        `function` is no algorithm of this package, host arrays would be copied to a GPU, where the
-        storage depends on the blocks, or the call itself would raise a TypeError.
+        `function` is not an algorithm of this package; host arrays would be copied to a GPU, where
+        the size depends on the blocks; or the call itself would raise a TypeError.
     ValueError
         The call itself would raise a ValueError.
 
     Notes
     -----
-    Compiles the kernel for a GPU, as the call would, and on the CPU the operator. Launches nothing,
-    and raises no errors that depend on elements, such as falling offsets.
+    Compiles the kernels for a GPU, as the call would, and on the CPU the operator. Launches
+    nothing. Errors that depend on elements, such as decreasing offsets, are not raised.
 
     Examples
     --------
@@ -58,8 +58,8 @@ def temp_storage_bytes(function: Callable[..., Any], *args: Any, **kwargs: Any) 
     request = describe("temp_storage_bytes", function, args, kwargs)
     if request.problem.views_on_host and request.problem.device != CPU:
         raise TypeError(
-            f"temp_storage_bytes: the arrays of {function.__name__} travel to a GPU; pass arrays "
-            "that are there, or name the CPU by default_device"
+            f"temp_storage_bytes: the arrays of {function.__name__} would be copied to a GPU; "
+            "pass arrays on it, or choose the CPU by default_device"
         )
     plan = cuda_plan(checked_on_cpu(request))
     return 0 if plan is None else plan.temp_storage_bytes

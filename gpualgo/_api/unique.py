@@ -33,42 +33,48 @@ def unique(
     return_inverse: bool = False, return_counts: bool = False, out: ty.Outs | None = None,
     out_count: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the distinct elements in ascending order, or the first of each run (`consecutive`).
+    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
 
     Parameters
     ----------
     x : array, or tuple of arrays
         As for `radix_sort`, or with `consecutive` as for `run_length_encode`. Flattened in C order.
     consecutive : bool
-        Find elements that differ from the one before, in the order of `x`, which is not sorted.
+        Return each element that differs from the one before it, in the order of `x`; nothing is
+        sorted.
     return_index : bool
         Also return the index in `x` of the first occurrence of each result.
     return_inverse : bool
-        Also return, for each element of `x`, the index of its result, in the shape of `x`.
+        Also return, for each element of `x`, the index of its result, with the shape of `x`.
     return_counts : bool
-        Also return how many elements are equal to each result, or the run lengths.
+        Also return how many elements are equal to each result, or the lengths of the runs.
     out, out_count
-        Where to write the elements: as for `select`. Not with `return_index` and the like.
+        Arrays for the elements and their number, as for `select`. Not with `return_index`,
+        `return_inverse` or `return_counts`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array, or tuple of arrays
-        One dimension, of the dtype of `x`; a tuple if `x` is one. With further results, a tuple
-        of the elements and the further results (int64), in the order of the arguments.
+        One-dimensional, of the dtype of `x`; a tuple if `x` is one. With `return_index`,
+        `return_inverse` or `return_counts` a tuple of the elements and the int64 arrays requested,
+        in the order of the parameters. The call waits in the same cases as `select`.
 
     Raises
     ------
     TypeError
-        `x` is no array, or has to be sorted and its dtype has no order; out does not fit.
+        `x` is not an array, or must be sorted and its dtype has no order; `out` has a wrong dtype.
     ValueError
-        out is too short (and `out_count` is not given), or is given with a further result.
+        `out` is too short and `out_count` is not given, or `out` is given together with
+        `return_index`, `return_inverse` or `return_counts`.
 
     Notes
     -----
-    NaN are equal to each other and last; -0.0 is equal to 0.0. Of equal elements the first in `x`
-    is returned. A stable sort, then one pass. See docs/runs.md.
+    NaN are equal to each other and last; -0.0 equals 0.0. Of equal elements the first in `x` is
+    returned. Takes a stable sort (except with `consecutive`) and one pass.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
     Examples
     --------
@@ -86,7 +92,7 @@ def unique(
     consecutive, *more = [checks.flag(flag, name, _WHERE) for name, flag in flags.items()]
     if any(more) and (out is not None or out_count is not None):
         raise ValueError(
-            f"{_WHERE}: out takes the elements alone; leave out return_index, return_inverse and "
+            f"{_WHERE}: out is for the elements only; leave out return_index, return_inverse and "
             "return_counts"
         )
     if is_lazy(x):

@@ -17,29 +17,32 @@ from gpualgo._driver.lifetime import Memory
 
 
 class DeviceArray:
-    """An array on a GPU: the result for arrays known by protocol, or made by `from_pointer`.
+    """An array on a GPU: made by `from_pointer`, or a result for arrays of unknown libraries.
 
-    It can be indexed with integers, slices, ``...`` and ``None``, reshaped, transposed and retyped;
-    each gives a view, which keeps `owner` alive. It exports ``__cuda_array_interface__`` and
-    DLPack: pass it to CuPy, torch or numba, or call ``copy_to_host()``. The memory of a result is
-    freed once this package's work on it, and all work on the legacy default stream, has run. Work
-    of other libraries on other streams must be finished before the last reference is dropped.
+    It can be indexed with integers, slices, ``...`` and ``None``, reshaped, transposed and viewed
+    as another dtype; each gives a view, which keeps `owner` alive. It exports
+    ``__cuda_array_interface__`` and DLPack: pass it to CuPy, PyTorch or numba, or call
+    ``copy_to_host()``.
+
+    The memory of a result is freed once this package's work on it, and all work on the legacy
+    default stream, has run. Work of other libraries on other streams must be finished before the
+    last reference is dropped.
 
     Attributes
     ----------
     ptr : int
-        Address of the first element.
+        The address of the first element.
     shape, strides, dtype
         As in NumPy; strides are in bytes.
     device : int
         The CUDA ordinal.
     stream : int
-        The producer stream: work on the array is queued there unless a call names another stream,
-        and consumers wait for it.
+        The stream that work on the array is queued on, unless a call names another one; consumers
+        wait for it.
     readonly : bool
         Whether the array is read-only.
     owner : object
-        Object that keeps the memory alive.
+        The object that keeps the memory alive.
     """
 
     __slots__ = (
@@ -91,14 +94,14 @@ class DeviceArray:
         return self._new_view(self.ptr + offset, shape, strides, self.dtype)
 
     def reshape(self, *shape: Any) -> DeviceArray:
-        """Return a view in another shape; raise ValueError if that needs a copy."""
+        """Return a view with another shape; raise ValueError if that needs a copy."""
         wanted = shape[0] if len(shape) == 1 else shape
         new = _strides.full_shape(wanted, self.size)
         strides = _strides.reshape(self.shape, self.strides, new, self.dtype.itemsize)
         return self._new_view(self.ptr, new, strides, self.dtype)
 
     def transpose(self, *axes: int) -> DeviceArray:
-        """Return a view with its axes in another order, reversed by default."""
+        """Return a view with its axes permuted, by default reversed."""
         order = axes or tuple(reversed(range(self.ndim)))
         if sorted(axis % max(self.ndim, 1) for axis in order) != list(range(self.ndim)):
             raise ValueError(
@@ -123,14 +126,14 @@ class DeviceArray:
         )
 
     def copy_to_host(self, *, stream: Any = None) -> np.ndarray[Any, Any]:
-        """Return a NumPy copy after waiting for `stream`, by default the array's own."""
+        """Return a NumPy copy; waits for `stream`, by default the array's own."""
         where = "copy_to_host"
         handle = self.stream if stream is None else streams.handle_of(stream, where)
         low, high = bounds(self.shape, self.strides, self.dtype.itemsize)
         raw = np.empty(high - low, np.uint8)
         if raw.size:
             with gpu.get(self.device).current():
-                driver.refuse_capture(handle, f"{where}: the copy is waited for")
+                driver.refuse_capture(handle, f"{where}: the call waits for the copy")
                 api = driver.api()
                 copied = api.cuMemcpyDtoHAsync(raw.ctypes.data, self.ptr + low, raw.size, handle)
                 driver.check(copied, "cuMemcpyDtoHAsync")
@@ -140,7 +143,8 @@ class DeviceArray:
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
-            "a DeviceArray is not copied to the host unasked; use numpy.asarray(x.copy_to_host())"
+            "a DeviceArray is not copied to the host implicitly; use "
+            "numpy.asarray(x.copy_to_host())"
         )
 
     def __repr__(self) -> str:

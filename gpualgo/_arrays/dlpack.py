@@ -96,8 +96,8 @@ def read(capsule: Any) -> Tensor:
     name = _name_of(capsule) or b""
     if name.startswith(b"used_dltensor"):
         raise ValueError(
-            "a DLPack capsule was consumed already and its memory belongs to someone else; "
-            "pass the array that it came from"
+            "a DLPack capsule can be consumed only once, and this one has been; pass the "
+            "array that it came from"
         )
     tensor, flags = _fields(capsule, name)
     ndim = tensor.ndim
@@ -122,7 +122,7 @@ def _fields(capsule: Any, name: bytes) -> tuple[_DLTensor, int]:
         return _DLTensor.from_address(_pointer_of(capsule, name)), 0
     if name != b"dltensor_versioned":
         raise TypeError(
-            f"a capsule named {name.decode(errors='replace')!r} is no DLPack array; "
+            f"a capsule named {name.decode(errors='replace')!r} is not a DLPack array; "
             "pass what x.__dlpack__() returns, or x itself"
         )
     address = _pointer_of(capsule, name)
@@ -193,7 +193,7 @@ def export(tensor: Tensor, max_version: Any) -> Any:
     """Return a capsule for memory on any device; it keeps the owner alive."""
     is_versioned = KNOWS_VERSIONS and max_version is not None and max_version[0] >= 1
     if tensor.readonly and not is_versioned:
-        hint = "pass max_version=(1, 0)" if KNOWS_VERSIONS else "that takes NumPy 2.1 or newer"
+        hint = "pass max_version=(1, 0)" if KNOWS_VERSIONS else "this requires NumPy 2.1 or newer"
         raise BufferError(
             f"__dlpack__: a read-only array can be exported to consumers of DLPack 1.0 only; {hint}"
         )

@@ -24,32 +24,33 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     Parameters
     ----------
     shape : int or sequence of ints
-        The array's shape.
+        The shape of the array.
     dtype : dtype
-        Any without Python objects; float64 by default.
+        Any dtype without Python objects; float64 by default.
 
     Returns
     -------
     numpy.ndarray
-        Uninitialised and in C order. On a machine with no GPU an ordinary array: everything runs
-        on the CPU there.
+        Uninitialised and C-contiguous. Without a GPU an ordinary array, because everything runs on
+        the CPU then.
 
     Raises
     ------
     TypeError
-        `shape` does not consist of ints, or `dtype` is no dtype or has Python objects.
+        `shape` does not consist of ints, or `dtype` is not a dtype or has Python objects.
     ValueError
-        An extent is negative.
+        A length is negative.
     MemoryError
-        There is not enough memory, or not enough that can be locked.
+        There is not enough memory, or not enough that can be page-locked.
 
     Notes
     -----
-    The memory is freed once no array uses it and the work that this package has queued on it has
-    run; the caller has to wait for work of other libraries. Every GPU can use it. Locking pages
-    takes time, so create such an array once and reuse it. If inputs and `out` of a call with
-    ``stream=`` are such arrays, the call returns without waiting: the result is complete once the
-    stream has run. See docs/memory.md.
+    Page-locking takes time, so create such an array once and reuse it. Every GPU can use it. If
+    inputs and `out` of a call with ``stream=`` are such arrays, the call returns without waiting:
+    the result is complete once the stream has run. The memory is freed once no array uses it and
+    the work that this package has queued on it has run; wait for work of other libraries yourself.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     item_dtype = _dtype_of(dtype)
     size = math.prod(extents) * item_dtype.itemsize
     if size > sys.maxsize:
-        raise MemoryError(f"{_WHERE}: {size} bytes are more than any memory; pass a smaller shape")
+        raise MemoryError(f"{_WHERE}: {size} bytes exceed the address space; pass a smaller shape")
     from gpualgo._driver import driver
 
     if not size or not driver.device_count():
@@ -83,7 +84,9 @@ def _extents(shape: Any) -> tuple[int, ...]:
             f"{_WHERE}: shape must be an int or a sequence of ints, got {shape!r}"
         ) from None
     if any(extent < 0 for extent in extents):
-        raise ValueError(f"{_WHERE}: shape {extents} has a negative extent; pass sizes from 0 on")
+        raise ValueError(
+            f"{_WHERE}: shape {extents} has a negative extent; pass extents of 0 or more"
+        )
     return extents
 
 
@@ -96,6 +99,6 @@ def _dtype_of(dtype: Any) -> np.dtype[Any]:
         raise TypeError(f"{_WHERE}: dtype {dtype!r} is not a dtype of NumPy") from None
     if result.hasobject or not result.itemsize:
         raise TypeError(
-            f"{_WHERE}: dtype {result} does not hold plain bytes; use a number's or a record's"
+            f"{_WHERE}: dtype {result} has Python objects; use a dtype of numbers or records"
         )
     return result

@@ -131,7 +131,9 @@ def taken_apart(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf],
 
 def _flatten(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool) -> Form:
     if depth > 1:
-        raise TypeError(f"{where} is a tuple within a tuple within one; one level is possible")
+        raise TypeError(
+            f"{where} is a tuple that is nested too deeply; one level of nesting is possible"
+        )
     if isinstance(x, np.ndarray):
         return _fields_of(x, where, leaves, has_names)
     if not x:
@@ -160,7 +162,7 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf], has_names: bool) -> Form:
         is_name = name.isidentifier() and not keyword.iskeyword(name) and name[0] != "_"
         if has_names and not is_name:
             raise TypeError(
-                f"{where}: field {name!r} of dtype {x.dtype} is no name that an operator could "
+                f"{where}: field {name!r} of dtype {x.dtype} is not a name that an operator can "
                 "use; rename it, or pass a tuple of arrays"
             )
         leaves.append((x[name], f"{where}[{name!r}]"))

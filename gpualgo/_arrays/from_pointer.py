@@ -32,47 +32,50 @@ def from_pointer(
     readonly: bool = False,
     stream: ty.Stream | None = None,
 ) -> DeviceArray:
-    """View memory that a GPU can use as an array: element i lies at ``ptr + i · strides``.
+    """Return an array over memory that a GPU can use: element i is at ``ptr + i · strides``.
 
     Parameters
     ----------
     ptr : int
-        The address of the first element: an int, a ``cuda.bindings`` ``CUdeviceptr`` or anything
-        with ``__int__``. The memory is device memory, managed or page-locked.
+        The address of the first element: an int, a ``CUdeviceptr`` of ``cuda.bindings`` or anything
+        with ``__int__``. The memory is device, managed or page-locked memory.
     shape : int or tuple of ints
-        The extents; with an extent of zero any address is valid.
+        The shape of the array; if a length is zero, any address is valid.
     dtype : dtype
-        Dtype of the elements: one that kernels support, or any other of plain bytes.
+        The dtype of the elements: a supported one, or any other without Python objects.
     owner : object, optional
-        Kept alive by the array and all views of it; without it the caller keeps the memory alive.
+        An object that the array and its views keep alive; without it the caller keeps the memory
+        alive.
     strides : tuple of ints, optional
-        In bytes, of any sign; C order without gaps by default.
+        In bytes, of either sign; by default those of a C-contiguous array.
     readonly : bool
-        Whether the array is refused as an output.
+        Whether using the array as an output raises an error.
     stream : stream, optional
         The stream that the memory is used on, and on which calls without ``stream=`` run; the
-        caller keeps it alive. The legacy default stream by default.
+        caller keeps it alive. By default the legacy default stream.
 
     Returns
     -------
     DeviceArray
-        It can be sliced, reshaped and retyped, and exports ``__cuda_array_interface__`` and DLPack.
-        Nothing is copied or waited for.
+        It can be sliced, reshaped and viewed as another dtype, and exports
+        ``__cuda_array_interface__`` and DLPack. The call neither copies nor waits.
 
     Raises
     ------
     TypeError
         An argument is of a wrong type.
     ValueError
-        No GPU can use the address, the array would leave the allocation, or an element would not
-        be aligned to its dtype.
+        No GPU can use the address, the array is not within the allocation, or elements are not
+        aligned to their dtype.
     NoDeviceError
         There is no GPU.
 
     Notes
     -----
-    The driver is asked for the allocation of the address; nothing is launched. For memory from a
-    pool, such as CuPy's or torch's, the allocation is the pool's whole block. See docs/memory.md.
+    The driver is asked for the allocation of the address. For memory from a pool, such as CuPy's or
+    PyTorch's, the allocation is the whole block of the pool.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
     Examples
     --------
@@ -91,16 +94,16 @@ def from_pointer(
     greatest = max(math.prod(extents) * element.itemsize, *extents, 0)
     if min(extents, default=0) < 0 or greatest >= _MAX_BYTES:
         raise ValueError(
-            f"{_WHERE}: shape {extents} of {element} cannot be an array's; pass extents from 0 on "
-            "that fit an address space"
+            f"{_WHERE}: shape {extents} of {element} cannot be that of an array; pass extents of 0 "
+            "or more that fit in the address space"
         )
     byte_strides = dense_strides(extents, element.itemsize)
     if strides is not None:
         byte_strides = _ints(strides, "strides")
         if len(byte_strides) != len(extents):
             raise ValueError(
-                f"{_WHERE}: strides {byte_strides} are not one for each extent of shape {extents}; "
-                "pass as many, in bytes"
+                f"{_WHERE}: strides {byte_strides} do not match shape {extents}; pass a stride in "
+                "bytes for each dimension"
             )
     producer = 0 if stream is None else streams.handle_of(stream, _WHERE)
     driver.require_device(0)
@@ -130,11 +133,11 @@ def _address(ptr: Any) -> int:
     if not is_number and (is_value or not hasattr(ptr, "__int__")):
         raise TypeError(
             f"{_WHERE}: ptr must be an address, as int or CUdeviceptr, got {type(ptr).__name__}; "
-            "an array is passed to functions itself"
+            "pass an array to the functions directly"
         )
     address = int(ptr)
     if not 0 <= address < 1 << 64:
-        raise ValueError(f"{_WHERE}: ptr {address:#x} is no address; pass one of 64 bits")
+        raise ValueError(f"{_WHERE}: ptr {address:#x} is not an address; pass one of 64 bits")
     return address
 
 
@@ -143,7 +146,7 @@ def _ints(values: Any, name: str) -> tuple[int, ...]:
         return tuple(operator.index(_no_bool(v)) for v in values)
     except TypeError:
         raise TypeError(
-            f"{_WHERE}: {name} must be made of ints, got {values!r}; pass a tuple of ints"
+            f"{_WHERE}: {name} must consist of ints, got {values!r}; pass a tuple of ints"
         ) from None
 
 

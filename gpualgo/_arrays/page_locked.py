@@ -36,7 +36,7 @@ def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = Tr
     kind, is_managed, pointer, start, size = _attributes(low)
     if kind == _DEVICE and not is_managed:
         raise ValueError(
-            f"{where}: an array of the host lies at address {first:#x}, which is memory of a GPU; "
+            f"{where}: a host array has address {first:#x}, which is GPU memory; "
             f"pass gpualgo.from_pointer({first:#x}, shape, dtype) instead"
         )
     if not (kind == _HOST or is_managed) or not start <= low <= high <= start + size:
@@ -94,7 +94,7 @@ class Memory:
         if result[0] in (codes.CUDA_ERROR_OUT_OF_MEMORY, codes.CUDA_ERROR_INVALID_VALUE):
             raise MemoryError(
                 f"empty_pinned: the host cannot lock {size} bytes of memory; pass a smaller shape, "
-                "or use numpy.empty, whose arrays are staged"
+                "or use numpy.empty, whose arrays are copied"
             )
         address = int(check(result, "cuMemHostAlloc"))
         weakref.finalize(self, _free, address, device).atexit = False

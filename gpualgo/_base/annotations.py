@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Same = TypeVar("Same", bound="Tensor | DeviceArray")
     Kind = TypeVar("Kind", bound=np.dtype[Any])
     ValueKind = TypeVar("ValueKind", bound=np.dtype[Any])
+    Value = TypeVar("Value", bound=np.generic)
 
 
 class HostArray(Protocol):
@@ -181,6 +182,20 @@ Range: TypeAlias = "tuple[Real, Real] | list[Any] | np.ndarray[Any, Any]"
 
 Function: TypeAlias = "Callable[..., Any]"  # takes one scalar for each array
 BinaryFunction: TypeAlias = "Callable[[Any, Any], Any]"
+# NumPy's functions of an element are typed as those of an array.
+Truth: TypeAlias = "bool | np.bool[bool] | np.ndarray[Any, np.dtype[np.bool[bool]]]"
+Predicate: TypeAlias = "Callable[[Any], Truth]"
+BinaryPredicate: TypeAlias = "Callable[[Any, Any], Truth]"
+
+Side: TypeAlias = Literal["left", "right"]
+TopMode: TypeAlias = Literal["largest", "smallest"]
+TakeMode: TypeAlias = Literal["wrap", "clip"]
+GPU: TypeAlias = Literal[
+    "cuda", "cuda:0", "cuda:1", "cuda:2", "cuda:3", "cuda:4", "cuda:5", "cuda:6", "cuda:7",
+    "cuda:8", "cuda:9", "cuda:10", "cuda:11", "cuda:12", "cuda:13", "cuda:14", "cuda:15",
+]  # fmt: skip
+Device: TypeAlias = "GPU | Literal['cpu']"
+DefaultDevice: TypeAlias = "Device | Literal['auto']"
 
 Address: TypeAlias = "SupportsInt | SupportsIndex | ctypes.c_void_p"
 Resource: TypeAlias = "MemoryResource | Literal['cupy', 'torch', 'rmm'] | None"

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import struct
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ _MAGIC = b"gpualgo cache 2\n"
 _SUFFIX = ".gpualgo"
 FOR_CPU = "cpu-"  # key prefix of CPU code
 _MAX_ENTRIES = 8192
+_WRITE_SECONDS = 600  # no process writes a temporary file for longer
 _WRITES_PER_PRUNE = 32  # listing a full folder takes milliseconds
 _warned = False
 _num_written = 0
@@ -123,7 +125,7 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             watcher.written.add(key)
         from gpualgo._base import log  # only a new entry needs it
 
-        log.tell(log.DEBUG, "kept on disk: %s", path / (key + _SUFFIX))
+        log.tell(log.DEBUG, "written to disk: %s", path / (key + _SUFFIX))
         _num_written += 1
         if _num_written % _WRITES_PER_PRUNE == 1:
             _prune(path)
@@ -217,7 +219,7 @@ def _content_of(file: Path) -> bytes:
 
 
 def clear() -> int:
-    """Delete all entries and temporary files; return the number of deleted entries.
+    """Delete all entries and abandoned temporary files; return the number of deleted entries.
 
     Raises OSError, after deleting the others, if a file cannot be deleted.
     """
@@ -227,6 +229,8 @@ def clear() -> int:
     if path.is_dir():
         for file in [*path.glob("*" + _SUFFIX), *path.glob("*.part")]:
             try:
+                if file.suffix != _SUFFIX and time.time() - file.stat().st_mtime < _WRITE_SECONDS:
+                    continue  # another process may be writing it
                 file.unlink()
                 count += file.suffix == _SUFFIX
             except FileNotFoundError:  # another process deleted it

@@ -20,11 +20,11 @@ def shown(value: Any) -> str:
 
 
 class NoDeviceError(RuntimeError):
-    """A GPU was explicitly requested and none can be used."""
+    """A GPU was requested by name, and it is missing or cannot be used."""
 
 
 class CompileError(RuntimeError):
-    """An operator or a kernel could not be compiled; the message contains the source and log."""
+    """An operator or a kernel could not be compiled; the message has the source and the log."""
 
 
 class Elsewhere(TypeError):
@@ -48,8 +48,8 @@ class Elsewhere(TypeError):
         for argument, value in (("out", out), ("stream", stream)):
             if value is not None:
                 raise TypeError(
-                    f"{name}: {argument}= was given with {self.kind}, whose result is in new "
-                    f"memory; leave {argument} out"
+                    f"{name}: {argument}= is not supported with {self.kind}, whose result is "
+                    f"in new memory; leave {argument} out"
                 )
         try:
             return function(*args, **options)
@@ -60,12 +60,16 @@ class Elsewhere(TypeError):
 
 class OnDask(Elsewhere):
     kind, module, page = "a dask array", "gpualgo.dask", "gpualgo.dask"
-    cure = "x.compute() if one machine holds it"
+    cure = "x.compute() if it fits on one machine"
 
 
 class OnShards(Elsewhere):
-    kind, module, page = "a ShardedArray", "gpualgo.shards", "docs/scale.md"
-    cure = "x.gather() if one device holds it"
+    kind, module, page = (
+        "a ShardedArray",
+        "gpualgo.shards",
+        "https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md",
+    )
+    cure = "x.gather() if it fits on one device"
 
 
 class CapturesChanged(RuntimeError):

@@ -1,5 +1,6 @@
-"""The logger "gpualgo", which reports compilation, cache hits and copies: see docs/logging.md.
+"""The logger "gpualgo", which reports compilation, cache hits and copies.
 
+See https://github.com/gpualgo/gpualgo/blob/main/docs/logging.md.
 `logging` is imported only if logging is enabled or to log a warning.
 """
 

@@ -107,7 +107,7 @@ def refuse_in_graph_of_cpu(where: str) -> None:
     graph = _innermost(is_graph=True) if _recordings else None
     if graph is not None and graph.is_on_cpu:
         raise RuntimeError(
-            f"{where}: gpualgo.numpy computes at once on the CPU, which cannot be recorded; call "
+            f"{where}: gpualgo.numpy runs immediately on the CPU, which cannot be recorded; call "
             "gpualgo's own functions, or this one outside of the graph"
         )
 

@@ -152,11 +152,11 @@ def questions(data: Flights) -> list[Question]:
             lambda value: f"half of them below {value[count(dep) // 2]:.0f} min",
         ),
         Question(
-            "flights of each quarter hour of delay", by_quarters,
+            "flights by quarter hour of delay", by_quarters,
             lambda d: np.histogram(d, 24, (-60, 300))[0], (dep,), late,
         ),
         Question(
-            "longest delay of each flight number", longest_of_numbers, _numpy_longest_of_numbers,
+            "longest delay by flight number", longest_of_numbers, _numpy_longest_of_numbers,
             (number, dep), punctual,
         ),
     ]  # fmt: skip
@@ -182,7 +182,7 @@ def _timed(function: Callable[..., Any], columns: tuple[Any, ...], calls: int) -
     return best, value
 
 
-def run(device: str | None = None) -> int:
+def run(device: Any = None) -> int:
     """Run the demo; 0 if every answer matches NumPy's, 1 if not, 2 if something is missing."""
     if importlib.util.find_spec("rich") is None or not flights.installed():
         print(
@@ -229,16 +229,22 @@ def _print(answers: list[Answer], data: Flights, where: str, on_gpu: bool) -> No
     )
     shown = "\n".join(inspect.getsource(each) for each in (longest, variance, made_up, so_far))
     shown = shown.replace(": Any", "").replace(" -> Any", "")
-    console.print(Syntax(shown, "python", theme="ansi_dark", background_color="default"))
-    console.print(_answers_table(answers))
+    console.print(
+        Syntax(shown, "python", theme="ansi_dark", background_color="default", word_wrap=True)
+    )
+    width = max(len(answer.question.title) for answer in answers)
+    for answer in answers:
+        text = f"{answer.question.title:<{width}}  {answer.question.say(answer.value)}"
+        console.print(text, markup=False, highlight=False)
+    console.print(_times_table(answers))
     failed = [answer.question.title for answer in answers if not answer.matches]
     if failed:
         console.print(f"[red]{len(failed)} of {len(answers)} differ from NumPy:[/] {failed}")
     else:
         console.print(f"[green]All {len(answers)} answers match NumPy's.[/]")
     console.print(
-        "First call: the lambdas are compiled. Warm call and NumPy: the best of "
-        f"{CALLS}{', copies to and from the GPU included' if on_gpu else ''}."
+        "Times are in milliseconds. The first call compiles the lambdas. Warm call and NumPy are "
+        f"the best of {CALLS}{', copies to and from the GPU included' if on_gpu else ''}."
     )
     if on_gpu:
         console.print("The same without the GPU: gpualgo demo --device cpu", markup=False)
@@ -246,21 +252,23 @@ def _print(answers: list[Answer], data: Flights, where: str, on_gpu: bool) -> No
         console.print(f"The GPU version, same calls: {GPU_VERSION}", markup=False)
 
 
-def _answers_table(answers: list[Answer]) -> Table:
+def _times_table(answers: list[Answer]) -> Table:
+    """Return one line for each question, within 80 columns."""
+    from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table()
-    table.add_column("question and answer")
-    for heading in ("first call", "warm call", "NumPy", "NumPy / warm"):
+    table = Table(box=SIMPLE, padding=(0, 1, 0, 0))
+    table.add_column("question", no_wrap=True)
+    for heading in ("first", "warm", "NumPy", "NumPy/warm"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("same")
+    table.add_column("same", no_wrap=True)
     for answer in answers:
         question = answer.question
         seconds = (answer.first_seconds, answer.warm_seconds, answer.numpy_seconds)
         ratio = answer.numpy_seconds / answer.warm_seconds
         table.add_row(
-            f"[bold]{question.title}[/]\n{question.say(answer.value)}",
-            *(f"{1e3 * each:.2f} ms" for each in seconds),
+            f"[bold]{question.title}[/]",
+            *(f"{1e3 * each:.2f}" for each in seconds),
             f"[{'green' if ratio >= 1 else 'yellow'}]{ratio:.1f} x[/]",
             "[green]yes[/]" if answer.matches else "[red]NO[/]",
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -23,6 +24,7 @@ from gpualgo._pipeline import auto
 
 SELF_TEST_ARCH = "sm_90"
 OLDEST_GPU = (7, 5)
+_WIDTH = 80  # columns of the report
 _COLOURS = {"ok": "green", "off": "blue", "warn": "yellow", "fail": "red"}
 
 
@@ -38,10 +40,11 @@ class Check:
     status: str
     detail: str
     advice: str = ""
+    more: str = ""  # shown by --verbose only
     data: dict[str, Any] = field(default_factory=dict)
 
 
-def run(as_json: bool = False) -> int:
+def run(as_json: bool = False, verbose: bool = False) -> int:
     """Print every check; 0 if none failed, else 1."""
     results = list(checks())
     healthy = all(check.status != "fail" for check in results)
@@ -49,7 +52,7 @@ def run(as_json: bool = False) -> int:
         findings = [asdict(check) for check in results]
         print(json.dumps({"gpualgo": ga.__version__, "ok": healthy, "checks": findings}, indent=2))
     else:
-        _print(results)
+        _print(results, verbose)
     return 0 if healthy else 1
 
 
@@ -100,7 +103,7 @@ def _driver_checks(driver: nvidia.Driver | None, is_wanted: bool) -> Iterator[Ch
         status, advice = "ok", ""
         if gpu.compute_capability < OLDEST_GPU:
             status, advice = "warn", "gpualgo needs 7.5 or newer; use GPUALGO_DEVICE=cpu"
-        yield Check(f"gpu {gpu.index}", status, detail, advice, asdict(gpu))
+        yield Check(f"gpu {gpu.index}", status, detail, advice, data=asdict(gpu))
 
 
 def _install_advice(driver: nvidia.Driver | None) -> str:
@@ -125,7 +128,7 @@ def _library_checks(
     for name, library in {**packages, **cuda}.items():
         if isinstance(library, libraries.Library):
             data = {"version": library.version, "path": library.path}
-            yield Check(name, "ok", f"{library.version}  {library.path}", data=data)
+            yield Check(name, "ok", str(library.version), more=library.path, data=data)
             continue
         default = ("fail" if _is_wanted(packages) else status_without_cuda, _install_advice(driver))
         status, advice = missing.get(name, default)
@@ -167,7 +170,7 @@ def _self_test(cuda: dict[str, Any]) -> Check:
     return Check("compile and link", "ok", detail, data=dict(result))
 
 
-def _backend_check(device: str) -> Check:
+def _backend_check(device: Any) -> Check:
     start = time.perf_counter()
     try:
         with ga.default_device(device):
@@ -193,13 +196,13 @@ def _default_device_check() -> Check:
     is_auto = number == default_device.AUTO
     name = "auto" if is_auto else default_device.name_of(number)
     rows = [{**row._asdict(), "rule": row.rule} for row in auto.TABLE]
-    lines = [f"{', '.join(row.algorithms)}: {row.rule}" for row in auto.TABLE]
+    more = "\n".join(f"{', '.join(row.algorithms)}: {row.rule}" for row in auto.TABLE)
     if is_auto:
-        lines.insert(0, "auto, arrays of the host by this table:")
+        detail, more = "auto: a table decides for each call", f"The table:\n{more}"
     else:
-        lines.insert(0, f"{name}, all arrays of the host: {default_device.why()}")
-        lines.insert(1, '"auto" with a GPU:')
-    return Check("default device", "ok", "\n".join(lines), data={"device": name, "table": rows})
+        detail = f"{name}: {default_device.why()}"
+        more = f"The table of auto, if there is a GPU:\n{more}"
+    return Check("default device", "ok", detail, "", more, {"device": name, "table": rows})
 
 
 def _cache_check() -> Check:
@@ -213,29 +216,45 @@ def _cache_check() -> Check:
     detail = f"{state['path']}, {entries_text(state['entries'])}, {size_text(state['bytes'])}"
     if not state["writable"]:
         advice = "give yourself the folder, or kernels are compiled anew in each process"
-        return Check("cache", "warn", f"{detail}, not writable", advice, data)
+        return Check("cache", "warn", f"{detail}, not writable", advice, data=data)
     if state["damaged"]:
         detail = f"{detail}, {state['damaged']} damaged"
-        return Check("cache", "warn", detail, "gpualgo cache clear", data)
+        return Check("cache", "warn", detail, "gpualgo cache clear", data=data)
     return Check("cache", "ok", detail, data=data)
 
 
-def _print(results: list[Check]) -> None:
-    width = max(len(check.name) for check in results)
+def _print(results: list[Check], verbose: bool) -> None:
+    name_width = max(len(check.name) for check in results)
     last_advice = ""
-    for check in _shown(results):
-        detail = check.detail.replace("\n", "\n" + " " * (width + 8))
-        _line(check.status, f"{check.name:<{width}}  {detail}")
+    lines = list(_merged(results))
+    for check in lines:
+        details = [check.detail, *(check.more.split("\n") if verbose and check.more else ())]
         # Consecutive checks with the same advice print it once.
         if check.advice and check.advice != last_advice:
-            print(f"{' ' * (width + 8)}-> {check.advice}")
+            details.append(f"-> {check.advice}")
         last_advice = check.advice
-    counts = [sum(check.status == status for check in results) for status in _COLOURS]
+        text = [part for detail in details for part in _wrapped(detail, _WIDTH - name_width - 8)]
+        _line(check.status, f"{check.name:<{name_width}}  {text[0]}")
+        for part in text[1:]:
+            print(f"{' ' * (name_width + 8)}{part}")
+    counts = [sum(check.status == status for check in lines) for status in _COLOURS]
     print(", ".join(f"{count} {status}" for count, status in zip(counts, _COLOURS, strict=True)))
 
 
-def _shown(results: list[Check]) -> Iterator[Check]:
-    """Merge the checks of missing libraries that one command installs."""
+def _wrapped(text: str, width: int) -> list[str]:
+    """Break a text into lines; long words such as paths stay whole, so that they can be copied."""
+    if text.startswith("-> pip install"):  # a command stays on one line, too
+        return [text]
+    lines = [
+        line
+        for part in text.split("\n")
+        for line in textwrap.wrap(part, width, break_long_words=False, break_on_hyphens=False)
+    ]
+    return lines or [""]
+
+
+def _merged(results: list[Check]) -> Iterator[Check]:
+    """Merge the checks of missing libraries that one command installs; each is printed once."""
     for (status, advice), group in groupby(results, lambda check: (check.status, check.advice)):
         checks = list(group)
         if status == "off" and len(checks) > 1:

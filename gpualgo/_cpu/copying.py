@@ -90,7 +90,7 @@ def _entry() -> int:
         try:
             _kernels.append(get_kernel(("copy",), _write))
         except RuntimeError as error:
-            log.tell(log.INFO, "one thread copies: %s", error)
+            log.tell(log.INFO, "copies use one thread: %s", error)
             _is_refused = True
             return 0
     return int(_kernels[0].loaded.address)

@@ -149,7 +149,7 @@ def _method(name: str, *options: int) -> int | None:
     try:
         loaded = get_code(("direct", name, *options), write)
     except RuntimeError as error:  # the process lacks a function of the stable ABI
-        log.tell(log.INFO, "kernels are called by ctypes: %s", error)
+        log.tell(log.INFO, "kernels are called through ctypes, which is slower: %s", error)
         return None
     method = _Method(name.encode(), loaded.address, _METH_FASTCALL, None)
     keep_alive_forever((loaded, method))  # functions read it when they are freed, even at exit

@@ -156,7 +156,7 @@ def _on_device(view: View, device: int) -> View:
     if device_view is None:
         raise TypeError(
             f"op captures {describe(view)}, but the call runs on cuda:{device}; capture an array "
-            "there or a page-locked one of the host, or run on gpualgo.default_device('cpu')"
+            "on that GPU or a page-locked host array, or run on gpualgo.default_device('cpu')"
         )
     return device_view
 

@@ -8,13 +8,16 @@ import re
 import warnings
 from contextlib import AbstractContextManager, ContextDecorator
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpualgo._base import annotations as ty
 
 CPU = -1  # device numbers are CUDA ordinals, or this
 AUTO = -2  # no device: a GPU exists and a table decides each call (`_pipeline/auto.py`)
 
 _chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
-_NOTHING = "{0} is no statement of its own and has changed nothing; write `with {0}:`"
+_NOTHING = "{0} has no effect outside a `with` statement; write `with {0}:`"
 _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
 _KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
@@ -56,7 +59,7 @@ class Fixed(AbstractContextManager[None]):
 
 class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
     def __init__(self, device: str, number: int) -> None:
-        reason = "" if device == "auto" else f"gpualgo.default_device({device!r}) says so"
+        reason = "" if device == "auto" else f"chosen by gpualgo.default_device({device!r})"
         Fixed.__init__(self, number, reason)
         WithBlock.__init__(self, f"gpualgo.default_device({device!r})")
 
@@ -77,33 +80,36 @@ class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
         return Fixed(self.number, self.reason)
 
 
-def default_device(device: str) -> _DefaultDevice:
+def default_device(device: ty.DefaultDevice) -> _DefaultDevice:
     """Run host arrays on ``"cpu"``, ``"cuda"``, ``"cuda:1"`` or ``"auto"`` in a ``with`` block.
 
     ``"auto"`` is the default: the CPU if there is no GPU, else the device that a fixed table gives
-    for the algorithm, the sizes and the dtypes, see docs/devices.md and `gpualgo.explain`. The
-    choice applies to the current thread or task, to tasks that it starts meanwhile, and to
-    functions that it passes to `asyncio.to_thread`; not to other threads. If a generator yields
-    within the block, the choice also applies to its caller. Device arrays are not affected: they
-    run on their own device. The environment variable ``GPUALGO_DEVICE`` sets the default of a
-    process.
+    for the algorithm, the sizes and the dtypes; `gpualgo.explain` shows which. The environment
+    variable ``GPUALGO_DEVICE`` sets the default of a process. Device arrays are not affected: they
+    run on their own device.
+
+    The block applies to the current thread or task, to tasks started within it, and to functions
+    that it passes to `asyncio.to_thread`; not to other threads. If a generator yields within the
+    block, it also applies to the generator's caller.
 
     Raises
     ------
     ValueError
         The name is unknown.
     NoDeviceError
-        The named GPU cannot be used; the CPU never replaces it.
+        The named GPU cannot be used; it is never replaced by the CPU.
 
     Notes
     -----
-    Both errors are raised at once, not when the block begins. A call without ``with`` has no effect
-    and gives a RuntimeWarning. The result can also decorate functions, except coroutines and
+    Both errors are raised by the call, before the block begins. A call without ``with`` has no
+    effect and gives a RuntimeWarning. The result can also decorate functions; not coroutines and
     generators (TypeError), whose bodies run later.
 
-    On one device the same input gives the same bits. The CPU and a GPU associate floats
-    differently, so with ``"auto"`` the last bits of a sum may differ from those on a machine
-    without a GPU; name a device to get the same result on every machine that has it.
+    On one device the same input gives the same bits. The CPU and a GPU group floats differently, so
+    with ``"auto"`` the last bits of a sum may differ between machines with and without a GPU; name
+    a device to avoid that.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md.
 
     Examples
     --------
@@ -165,7 +171,7 @@ def why() -> str:
     if chosen and chosen[-1].reason:
         return chosen[-1].reason
     if not chosen and environment not in ("", "auto"):
-        return f"GPUALGO_DEVICE={environment} in the environment says so"
+        return f"chosen by GPUALGO_DEVICE={environment} in the environment"
     return "the default device is 'auto', and there is no GPU that can be used"
 
 

@@ -53,8 +53,8 @@ def _from_protocol(result: Any, where: str) -> int:
         version, handle = None, None
     if version != 0 or handle is None:
         raise TypeError(
-            f"{where}: stream's __cuda_stream__ gives {result!r}, of which only (0, handle) is "
-            "understood; pass the handle"
+            f"{where}: stream's __cuda_stream__ gives {result!r}, and only (0, handle) is "
+            "supported; pass the handle"
         )
     return int(handle)
 

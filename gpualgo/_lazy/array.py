@@ -27,18 +27,19 @@ _MAX_TEXT = 80  # most characters of an expression in repr
 
 
 class LazyArray(Operators):
-    """An array that is computed inside the kernel that reads it; made by `gpualgo.lazy`.
+    """An array that is computed inside the kernel that reads it; returned by `gpualgo.lazy`.
 
-    It is accepted as any input and takes no memory. Python's operators and NumPy's elementwise
-    functions return lazy arrays; ``numpy.asarray`` and `gpualgo.copy` materialize it. The arrays
-    that it uses are read when it is read. Numbers, and those that functions capture, are frozen
-    when it is created.
+    Every algorithm accepts it as an input; it takes no memory. Python's operators and NumPy's
+    elementwise functions of it return lazy arrays. ``numpy.asarray`` and `gpualgo.copy` materialize
+    it. Arrays in the expression are read when it is; scalars, and numbers that functions capture,
+    are frozen when it is created.
 
     Attributes
     ----------
     shape : tuple of int
+        The lengths of the axes.
     dtype : dtype
-        A structured dtype if elements are tuples.
+        The dtype of the elements; structured if they are tuples.
     """
 
     __slots__ = (
@@ -70,17 +71,17 @@ class LazyArray(Operators):
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         return math.prod(self.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Dtype of the elements; computing it may compile the function."""
+        """The dtype of the elements; computing it may compile the function."""
         if self._dtype is None:
             self._dtype = self._plain_dtype()
         if self._dtype is None:
@@ -126,11 +127,11 @@ class LazyArray(Operators):
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """Materialize it as a NumPy array; raises TypeError if it reads arrays on a GPU."""
+        """Materialize it as a NumPy array; raise TypeError if it reads arrays on a GPU."""
         if self.place[0] != CPU:
             raise TypeError(
-                "a lazy array that reads GPU arrays is not copied to the host unasked; "
-                "use gpualgo.copy(x), whose result is in the library of the arrays"
+                "a lazy array that reads GPU arrays is not copied to the host "
+                "implicitly; use gpualgo.copy(x), whose result is in the library of the arrays"
             )
         if copy is False:
             raise ValueError("a lazy array has no memory that a NumPy array could share")
@@ -201,7 +202,7 @@ class LazyArray(Operators):
         return LazyArray(arrays[0].shape, self.node, leaves, text, self.forms)
 
     def __getitem__(self, index: Any) -> LazyArray:
-        """Slice it by integers, slices, ``...`` and ``None``, or select a field by name."""
+        """Return a part selected by integers, slices, ``...`` and ``None``, or a field by name."""
         if isinstance(index, str):
             return self._field(index)
         items = index if isinstance(index, tuple) else (index,)
@@ -227,7 +228,7 @@ class LazyArray(Operators):
         return LazyArray(self.shape, node, self.leaves, f"{self.text}[{name!r}]", self.forms)
 
     def reshape(self, *shape: Any) -> LazyArray:
-        """Return it in another shape with the same number of elements; one extent may be -1."""
+        """Return it with another shape of the same size; one length may be -1."""
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             (shape,) = shape
         extents = tuple([checks.integer(n, "an extent", "reshape") for n in shape])
@@ -236,11 +237,11 @@ class LazyArray(Operators):
         return result
 
     def ravel(self) -> LazyArray:
-        """Return it with one axis, in C order."""
+        """Return it flattened in C order."""
         return self.reshape(-1)
 
     def transpose(self, *axes: Any) -> LazyArray:
-        """Return it with its axes permuted; without `axes` in reverse order."""
+        """Return it with its axes permuted, by default reversed."""
         if len(axes) == 1 and (axes[0] is None or isinstance(axes[0], (tuple, list))):
             (axes,) = axes
         order = axes or None
@@ -249,7 +250,7 @@ class LazyArray(Operators):
 
     @property
     def T(self) -> LazyArray:
-        """The array with its axes in reverse order."""
+        """The array with its axes reversed."""
         return self.rearranged(lambda array: array.T, f"{self.text}.T")
 
     def astype(self, dtype: Any) -> LazyArray:

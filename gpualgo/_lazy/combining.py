@@ -72,7 +72,7 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
     if isinstance(x, tuple):
         if depth > 1:
             raise TypeError(
-                f"{where} is a tuple within a tuple within a tuple; one level is possible"
+                f"{where} is a tuple that is nested too deeply; one level of nesting is possible"
             )
         if not x:
             raise TypeError(f"{where} is an empty tuple; pass at least one array in it")
@@ -124,7 +124,7 @@ def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
     if len(leaves) > most:
         raise TypeError(
             f"{reads} {len(leaves)} arrays, at most {most} are possible; "
-            "make a part of it real with gpualgo.copy"
+            "materialize a part of it with gpualgo.copy"
         )
 
 

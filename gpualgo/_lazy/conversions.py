@@ -17,7 +17,7 @@ def cast(node: Node, own: np.dtype[Any], one: np.dtype[Any], where: str) -> Node
     for number in records.leaves(own):
         if dtypes.kind(number) == "c" and dtypes.kind(one) not in "cb":
             raise TypeError(
-                f"{where}: {number} does not become {one} without losing the imaginary part; "
+                f"{where}: {number} cannot become {one} without losing the imaginary part; "
                 "use x.real"
             )
     return cast_to(node, own, records.with_leaves(own, [one] * len(records.leaves(own))))

@@ -78,8 +78,8 @@ class Operators:
 
     def __matmul__(self, other: Any) -> NoReturn:
         raise TypeError(
-            "matmul: lazy arrays have no matrix product; use np.dot of two with one axis, or make "
-            "them real with gpualgo.copy(x)"
+            "matmul: lazy arrays have no matrix product; use np.dot of two with one axis, or "
+            "materialize them with gpualgo.copy(x)"
         )
 
     __rmatmul__ = __matmul__
@@ -110,15 +110,15 @@ class Operators:
     def __index__(self) -> int:
         shape = getattr(self, "shape", None)
         if shape != ():
-            raise TypeError(f"index: a lazy array of shape {shape} is no integer")
+            raise TypeError(f"index: a lazy array of shape {shape} is not an integer")
         return int(self._number(operator.index))
 
     # Not supported: each element would be computed by its own call.
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
-            "a lazy array is not iterated, as each element would be a call of its own; make it "
-            "real first, with gpualgo.copy(x) or np.asarray(x)"
+            "a lazy array cannot be iterated, because each element would be a separate call; "
+            "materialize it first, with gpualgo.copy(x) or np.asarray(x)"
         )
 
     def __contains__(self, value: Any) -> NoReturn:
@@ -126,8 +126,8 @@ class Operators:
 
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(
-            "a lazy array has no elements to assign to; make it real with gpualgo.copy(x), or use "
-            "np.where"
+            "a lazy array has no elements to assign to; materialize it with gpualgo.copy(x), or "
+            "use np.where"
         )
 
     def __copy__(self) -> Any:
@@ -135,8 +135,8 @@ class Operators:
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         raise TypeError(
-            "a lazy array is not pickled or copied deeply, as it may hold functions and arrays of "
-            "others; make it real with gpualgo.copy(x)"
+            "a lazy array cannot be pickled or deep-copied, because it refers to functions and "
+            "arrays; materialize it with gpualgo.copy(x)"
         )
 
     # Complex numbers.

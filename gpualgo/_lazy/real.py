@@ -24,7 +24,7 @@ def made(x: Any, is_flat: bool, where: str, stream: Any) -> Any:
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph and not recorder.is_rough:
         raise TypeError(
-            f"{where}: a lazy array has to be copied to memory first, which no plan does; pass "
+            f"{where}: a lazy array must be materialized first, which a plan does not do; pass "
             "gpualgo.copy(x)"
         )
     lazy = zipped(x, where)

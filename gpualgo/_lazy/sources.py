@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +88,14 @@ def input_of(
     if lazy.is_kept:
         settle(_joints, op, lazy.function, fused_op)
     return lazy.views, fused_op, Source(lazy.forms)
+
+
+def tried(problem: Any, x: Any, op: Any, init: Any, stream: Any) -> None:
+    """Raise ValueError if op does not associate for some elements of x; for GPUALGO_CHECK=1."""
+    from gpualgo._lazy import associativity
+
+    import_module("gpualgo.lazy")  # registers `hooks`
+    associativity.check(problem, x, op, init, stream)
 
 
 def arguments_of(

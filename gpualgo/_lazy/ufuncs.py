@@ -12,7 +12,8 @@ from gpualgo._lazy.hooks import hooks
 from gpualgo._operators.numpy_rules import table
 
 MAKE_REAL = (
-    "lazy arrays have no such function; make it real with gpualgo.copy(x) or np.asarray(x) first"
+    "lazy arrays do not support this function; materialize it with gpualgo.copy(x) or "
+    "np.asarray(x) first"
 )
 
 
@@ -89,13 +90,13 @@ def _out(out: Any, name: str) -> tuple[Any, ...]:
 
 def no_lazy_out(out: Any, name: str) -> None:
     if hasattr(out, "leaves"):
-        raise TypeError(f"{name}: out is a lazy array, which has no memory; pass a real one")
+        raise TypeError(f"{name}: out is a lazy array, which has no memory; pass an array")
 
 
 def no_option(name: str, option: str) -> TypeError:
     return TypeError(
-        f"{name}: {option}= is not possible with lazy arrays; make them real with gpualgo.copy(x) "
-        "or np.asarray(x) first"
+        f"{name}: {option}= is not possible with lazy arrays; materialize them with "
+        "gpualgo.copy(x) or np.asarray(x) first"
     )
 
 

@@ -30,16 +30,16 @@ OPERATOR, SOURCE = 0, 1  # parts of a fused operator (`joint.joint`)
 
 
 class Operator:
-    """A callable with its identity element and whether it is commutative.
+    """A function, its identity element, and whether it is commutative.
 
     Parameters
     ----------
     fn : callable
-        A function of one to eight scalars that numba can compile, or a recognised built-in.
+        A pure function of one to eight scalars that numba can compile, or a recognised built-in.
     identity : scalar, optional
-        ``e`` with ``fn(e, a) == fn(a, e) == a``: the result of an empty reduction.
+        A value ``e`` with ``fn(e, a) == fn(a, e) == a``: the result of an empty reduction.
     commutative : bool
-        True promises ``fn(a, b) == fn(b, a)``, which lets kernels read in a faster order.
+        True promises ``fn(a, b) == fn(b, a)``, which allows kernels a faster order of reads.
 
     Examples
     --------

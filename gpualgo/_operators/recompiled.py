@@ -62,10 +62,11 @@ def noted(op: Operator) -> None:
         is_too_many = num_before < len(digests) == MOST_CODES
     if is_too_many:
         log.warn(
-            "operator %s has been compiled with %d different codes: each takes tenths of a second. "
-            "Numbers that it captures are read anew and compile nothing, but functions, tuples, "
-            "bools and texts that it captures, and its own source, are part of the code. Define it "
-            "once, and capture what changes as a number or an array (docs/operators.md, \"Numbers "
-            "that change\")",
+            "operator %s has been compiled with %d different codes, each in tenths of a second. "
+            "Captured numbers and arrays are read by each call and need no compilation; captured "
+            "functions, tuples, bools and strings, and its source, are part of the code. Define it "
+            "once, and capture what changes as a number or an array "
+            "(https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, "
+            "\"Numbers that change\")",
             place_of(op.shown), len(digests),
         )  # fmt: skip

@@ -92,7 +92,7 @@ def choose(
         return Choice(CPU, "the GPU of the parent cannot be used in a forked process")
     for view in () if op is None else op.arrays:
         if view.device != CPU:
-            return Choice(view.device, "op captures an array there")
+            return Choice(view.device, "op captures an array on this device")
     row = _rows[row_name]
     num_keys = math.prod(keys[0].shape)
     key_bytes = sum(view.dtype.itemsize for view in keys)
@@ -103,9 +103,9 @@ def choose(
         fits = num_bytes <= min(row.most_bytes, gpu.get(GPU).memory_bytes // MEMORY_SHARE)
         is_worth_it = num_keys >= row.least_keys and key_bytes >= row.least_key_bytes
     if lie == PAGE_LOCKED and fits:
-        return Choice(GPU, "all its arrays are page-locked, and count as the GPU's")
+        return Choice(GPU, "all arrays are page-locked, so they are treated like arrays on the GPU")
     device = GPU if fits and is_worth_it else CPU
-    return Choice(device, f"the default device is 'auto', whose row for it is: {row.rule}")
+    return Choice(device, f"the default device is 'auto', whose rule for this call is: {row.rule}")
 
 
 # --- page-locked arrays -------------------------------------------------------------------------

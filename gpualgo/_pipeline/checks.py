@@ -208,7 +208,10 @@ def output(
     if view.readonly:
         raise ValueError(f"{where}: {name} is read-only; pass a writable array")
     if has_duplicates(view):
-        raise ValueError(f"{where}: {name} has elements that share memory; pass a plain array")
+        raise ValueError(
+            f"{where}: {name} has elements that share memory; pass an array whose "
+            "elements do not overlap"
+        )
     return view
 
 
@@ -247,7 +250,7 @@ def same_place(views: list[View], where: str) -> None:
         if (view.device == CPU) != (first.device == CPU):
             raise TypeError(
                 f"{where}: the arrays mix {_describe(first)} and {_describe(view)}; "
-                "move them to one side first"
+                "move all of them to the host or to one GPU first"
             )
         if view.device != first.device:
             raise ValueError(

@@ -93,13 +93,15 @@ def _check_waiting(problem: Problem, like: View, out: Any, out_count: Any, strea
     if stream is not None:
         handle = streams.handle_of(stream, where)
     with gpu.get(like.device).current():
-        driver.refuse_capture(handle, f"{where}: the length of the result is waited for")
+        driver.refuse_capture(handle, f"{where}: the call waits for the length of the result")
     return int(handle)
 
 
 def _outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
     if problem.form is None and isinstance(out, tuple):
-        raise TypeError(f"{problem.where}: out is a tuple, and the result is one array; pass one")
+        raise TypeError(
+            f"{problem.where}: out is a tuple, but the result is one array; pass an array"
+        )
     return inputs.outputs(problem, out)
 
 

@@ -27,7 +27,7 @@ def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
     low, high = byte_bounds(view)
     raw_bytes = np.empty(high - low, np.uint8)
     with gpu.get(view.device).current():
-        driver.refuse_capture(handle, f"{where}: {VARIABLE} is set, so values are looked at")
+        driver.refuse_capture(handle, f"{where}: {VARIABLE} is set, so values are checked")
         staging.fetch(low, raw_bytes.ctypes.data, raw_bytes.nbytes, handle)
         driver.synchronize(handle)
     array: np.ndarray[Any, Any] = np.ndarray(

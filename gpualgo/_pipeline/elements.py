@@ -55,8 +55,8 @@ def dtypes_of(dtype: Any, names: Sequence[str], where: str) -> tuple[Any, ...]:
     if isinstance(dtype, np.dtype) and dtype.names is not None:
         if len(dtype.names) != len(names):
             raise TypeError(
-                f"{where}: out (or dtype) is for tuples of {', '.join(dtype.names)}, and elements "
-                f"are tuples of {', '.join(names)}; give as many"
+                f"{where}: out (or dtype) is for tuples of {', '.join(dtype.names)}, but elements "
+                f"are tuples of {', '.join(names)}; pass as many"
             )
         return tuple(dtype[name] for name in dtype.names)
     if not isinstance(dtype, tuple):
@@ -78,7 +78,7 @@ def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple
         if not is_alike or (own is not None and fields is not None and own != fields):
             shown = type(value).__name__ if not isinstance(value, tuple) else repr(value)
             raise TypeError(
-                f"{where}: {what} must be a tuple as the elements are, with "
+                f"{where}: {what} must be a tuple like the elements, with "
                 f"{', '.join(f'{what}[{name}]' for name in names)}; got {shown}"
             )
         scalars: list[Any] = []
@@ -127,7 +127,9 @@ def classes_of(dtype: Any) -> Any:
 def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:
     """Return the dtype that dtype= requests for results of op; `found` is the dtype op returns."""
     if found.names is None:
-        raise TypeError(f"{where}: out (or dtype) is a tuple, and op returns a number; pass one")
+        raise TypeError(
+            f"{where}: out (or dtype) is a tuple, but op returns a number; pass a single one"
+        )
     pairs = zip(dtypes_of(dtype, found.names, where), records.leaves(found), strict=True)
     result: Dtype = records.with_leaves(
         found,

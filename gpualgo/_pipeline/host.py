@@ -107,7 +107,7 @@ def _run_on_gpu(
     strategy = _staged(problem, arrays, results, op, init, stream, is_new)
     if log.is_on(log.INFO):
         bytes_in, bytes_out = (sum([array.nbytes for array in each]) for each in (arrays, results))
-        text = "staged %s on cuda:%d %s: %d bytes there, %d bytes back"
+        text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
         log.tell(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
 
 
@@ -127,7 +127,7 @@ def _staged(
         with gpu.get(device).current():
             encoded = problem.encode(init)
             if host_small.run(problem, arrays, results, op, init, encoded, is_new):
-                return "in one piece"
+                return "as small arrays"
     if op is not None:
         op = host_captured.on_device(op, device, stream, where)
     with gpu.get(device).current():
@@ -137,7 +137,7 @@ def _staged(
         if (None in device_views or problem.copies_page_locked) and problem.run_chunked(
             arrays, results, op, problem.encode(init), stream, device_views
         ):
-            return "by blocks"
+            return "in blocks"
         is_queued = False
         try:
             with host_whole.on_device(
@@ -155,5 +155,5 @@ def _staged(
         except MemoryError:
             if is_queued or not problem.chunked_fallback(arrays, results, op, stream, device_views):
                 raise
-            return "by blocks, as there is no room for all"
-        return "whole" if None in device_views else "where page-locked memory lies"
+            return "in blocks, because the arrays do not fit in its memory"
+        return "as a whole" if None in device_views else "in place in page-locked memory"

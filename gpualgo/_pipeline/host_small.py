@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 MOST_BYTES = 32 << 20  # of all arrays and results
 IN_PLACE_BYTES = 1 << 16  # up to this size kernels access host memory over the bus
 
-IN_PLACE, VIA_BUFFER, SEPARATE_COPIES = "on a tray", "by a tray", "in one piece"
+IN_PLACE, VIA_BUFFER, SEPARATE_COPIES = (
+    "in a page-locked buffer",
+    "through a page-locked buffer",
+    "by separate copies",
+)
 
 
 def run(
@@ -169,7 +173,7 @@ class Small:
 
     def tell(self) -> None:
         bytes_in, bytes_out = sum(self._sizes[: self._count]), sum(self._sizes[self._count :])
-        text = "staged %s on cuda:%d %s: %d bytes there, %d bytes back"
+        text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
         log.tell(
             log.INFO, text, self._problem.where, self._device, self._strategy, bytes_in, bytes_out
         )

@@ -32,7 +32,7 @@ def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | Non
             return (view,), None
         if view.library is not NumPy:
             raise TypeError(
-                f"{where} has structured dtype {view.dtype} and is no array of NumPy's; "
+                f"{where} has structured dtype {view.dtype} and is not a NumPy array; "
                 "pass a tuple of arrays, one for each field"
             )
         x = view.owner
@@ -69,7 +69,7 @@ def _views(leaves: Sequence[forms.Leaf], where: str) -> Views:
     views = [None if _is_number(x) else view_of(x, name) for x, name in leaves]
     array_views = [view for view in views if view is not None]
     if not array_views:
-        raise TypeError(f"{where} is a tuple of numbers alone; pass at least one array in it")
+        raise TypeError(f"{where} is a tuple of numbers only; pass at least one array in it")
     return tuple(
         _number(x, array_views[0], name) if view is None else view
         for view, (x, name) in zip(views, leaves, strict=True)
@@ -84,7 +84,7 @@ def _number(x: Any, neighbour: View, where: str) -> View:
     """Return the view of a number that stands next to arrays in a tuple."""
     if neighbour.device != CPU:
         raise NumberOnGPU(
-            f"{where} is the number {x!r} beside arrays on a GPU; pass an array of one element"
+            f"{where} is the number {x!r} next to arrays on a GPU; pass an array of one element"
         )
     number = np.array(x)
     dtypes.check(number.dtype, where)
@@ -120,7 +120,7 @@ def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
     views, found_forms = several(arguments, where, has_names) if parsed is None else parsed
     if found_forms != problem.forms and len(views) == len(problem.inputs):
         raise TypeError(
-            f"{where} has another tuple structure than the prepared one; prepare another"
+            f"{where} has another tuple structure than the prepared one; prepare another plan plan"
         )
     if problem.spreads_tuples and found_forms == problem.forms:
         with contextlib.suppress(ValueError):  # the caller reports shapes that do not fit
@@ -147,7 +147,7 @@ def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
     if parts is None:
         names = ", ".join(f"out{place}" for place in problem.form.places)
         raise TypeError(
-            f"{problem.where}: out must be a tuple of arrays as the result is, with {names}"
+            f"{problem.where}: out must be a tuple of arrays like the result, with {names}"
         )
     return tuple(parts)
 

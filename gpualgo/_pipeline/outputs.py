@@ -41,7 +41,7 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
         if target.shape != bounds[0][0].shape:
             raise ValueError(
                 f"{where}: {bounds[0][1]} has shape {bounds[0][0].shape} and {name} "
-                f"{target.shape}; pass arrays of one length"
+                f"{target.shape}; pass arrays of the same length"
             )
     for target, name, result in zip(targets, names, results, strict=True):
         for i, source in enumerate(views):

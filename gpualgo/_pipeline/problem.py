@@ -6,6 +6,7 @@ This file exceeds 300 lines: what equal calls share and how it is looked up are 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
@@ -34,6 +35,11 @@ Start: TypeAlias = tuple[bytes, int, int, int]
 """The initial value: its bytes, 1 if given, its device address or 0, and 0."""
 NO_INIT: Start = (b"", 0, 0, 0)
 _UNKNOWN = object()
+_CHECKED = "GPUALGO_CHECK"
+_environ: Any = os.environ
+# Looked up directly, as os.environ.get takes ten times as long.
+_ENVIRON = getattr(_environ, "_data", _environ)
+_CHECKED_KEY = _environ.encodekey(_CHECKED) if _ENVIRON is not _environ else _CHECKED
 PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable
 
 
@@ -70,6 +76,7 @@ class Problem:
     broadcasts_arguments = False  # later arguments are broadcast to the first one's shape
     composes_operator = False  # each call composes its operator anew, also for a prepared plan
     has_row_init = False  # init consists of arrays, which are the last inputs
+    is_checked = False  # GPUALGO_CHECK=1, so that the operator is tried on elements of each call
     has_dynamic_length = (
         False  # the last result is the number of elements of the others (see `counted`)
     )
@@ -235,7 +242,7 @@ class Problem:
         """Return the problem for a call with stream=: on the GPU if only "auto" chose the CPU."""
         if self.choice is None or self.device != CPU or not _auto().is_usable():
             return self
-        choice = _auto().Choice(_auto().GPU, "stream= is given, and streams are a GPU's")
+        choice = _auto().Choice(_auto().GPU, "stream= is given, which only GPUs have")
         return problem_of(
             type(self), views, op, init, self.rest, self.where, self.num_arguments, choice
         )
@@ -266,6 +273,12 @@ def _memory_kind(views: tuple[View, ...]) -> int:
     global _memory_kind
     _memory_kind = _auto().memory_kind
     return _memory_kind(views)
+
+
+def _is_check_on() -> bool:
+    from gpualgo._base.environment import flag
+
+    return flag(_CHECKED) is True
 
 
 @functools.cache
@@ -309,6 +322,9 @@ def problem_of(
         if device == AUTO:
             memory_kind = _memory_kind(views)
         key = (*key, device, memory_kind)
+    is_checked = _CHECKED_KEY in _ENVIRON and num_arguments == 2 and _is_check_on()
+    if is_checked:
+        key = (*key, _CHECKED)
     try:
         cached = kind.problems.look(key)
     except TypeError:  # an argument is unhashable
@@ -337,6 +353,8 @@ def problem_of(
         refusals.name(error, op, where, kind.op_name)
         raise
     problem.num_arguments, problem.hot = num_arguments, op_key
+    if is_checked:
+        problem.is_checked = True
     # Equal dtypes can have several names on a platform; results use one of them.
     problem.results = tuple([r._replace(dtype=dtypes.as_named(r.dtype)) for r in problem.results])
     if problem.form is not None and device == CPU:

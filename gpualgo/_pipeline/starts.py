@@ -52,7 +52,7 @@ def taken(init: Any, where: str) -> tuple[Views, Any]:
             return init.dtype
         if isinstance(init, np.generic) or not (isinstance(init, np.ndarray) or _is_foreign(init)):
             raise TypeError(
-                f"{path} is a {type(init).__name__} beside arrays; pass an array of one number "
+                f"{path} is a {type(init).__name__} next to arrays; pass an array of one number "
                 "for each row"
             )
         views.append(view_of(init, path))

@@ -1,4 +1,4 @@
-"""The algorithms on dask arrays: lazy, and one call of gpualgo for each chunk."""
+"""The algorithms on dask arrays: they build dask graphs, with calls of gpualgo for each chunk."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ except ImportError as error:
         f"gpualgo.dask needs dask ({error}); run `pip install 'gpualgo[dask]'`"
     ) from error
 
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.dask._by_key import reduce_by_key
 from gpualgo.dask._histogram import histogram
 from gpualgo.dask._reduce import reduce
@@ -35,3 +36,5 @@ __all__ = [
     "transform",
     "unique",
 ]
+
+_show_signatures(*(globals()[name] for name in __all__))

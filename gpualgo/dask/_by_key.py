@@ -26,19 +26,19 @@ def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: bool = False,
     eq: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine the elements of equal keys: ``aggregate = init op x[i] op x[j] op …``.
+    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
 
     Parameters and result are those of `gpualgo.reduce_by_key`, with dask arrays for arrays. The
-    result has a chunk for four of x, with `consecutive` for each, of unknown sizes. Chunks of
-    unknown size are accepted.
+    result has a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes.
+    Chunks of unknown size are accepted.
 
     Notes
     -----
-    Each of P chunks is reduced on its own. Then each of P/4 result chunks takes a range of keys
-    from each: P²/4 + 5P tasks; beyond 128 chunks they are exchanged in groups. A worker holds the
-    chunks that it works on, and distinct keys of at most four and a half chunks. With `consecutive`
-    there are five tasks for a chunk, in two chains. Elements are grouped by chunk: equal chunks
-    give equal bits, other chunks may round differently.
+    Each of P chunks is reduced by key. Then each of P/4 result chunks takes a range of keys from
+    all of them: P²/4 + 5P tasks; with more than 128 chunks they are exchanged in groups. With
+    `consecutive` there are five tasks for a chunk, in two chains. A worker holds the chunks that it
+    works on, and the distinct keys of at most four and a half chunks. Elements are grouped by
+    chunk: equal chunks give equal bits, other chunks may round differently.
     """
     key_arg, x_arg = _cut_alike(keys, x)
     local_op, frozen = freeze(op, _NAME)

@@ -79,7 +79,7 @@ def _holds_tasks(arg: Any) -> bool:
     return isinstance(arg, list) and any(isinstance(item, (TaskRef, List)) for item in arg)
 
 
-def device() -> str:
+def device() -> Any:
     """Return the name of the device that processes host chunks: the default device of the caller.
 
     "auto" means the CPU here: the result's bits must not depend on whether a worker has a GPU.

@@ -26,19 +26,19 @@ def histogram(
     x: Any, bins: Any, range: Any = None, *, weights: Any = None, axis: Any = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Count the samples of a dask array in bins: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
+    """Return how many samples are in each bin: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
 
     Parameters and result are those of `gpualgo.histogram`, with dask arrays for arrays and for
-    `weights`; `bins` and `range` must not be dask arrays. Counts and sums of integers
-    equal those of a single machine; sums of other weights are rounded once per chunk and once per
-    addition. Chunks of unknown size are accepted.
+    `weights`; `bins` and `range` must not be dask arrays. Counts and integer sums equal those of a
+    single machine; sums of other weights are rounded once per chunk and once per addition. Chunks
+    of unknown size are accepted.
 
     Notes
     -----
     With `range` or edges x is read once, by a task for each chunk. Without them a first pass finds
-    the minimum and maximum: all chunks are kept between the two passes, on disk if they do not fit
-    in memory, so pass `range` if you know it. A worker holds the chunks that it works on, and bins
-    for each.
+    the minimum and maximum, and all chunks are kept between the two passes, on disk if they do not
+    fit in memory: pass `range` if you know it. A worker holds the chunks that it works on, and the
+    counts of each.
     """
     x_arg = _inputs.taken(x, _NAME)
     bins = _snapshot(bins)

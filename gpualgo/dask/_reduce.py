@@ -25,17 +25,17 @@ def reduce(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine the elements of a dask array: ``init op x[0] op x[1] op … op x[n-1]``.
+    """Return the elements of a dask array combined: ``init op x[0] op x[1] op … op x[n-1]``.
 
     Parameters and result are those of `gpualgo.reduce`, with dask arrays for arrays; `init` may be
-    a NumPy or dask array of the result's shape. Chunks of unknown size are accepted.
+    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted.
 
     Notes
     -----
-    x is read once, by a task for each chunk and 1/15 more tasks. A worker holds the chunks that it
-    works on, and one number for each other chunk; if op does not commute and several chunked axes
-    are reduced, one row of each. Elements are grouped by chunk, then 16 results at a time, in
-    order: equal chunks give equal bits, other chunks may round differently.
+    x is read once, by a task for each chunk; 1/15 as many tasks combine the results, 16 at a time,
+    in order. A worker holds the chunks that it works on, and one number for each other chunk; one
+    row of each if `op` does not commute and several chunked axes are reduced. Equal chunks give
+    equal bits, other chunks may round differently.
     """
     x_arg = _inputs.taken(x, _NAME)
     local_op, frozen = freeze(op, _NAME)

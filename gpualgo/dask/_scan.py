@@ -22,7 +22,7 @@ def inclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine each element with all before it: ``y[i] = init op x[0] op x[1] op … op x[i]``.
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
 
     Parameters and result are those of `gpualgo.inclusive_scan`, with dask arrays for arrays; the
     result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and dask
@@ -30,10 +30,10 @@ def inclusive_scan(
 
     Notes
     -----
-    Three tasks per chunk read it twice (the last along the axis once) and write the result once. A
-    worker holds the chunks that it works on and their results: prefixes go from chunk to chunk in a
-    chain, so the first results are ready while the last chunks are still being read. Equal chunks
-    give equal bits, other chunks may round differently.
+    Three tasks for each chunk read it twice (the last chunk along the axis once) and write the
+    result once. A worker holds the chunks that it works on and their results. Prefixes are passed
+    from chunk to chunk, so the first results are ready while the last chunks are being read. Equal
+    chunks give equal bits, other chunks may round differently.
     """
     return _scan("inclusive_scan", x, init, op, axis, reverse, dtype)
 
@@ -42,10 +42,10 @@ def exclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine all elements before each: ``y[0] = init``, ``y[i] = init op x[0] op … op x[i-1]``.
+    """Return all before each element, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
 
-    As `inclusive_scan`; without `init` it starts from op's identity, as `gpualgo.exclusive_scan`
-    does.
+    As `inclusive_scan`; the default of `init` is the operator's identity, as for
+    `gpualgo.exclusive_scan`.
     """
     return _scan("exclusive_scan", x, init, op, axis, reverse, dtype)
 

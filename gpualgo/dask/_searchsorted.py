@@ -21,15 +21,16 @@ def searchsorted(
     a: Any, v: Any, *, side: str = "left", less: Any = None, descending: Any = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Find where elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``, r the result.
+    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
 
     Parameters and result are those of `gpualgo.searchsorted`; a or v, or both, are dask arrays, and
     the result has the chunks of v. Chunks of unknown size are accepted.
 
     Notes
     -----
-    There is a task for each pair of a chunk of a and a chunk of v, and their sums: if a fits into
-    memory, make it one chunk or a NumPy array. A worker holds a chunk of each, and 16 results.
+    There is a task for each pair of a chunk of a and a chunk of v; further tasks add their results.
+    If a fits in memory, make it one chunk or a NumPy array. A worker holds a chunk of each, and 16
+    results.
     """
     a_arg = _inputs.taken(a, _NAME, "a")
     v_arg = None if is_scalar(v) else _inputs.taken(v, _NAME, "v")

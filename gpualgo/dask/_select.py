@@ -17,10 +17,10 @@ _NAME = "select"
 
 
 def select(x: Any, predicate: Any) -> Any:
-    """Keep the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
 
     Parameters and result are those of `gpualgo.select`, with dask arrays for arrays. The result has
-    a chunk for each of x, of unknown size: ``compute_chunk_sizes()`` counts them.
+    a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the sizes.
 
     Notes
     -----

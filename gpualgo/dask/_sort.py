@@ -22,19 +22,19 @@ def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
 ) -> Any:  # fmt: skip
-    """Sort keys stably, and values along: ``result[i] = keys[p[i]]``, p = ``argsort(keys)``.
+    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
 
     Parameters and result are those of `gpualgo.radix_sort`, with dask arrays for arrays; the result
-    is bitwise the same, and has the chunks of keys. Chunk sizes must be known.
+    has the same bits, and the chunks of keys. Chunk sizes must be known.
 
     Notes
     -----
-    Each of P chunks is sorted. Samples locate the boundaries of the result's chunks to within about
-    √(2n) elements; these are compared, and each run is cut exactly. Each element moves once and is
-    sorted again in its result chunk. There are P² + 4P tasks; for more than 64 chunks 2·P^1.5 + 5P,
-    through groups of about √P. A worker holds the chunks that it sorts twice (values too), and one
-    task holds about P·√(2n) keys. If an array of several rows is sorted along a chunked axis, it is
-    rechunked to whole rows, which must fit in memory.
+    Each of P chunks is sorted. From samples and a few keys the exact bounds of each result chunk in
+    each sorted chunk are found; then each result chunk gets its elements and sorts them. Each
+    element is moved once. There are P² + 4P tasks; with more than 64 chunks 2·P^1.5 + 5P, in groups
+    of about √P. A worker holds twice the chunks that it sorts (values too), and one task holds
+    about P·√(2n) keys. If an array of several rows is sorted along a chunked axis, it is rechunked
+    to whole rows, which must fit in memory.
     """
     func_name = "radix_sort"
     k_arg = _inputs.taken(keys, func_name, "keys")
@@ -50,10 +50,10 @@ def radix_sort(
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``, equal keys as they come.
+    """Return the indices p that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters and result are those of `gpualgo.argsort`, with dask arrays for arrays; cost and
-    memory are those of `radix_sort` with indices for values.
+    memory are those of `radix_sort` with indices as values.
     """
     func_name = "argsort"
     k_arg = _inputs.taken(keys, func_name, "keys")

@@ -57,8 +57,8 @@ def start_of(init: Any, x: Input, kept: Sequence[int], where: str) -> Start:
     is_one = source.first.ndim == 0
     if not is_one and (source.is_known and x.is_known) and source.first.shape != shape:
         raise ValueError(
-            f"{where}: init has shape {source.first.shape}, and there are rows of shape {shape}; "
-            "pass one value, or an array with one for each row"
+            f"{where}: init has shape {source.first.shape}, but rows have shape {shape}; pass one "
+            "value, or an array with one for each row"
         )
     if not is_one and x.is_known and source.first.chunks != chunks:
         source = source.rechunked(chunks)

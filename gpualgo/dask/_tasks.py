@@ -12,7 +12,7 @@ from gpualgo._base import threads
 from gpualgo._driver.default_device import default_device
 
 
-def call(name: str, device: str, args: tuple[Any, ...]) -> Any:
+def call(name: str, device: Any, args: tuple[Any, ...]) -> Any:
     with threads.at_most(_worker_threads()), default_device(device):
         return _function(name)(*args)
 

@@ -17,16 +17,16 @@ from gpualgo.dask._values import Parts, Source, given, joined, namespace_of
 _NAME = "top_k"
 
 
-def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
-    """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
+    """Return the k largest (or smallest) elements in order, and their indices.
 
-    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result is
-    bitwise the same, and one chunk along the axis, where chunk sizes must be known.
+    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has
+    the same bits, and one chunk along the axis, where chunk sizes must be known.
 
     Notes
     -----
-    x is read once, by a task for each chunk and 1/15 more tasks. A worker holds the chunks that it
-    works on, and k elements and indices of each of 16 others.
+    x is read once, by a task for each chunk; 1/15 as many tasks combine the results. A worker holds
+    the chunks that it works on, and k elements and indices of each of 16 others.
     """
     x_arg = _inputs.taken(x, _NAME)
     k = checks.integer(k, "k", _NAME)
@@ -58,7 +58,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
 
 
 def chunk(
-    chunks: list[Any], source: Source, index: Index, start: int, k: int, axis: int, mode: str
+    chunks: list[Any], source: Source, index: Index, start: int, k: int, axis: int, mode: Any
 ) -> Parts:
     """Return the top elements of a chunk, and their global indices."""
     (part,) = given(chunks, source, index)
@@ -66,7 +66,7 @@ def chunk(
     return values, indices + start
 
 
-def first(several: list[Parts], k: int, axis: int, mode: str) -> Parts:
+def first(several: list[Parts], k: int, axis: int, mode: Any) -> Parts:
     """Return the top of several chunks' results; on ties, earlier chunks win."""
     values, indices = joined(several, axis)
     top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)

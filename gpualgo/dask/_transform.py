@@ -20,11 +20,11 @@ _NAME = "transform"
 
 
 def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
-    """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
 
-    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; NumPy or
-    CuPy arrays and numbers may be mixed in. Along each axis the result has the chunks of the first
-    array that is not broadcast there. Chunks of unknown size are accepted.
+    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; arguments
+    may also be numbers and NumPy or CuPy arrays. Along each axis the result has the chunks of the
+    first array that is not broadcast there. Chunks of unknown size are accepted.
 
     Notes
     -----

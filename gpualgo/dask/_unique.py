@@ -40,15 +40,16 @@ def unique(
     x: Any, *, consecutive: bool = False, return_index: bool = False, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Any:  # fmt: skip
-    """Find the distinct elements, ascending; or, consecutive, the first of each run.
+    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
 
     Parameters and result are those of `gpualgo.unique`, with dask arrays for arrays. The result has
-    a chunk for four of x, with `consecutive` for each, of unknown sizes; the inverse has the chunks
-    of x. Chunks of unknown size are accepted, except with `return_index`.
+    a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes; the inverse
+    has the chunks of x. Chunks of unknown size are accepted, except with `return_index`.
 
     Notes
     -----
-    As `reduce_by_key`; a worker that makes a chunk of the inverse holds all distinct elements.
+    Cost and memory are those of `reduce_by_key`; a worker that computes a chunk of the inverse
+    holds all distinct elements.
     """
     flags = {"consecutive": consecutive, "return_index": return_index,
              "return_inverse": return_inverse, "return_counts": return_counts}  # fmt: skip

@@ -1,6 +1,6 @@
-"""Lazy arrays: expressions that the kernel that reads them computes, without temporary memory.
+"""Lazy arrays: expressions that are computed inside the kernel that reads them, without memory.
 
-Every algorithm accepts them as inputs. See docs/lazy.md.
+Every algorithm accepts them: see https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._lazy import making, places
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import applied, zipped
@@ -27,25 +28,29 @@ __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "t
 
 
 def asarray(x: ty.Argument) -> LazyArray:
-    """Return an array as a lazy array, of which NumPy's functions return lazy arrays.
+    """Return an array as a lazy array; NumPy functions of it return lazy arrays or reduce it.
 
     Parameters
     ----------
     x : array, scalar, lazy array, or tuple of arrays
-        Any library, shape and strides. It is not copied. A tuple or namedtuple of arrays, which are
+        Any library, shape and strides; it is not copied. A tuple or namedtuple of arrays, which are
         broadcast together, or a NumPy structured array, is an array of tuples.
 
     Returns
     -------
     LazyArray
-        With the shape and the dtype of `x`, which is read when the result is, on its device.
+        With the shape and dtype of `x`, computed on its device. `x` is read when the lazy array is.
 
     Raises
     ------
     TypeError
-        `x` is not an array, or its dtype has no kernel.
+        `x` is not an array, or its dtype is not supported.
     ValueError
-        It has more than 32 dimensions, or unaligned memory on a GPU.
+        `x` has more than 32 dimensions, or its memory on a GPU is not aligned.
+
+    Notes
+    -----
+    Costs neither memory nor a launch.
 
     Examples
     --------
@@ -60,42 +65,42 @@ def asarray(x: ty.Argument) -> LazyArray:
 
 
 def transform(op: ty.Function, *arrays: ty.Argument, dtype: ty.DTypes | None = None) -> LazyArray:
-    """Apply a function to each element when it is read: ``result[i] = op(a[i], b[i], …)``.
+    """Return a function applied to each element, lazily: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters
     ----------
     op : callable
-        A function of one scalar for each argument, as for `gpualgo.transform`. It may return a
-        tuple; then elements are tuples.
+        A pure function with one parameter for each argument, as for `gpualgo.transform`. If it
+        returns a tuple, elements are tuples.
     *arrays : array, lazy array, scalar, or tuple of arrays
-        One to eight, at least one of them an array. Arrays are on one device and are broadcast
-        against each other. A tuple or namedtuple of arrays is an array of tuples, as is a NumPy
-        structured array.
+        One to eight arguments, at least one of them an array. Arrays are on one device and are
+        broadcast against each other. A tuple or namedtuple of arrays, or a NumPy structured array,
+        is an array of tuples.
     dtype : dtype, optional
-        The result's dtype; by default the one that NumPy 2 gives for `op`. For tuples one for all
-        numbers, a tuple, or a structured dtype.
+        The dtype of the result; by default the one that NumPy 2 gives for `op`. For tuples one
+        dtype for all fields, a tuple, or a structured dtype.
 
     Returns
     -------
     LazyArray
-        With the shape to which the arguments broadcast.
+        With the broadcast shape of the arguments.
 
     Raises
     ------
     TypeError
-        No argument is an array, a dtype has no kernel, `op` takes another number of arguments or
+        No argument is an array, a dtype is not supported, `op` takes another number of arguments or
         captures an unsupported value, its result does not fit `dtype`, or more than 16 arrays would
         be read.
     ValueError
         The shapes do not broadcast, or arrays are on different devices.
     CompileError
-        numba cannot compile `op`. It is compiled when the result or its dtype is first used.
+        numba cannot compile `op`; raised when the result or its dtype is first used.
 
     Notes
     -----
-    Costs neither memory nor a launch. Numbers, and those that `op` captures, are frozen by this
-    call; arrays are read when the result is. Each step is rounded to its dtype, as if its result
-    were stored in an array.
+    Costs neither memory nor a launch. Scalar arguments and numbers that `op` captures are frozen by
+    this call; arrays are read when the result is. Each step is rounded to its dtype, as if its
+    result were stored in an array.
 
     Examples
     --------
@@ -111,8 +116,9 @@ def transform(op: ty.Function, *arrays: ty.Argument, dtype: ty.DTypes | None = N
 
 
 def arange(
-    start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: str | None = None
-) -> LazyArray:
+    start: Any, stop: Any = None, step: Any = 1, *, dtype: Any = None,
+    device: ty.Device | None = None,
+) -> LazyArray:  # fmt: skip
     """Return evenly spaced numbers, as `numpy.arange` does: ``result[i] = start + i · step``.
 
     Parameters
@@ -122,18 +128,18 @@ def arange(
     dtype : dtype, optional
         By default the common dtype of the numbers, as in NumPy.
     device : str, optional
-        Where it is computed if no other array of the call determines that: "cpu", "cuda" or
-        "cuda:1". By default it is treated like a NumPy array.
+        "cpu", "cuda" or "cuda:1": where to compute if no array of the call determines it. By
+        default it is treated like a NumPy array.
 
     Returns
     -------
     LazyArray
-        With one axis, bit-identical to `numpy.arange`.
+        One-dimensional, bit-identical to `numpy.arange`.
 
     Raises
     ------
     TypeError
-        An argument is not a real number, or the dtype has no kernel.
+        An argument is not a real number, or the dtype is not supported.
     ValueError
         `step` is zero, the number of steps is not finite, or the first two numbers do not fit the
         dtype.
@@ -151,27 +157,31 @@ def arange(
     return making.arange_of(start, stop, step, dtype, device)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None = None) -> LazyArray:
+def full(
+    shape: Any, fill_value: Any, *, dtype: Any = None, device: ty.Device | None = None
+) -> LazyArray:
     """Return an array filled with one number.
 
     Parameters
     ----------
     shape : int or tuple of ints
+        The shape of the result.
     fill_value : number
-        A Python or NumPy number. Another value needs no compilation.
+        A Python or NumPy number. Changing it does not recompile.
     dtype : dtype, optional
-        By default the dtype of the number in a NumPy array.
+        By default the dtype that the number has in a NumPy array.
     device : str, optional
         As for `arange`.
 
     Returns
     -------
     LazyArray
+        With the given shape.
 
     Raises
     ------
     TypeError, ValueError, NoDeviceError
-        As `arange`; also if the shape has an extent that is not an int or is negative.
+        As for `arange`; also if a length in `shape` is not an int or is negative.
 
     Examples
     --------
@@ -183,7 +193,9 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: str | None =
     return making.full_of(shape, fill_value, dtype, device)
 
 
-def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "wrap") -> LazyArray:
+def take(
+    x: ty.Argument, indices: Any, *, axis: int | None = None, mode: ty.TakeMode = "wrap"
+) -> LazyArray:
     """Return the elements of an array at indices, as `numpy.take` does.
 
     Parameters
@@ -195,13 +207,14 @@ def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "
     axis : int, optional
         The axis to take along; None takes from all elements in C order.
     mode : {"wrap", "clip"}
-        How an index out of range is handled: "wrap" takes it modulo the length, "clip" replaces it
-        by the nearest valid index. Nothing outside `x` is read.
+        What to do with an index that is out of range: "wrap" takes it modulo the length, "clip"
+        replaces it by the nearest valid index. Nothing outside `x` is read.
 
     Returns
     -------
     LazyArray
-        With the shape of `indices`; with `axis` it replaces that axis in the shape of `x`.
+        With the shape of `indices`; with `axis`, the shape of `x` in which `indices` replace that
+        axis.
 
     Raises
     ------
@@ -214,7 +227,7 @@ def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "
 
     Notes
     -----
-    Costs no launch; `x` and `indices` are read when the result is.
+    Costs neither memory nor a launch; `x` and `indices` are read when the result is.
 
     Examples
     --------
@@ -227,17 +240,18 @@ def take(x: ty.Argument, indices: Any, *, axis: int | None = None, mode: str = "
 
 
 def random(
-    shape: Any, *, seed: int, dtype: Any = np.float64, device: str | None = None
+    shape: Any, *, seed: int, dtype: Any = np.float64, device: ty.Device | None = None
 ) -> LazyArray:
     """Return random numbers in [0, 1): those of NumPy's ``Generator(Philox(seed)).random``.
 
     Parameters
     ----------
     shape : int or tuple of ints
+        The shape of the result.
     seed : int
-        Not negative, of any size.
+        Any non-negative int.
     dtype : {float64, float32}
-        Each half of a 64-bit word gives one float32, as in NumPy.
+        float32 takes two numbers from each 64-bit word, as NumPy does.
     device : str, optional
         As for `arange`.
 
@@ -250,14 +264,15 @@ def random(
     Raises
     ------
     TypeError, ValueError, NoDeviceError
-        As `full`; also for an invalid seed or dtype.
+        As for `full`; also for an invalid seed or dtype.
 
     Notes
     -----
-    Philox4x64-10 of J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as
-    1, 2, 3", SC 2011, doi:10.1145/2063384.2063405: element i is computed from i, without reading
-    memory. A block of ten rounds gives four words; see docs/lazy.md for which elements share one.
-    Not for cryptography.
+    Element i is computed from i, without reading memory; ten rounds give a block of four words. Not
+    for cryptography. The generator is Philox4x64-10 (J. Salmon, M. Moraes, R. Dror and D. Shaw, SC
+    2011, doi:10.1145/2063384.2063405).
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/lazy.md.
 
     Examples
     --------
@@ -270,7 +285,7 @@ def random(
 
 
 def random_bits(
-    shape: Any, *, seed: int, dtype: Any = np.uint64, device: str | None = None
+    shape: Any, *, seed: int, dtype: Any = np.uint64, device: ty.Device | None = None
 ) -> LazyArray:
     """Return uniformly random integers: the words of NumPy's ``Philox(seed)``.
 
@@ -279,7 +294,7 @@ def random_bits(
     shape, seed, device
         As for `random`.
     dtype : {uint64, uint32}
-        For uint32 the low half of each word comes first.
+        uint32 takes two numbers from each 64-bit word, the low half first.
 
     Returns
     -------
@@ -289,7 +304,7 @@ def random_bits(
     Raises
     ------
     TypeError, ValueError, NoDeviceError
-        As `random`.
+        As for `random`.
 
     Examples
     --------
@@ -298,3 +313,6 @@ def random_bits(
     True
     """
     return making.random_bits_of(shape, seed, dtype, device)
+
+
+_show_signatures(*(globals()[name] for name in __all__))

@@ -45,7 +45,9 @@ def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
-        raise TypeError(f"np.where: pass x and y, too, or np.nonzero's: {ufuncs.MAKE_REAL}")
+        raise TypeError(
+            f"np.where: pass x and y, too; np.where(condition) is np.nonzero: {ufuncs.MAKE_REAL}"
+        )
     return applied(np.where, (condition, x, y), "np.where")
 
 
@@ -72,7 +74,9 @@ def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[
         limits.min if neginf is None else neginf,
     )
     if part.kind != "c" and any(np.iscomplexobj(n) for n in given):
-        raise TypeError(f"np.nan_to_num: complex numbers do not become {part}, the dtype of parts")
+        raise TypeError(
+            f"np.nan_to_num: complex numbers cannot be converted to {part}, the dtype of parts"
+        )
     with np.errstate(over="ignore"):
         numbers = [part.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
     return _FINITE.get(kind, _finite), numbers
@@ -184,7 +188,10 @@ def _argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False
 def _histogram(a: Any, bins: Any = 10, range: Any = None) -> Any:
     """Return counts, in the library of the arrays, and bin edges as a NumPy array."""
     if isinstance(bins, str):
-        raise TypeError(f"np.histogram: bins={bins!r} is a rule; pass a number of bins, or edges")
+        raise TypeError(
+            f"np.histogram: bins={bins!r} is a rule, which lazy arrays do not support; pass a "
+            "number of bins, or edges"
+        )
     x = zipped(a, "np.histogram: a")
     dtype = np.dtype(np.uint8) if x.dtype.kind == "b" else x.dtype
     span = ends = range

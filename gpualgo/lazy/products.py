@@ -21,7 +21,7 @@ def product(conjugate: bool, name: str) -> Callable[..., Any]:
         if x.ndim != 1 or x.shape != y.shape:
             raise TypeError(
                 f"{name}: lazy arrays need one axis of one length, got shapes {x.shape} and "
-                f"{y.shape}; make them real with gpualgo.copy(x) or np.asarray(x) first"
+                f"{y.shape}; materialize them with gpualgo.copy(x) or np.asarray(x) first"
             )
         return products(x, y, out, conjugate, name)
 

@@ -76,7 +76,7 @@ def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray
     if ufunc not in RULES:
         raise TypeError(
             f"{name}: {ufunc.__name__} is not known to be associative, which parallel reductions "
-            "and scans need; make it real with gpualgo.copy(x) or np.asarray(x) first"
+            "and scans need; materialize it with gpualgo.copy(x) or np.asarray(x) first"
         )
     x = zipped(a, f"{name}: a")
     if RULES[ufunc] is BOOL:

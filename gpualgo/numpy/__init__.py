@@ -1,14 +1,15 @@
 """NumPy's names as parallel algorithms: ``import gpualgo.numpy as gnp``.
 
-NumPy's signatures and results for arrays of NumPy, CuPy and PyTorch and for lazy arrays, on a GPU
-or all cores of a CPU. Names that are missing raise AttributeError; `wrap` delegates them to NumPy.
-See docs/numpy.md.
+Functions have NumPy's signatures and results. They accept arrays of NumPy, CuPy and PyTorch and
+lazy arrays, and run on a GPU or on all cores of the CPU. Missing names raise AttributeError; `wrap`
+delegates them to NumPy. See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.numpy._call.arguments import NotTaken
 from gpualgo.numpy._counting.counts import bincount
 from gpualgo.numpy._counting.histograms import histogram, histogram_bin_edges
@@ -149,6 +150,8 @@ __all__ = [
     "wrap",
 ]
 __all__ += _ufunc_names.__all__
+
+_show_signatures(type(_ufunc_names.add), *(globals()[name] for name in __all__))
 
 
 def __getattr__(name: str) -> Any:

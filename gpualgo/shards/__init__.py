@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.shards._argsort import argsort
 from gpualgo.shards._by_key import reduce_by_key
 from gpualgo.shards._distribute import distribute
@@ -35,3 +36,5 @@ __all__ = [
     "top_k",
     "transform",
 ]
+
+_show_signatures(*(globals()[name] for name in __all__))

@@ -21,11 +21,11 @@ SMALL = np.dtype(np.uint32)  # dtype of indices while they fit
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
-    """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``, equal keys as they come.
+    """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
     sharded axis the result holds indices into the whole array. Cost and memory are those of
-    `radix_sort` with indices for values.
+    `radix_sort` with indices as values.
     """
     func_name, order = "argsort", Order(descending, (0, None))
     key_arg, sort_axis = line_of(keys, func_name, "keys", axis)
@@ -72,7 +72,7 @@ _cast = Kept(_lazy_cast)
 
 
 @functools.lru_cache(64)
-def _range(begin: int, length: int, dtype: Any, device: str) -> Any:
+def _range(begin: int, length: int, dtype: Any, device: Any) -> Any:
     """Return a lazy range, which takes no memory; cached, so that equal ranges are one object."""
     return ga.lazy.arange(begin, begin + length, dtype=dtype, device=device)
 

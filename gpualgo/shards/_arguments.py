@@ -82,7 +82,7 @@ def _flat(x: Any) -> Any:
 
 def refuse(where: str, what: str, instead: str) -> NoReturn:
     """Raise ValueError for an operation that sharded arrays do not support."""
-    raise ValueError(f"{where}: {what}; {instead}, or x.gather() if one device holds it")
+    raise ValueError(f"{where}: {what}; {instead}, or x.gather() if it fits on one device")
 
 
 def taken(x: Any, where: str, name: str = "x", like: ShardedArray | None = None) -> Argument:

@@ -26,18 +26,18 @@ def reduce_by_key(
     keys: Any, x: Any, init: Any = None, op: Any = operator.add, *, consecutive: Any = False,
     eq: Any = None, dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine the elements of equal keys: ``aggregate = init op x[i] op x[j] op …``.
+    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
 
     Parameters and result are those of `gpualgo.reduce_by_key`, with arrays that are sharded alike;
-    arrays of several dimensions are sharded along the first. Keys may be in any order;
+    arrays of several dimensions must be sharded along the first. Keys may be in any order;
     `consecutive` is not supported. The result is sharded: distinct keys ascend from shard to shard,
     and the lengths of shards depend on the data.
 
     Notes
     -----
-    Each device reduces its shard by key. Then each device gets a range of about as many distinct
-    keys as the others, and reduces these by key again, in the order of the shards. The host waits
-    for the number of keys and for the cuts, as in `radix_sort`.
+    Each device reduces its shard by key. Then each device gets a range of keys, about as many as
+    the others, and reduces these by key again, in the order of the shards. The host waits for the
+    number of keys and for the bounds of the ranges, as in `radix_sort`.
     """
     if checks.flag(consecutive, "consecutive", _NAME) or eq is not None:
         refuse(

@@ -76,9 +76,7 @@ class GPU(Place):
 def refuse_in_graph(where: str) -> None:
     """Raise RuntimeError while a graph is captured: graphs cannot repeat these copies."""
     if recording.active and recording.is_in_graph():
-        raise RuntimeError(
-            f"{where}: a graph has one device and cannot repeat this; call it outside of the graph"
-        )
+        raise RuntimeError(f"{where}: a graph cannot record this; call it outside of the graph")
 
 
 Write = tuple[Place, Any, Any]

@@ -24,52 +24,52 @@ def distribute(
     x: ty.AnyArray | ShardedArray, devices: Sequence[str | int] | str | int | None = None, *,
     axis: SupportsIndex = 0,
 ) -> ShardedArray:  # fmt: skip
-    """Cut an array into equal pieces along an axis, one on each of several devices.
+    """Return an array cut into equal shards along an axis, one on each of several devices.
 
     Parameters
     ----------
     x : array or ShardedArray
-        A NumPy array, an array on one GPU, or a sharded array, which is sharded anew. It has at
-        least one dimension, any strides, and any dtype of plain bytes.
+        A NumPy array, an array on one GPU, or a sharded array, which is sharded again. At least one
+        dimension, any strides, any dtype that is neither structured nor has Python objects.
     devices : list of str or int, optional
-        ``["cuda:0", "cuda:1"]`` or ``[0, 1]``: one piece for each, in this order. A device may be
+        ``["cuda:0", "cuda:1"]`` or ``[0, 1]``: a shard for each, in this order; a device may be
         named several times. ``["cpu:0", "cpu:1"]`` are all the CPU, to test programs for several
-        GPUs without a GPU. The default is the devices of a ShardedArray, else all GPUs; or the CPU
-        if there is no GPU, or if it is the default device and `x` is a host array.
+        GPUs without a GPU. By default the devices of a ShardedArray, else all GPUs; the CPU if
+        there is no GPU, or if it is the default device and `x` is a host array.
     axis : int
-        The axis along which `x` is sharded.
+        The axis along which `x` is cut.
 
     Returns
     -------
     ShardedArray
-        Pieces are contiguous along the axis. Their lengths differ by at most one, the first ones
-        being longer; if there are fewer rows than devices, the last are empty. Pieces are new
+        Shards are contiguous along the axis. Their lengths differ by at most one, the first ones
+        being longer; if there are fewer rows than devices, the last are empty. Shards are new
         memory: NumPy arrays on the CPU; on GPUs arrays of the library of `x`, or
         `gpualgo.DeviceArray` for a NumPy array. The host does not wait for GPU arrays; copies
-        follow the work that is queued on their streams.
+        follow the work queued on their streams.
 
     Raises
     ------
     TypeError
-        `x` is not an array, has structured dtype or holds Python objects, or devices or axis have
-        a wrong type.
+        `x` is not an array, its dtype is structured or has Python objects, or `devices` or `axis`
+        has a wrong type.
     ValueError
-        `x` has no dimension, no device is named, GPUs and the CPU are named together, or a name is
-        unknown.
+        `x` has no dimension, `devices` is empty, names both GPUs and the CPU, or has an unknown
+        name.
     RuntimeError
-        It is called within `gpualgo.graph`, which could not repeat it.
+        It is called within `gpualgo.graph`, which cannot record it.
     NoDeviceError
         A named GPU does not exist.
     numpy.exceptions.AxisError
         The axis is out of range.
     MemoryError
-        A piece does not fit its device, which the message names; `x` is unchanged.
+        A shard does not fit its device, which the message names; `x` is unchanged.
 
     Notes
     -----
-    Pieces are copied one at a time, so `x` may be larger than the memory of any GPU. Between GPUs
-    pieces move by peer copies over NVLink or PCIe; if GPUs cannot reach each other, the driver
-    copies through host memory. Pieces are equal even if the GPUs are of different models.
+    Shards are copied one at a time, so `x` may be larger than the memory of any GPU. Between GPUs
+    they are copied directly over NVLink or PCIe; if GPUs cannot reach each other, through host
+    memory. Shards are equal even if the GPUs are of different models.
 
     Examples
     --------
@@ -95,7 +95,9 @@ def distribute(
         )
         old_axis = 0
     if not shape:
-        raise ValueError(f"{_NAME}: x has no dimension that could be cut; pass an array of one")
+        raise ValueError(
+            f"{_NAME}: x has no dimension that can be cut; pass an array that has dimensions"
+        )
     if devices is None and isinstance(x, ShardedArray):
         places = x.places
     else:

@@ -34,17 +34,17 @@ def histogram(
     x: Any, bins: Any, range: Any = None, *, weights: Any = None, axis: Any = None,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Count the samples of a sharded array in bins, as `gpualgo.histogram` does.
+    """Return how many samples of a sharded array are in each bin, as `gpualgo.histogram` does.
 
     Parameters are those of `gpualgo.histogram`; `x` and `weights` are sharded alike, or `weights`
     is a number. The result is an array on the first device; if the sharded axis is not counted
-    over, the result is sharded along it. Counts and sums of integers equal those of one device;
-    sums of other weights are rounded once per shard and once per addition.
+    over, the result is sharded along it. Counts and integer sums equal those of one device; sums of
+    other weights are rounded once per shard and once per addition.
 
     Notes
     -----
-    Each device reads its shard once; its counters go to the first device. The host waits only for
-    the minimum and maximum if no `range` is given, and for edges on a GPU.
+    Each device reads its shard once; its counts are copied to the first device. The host waits only
+    for the minimum and maximum, without `range`, and for edges on a GPU.
     """
     x_arg = taken(x, _NAME)
     first, places = x_arg.first, x_arg.places

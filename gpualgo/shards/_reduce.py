@@ -29,17 +29,17 @@ def reduce(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine the elements of a sharded array: ``init op x[0] op x[1] op … op x[n-1]``.
+    """Return the elements of a sharded array combined: ``init op x[0] op x[1] op … op x[n-1]``.
 
     Parameters are those of `gpualgo.reduce`, with sharded arrays for arrays. If the sharded axis is
-    reduced, the result is an array on the first device, and so must be an `init` of several
-    numbers; otherwise the result is sharded like x.
+    reduced, the result is an array on the first device, where an `init` of several numbers must be,
+    too; otherwise the result is sharded like x.
 
     Notes
     -----
-    Each device reads its shard once; one number, or one row, of each goes to the first device and
-    is combined there in the order of the shards. The host does not wait. If op does not commute and
-    axes before the sharded axis are reduced too, more rows go there.
+    Each device reads its shard once; its result, one number or row, is copied to the first device,
+    where results are combined in the order of the shards. If `op` does not commute and axes before
+    the sharded axis are reduced too, more rows are copied. The host does not wait.
     """
     x_arg = taken(x, _NAME)
     first = x_arg.first

@@ -28,16 +28,16 @@ def inclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine each element with all before it: ``y[i] = init op x[0] op x[1] op … op x[i]``.
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
 
     Parameters are those of `gpualgo.inclusive_scan`, with sharded arrays for arrays; the result is
-    sharded like x. An `init` with a value for each line must be on the first device.
+    sharded like x. An `init` with a value for each row must be on the first device.
 
     Notes
     -----
-    Along the sharded axis each device but the last reads its shard twice and writes it once; along
-    other axes it reads it once. One number, or one row, of each goes to the first device, and its
-    prefix comes back. The host does not wait.
+    Along the sharded axis each device but the last reads its shard twice, along other axes once,
+    and writes it once. The aggregate of each shard, one number or row, is copied to the first
+    device, and its prefix is copied back. The host does not wait.
     """
     return _scan(ga.inclusive_scan, x, init, op, axis, reverse, dtype)
 
@@ -46,10 +46,10 @@ def exclusive_scan(
     x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
     dtype: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine all elements before each: ``y[0] = init``, ``y[i] = init op x[0] op … op x[i-1]``.
+    """Return all before each element, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
 
-    As `inclusive_scan`; without `init` it starts from op's identity, as `gpualgo.exclusive_scan`
-    does.
+    As `inclusive_scan`; the default of `init` is the operator's identity, as for
+    `gpualgo.exclusive_scan`.
     """
     return _scan(ga.exclusive_scan, x, init, op, axis, reverse, dtype)
 
@@ -68,9 +68,7 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
     prefixes: dict[int, Any] = {}
     if scan_axis != first.axis:
         if starts.are_arrays(init, func_name, one_is_value=True):
-            refuse(
-                func_name, "init is an array, and lines are on several devices", "pass one value"
-            )
+            refuse(func_name, "init is an array, and rows are on several devices", "pass one value")
     elif first.size and len(order) > 1:
         device = devices[order[0]]
         local_init = at_place(init, device, x_arg)

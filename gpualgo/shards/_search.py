@@ -25,7 +25,7 @@ from gpualgo.shards._top_k import shifted, taken_at
 
 
 def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
-    """Count the elements for which a predicate is true, as `gpualgo.count` does.
+    """Return the number of elements for which a predicate is true, as `gpualgo.count` does.
 
     Along the sharded axis the result is an array on the first device. The host does not wait.
     """
@@ -44,9 +44,10 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
 
 
 def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
-    """Find the first element for which a predicate is true: its index, or -1; as `gpualgo.find`.
+    """Return the index of the first element for which a predicate is true; -1 if there is none.
 
-    Along the sharded axis the result is an array on the first device. The host does not wait.
+    As `gpualgo.find`. Along the sharded axis the result is an array on the first device. The host
+    does not wait.
     """
     x_arg, call = _parse("find", x, predicate)
     x_arg, search_axis = _parse_axis(x_arg, axis, "find")
@@ -110,7 +111,7 @@ def _combined(source: Argument, parts: list[Any], op: Any) -> Any:
 
 
 def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """Find the least and the greatest element, as `gpualgo.minmax` does.
+    """Return the smallest and the largest element, as `gpualgo.minmax` does.
 
     Along the sharded axis the result is an array on the first device. The host does not wait.
     """
@@ -139,16 +140,16 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 
 def argmin(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """Find the least element: the index of the first of them, or of the first NaN.
+    """Return the index of the smallest element: its first occurrence, or the first NaN.
 
-    As `gpualgo.argmin`; along the sharded axis, of a single row, the result is an array on the
+    As `gpualgo.argmin`; along the sharded axis, for a single row, the result is an array on the
     first device. The host does not wait.
     """
     return _extreme(ga.argmin, x, axis, keepdims)
 
 
 def argmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """Find the greatest element: the index of the first of them, or of the first NaN.
+    """Return the index of the largest element: its first occurrence, or the first NaN.
 
     As `argmin`.
     """

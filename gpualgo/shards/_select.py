@@ -21,15 +21,17 @@ _COUNT_DTYPE = np.dtype(np.int64)
 
 
 def select(x: Any, predicate: Any) -> Any:
-    """Keep the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
 
     Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
-    dimensions are sharded along the first. The result has one dimension and equal shards.
+    dimensions must be sharded along the first. The result is one-dimensional, and its shards have
+    equal lengths.
 
     Notes
     -----
     Each device reads its shard once and writes to an array as long as the shard. The host waits
-    once for the lengths of all devices; then elements move to the devices that own them.
+    once for the number of elements of all devices; then elements are copied to the devices of their
+    shards.
     """
     x_arg = taken(x, _NAME)
     mask = None

@@ -18,19 +18,21 @@ from gpualgo.shards._devices import GPU, Host, Place, all_on_host, parse_devices
 
 
 class ShardedArray:
-    """An array in pieces on several devices of one host, as `gpualgo.distribute` returns it.
+    """An array cut into shards on several devices of one host; returned by `gpualgo.distribute`.
 
-    Pieces are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
-    be indexed. docs/scale.md lists the functions that accept it.
+    Shards are contiguous along `axis` and in order, the first on ``devices[0]``. The array cannot
+    be indexed.
+
+    https://github.com/gpualgo/gpualgo/blob/main/docs/scale.md lists the functions that accept it.
 
     Attributes
     ----------
     shape, dtype, ndim, size, nbytes
-        As NumPy's, of the whole array.
+        As for a NumPy array; of the whole array.
     axis : int
         The sharded axis.
     devices : tuple of str
-        A device for each shard: ``"cuda:0"``; or ``"cpu:0"``, ``"cpu:1"``, which are all the CPU.
+        The device of each shard: ``"cuda:0"``; or ``"cpu:0"``, ``"cpu:1"``, which are all the CPU.
     shards : tuple of arrays
         NumPy arrays on the CPU; on GPUs arrays of the library of the distributed array, or
         `gpualgo.DeviceArray` if that was NumPy.
@@ -68,13 +70,14 @@ class ShardedArray:
 
     @classmethod
     def from_shards(cls, shards: Sequence[Any], axis: int = 0) -> ShardedArray:
-        """Return the array whose pieces along an axis are these arrays, without copying.
+        """Return the array whose shards along an axis are these arrays, without copying.
 
         Parameters
         ----------
         shards : list of arrays
-            All have the same library, dtype, number of dimensions, and extents along other axes.
-            GPU arrays stay on their devices; host arrays are ``"cpu:0"``, ``"cpu:1"``, and so on.
+            All with the same library, dtype and number of dimensions, and equal lengths along other
+            axes. GPU arrays stay on their devices; host arrays are ``"cpu:0"``, ``"cpu:1"``, and so
+            on.
         axis : int
             The axis along which the arrays are concatenated.
 
@@ -86,9 +89,9 @@ class ShardedArray:
         Raises
         ------
         TypeError
-            A shard is no array, or libraries or dtypes differ.
+            A shard is not an array, or libraries or dtypes differ.
         ValueError
-            There are none, shapes do not fit, or some are on the host and others on GPUs.
+            There are no shards, shapes differ, or some are on the host and others on GPUs.
         numpy.exceptions.AxisError
             The axis is out of range.
         """
@@ -110,7 +113,7 @@ class ShardedArray:
             if _other_extents(view.shape, axis_) != _other_extents(first.shape, axis_):
                 raise ValueError(
                     f"{where}: shard {i} has shape {view.shape} and the first {first.shape}; they "
-                    f"may differ along axis {axis_} alone"
+                    f"may differ along axis {axis_} only"
                 )
         if len({view.device == CPU for view in views}) > 1:
             raise ValueError(f"{where}: some shards are on the host and others on GPUs; move them")
@@ -125,7 +128,7 @@ class ShardedArray:
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The extents of the shards along `axis`."""
+        """The lengths of the shards along `axis`."""
         return tuple(shard.shape[self.axis] for shard in self.shards)
 
     @property
@@ -162,27 +165,27 @@ class ShardedArray:
         length: int = self.shape[0]
         return length
 
-    def gather(self, device: Any = None) -> Any:
-        """Return all elements as one array.
+    def gather(self, device: str | int | None = None) -> Any:
+        """Return all elements as one array in new memory.
 
         Parameters
         ----------
         device : str or int, optional
-            A GPU, or ``"cpu"`` for a NumPy array, for which the host waits. The default is the
-            device of the first shard.
+            A GPU, or ``"cpu"`` for a NumPy array, for which the host waits. By default the device
+            of the first shard.
 
         Returns
         -------
         array
-            New memory: a NumPy array on the CPU; on a GPU an array of the shards' library, or
-            `gpualgo.DeviceArray` if that library has none.
+            A NumPy array on the CPU; on a GPU an array of the shards' library, or
+            `gpualgo.DeviceArray` if they are NumPy arrays.
 
         Raises
         ------
         TypeError, ValueError, NoDeviceError
             `device` is not a valid device.
         RuntimeError
-            It is called within `gpualgo.graph`, which could not repeat it.
+            It is called within `gpualgo.graph`, which cannot record it.
         MemoryError
             The array does not fit on the device.
         """
@@ -201,8 +204,8 @@ class ShardedArray:
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
-            f"a ShardedArray's {name} cannot be set; gpualgo.distribute cuts it anew, and "
-            "ShardedArray.from_shards makes one of other shards"
+            f"a ShardedArray's {name} cannot be set; use gpualgo.distribute to shard it "
+            "again, or ShardedArray.from_shards"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -210,12 +213,12 @@ class ShardedArray:
 
     def __bool__(self) -> NoReturn:
         raise TypeError(
-            "a ShardedArray is neither true nor false; use len(x), or gpualgo.reduce(x, None, op)"
+            "a ShardedArray has no truth value; use len(x), or gpualgo.reduce(x, None, op)"
         )
 
     def __eq__(self, other: object) -> NoReturn:
         raise TypeError(
-            "a ShardedArray is not compared by == or !=; use gpualgo.transform(lambda a, b: "
+            "a ShardedArray cannot be compared by == or !=; use gpualgo.transform(lambda a, b: "
             "a == b, x, y), or `is` to know whether it is the same object"
         )
 
@@ -223,8 +226,8 @@ class ShardedArray:
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(
-            "a ShardedArray is not copied to the host unasked; use x.gather('cpu'), or x.gather() "
-            "for an array on the first device"
+            "a ShardedArray is not copied to the host implicitly; use x.gather('cpu'), or "
+            "x.gather() for an array on the first device"
         )
 
     def __repr__(self) -> str:

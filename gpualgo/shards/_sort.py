@@ -54,20 +54,20 @@ def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
 ) -> Any:  # fmt: skip
-    """Sort keys stably, and values along: ``result[i] = keys[p[i]]``, p = ``argsort(keys)``.
+    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
 
     Parameters and result are those of `gpualgo.radix_sort`, with arrays that are sharded alike; the
-    result is bitwise the same, and is sharded like keys. An array of several rows is sorted along
-    an axis that is not sharded.
+    result has the same bits, and is sharded like keys. An array of several rows must be sorted
+    along an axis that is not sharded.
 
     Notes
     -----
-    Each device sorts its shard. Samples of all runs determine the cuts of each: in a kernel that
-    reads them from the GPUs' memories and for which the host waits, or, if GPUs cannot read each
-    other's memory, on the host in four rounds for 2^31 keys. Slices go to the devices that own
-    their range and are merged there pair by pair, in chunks; one chunk arrives while another is
-    merged. Merging reads and writes each element log2 P times more. With bits, slices are sorted
-    again instead. Each device needs memory for three times what it sorts.
+    Each device sorts its shard, then gets the keys of its part of the result from all others, and
+    merges them pairwise while further ones are copied. Merging reads and writes each element log2 P
+    times for P devices; with `begin_bit` or `end_bit` the part is sorted again instead. The bounds
+    of the parts are found in one kernel, for which the host waits; if GPUs cannot read each other's
+    memory, by the host, in four rounds for 2^31 keys. Each device needs memory for three times what
+    it sorts.
     """
     return _sort("radix_sort", keys, values, Order(descending, (begin_bit, end_bit)), axis)
 
@@ -75,7 +75,7 @@ def radix_sort(
 def sort(
     keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: Any = -1
 ) -> Any:
-    """Sort keys stably by value, and values along; as `radix_sort`."""
+    """Return keys stably sorted by value, and values moved with them; as `radix_sort`."""
     if less is not None:
         refuse("sort", "less= is given, and sharded keys are sorted by value", "leave less out")
     return _sort("sort", keys, values, Order(descending, (0, None)), axis)

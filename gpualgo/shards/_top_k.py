@@ -14,16 +14,16 @@ from gpualgo.shards._moving import one_after_another
 _NAME = "top_k"
 
 
-def top_k(x: Any, k: Any, *, axis: Any = -1, mode: str = "largest") -> Any:
-    """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
+    """Return the k largest (or smallest) elements in order, and their indices.
 
-    Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, of a single row, the
-    result is on the first device; along other axes it is sharded like x.
+    Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, for a single row,
+    the result is on the first device; along other axes it is sharded like x.
 
     Notes
     -----
-    Each device reads its shard once; k elements of each go to the first device. The host does not
-    wait.
+    Each device reads its shard once; its k elements are copied to the first device. The host does
+    not wait.
     """
     x_arg = taken(x, _NAME)
     k_axis = checks.axis_of(checks.plain_axis(axis, _NAME), x_arg.first.ndim, _NAME)

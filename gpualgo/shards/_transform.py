@@ -12,11 +12,11 @@ _NAME = "transform"
 
 
 def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
-    """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
-    shape that are sharded alike. The result is sharded like them. Nothing moves between devices,
-    and the host does not wait.
+    shape that are sharded alike. The result is sharded like them. Nothing is copied between
+    devices, and the host does not wait.
     """
     arguments: list[Argument | Any] = []
     first = None

@@ -123,6 +123,7 @@ def signature_of(value: Any) -> str:
         found = inspect.signature(value)
     except (TypeError, ValueError):  # C's own
         return "(…)"
+    written = _annotations(value)
     parts: list[str] = []
     before = None
     for each in found.parameters.values():
@@ -130,13 +131,24 @@ def signature_of(value: Any) -> str:
             parts.append("/")
         if each.kind is each.KEYWORD_ONLY and before not in (each.kind, each.VAR_POSITIONAL):
             parts.append("*")
+        annotation = written.get(each.name, each.empty)
         star = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
-        default = "" if each.default is each.empty else f" = {_default(each.default)}"
-        parts.append(f"{star}{each.name}{_annotation(': ', each.annotation)}{default}")
+        default = "" if each.default is each.empty else f" = {_default(each)}"
+        parts.append(f"{star}{each.name}{_annotation(': ', annotation)}{default}")
         before = each.kind
     if before is inspect.Parameter.POSITIONAL_ONLY:
         parts.append("/")
-    return f"({', '.join(parts)}){_annotation(' -> ', found.return_annotation)}"
+    return f"({', '.join(parts)}){_annotation(' -> ', written.get('return', found.empty))}"
+
+
+def _annotations(value: Any) -> dict[str, Any]:
+    """Return what is written in the source: signatures are shown without annotations."""
+    if isinstance(value, type):
+        made = value.__new__ if issubclass(value, tuple) else value.__init__  # type: ignore[misc]
+        return made.__annotations__
+    if not inspect.isroutine(value):  # a ufunc, which returns what it is given
+        return {**type(value).__call__.__annotations__, "return": inspect.Parameter.empty}
+    return getattr(inspect.unwrap(value), "__annotations__", {})
 
 
 def _annotation(before: str, annotation: Any) -> str:
@@ -153,8 +165,11 @@ def _public(annotation: str) -> str:
     return annotation.replace("ty.", "")  # as the package imports its types
 
 
-def _default(value: Any) -> str:
-    text = value.__qualname__ if isinstance(value, type) else repr(value)
+def _default(parameter: inspect.Parameter) -> str:
+    value = parameter.default
+    if isinstance(value, type):
+        return value.__qualname__
+    text = f"operator.{value.__name__}" if inspect.isbuiltin(value) else repr(value)
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 

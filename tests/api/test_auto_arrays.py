@@ -131,18 +131,18 @@ def test_tuples(fake: FakeDriver) -> None:
 def test_device_arrays_are_where_they_are(fake: FakeDriver) -> None:
     x = FakeArray((1000,), np.float32, 1)
     found = ga.explain(ga.radix_sort, x)
-    assert (found.device, found.why) == ("cuda:1", "its arrays are there")
+    assert (found.device, found.why) == ("cuda:1", "the arrays are on this device")
     assert found.temp_storage_bytes == ga.temp_storage_bytes(ga.radix_sort, x)
     assert found.launches
     assert not fake.named("cuLaunchKernel", "cuLaunchKernelEx")
-    with pytest.raises(TypeError, match=r"travel to a GPU"):
+    with pytest.raises(TypeError, match=r"copied to a GPU"):
         ga.temp_storage_bytes(ga.radix_sort, long(N))
 
 
 def test_a_stream_is_a_gpus(fake: FakeDriver) -> None:
     x = np.arange(10.0)
     found = ga.explain(ga.reduce, x, stream=5)
-    assert (found.device, found.why) == ("cuda:0", "stream= is given, and streams are a GPU's")
+    assert (found.device, found.why) == ("cuda:0", "stream= is given, which only GPUs have")
     with ga.default_device("cpu"), pytest.raises(ValueError, match="stream"):
         ga.reduce(x, stream=5)
 

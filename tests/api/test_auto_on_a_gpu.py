@@ -70,7 +70,7 @@ def test_captured_arrays_decide(placed: Backend) -> None:
     table = placed.to_device(np.array([10, 20, 30]))
     lookup = lambda i: table[i]  # noqa: E731
     found = ga.explain(ga.transform, lookup, x)
-    assert (found.device, found.why) == ("cuda:0", "op captures an array there")
+    assert (found.device, found.why) == ("cuda:0", "op captures an array on this device")
     assert ga.transform(lookup, x).tolist() == [30, 10, 20]
     table = np.array([1, 2, 3])
     assert where(ga.transform, lookup, x) == "cpu"
@@ -112,7 +112,7 @@ def test_graphs_are_on_the_gpu(placed: Backend) -> None:
     with ga.graph() as g:
         ga.reduce(x, out=out)
         inside = ga.explain(ga.reduce, np.arange(10.0))
-    assert (inside.device, inside.why) == ("cuda:0", "a graph is a GPU's")
+    assert (inside.device, inside.why) == ("cuda:0", "recorded in a graph on a GPU")
     x[0] = 5
     g.launch()
     assert out == 499505

@@ -256,7 +256,7 @@ def test_names_are_checked_when_called(make: Callable[[str], Any]) -> None:
 
 @pytest.mark.parametrize("make", [ga.default_device, ga.graph])
 def test_what_is_never_entered_warns(make: Callable[[str], Any]) -> None:
-    with pytest.warns(RuntimeWarning, match=f"{make.__name__}.'cpu'. is no statement") as found:
+    with pytest.warns(RuntimeWarning, match=f"{make.__name__}.'cpu'. has no effect") as found:
         make("cpu")
     assert found[0].filename == __file__
     with warnings.catch_warnings():

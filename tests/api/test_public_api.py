@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import importlib
+import inspect
+import operator
+import pydoc
+import re
 
 import public_api
+import pytest
 
 HOW = "if this is meant, run: python tests/api/public_api.py"
 
@@ -33,7 +39,7 @@ def test_all_names_can_be_told() -> None:
 def test_overloads_are_found() -> None:
     import gpualgo as ga
 
-    assert len(public_api.overloads_of(ga.reduce)) == 3
+    assert len(public_api.overloads_of(ga.reduce)) == 6
     assert "x: Same" in public_api.overloads_of(ga.reduce)[0]
     assert public_api.overloads_of(ga.prepare) == []
 
@@ -47,6 +53,35 @@ def test_signatures_are_whole() -> None:
     assert public_api.signature_of(function) == want
     assert public_api.signature_of(other) == "(a: int, *, b: int = 1) -> int"
     assert public_api.signature_of(lambda a, /, *, b: a) == "(a, /, *, b)"
+
+
+@pytest.mark.parametrize("name", public_api.MODULES)
+def test_signatures_are_shown_as_they_are_written(name: str) -> None:
+    """Without annotations, which are for type checkers, and without <built-in function …>."""
+    if name in public_api.OPTIONAL:
+        pytest.importorskip(public_api.OPTIONAL[name])
+    module = importlib.import_module(name)
+    for each in module.__all__:
+        value = getattr(module, each)
+        methods = (
+            [one for one in vars(value).values() if inspect.isfunction(one)]
+            if (isinstance(value, type))
+            else []
+        )
+        for one in (value, *methods):
+            if callable(one) and not (isinstance(one, type) and issubclass(one, Exception)):
+                text = str(inspect.signature(one))
+                assert not re.search(r"(: |-> )('|Any\b)|<built-in|<class|<function", text), text
+
+
+def test_only_the_text_of_signatures_is_changed() -> None:
+    import gpualgo as ga
+
+    parameters = inspect.signature(ga.reduce).parameters
+    assert "op=operator.add" in str(inspect.signature(ga.reduce))
+    assert parameters["op"].default is operator.add
+    assert ga.reduce.__defaults__ == (None, operator.add)
+    assert "op=operator.add" in pydoc.render_doc(ga.reduce, renderer=pydoc.plaintext)
 
 
 def _stored() -> dict[str, list[str]]:

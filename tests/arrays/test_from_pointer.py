@@ -93,13 +93,13 @@ def test_wrong_arguments() -> None:
     for shape in (1.5, True, "3", (2, None)):
         with pytest.raises(TypeError, match="shape"):
             ga.from_pointer(BASE, shape, "f4")
-    with pytest.raises(ValueError, match="one for each extent"):
+    with pytest.raises(ValueError, match="do not match shape"):
         ga.from_pointer(BASE, (2, 3), "f4", strides=(4,))
     for dtype in (object, "nonsense", "V0"):
         with pytest.raises(TypeError, match="from_pointer: dtype"):
             ga.from_pointer(BASE, 1, dtype)
     for ptr in (-1, 1 << 64):
-        with pytest.raises(ValueError, match="no address"):
+        with pytest.raises(ValueError, match="is not an address"):
             ga.from_pointer(ptr, 1, "f4")
 
 

@@ -259,7 +259,7 @@ def test_memory_of_a_gpu_is_no_host_array(cuda: Backend) -> None:
             "version": 3, "shape": (100,), "typestr": "<f8", "data": (device.data.ptr, False),
         }  # fmt: skip
 
-    with pytest.raises(ValueError, match=r"reduce: .* memory of a GPU; pass gpualgo\.from_pointer"):
+    with pytest.raises(ValueError, match=r"reduce: .* GPU memory; pass gpualgo\.from_pointer"):
         ga.reduce(np.asarray(Wrong()))
 
 

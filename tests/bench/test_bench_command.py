@@ -99,7 +99,10 @@ def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     ("line", "told"),
     [
         (["no_such_algorithm"], "no rows are of no_such_algorithm; there are copy, reduce"),
-        (["--rows", "no such row"], "no row is like that"),
+        (["--rows", "no such row"], "no row matches --rows no such row; "),
+        (["reduce", "--rows", "zzz", "--dtypes", "f32"], "no row of reduce matches --rows zzz; "),
+        (["--rows", "axis 1", "--dtypes", "f99", "--quick"], "no row matches --dtypes f99; "),
+        (["--show", "nosuch.json"], "nosuch.json: No such file or directory"),
         (["--compare", "no.json", "no.json"], "no.json"),
     ],
 )

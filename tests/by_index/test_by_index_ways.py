@@ -230,7 +230,7 @@ def test_plans_look_at_host_indices() -> None:
 
 def test_what_is_sorted_is_not_prepared(cuda: Backend) -> None:
     indices, x = cuda.to_device(np.arange(9)), cuda.to_device(np.arange(9))
-    with pytest.raises(TypeError, match="sorted first where size is 100000, which no plan"):
+    with pytest.raises(TypeError, match=r"size 100000 .* sorted first, which a plan does not"):
         ga.prepare(INDEX, indices, x, 100_000)
 
 

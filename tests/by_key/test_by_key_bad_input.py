@@ -47,7 +47,7 @@ def test_no_arrays(function: Callable[..., Any], consecutive: bool) -> None:
 def test_equality(backend: Backend, function: Callable[..., Any]) -> None:
     keys, x = backend.to_device(KEYS), backend.to_device(X)
     same = lambda a, b: a == b  # noqa: E731
-    refused(ValueError, "eq is given without consecutive", function, keys, x, eq=same)
+    refused(ValueError, "eq needs consecutive=True", function, keys, x, eq=same)
     refused(TypeError, "eq must be callable", function, keys, x, eq=3, consecutive=True)
     no_bool = lambda a, b: a - b  # noqa: E731
     unknown = {"eq": lambda a, b: np.no_such(a), "consecutive": True}
@@ -129,7 +129,7 @@ def test_keys_without_an_order(function: Callable[..., Any]) -> None:
 
 @each
 def test_plans_sort_nothing(function: Callable[..., Any]) -> None:
-    with pytest.raises(TypeError, match="sorted first, which no plan supports"):
+    with pytest.raises(TypeError, match="sorted first, which a plan does not support"):
         ga.prepare(function, KEYS, X)
 
 

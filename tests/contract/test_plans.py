@@ -127,7 +127,7 @@ def test_host_arrays_take_no_storage(backend: Backend, case: Case) -> None:
         return
     with pytest.raises(ValueError, match=rf"^{case.name}: temp_storage must be on the arrays"):
         plan(*arrays, temp_storage=np.zeros(100, np.uint8))
-    with pytest.raises(TypeError, match="travel to a GPU; pass arrays that are there"):
+    with pytest.raises(TypeError, match="copied to a GPU; pass arrays on it"):
         ga.temp_storage_bytes(case.function, *args, **options)
 
 

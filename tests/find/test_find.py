@@ -156,7 +156,7 @@ def test_bad_input(backend: Backend, function: Callable[..., Any]) -> None:
             function(*args, **more)
         assert kind is ga.CompileError or "\n" not in str(caught.value)
 
-    refused(TypeError, "predicate returns int32 of int32, and marks are bool", x, lambda a: a)
+    refused(TypeError, "predicate returns int32 of int32, but must return bool", x, lambda a: a)
     refused(TypeError, "predicate takes 2 argument", x, lambda a, b: a > b)
     refused(TypeError, "predicate must be a function .* got NoneType", x, None)
     refused(ga.CompileError, "predicate could not be compiled", x, lambda a: a[0] > 1)

@@ -27,7 +27,7 @@ def _counts(backend: Backend, shape: Any = (4, 4), dtype: Any = "int64") -> Any:
     ("x", "message"),
     [
         ((), "empty tuple"),
-        ((1, 2), "numbers alone"),
+        ((1, 2), "numbers only"),
         (([1, 2], [3, 4]), r"x\[0\] must be an array, got list"),
         ((np.zeros(3), "ab"), r"x\[1\] must be an array, got str"),
         ((np.zeros(3), (np.zeros(3), np.zeros(3))), "tuple of tuples.*tuple of arrays"),

@@ -18,14 +18,21 @@ TABLE_OF_PAGE = re.compile(r"(?<=<!-- every function -->\n).*?(?=<!-- end -->)",
 
 
 def rendered() -> str:
-    """Return the page's table: a row for all functions of which the same is to be said."""
+    """Return the page's table: for each kind, a row for all functions that differ alike."""
     rows: dict[tuple[str, str], list[str]] = {}
     for entry in sorted(TABLE.values(), key=lambda entry: entry.name):
-        rows.setdefault((entry.passes, entry.differs), []).append(f"`{entry.name}`")
-    lines = ["| functions | goes over memory | differs from NumPy |", "|---|---|---|"]
-    for (passes, differs), names in sorted(rows.items(), key=lambda row: row[1]):
-        lines.append(f"| {', '.join(names)} | {_cell(passes)} | {_cell(differs)} |")
+        rows.setdefault((_kind_of(entry), entry.differs), []).append(f"`{entry.name}`")
+    lines = ["| kind | functions | differs from NumPy |", "|---|---|---|"]
+    for (kind, differs), names in sorted(rows.items(), key=lambda row: (row[0][0], row[1])):
+        lines.append(f"| {kind} | {', '.join(names)} | {_cell(differs)} |")
     return "\n".join(lines) + "\n"
+
+
+def _kind_of(entry: Entry) -> str:
+    """Return the name of the folder that defines a function."""
+    module = getattr(inspect.unwrap(entry.function), "__module__", "")
+    match = re.match(r"gpualgo\.numpy\._(\w+)\.", module)
+    return match[1] if match else "elementwise"  # ufuncs and `vectorize` are objects
 
 
 def _cell(text: str) -> str:
@@ -76,7 +83,7 @@ def test_docstrings_are_whole(entry: Entry) -> None:
     doc = entry.function.__doc__ or ""
     assert re.match(r"[A-Z][^\n]*\.\n", doc), "one line first"
     assert ">>>" in doc
-    assert "docs/numpy.md" in doc
+    assert "https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md" in doc
 
 
 if __name__ == "__main__":

@@ -31,18 +31,18 @@ def listing() -> str:
     attributes += [f"`table.{name}`" for name in table.SIZES]
     rows = [
         ("operators", f"{_shown(symbols)}, `not in`, `and`, `or`, chains such as `0 < a < 1`"),
-        ("the way it goes", ", ".join(f"`{word}`" for word in table.CONTROL)),
-        ("Python's", _shown(groups["builtins"])),
+        ("control flow", ", ".join(f"`{word}`" for word in table.CONTROL)),
+        ("built-ins", _shown(groups["builtins"])),
         ("`math`", _shown(groups["math"])),
         ("`cmath`", _shown(groups["cmath"])),
         ("`operator`", _shown(groups["operator"])),
-        ("NumPy's, to the bit", _shown(exact)),
-        (f"NumPy's, within {table.LIBM_ULP} units in the last place", _shown(libm)),
-        ("NumPy's types", _shown(types) + ", `ml_dtypes.bfloat16`; by any name that NumPy has for "
-         "one of them, as `np.longlong`, `np.intc`, `np.intp`, `np.half`"),
+        ("NumPy, equal to the bit", _shown(exact)),
+        (f"NumPy, within {table.LIBM_ULP} units in the last place", _shown(libm)),
+        ("types", _shown(types) + ", `ml_dtypes.bfloat16`, and NumPy's other names of them, such "
+         "as `np.longlong`, `np.intc`, `np.intp`, `np.half`"),
         ("attributes", ", ".join(attributes)),
-        ("constants", "numbers, `True`, `False`, NumPy's scalars, tuples of them, numbers of "
-                      "modules such as `math.pi`"),
+        ("constants", "numbers, `True`, `False`, NumPy scalars, tuples of them, numbers of modules "
+                      "such as `math.pi`"),
     ]  # fmt: skip
     cells = [(name, what.replace("|", "\\|")) for name, what in rows]  # which would end a cell
     return "| | |\n|---|---|\n" + "".join(f"| {name} | {what} |\n" for name, what in cells)

@@ -126,5 +126,7 @@ def test_what_runs_is_not_unloaded(fake: FakeDriver) -> None:
 
 def test_an_array_elsewhere_is_refused(fake: FakeDriver) -> None:
     view = View(4096, (4,), (8,), np.dtype("f8"), 1, _Array, False, _Array())
-    with pytest.raises(TypeError, match=r"on cuda:1 .*runs on cuda:0; capture an array there"):
+    with pytest.raises(
+        TypeError, match=r"on cuda:1 .*runs on cuda:0; capture an array on that GPU"
+    ):
         bound.kernel("code", CODE, (view,), 0)

@@ -29,13 +29,13 @@ def test_tuples_that_are_none(backend: Backend) -> None:
             sort(())
         with refused(backend, TypeError, rf"^{name}: keys\[1\] is an empty tuple"):
             sort((x, ()))
-        with refused(backend, TypeError, f"^{name}: keys is a tuple of numbers alone"):
+        with refused(backend, TypeError, f"^{name}: keys is a tuple of numbers only"):
             sort((1, 2.0))
         with refused(backend, TypeError, f"^{name}: keys must be an array, got list"):
             sort([x, x])
         with refused(backend, TypeError, rf"^{name}: keys\[1\] must be an array, got list"):
             sort((x, [1, 2]))
-        with refused(backend, TypeError, rf"^{name}: keys\[0\]\[1\] is a tuple within a tuple"):
+        with refused(backend, TypeError, rf"^{name}: keys\[0\]\[1\] is a tuple that is nested"):
             sort(((x, (x,)), x))
         with refused(backend, TypeError, f"^{name}: keys has elements of 9 numbers, at most 8"):
             sort((x,) * 9)
@@ -152,7 +152,7 @@ def test_outputs_that_do_not_fit(backend: Backend) -> None:
             ga.radix_sort(keys, out=(fit, _x(backend, shape)))
     with refused(backend, TypeError, r"^radix_sort: out\[1\]\[0\] has dtype int8", fit):
         ga.radix_sort(keys, (keys[0],), out=((fit, _x(backend)), (_x(backend, dtype="int8"),)))
-    with refused(backend, TypeError, "^argsort: dtype float32 is no index dtype", fit):
+    with refused(backend, TypeError, "^argsort: dtype float32 is not an index dtype", fit):
         ga.argsort(keys, dtype="float32")
     with refused(backend, ValueError, r"^argsort: out has shape \(24,\)", fit):
         ga.argsort(keys, out=_x(backend, (24,), "int64"))
@@ -187,7 +187,9 @@ def test_no_mix_of_host_and_device(cuda: Backend) -> None:
                 sort(keys)
         with refused(cuda, TypeError, "^radix_sort: the arrays mix"):
             ga.radix_sort(keys[0], (keys[1],))
-    with refused(cuda, TypeError, r"^radix_sort: keys\[1\] is the number 2 beside arrays on a GPU"):
+    with refused(
+        cuda, TypeError, r"^radix_sort: keys\[1\] is the number 2 next to arrays on a GPU"
+    ):
         ga.radix_sort((device, 2))
 
 

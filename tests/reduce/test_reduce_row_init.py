@@ -236,8 +236,8 @@ def test_what_does_not_fit_is_refused(backend: Backend) -> None:
     wrong(TypeError, "init must be a Python or NumPy scalar, got list", [1.0, 2.0, 3.0])
     wrong(ValueError, "out overlaps init", starts, out=starts)
     pair = (x, x)
-    wrong(TypeError, "init must be a tuple as the elements are", starts, pair, op=_then)
-    wrong(TypeError, r"init\[1\] is a float beside arrays", (starts, 1.0), pair, op=_then)
+    wrong(TypeError, "init must be a tuple like the elements", starts, pair, op=_then)
+    wrong(TypeError, r"init\[1\] is a float next to arrays", (starts, 1.0), pair, op=_then)
     if backend.xp is not np:
         wrong(TypeError, "the arrays mix", np.ones(3, np.float32))
         wrong(TypeError, "the arrays mix", starts, np.ones((3, 4), np.float32))

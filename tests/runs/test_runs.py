@@ -218,7 +218,7 @@ def test_unique_of_tuples(backend: Backend) -> None:
     assert found.dtype == points.dtype
     assert found[inverse].tobytes() == points.tobytes()
     if backend.xp is not np:
-        with pytest.raises(TypeError, match=r"^unique: x\[0\] is the number 1 beside arrays"):
+        with pytest.raises(TypeError, match=r"^unique: x\[0\] is the number 1 next to arrays"):
             ga.unique((1, pair.x))
         return
     number = ga.unique((1, x), return_inverse=True)[1]
@@ -259,6 +259,13 @@ def test_graphs(cuda: Backend) -> None:
 
 
 @pytest.mark.usefixtures("cuda")
+def test_named_tuple(backend: Backend) -> None:
+    result = ga.run_length_encode(backend.to_device(np.array([5, 5, 7])))
+    assert type(result) is ga.RunLengthEncoded
+    assert backend.to_host(result.values).tolist() == [5, 7]
+    assert backend.to_host(result.lengths).tolist() == [2, 1]
+
+
 def test_what_cannot_be_recorded() -> None:
     """It is told by this call's name, whichever other does the work."""
     with pytest.raises(RuntimeError, match=r"^unique: an array is pageable host"), ga.graph():
@@ -280,7 +287,7 @@ def test_bad_input(backend: Backend) -> None:
     refused(TypeError, "eq must be callable, got int", encode, eq=3)
     refused(TypeError, "out must be a tuple", encode, out=x)
     refused(TypeError, "out_count is given without out", encode, out_count=x[:1])
-    refused(ValueError, "out takes the elements alone", ga.unique, out=x, return_counts=True)
+    refused(ValueError, "out is for the elements only", ga.unique, out=x, return_counts=True)
     refused(TypeError, "consecutive", ga.unique, consecutive=1)
     for consecutive in (False, True):
         refused(ValueError, "out overlaps x", ga.unique, consecutive=consecutive, out=x)

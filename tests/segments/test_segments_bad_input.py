@@ -71,10 +71,10 @@ def test_identities(backend: Backend) -> None:
 
 
 BAD = [
-    ([0, 5, 3, 9], "offsets falls from 5 to 3 at 2"),
+    ([0, 5, 3, 9], "offsets falls from 5 to 3 at index 2"),
     ([-1, 5, 9], "offsets has -1, and x has 30 elements"),
     ([0, 5, 31], "offsets has 31, and x has 30 elements"),
-    ([0, 40, 9], "offsets falls from 40 to 9 at 2"),
+    ([0, 40, 9], "offsets falls from 40 to 9 at index 2"),
     ([31], "offsets has 31"),
 ]
 

@@ -23,7 +23,7 @@ def test_bad_input(backend: Backend, function: Callable[..., Any]) -> None:
             function(*args, **more)
         assert "\n" not in str(caught.value)
 
-    refused(TypeError, "predicate returns int32 of int32, and marks are bool", x, lambda a: a)
+    refused(TypeError, "predicate returns int32 of int32, but must return bool", x, lambda a: a)
     refused(TypeError, "predicate takes 2 argument", x, lambda a, b: a > b)
     refused(TypeError, "predicate must be a function .* got list", x, [True] * 100)
     refused(TypeError, "predicate must be a function .* got NoneType", x, None)

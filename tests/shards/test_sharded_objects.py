@@ -20,7 +20,7 @@ X = ga.distribute(H, ["cpu:0", "cpu:1"])
 
 @pytest.mark.parametrize("call", [lambda: X == X, lambda: X != H, lambda: bool(X), lambda: not X])
 def test_it_is_no_value(call: Callable[[], Any]) -> None:
-    with pytest.raises(TypeError, match=r"a ShardedArray is .*; use "):
+    with pytest.raises(TypeError, match=r"a ShardedArray .*; use "):
         call()
 
 
@@ -74,5 +74,5 @@ def test_graphs_do_not_record_copies() -> None:
     """They would be made while recording, and never again."""
     calls: list[Callable[[], Any]] = [X.gather, lambda: ga.distribute(H, ["cpu:0"])]
     for call in calls:
-        with pytest.raises(RuntimeError, match="a graph has one device"), ga.graph():
+        with pytest.raises(RuntimeError, match="a graph cannot record this"), ga.graph():
             call()

@@ -191,7 +191,7 @@ BAD: dict[str, Bad] = {
                      r"transform\(f, \(x, y\)\) calls f\(\(a, b\)\)"),
     "past its end": (lambda x: ga.transform(lambda p: p[2], (x, x)), ga.CompileError, "past"),
     "no field": (lambda x: ga.transform(lambda p: p.z, Point(x, x)), ga.CompileError,
-                 "'z' is no field"),
+                 "'z' is not a field"),
     "too deep": (lambda x: ga.transform(lambda p: p, ((x, (x, (x,))),)), TypeError, "one level"),
     "results too deep": (lambda x: ga.transform(lambda a: (a, (a, (a, a))), x), TypeError,
                          "one level"),
@@ -224,8 +224,8 @@ def test_refused(backend: Backend, name: str) -> None:
 STRUCTURED = {
     "an array within": ([("a", "f4", (2,))], "arrays"),
     "a structure within": ([("a", [("b", "f4")])], "structures"),
-    "no name": ([("a b", "f4")], "no name"),
-    "a keyword": ([("if", "f4")], "no name"),
+    "no name": ([("a b", "f4")], "not a name"),
+    "a keyword": ([("if", "f4")], "not a name"),
     "no kernel": ([("a", "U3")], "no kernel"),
     "big-endian": ([("a", ">f4")], "big-endian"),
 }

@@ -41,49 +41,49 @@ def adjacent_difference(  # tuples
 def adjacent_difference(
     x: Any, op: Any = operator.sub, *, axis: Any = -1, out: Any = None, stream: Any = None
 ) -> Any:
-    """Combine each element with the one before it: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
+    """Return elements combined with the one before: ``y[0] = x[0]``, ``y[i] = op(x[i], x[i-1])``.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        Of any library, any dtype with kernels, one axis at least, any strides; lazy or not. A tuple
-        or namedtuple of arrays, which are broadcast together, or a NumPy structured array, is an
-        array of tuples: `op` takes and returns tuples of their elements.
+        As for `reduce`, with at least one axis. A tuple or namedtuple of arrays, or a NumPy
+        structured array, is an array of tuples: `op` takes and returns tuples of their elements.
     op : callable
-        ``op(a, b)`` of an element a and the one before it, b. It need not be associative.
+        ``op(a, b)`` of an element a and the element b before it; pure. It need not be associative.
     axis : int
-        The axis to go along, each line for itself.
+        The axis to go along, each row separately.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the device of `x`. It may share
-        no memory with `x`. For tuples a tuple like the result, or a structured array.
+        Array for the result, with its shape and dtype, on the device of `x`. It must not share
+        memory with `x`. For tuples a tuple like the result, or a structured array.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array, or tuple of arrays
-        Of the shape of `x`, in its library, of the dtype that `transform` gives for `op`;
-        ``y[0]`` is ``x[0]`` converted to it, as NumPy's ``astype`` does. A device array is returned
-        without waiting for it.
+        With the shape of `x`, in its library, of the dtype that `transform` gives for `op`;
+        ``y[0]`` is ``x[0]`` converted to it, as NumPy's ``astype`` does. For device arrays the call
+        does not synchronise.
 
     Raises
     ------
     TypeError
-        `x` is no array, a dtype has no kernel, `axis` is no int, `op` takes another number of
-        arguments, its result has another structure than `x`'s elements or is real while they are
-        complex, or out does not fit.
+        `x` is not an array, a dtype is not supported, `axis` is not an int, `op` takes another
+        number of arguments, its result has another structure than the elements of `x` or is real
+        while they are complex, or `out` has a wrong dtype or structure.
     ValueError
-        out has another shape or shares memory with `x`.
+        `out` has another shape or shares memory with `x`.
     numpy.exceptions.AxisError
-        The axis is out of range; `x` has none.
+        The axis is out of range, or `x` has no axes.
     CompileError
         numba cannot compile `op`.
 
     Notes
     -----
-    Reads each element from memory and writes each result once, in one kernel launch, with no
-    temporary storage; on the CPU lazy arrays are computed into memory first. See
-    docs/adjacent_difference.md.
+    Reads each element and writes each result once, in one kernel launch, without temporary storage.
+    On the CPU lazy arrays are materialized first.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/adjacent_difference.md.
 
     Examples
     --------

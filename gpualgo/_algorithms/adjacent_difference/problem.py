@@ -113,16 +113,16 @@ class AdjacentDifference(Problem):
 
 def _check_first(element: np.dtype[Any], result: np.dtype[Any], where: str) -> None:
     """Raise TypeError unless x[0] can be converted to op's result."""
-    shown = f"{where}: op returns {records.shown(result)} of {records.shown(element)}"
+    shown = f"{where}: op returns {records.shown(result)} for {records.shown(element)}"
     if _structure(element) != _structure(result):
         raise TypeError(
-            f"{shown}, and y[0] is x[0], which has another structure; return as many numbers as an "
+            f"{shown}, but y[0] is x[0], which has another structure; return as many numbers as an "
             "element has, or pass x[1:] and x[:-1] to transform"
         )
     for source, target in zip(records.leaves(element), records.leaves(result), strict=True):
         if dtypes.kind(source) == "c" != dtypes.kind(target):
             raise TypeError(
-                f"{shown}, and y[0] is x[0], whose imaginary part would be lost; return a complex "
+                f"{shown}, but y[0] is x[0], whose imaginary part would be lost; return a complex "
                 "number, or pass x[1:] and x[:-1] to transform"
             )
 

@@ -9,6 +9,7 @@ from gpualgo._algorithms.by_index.problem import ByIndex, PerRowInitByIndex
 from gpualgo._algorithms.by_key import calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
+from gpualgo._lazy.sources import tried
 from gpualgo._pipeline import checks, elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
@@ -28,59 +29,62 @@ def reduce_by_index(
     dtype: ty.DTypes | None = None, out: ty.AnyArray | ty.Outs | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Combine the elements of each index: ``result[k] = init op x[i] op x[j] op …``.
+    """Return the elements of each index combined: ``result[k] = init op x[i] op x[j] op …``.
 
     Parameters
     ----------
     indices : array
-        Of integers, any shape, any strides; or lazy. From 0 to ``size - 1``: elements of other
-        indices are ignored if a GPU reads or computes the indices. With GPUALGO_CHECK=1 in the
-        environment a call waits for indices on a GPU that are not lazy, and raises as for the
-        host's.
+        Integers from 0 to ``size - 1``, of any shape and strides; lazy or not. Other indices on the
+        host raise ValueError. Other indices on a GPU are ignored with their elements; with
+        GPUALGO_CHECK=1 in the environment the call waits and raises, unless the indices are lazy.
     x : array, or tuple of arrays
-        An element for each index, otherwise as for `reduce_by_key`.
+        An element for each index; otherwise as for `reduce_by_key`.
     size : int
         The number of results, less than 2**31 - 2.
     init : scalar, array of length `size`, or tuple of them, optional
-        The initial value of each result, and the result of an index without elements; without
-        `init` that is the operator's identity. An array gives one initial value for each result,
-        on the device of `x`.
+        The initial value of each result, and so the result of an index without elements; by default
+        the operator's identity. An array, on the device of `x`, gives an initial value for each
+        result.
     op : callable
-        ``op(a, b)``, associative, as for `reduce`. Elements of an index are combined in their
-        order. Without `init` it must have an identity: ``gpualgo.Operator(op, identity=...)``
+        ``op(a, b)``, associative and pure, as for `reduce`. Elements of an index are combined in
+        their order. Without `init` it needs an identity: ``gpualgo.Operator(op, identity=...)``
         gives it one.
     dtype : dtype, optional
-        The accumulator's and the result's dtype, as for `reduce`.
+        The dtype of the accumulator and the result, as for `reduce`.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the device of `x`.
+        Array for the result, with its shape and dtype, on the device of `x`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the arrays' library.
+        CUDA stream for device arrays; by default the current stream of the arrays' library.
 
     Returns
     -------
     array, or tuple of arrays
-        Of one dimension and length `size`; in the library of `x`. A device array is returned
-        without waiting for it.
+        One-dimensional, of length `size`, in the library of `x`. For device arrays the call does
+        not synchronise.
 
     Raises
     ------
     TypeError
-        `indices` are no integers, `x` is no array, or init, out or op's result does not fit.
+        `indices` are not integers, `x` is not an array, or `init`, `out` or the result of `op` has
+        a wrong dtype or structure.
     ValueError
-        An index of the host, in an array or lazy, is out of range; there is neither
-        init nor an identity; `indices` and `x` differ in shape; size is negative or too large; out
-        has another shape or shares memory with an input.
+        An index on the host is out of range; there is neither `init` nor an identity; `indices` and
+        `x` differ in shape; `size` is negative or too large; `out` has another shape or shares
+        memory with an input.
     CompileError
         numba cannot compile `op`.
 
     Notes
     -----
-    On a GPU, if a table fits into 32 KiB of shared memory (up to 4096 results of 4 bytes): one pass
-    over the elements, which are combined in a table for each warp, and one over the tables.
-    Otherwise the elements are sorted first by as many bits as `size` needs; such calls cannot be
-    prepared. On the CPU one pass, whatever the size. The order of combination depends on the
-    lengths and on the positions of equal indices alone: the same input gives the same bits, float
-    sums included. See docs/by_key.md.
+    If a table of the results fits in 32 KiB of shared memory (up to 4096 results of 4 bytes), a GPU
+    reads the elements once, into a table for each warp, and then combines the tables. Otherwise it
+    sorts the elements first; such calls cannot be prepared. The CPU reads the elements once for any
+    size.
+
+    The grouping depends only on the lengths and on the positions of equal indices: the same input
+    gives the same bits, float sums included.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -127,5 +131,7 @@ def _parse_call(
         kind, views, init = PerRowInitByIndex, (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, _WHERE)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     assert isinstance(problem, ByIndex)
     return problem, views, init, op

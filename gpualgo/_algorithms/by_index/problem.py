@@ -61,7 +61,7 @@ class ByIndex(ByKey):
             )
         self.is_start, self.is_empty = init is not None, 0 in self.shape
         if init is None and not self.has_row_init:
-            reason = "op has no known identity for an index that no element has"
+            reason = "op has no known identity for an index without elements"
             self.default_start = self.identity(op, reason)
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
@@ -95,7 +95,7 @@ class ByIndex(ByKey):
                 raise ValueError(f"{self.where}: there are indices, but size is 0")
             return self
         if indices.device == CPU:
-            why = "the host looks at indices"
+            why = "the host reads the indices"
             self.check_indices(device_checks.of_host(indices, self.where, stream, why))
         elif device_checks.are_on():
             self.check_indices(device_checks.values(indices, self.where, stream))
@@ -109,7 +109,7 @@ class ByIndex(ByKey):
             return
         from gpualgo._lazy.combining import zipped
 
-        why = "the host looks at indices"
+        why = "the host reads the indices"
         for view in views[: self.num_own]:
             if not records.is_position(view.dtype):
                 device_checks.of_host(view, self.where, stream, why)
@@ -121,7 +121,7 @@ class ByIndex(ByKey):
         low, high = int(values.min()), int(values.max())
         if low < 0 or high >= self.size:
             wrong = low if low < 0 else high
-            condition = f"not from 0 to {self.size - 1}" if self.size else "none of no results"
+            condition = f"not from 0 to {self.size - 1}" if self.size else "out of range: size is 0"
             raise ValueError(f"{self.where}: indices hold {wrong}, which is {condition}")
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:

@@ -36,8 +36,8 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph:
         raise TypeError(
-            f"{_WHERE}: elements are sorted first where size is {problem.size}, which no plan "
-            "supports; call the function itself"
+            f"{_WHERE}: with size {problem.size} elements are sorted first, which a plan does "
+            "not support; call the function itself"
         )
     (indices, x, init, op, dtype), size = call, problem.size
     targets = [] if out is None else calls.check_outputs(problem, views, (size,), out)

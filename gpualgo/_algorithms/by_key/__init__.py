@@ -26,71 +26,77 @@ __all__ = ["ReducedByKey", "exclusive_scan_by_key", "inclusive_scan_by_key", "re
 def reduce_by_key(
     keys: ty.AnyArray | ty.Arrays, x: ty.AnyArray | ty.Arrays, init: ty.FirstValues | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, consecutive: bool = False,
-    eq: ty.BinaryFunction | None = None, dtype: ty.DTypes | None = None,
+    eq: ty.BinaryPredicate | None = None, dtype: ty.DTypes | None = None,
     out: ty.OutPair | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Combine the elements of equal keys: ``aggregate = init op x[i] op x[j] op …``.
+    """Return the elements of each key combined: ``aggregate = init op x[i] op x[j] op …``.
 
     Parameters
     ----------
     keys : array, or tuple of arrays
-        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        which is flattened in C order, any strides; or lazy. A tuple or namedtuple of arrays, which
-        are broadcast together, or a NumPy structured array, is an array of tuples. Not complex,
-        unless `consecutive`.
+        Array of any library, shape and strides, flattened in C order; lazy or not. Complex keys
+        only with `consecutive`. A tuple or namedtuple of arrays, which are broadcast together, or a
+        NumPy structured array, is an array of tuples.
     x : array, or tuple of arrays
-        An element for each key: of the shape of `keys`, otherwise as `keys`. A key and an element
-        have at most 8 numbers together.
+        An element for each key, with the shape of `keys`. A key and an element have at most 8
+        numbers together.
     init : scalar, or tuple of them, optional
         The initial value of each group, as for `reduce`.
     op : callable
-        ``op(a, b)``, associative, as for `reduce`. It need not commute, nor have an identity:
-        elements of a group are combined in their order.
+        ``op(a, b)``, associative and pure, as for `reduce`. It need not commute and needs no
+        identity: the elements of a group are combined in their order.
     consecutive : bool
-        Group neighbours only: each run of equal keys gives a result, in the order of the runs.
-        Without it keys may come in any order, and each distinct key gives a result, ascending.
+        False: a group for each distinct key, in ascending order; keys may be in any order. True: a
+        group for each run of equal neighbours, in the order of the runs.
     eq : callable, optional
         ``eq(a, b)`` returns a bool: whether a key b belongs to the run of the previous key a. Only
-        with `consecutive`. Without `eq`, keys of equal values are equal: zeros of both signs, and
-        all NaN.
+        with `consecutive`. By default keys are equal if their values are; -0.0 equals 0.0, and all
+        NaN are equal.
     dtype : dtype, optional
-        The accumulator's and the aggregates' dtype, as for `reduce`.
+        The dtype of the accumulator and the aggregates, as for `reduce`.
     out : tuple of two arrays, optional
-        Where to write keys and aggregates (tuples if they are tuples): one dimension, one length,
-        the device of `x`. Nothing is written past their ends, or after the last result.
+        Arrays for keys and aggregates (tuples if they are tuples): one-dimensional, of the same
+        length, on the device of `x`. Elements after the last result are not written.
     out_count : array, optional
-        Where to write the number of results, even if `out` is too short for all: int64, of one
-        element, on the device of `x`. With it the call does not wait.
+        Array for the number of groups, even if `out` is too short for all: int64, one element, on
+        the device of `x`. With it the call does not synchronise.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the arrays' library.
+        CUDA stream for device arrays; by default the current stream of the arrays' library.
 
     Returns
     -------
     (keys, aggregates)
-        A namedtuple of arrays of one dimension; the key of a group is its first in `keys`. Without
-        `out`: new arrays; the call waits for their length. With `out` alone: the parts of it that
-        were written, also after waiting. With `out` and `out_count`: `out` itself, without waiting,
-        which can be recorded into a graph.
+        A namedtuple of one-dimensional arrays; the key of a group is its first in `keys`.
+
+        - Without `out`: new arrays; the call waits for their length.
+        - With `out`: the written parts of `out`; the call waits, too.
+        - With `out` and `out_count`: `out` itself; the call does not wait and can be recorded in a
+          graph.
 
     Raises
     ------
     TypeError
-        `keys` or `x` is no array, a dtype has no kernel, `eq` returns no bool, or init, out or op's
-        result does not fit.
+        `keys` or `x` is not an array, a dtype is not supported, `eq` does not return a bool, or
+        `init`, `out` or the result of `op` has a wrong dtype or structure.
     ValueError
-        `keys` and `x` differ in shape, `eq` is given without `consecutive`, out is too short and
-        `out_count` is not given (the message has the length), or out shares memory with an input.
+        `keys` and `x` differ in shape; `eq` is given without `consecutive`; `out` is too short and
+        `out_count` is not given (the message contains the required length); or `out` shares memory
+        with an input.
     CompileError
         numba cannot compile `op` or `eq`.
 
     Notes
     -----
-    With `consecutive` each element is read and each result written once, in one kernel launch;
-    temporary storage 16 bytes for each few thousand elements. Otherwise a stable sort comes first.
+    With `consecutive` each element is read once and each result written once, in one kernel launch;
+    temporary storage is 16 bytes for each few thousand elements. Otherwise a stable sort comes
+    first.
+
     The same input gives the same bits on every run and every GPU: runs that continue across tiles
-    are folded strictly from left to right (single-pass scan with decoupled look-back: Merrill and
-    Garland, NVIDIA NVR-2016-002, 2016). See docs/by_key.md.
+    are combined strictly from left to right (single-pass scan with decoupled look-back: D. Merrill
+    and M. Garland, NVIDIA NVR-2016-002, 2016).
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -122,10 +128,10 @@ def reduce_by_key(
 def inclusive_scan_by_key(
     keys: ty.AnyArray | ty.Arrays, x: ty.AnyArray | ty.Arrays, init: ty.FirstValues | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, consecutive: bool = False,
-    eq: ty.BinaryFunction | None = None, dtype: ty.DTypes | None = None,
+    eq: ty.BinaryPredicate | None = None, dtype: ty.DTypes | None = None,
     out: ty.AnyArray | ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Combine each element with all before it of an equal key: ``y[i] = init op … op x[i]``.
+    """Return each element combined with all before it of its key: ``y[i] = init op … op x[i]``.
 
     Parameters
     ----------
@@ -134,26 +140,28 @@ def inclusive_scan_by_key(
     init : scalar, or tuple of them, optional
         The initial value of each group.
     out : array, or tuple of arrays, optional
-        Where to write the result: one dimension, of the length and device of `x`. With
-        `consecutive` it may be `x` itself.
+        Array for the result: one-dimensional, with the length and device of `x`. With `consecutive`
+        it may be `x` itself.
 
     Returns
     -------
     array, or tuple of arrays
-        A result for each element, at the element's index, in one dimension; in the library of `x`.
-        A device array is returned without waiting for it.
+        One-dimensional: a result for each element, at the element's index; in the library of `x`.
+        For device arrays the call does not synchronise.
 
     Raises
     ------
     TypeError, ValueError, CompileError
-        As `reduce_by_key`.
+        As for `reduce_by_key`.
 
     Notes
     -----
     With `consecutive` each element is read and written once, in one kernel launch; temporary
-    storage 8 bytes for each few thousand elements. Otherwise a stable sort comes first, and results
-    are moved back to their elements' indices. Determinism and paper: as `reduce_by_key`. See
-    docs/by_key.md.
+    storage is 8 bytes for each few thousand elements. Otherwise a stable sort comes first, and
+    results are moved back to their elements' indices. Determinism and algorithm are those of
+    `reduce_by_key`.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -175,33 +183,36 @@ def inclusive_scan_by_key(
 def exclusive_scan_by_key(
     keys: ty.AnyArray | ty.Arrays, x: ty.AnyArray | ty.Arrays, init: ty.FirstValues | None = None,
     op: ty.BinaryFunction | Operator = operator.add, *, consecutive: bool = False,
-    eq: ty.BinaryFunction | None = None, dtype: ty.DTypes | None = None,
+    eq: ty.BinaryPredicate | None = None, dtype: ty.DTypes | None = None,
     out: ty.AnyArray | ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Combine all elements before each of an equal key: ``y[i] = init op x[h] op … op x[i-1]``.
+    """Return all elements of the key before each, combined: ``y[i] = init op … op x[i-1]``.
 
     Parameters
     ----------
     keys, x, op, consecutive, eq, dtype, out, stream
         As for `inclusive_scan_by_key`.
     init : scalar, or tuple of them, optional
-        The first result of each group; without it the operator's identity, as for `exclusive_scan`.
+        The initial value of each group, which is its first result; by default the operator's
+        identity, as for `exclusive_scan`.
 
     Returns
     -------
     array, or tuple of arrays
-        As of `inclusive_scan_by_key`.
+        As for `inclusive_scan_by_key`.
 
     Raises
     ------
     ValueError
-        There is neither init nor an identity, even if `x` is empty.
+        There is neither `init` nor an identity, even if `x` is empty.
     TypeError, ValueError, CompileError
-        As `reduce_by_key`.
+        As for `reduce_by_key`.
 
     Notes
     -----
-    Cost, determinism and paper: as `inclusive_scan_by_key`. See docs/by_key.md.
+    Cost, determinism and algorithm are those of `inclusive_scan_by_key`.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/by_key.md.
 
     Examples
     --------
@@ -224,8 +235,8 @@ def _consecutive(consecutive: Any, eq: Any, where: str) -> bool:
         consecutive = checks.flag(consecutive, "consecutive", where)
     if eq is not None and not consecutive:
         raise ValueError(
-            f"{where}: eq is given without consecutive, and keys in any order are grouped by the "
-            "order of their values; pass consecutive=True, or no eq"
+            f"{where}: eq needs consecutive=True, because otherwise keys are grouped by value; "
+            "pass consecutive=True, or leave eq out"
         )
     return bool(consecutive)
 

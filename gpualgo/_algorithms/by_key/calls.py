@@ -10,7 +10,7 @@ from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, overlap
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.sources import Source
+from gpualgo._lazy.sources import Source, tried
 from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs
@@ -41,7 +41,10 @@ def solvable(
     keys, x = placed(keys, x, outs, where)
     views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
     params = Rest(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
-    return problem_of(kind, views, op, init, params, where), views, op
+    problem = problem_of(kind, views, op, init, params, where)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
+    return problem, views, op
 
 
 def placed(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, Any]:

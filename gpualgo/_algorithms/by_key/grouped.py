@@ -70,8 +70,8 @@ def _materialized(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tupl
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph:
         raise TypeError(
-            f"{where}: keys in any order are sorted first, which no plan supports; sort them, and "
-            "pass consecutive=True"
+            f"{where}: without consecutive=True keys are sorted first, which a plan does not "
+            "support; sort them, and pass consecutive=True"
         )
     if is_lazy(keys) or is_lazy(x):
         from gpualgo._lazy.real import made

@@ -116,7 +116,7 @@ class ByKey(Problem):
         if returned != BOOL:
             raise TypeError(
                 f"{self.where}: eq returns {records.shown(returned)} of two "
-                f"{records.shown(self.key)}, and equality is a bool; compare, as in "
+                f"{records.shown(self.key)}, but must return bool; compare, as in "
                 "lambda a, b: a == b"
             )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MinMax(NamedTuple):
-    """Result of `minmax`."""
+    """The result of `minmax`."""
 
     min: Any
     max: Any
@@ -33,41 +33,42 @@ def argmin(
     x: ty.AnyArray, axis: ty.Axis = None, *, keepdims: bool = False,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the least element: the index of its first occurrence, or of the first NaN.
+    """Return the index of the smallest element: its first occurrence, or the first NaN.
 
     Parameters
     ----------
     x : array
-        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        any strides, of any dtype but a complex one.
+        Any library, shape and strides; any dtype that is not complex.
     axis : None or int
-        The axis to go along; None takes all elements in C order.
+        The axis to search along; None takes all elements in C order.
     keepdims : bool
-        Keep the reduced axes with extent one.
+        Keep the reduced axes with length one.
     out : array, optional
-        Where to write the result: of its shape and dtype int64, on the device of `x`.
+        Array for the result, with its shape and dtype int64, on the device of `x`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or scalar
-        int64, in the library of `x`: a NumPy scalar if all axes of a NumPy array are reduced. A
-        device array gives a device array, without waiting for it.
+        int64, in the library of `x`. A NumPy array reduced over all axes gives a NumPy scalar, a
+        device array a device array; the call does not synchronise.
 
     Raises
     ------
     TypeError
-        `x` is no array, its dtype has no order, or axis or out does not fit.
+        `x` is not an array, its dtype has no order, or `axis` or `out` has a wrong type.
     ValueError
-        There are no elements along the axis; out has another shape or shares memory with `x`.
+        There are no elements along the axis; `out` has another shape or shares memory with `x`.
     numpy.exceptions.AxisError
         The axis is out of range.
 
     Notes
     -----
-    Reads each element once, in one kernel launch; results are those of `numpy.argmin`: zeros of
-    both signs are equal. See docs/extremes.md.
+    Reads each element once, in one kernel launch. Results are those of `numpy.argmin`: -0.0 equals
+    0.0.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def argmax(
     x: ty.AnyArray, axis: ty.Axis = None, *, keepdims: bool = False,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the greatest element: the index of its first occurrence, or of the first NaN.
+    """Return the index of the largest element: its first occurrence, or the first NaN.
 
     Parameters
     ----------
@@ -96,16 +97,18 @@ def argmax(
     Returns
     -------
     array or scalar
-        As of `argmin`.
+        As for `argmin`.
 
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
-        As `argmin`.
+        As for `argmin`.
 
     Notes
     -----
-    As `argmin`. See docs/extremes.md.
+    As for `argmin`.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------
@@ -124,30 +127,32 @@ def minmax(
     x: ty.AnyArray, axis: ty.Axes = None, *, keepdims: bool = False,
     out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
 ) -> MinMax:  # fmt: skip
-    """Find the least and the greatest element in one pass; both are NaN if there is a NaN.
+    """Return the smallest and the largest element; both are NaN if there is a NaN.
 
     Parameters
     ----------
     x, keepdims, stream
         As for `argmin`.
     axis : None, int or tuple of ints
-        The axes to go along; None means all.
+        The axes to reduce; None means all.
     out : tuple of two arrays, optional
-        Where to write both results: of their shape and the dtype of `x`, on its device.
+        Arrays for both results, with their shape and the dtype of `x`, on its device.
 
     Returns
     -------
     MinMax
-        A namedtuple of ``min`` and ``max``, of the dtype of `x`, each as the result of `argmin`.
+        A namedtuple of ``min`` and ``max``, each of the dtype of `x`; otherwise as for `argmin`.
 
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
-        As `argmin`.
+        As for `argmin`.
 
     Notes
     -----
-    Reads each element once, in one kernel launch. See docs/extremes.md.
+    Reads each element once, in one kernel launch.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/extremes.md.
 
     Examples
     --------

@@ -28,36 +28,38 @@ _parsed_calls: Memo[tuple[tuple[View, ...], Operator, Any]] = Memo(1 << 10)
 
 
 def find(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axis = None,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axis = None,
     out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the first element for which a predicate is true: its index, or -1.
+    """Return the index of the first element for which a predicate is true; -1 if there is none.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        As for `select`, lazy or not.
+        As for `select`.
     predicate : callable or array
-        ``predicate(a)`` returns a bool; or an array of bool of the shape of `x`, lazy or not.
+        ``predicate(a)`` returns a bool and is pure; or an array of bool with the shape of `x`, lazy
+        or not.
     axis : None or int
-        The axis to go along; None takes all elements in C order.
+        The axis to search along; None takes all elements in C order.
     out : array, optional
-        Where to write the result: of its shape and dtype int64, on the device of `x`.
+        Array for the result, with its shape and dtype int64, on the device of `x`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or scalar
-        int64, in the library of `x`: a NumPy scalar if all axes of a NumPy array are reduced. A
-        device array gives a device array, without waiting for it.
+        int64, in the library of `x`. A NumPy array reduced over all axes gives a NumPy scalar, a
+        device array a device array; the call does not synchronise.
 
     Raises
     ------
     TypeError
-        `x` is no array, `predicate` returns no bool or is no array of bool, or out does not fit.
+        `x` is not an array, `predicate` neither returns bool nor is an array of bool, or `out` has
+        another dtype.
     ValueError
-        The shapes of `x` and an array of bool differ; out has another shape or shares memory.
+        The shapes of `x` and an array of bool differ; `out` has another shape or shares memory.
     numpy.exceptions.AxisError
         The axis is out of range.
     CompileError
@@ -65,8 +67,10 @@ def find(
 
     Notes
     -----
-    Reads each element once, in one kernel launch; on the CPU without an axis it stops soon after
-    the first match. See docs/find.md.
+    Reads each element once, in one kernel launch. On the CPU without `axis` it stops soon after the
+    first match.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
     Examples
     --------
@@ -86,33 +90,35 @@ def find(
 
 
 def count(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *, axis: ty.Axes = None,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axes = None,
     keepdims: bool = False, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Count the elements for which a predicate is true.
+    """Return the number of elements for which a predicate is true.
 
     Parameters
     ----------
     x, predicate, out, stream
         As for `find`.
     axis : None, int or tuple of ints
-        The axes to go along; None means all.
+        The axes to count over; None means all.
     keepdims : bool
-        Keep the reduced axes with extent one.
+        Keep the reduced axes with length one.
 
     Returns
     -------
     array or scalar
-        int64, as of `find`.
+        int64, as for `find`.
 
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError, CompileError
-        As `find`.
+        As for `find`.
 
     Notes
     -----
-    Reads each element once, in one kernel launch. See docs/find.md.
+    Reads each element once, in one kernel launch.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/find.md.
 
     Examples
     --------

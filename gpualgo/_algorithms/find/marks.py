@@ -44,7 +44,7 @@ def of(x: Any, predicate: Any, where: str) -> LazyArray:
     if dtype != _BOOL:
         raise TypeError(
             f"{where}: predicate returns {records.shown(dtype)} of {records.shown(lazy_x.dtype)}, "
-            "and marks are bool; compare, as in lambda a: a != 0"
+            "but must return bool; compare, as in lambda a: a != 0"
         )
     return lazy_marks
 
@@ -58,13 +58,12 @@ def _checked_array(lazy_x: LazyArray, predicate: Any, where: str) -> LazyArray:
     if not isinstance(lazy_marks, LazyArray) or lazy_marks.dtype != _BOOL:
         dtype = getattr(lazy_marks, "dtype", type(lazy_marks).__name__)
         raise TypeError(
-            f"{where}: predicate is an array of {dtype}, and marks are bool; "
-            "pass predicate != 0, say"
+            f"{where}: predicate is an array of {dtype}, but must be bool; pass predicate != 0, say"
         )
     if lazy_marks.shape != lazy_x.shape:
         raise ValueError(
             f"{where}: predicate has shape {lazy_marks.shape} and x {lazy_x.shape}; "
-            "pass a mark for each element"
+            "pass a bool for each element"
         )
     checks.same_place([*lazy_x.views, *lazy_marks.views], where)
     return led_by(lazy_marks, lazy_x)

@@ -52,69 +52,71 @@ def histogram(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Count the samples of an array in bins: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
+    """Return how many samples are in each bin: ``result[i] = #{x : edges[i] <= x < edges[i+1]}``.
 
-    The last bin includes ``edges[-1]``. Samples outside the edges and NaN are not counted. The
-    counts equal those of ``numpy.histogram``, for tuples those of ``numpy.histogramdd``. With
-    weights, the sum of the samples' weights replaces their count.
+    The last bin includes ``edges[-1]``. Samples outside the edges and NaN are not counted. Counts
+    equal those of ``numpy.histogram``, for tuples those of ``numpy.histogramdd``. With weights,
+    each result is the sum of the samples' weights.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        The samples: bool, integers or floats. NumPy, CuPy, PyTorch or anything with
-        ``__cuda_array_interface__`` or DLPack; any shape, any strides. A tuple or namedtuple of up
-        to eight arrays, which are broadcast together, or a NumPy structured array, holds samples of
-        that many dimensions, counted in ``result[i, j, …]``.
+        The samples: bool, integers or floats; any library, shape and strides. A tuple or namedtuple
+        of up to eight arrays, which are broadcast together, or a NumPy structured array, holds
+        samples of that many dimensions, counted in ``result[i, j, …]``.
     bins : int or sequence, or tuple of them
-        A number of bins of even width, or the edges: at least two numbers that do not decrease,
-        infinities allowed. Edges on a GPU are copied to the host, which synchronises. For tuples a
+        The number of bins of equal width; or the edges, at least two non-decreasing numbers, which
+        may be infinite. Edges on a GPU are copied to the host, which synchronises. For tuples one
         number for all dimensions, or a tuple with a number or edges for each.
     range : tuple of two numbers, or tuple of such pairs, optional
-        The first and the last edge of even bins, finite; equal ones are moved by -0.5 and 0.5. The
-        default is the minimum and maximum of the samples, which synchronises for device arrays.
-        For tuples a pair or None for each dimension.
+        The first and the last edge of bins of equal width, both finite; if they are equal, they are
+        moved by -0.5 and 0.5. By default the minimum and maximum of the samples, for which device
+        arrays are synchronised. For tuples a pair or None for each dimension.
     weights : array or number, optional
-        Any dtype of arrays; it broadcasts to the shape of `x`, and is on its device.
+        Weights of any dtype, on the device of `x`, broadcast to its shape.
     axis : None, int or tuple of ints
         The axes to count over; None means all. Each index on the other axes has its own histogram.
     dtype : dtype, optional
-        The counters' dtype, any integer dtype that holds the number of samples; by default that of
-        `out`, else int64. With weights the dtype of the sums, to which weights are converted; by
+        The dtype of the counts: any integer dtype that holds the number of samples; by default that
+        of `out`, else int64. With weights the dtype of the sums, to which weights are converted; by
         default that of `out`, else that of float or complex weights, else int64 (unsigned: uint64).
     out : array, optional
-        Where to write the counts: the result's shape and dtype, the device of `x`.
+        Array for the result, with its shape and dtype, on the device of `x`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array
-        In the library of `x`; its shape is the other extents of `x`, then the number of bins, for
-        tuples of each dimension. Device arrays are returned without synchronising, except for
-        `bins` and `range` as above.
+        In the library of `x`. Its shape is that of the axes not counted over, then the number of
+        bins, for tuples of each dimension. For device arrays the call does not synchronise, except
+        for `bins` and `range` as above.
 
     Raises
     ------
     TypeError
-        `x` is no array of real numbers nor a tuple of such, or bins, range, weights, axis, dtype
-        or out is of a wrong type.
+        `x` is not an array of real numbers nor a tuple of such, or `bins`, `range`, `weights`,
+        `axis`, `dtype` or `out` has a wrong type.
     ValueError
-        There are less than one bin or two edges, more than 2**31 - 2 bins in all, not as many bins
-        or ranges as dimensions, edges decrease or hold NaN, range is not finite or decreases, x
-        without range holds NaN or infinity, even edges are too close for their dtype, the counters
-        cannot hold the number of samples, or weights or out do not fit.
+        There is less than one bin, there are less than two edges or more than 2**31 - 2 bins in
+        all, or not as many bins or ranges as dimensions; edges decrease or hold NaN; `range` is not
+        finite or decreases; without `range`, `x` holds NaN or infinity; bins are too narrow for the
+        edges' dtype; the counts' dtype cannot hold the number of samples; or `weights` or `out` has
+        a wrong shape.
     numpy.exceptions.AxisError
         An axis is out of range.
 
     Notes
     -----
-    Even edges are those of ``numpy.histogram_bin_edges``. Integers are compared with edges exactly,
-    never through a float. Each element is read once: n · itemsize bytes, one kernel launch; without
-    a range there is one more pass. On a GPU up to 7680 counters need no temporary storage but 64 KB
-    that a stream keeps, more counters at most 8 bytes each. Counts do not depend on order, so the
-    same input gives the same result on every device. Sums of weights are exact and rounded once, so
-    they have the same bits on every device, too; integers wrap. Weights are also read once, with
-    two launches. Host arrays may be larger than the GPU's memory. See docs/histogram.md.
+    Edges of bins of equal width are those of ``numpy.histogram_bin_edges``. Integers are compared
+    with edges exactly, never as floats. Counts, and sums of weights, which are exact and rounded
+    once, have the same bits on every device; integer sums wrap.
+
+    Reads each sample once, in one kernel launch, and each weight once, in two; without `range` one
+    more pass is needed. Temporary storage on a GPU: up to 7680 counters use 64 KB that each stream
+    keeps, more counters at most 8 bytes each. Host arrays may be larger than the GPU's memory.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/histogram.md.
 
     Examples
     --------

@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 @overload
 def merge_sort(
     keys: np.ndarray[Any, ty.Kind], values: None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
 @overload
 def merge_sort(
-    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    keys: ty.Same, values: None = None, *, less: ty.BinaryPredicate | Operator | None = None,
     descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def merge_sort(
     keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
@@ -47,47 +47,47 @@ def merge_sort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Sort keys stably by a comparison function, and values with them.
+    """Return keys stably sorted by a comparison function, and values moved with them.
 
     Parameters
     ----------
     keys : array, or tuple of arrays
-        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        any strides, complex numbers with `less`, too. A tuple or namedtuple of arrays, which are
-        broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
+        Array of any library, shape and strides; complex keys only with `less`. A tuple or
+        namedtuple of arrays, which are broadcast together, or a NumPy structured array, is an array
+        of tuples of up to 8 numbers.
     values : array, or tuple of arrays, optional
         Moved with their keys: the shape and device of `keys`, any dtype without Python objects,
         structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
     less : callable, optional
-        ``less(a, b)`` returns whether a sorts before b: a strict weak order, like ``<``. Keys are
-        equal if neither sorts before the other, and keep their order. Tuples are passed as tuples
-        or namedtuples. Without it keys are sorted by value, as by `sort`.
+        ``less(a, b)`` returns whether a sorts before b: a strict weak order, like ``<``, and pure.
+        Keys of which neither sorts before the other are equal and keep their order. Tuples are
+        passed as tuples or namedtuples. By default keys are sorted by value, as by `sort`.
     descending : bool, or tuple of bools
-        Reverse the order, ``less(b, a)``; equal keys keep their input order. Without `less`, a
-        tuple with the structure of `keys` sets it for each field; NaN comes last in any case.
+        Reverse the order: ``less(b, a)``; equal keys keep their input order. Without `less` NaN
+        stays last, and a tuple with the structure of `keys` sets the order for each field.
     axis : int or None
         The axis to sort along, each row separately; None flattens in C order.
     out : array or tuple of two arrays, optional
-        Where to write the sorted keys; with `values` a tuple (keys, values), each itself a tuple
-        if its input is. An array may be its own input, which is then sorted in place; otherwise it
-        shares no memory with the inputs.
+        Array for the sorted keys; with `values` a tuple (keys, values), each itself a tuple if its
+        input is one. An array may be its own input, which is then sorted in place; otherwise it
+        must not overlap the inputs.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or tuple of two arrays
-        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
-        the same kind of tuple, a structured array a structured array. Device arrays are returned
-        without synchronising.
+        The sorted keys; with `values` the tuple (keys, values); `out` itself if given. Tuples give
+        the same kind of tuple, a structured array a structured array. For device arrays the call
+        does not synchronise.
 
     Raises
     ------
     TypeError
-        An argument is no array or of a dtype that cannot be sorted or moved; `less` returns no
-        bool, or takes another number of arguments; descending or out has the wrong structure.
+        An argument is not an array, or its dtype cannot be sorted or moved; `less` does not return
+        a bool, or takes another number of arguments; `descending` or `out` has a wrong structure.
     ValueError
-        Shapes differ or do not broadcast, or out overlaps partly.
+        Shapes differ or do not broadcast, or `out` partly overlaps an input.
     numpy.exceptions.AxisError
         The axis is out of range.
     CompileError
@@ -95,10 +95,12 @@ def merge_sort(
 
     Notes
     -----
-    On a GPU tiles are sorted in shared memory, and merged pairwise by "merge path" (O. Green, R.
-    McColl and D. Bader, 2012): keys are read and written once for each doubling of the runs.
-    `less` is called only on keys of the input, about n · log2(n) times. Temporary storage: a copy
-    of keys and values. See docs/merge_sort.md.
+    `less` is called about n · log2(n) times, only on keys of the input. On a GPU tiles are sorted
+    in shared memory and then merged pairwise by "merge path" (O. Green, R. McColl and D. Bader,
+    2012): each doubling of the run length reads and writes all keys once. Temporary storage: a copy
+    of keys and values.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------
@@ -125,19 +127,19 @@ def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], An
 @overload
 def sort(
     keys: np.ndarray[Any, ty.Kind], values: None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
 @overload
 def sort(
-    keys: ty.Same, values: None = None, *, less: ty.BinaryFunction | Operator | None = None,
+    keys: ty.Same, values: None = None, *, less: ty.BinaryPredicate | Operator | None = None,
     descending: bool = False, axis: ty.Axis = -1, out: ty.Same | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
 def sort(
     keys: ty.AnyArray | ty.Arrays, values: ty.AnyArray | ty.Arrays | None = None, *,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     axis: ty.Axis = -1, out: ty.Outs | ty.OutPair | None = None,
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
@@ -151,7 +153,7 @@ def sort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Sort keys stably by value or by a comparison function, and values with them.
+    """Return keys stably sorted by value or by a comparison function, and values moved with them.
 
     Parameters
     ----------
@@ -161,17 +163,18 @@ def sort(
     Returns
     -------
     array or tuple of two arrays
-        As of `merge_sort`.
+        As for `merge_sort`.
 
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError, CompileError
-        As `merge_sort`.
+        As for `merge_sort`.
 
     Notes
     -----
-    Without `less` it is `radix_sort`, which is faster; with it `merge_sort`. See
-    docs/merge_sort.md.
+    Without `less` it calls `radix_sort`, which is faster; with it `merge_sort`.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------
@@ -199,13 +202,13 @@ def sort(
 @overload
 def merge(
     a: np.ndarray[Any, ty.Kind], b: np.ndarray[Any, ty.Kind], *, a_values: None = None,
-    b_values: None = None, less: ty.BinaryFunction | Operator | None = None,
+    b_values: None = None, less: ty.BinaryPredicate | Operator | None = None,
     descending: ty.Ways = False, out: ty.Outs | None = None, stream: ty.Stream | None = None,
 ) -> np.ndarray[Any, ty.Kind]: ...  # fmt: skip
 @overload
 def merge(
     a: ty.Same, b: ty.Same, *, a_values: None = None, b_values: None = None,
-    less: ty.BinaryFunction | Operator | None = None, descending: bool = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: bool = False,
     out: ty.Same | None = None, stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
 @overload
@@ -213,7 +216,7 @@ def merge(
     a: ty.AnyArray | ty.Arrays, b: ty.AnyArray | ty.Arrays, *,
     a_values: ty.AnyArray | ty.Arrays | None = None,
     b_values: ty.AnyArray | ty.Arrays | None = None,
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def merge(
@@ -227,12 +230,12 @@ def merge(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Merge two sorted arrays into one; of equal keys those of a come first.
+    """Return two sorted arrays merged into one; of equal keys those of a come first.
 
     Parameters
     ----------
     a, b : array, or tuple of arrays
-        Keys of one dtype, each sorted by `less`; of one dimension, any length, any stride. Tuples
+        One-dimensional keys of one dtype, each sorted by `less`; any lengths and strides. Tuples
         and structured arrays as for `merge_sort`.
     a_values, b_values : array, or tuple of arrays, optional
         Moved with their keys: both or neither, of one dtype and structure, as for `merge_sort`.
@@ -241,31 +244,32 @@ def merge(
     descending : bool, or tuple of bools
         As for `merge_sort`; a and b are then in descending order.
     out : array or tuple of two arrays, optional
-        Where to write the keys, with values the keys and the values; it shares no memory with the
-        inputs.
+        Array for the keys; with values a tuple of keys and values. It must not overlap the inputs.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or tuple of two arrays
-        The keys of both, ``merge_sort`` of a followed by b; with values the tuple (keys, values);
-        `out` itself if given.
+        The keys of both, as `merge_sort` sorts a followed by b; with values the tuple (keys,
+        values); `out` itself if given.
 
     Raises
     ------
     TypeError
-        As `merge_sort`; a and b, or their values, differ in dtype or structure; one has no values.
+        As for `merge_sort`; also if a and b, or their values, differ in dtype or structure, or only
+        one has values.
     ValueError
-        An array is not one-dimensional, values do not match their keys, or out overlaps.
+        An array is not one-dimensional, values do not match their keys, or `out` overlaps an input.
     CompileError
         numba cannot compile `less`.
 
     Notes
     -----
-    Reads and writes each element once; two kernel launches. Only with ``GPUALGO_CHECK=1`` in the
-    environment it is checked that a and b are sorted (ValueError); otherwise the result is
-    undefined if they are not. See docs/merge_sort.md.
+    Reads and writes each element once, in two kernel launches. If a or b is not sorted, the result
+    is undefined; with ``GPUALGO_CHECK=1`` in the environment a ValueError is raised.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/merge_sort.md.
 
     Examples
     --------

@@ -51,7 +51,7 @@ class Merge(Problem):
         for view, name in zip((a[0], b[0]), names[::count], strict=False):
             if len(view.shape) != 1:
                 raise ValueError(
-                    f"{where}: {name} has {len(view.shape)} dimensions; pass arrays of one"
+                    f"{where}: {name} has {len(view.shape)} dimensions; pass one-dimensional arrays"
                 )
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
@@ -102,7 +102,7 @@ class Merge(Problem):
 def _check_alike(x: View, y: View, name: str, other: str, where: str) -> None:
     if x.dtype != y.dtype:
         raise TypeError(
-            f"{where}: {name} has dtype {x.dtype} and {other} has {y.dtype}; pass them alike"
+            f"{where}: {name} has dtype {x.dtype} and {other} has {y.dtype}; pass equal dtypes"
         )
 
 

@@ -85,65 +85,66 @@ def radix_sort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Sort keys stably, and values along: ``result[i] = keys[p[i]]``, p = ``argsort(keys)``.
+    """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
 
     Parameters
     ----------
     keys : array, or tuple of arrays
-        bool, integers, float16, bfloat16, float32 or float64, in NumPy, CuPy, PyTorch or anything
-        with ``__cuda_array_interface__`` or DLPack; any shape, any strides. A tuple or namedtuple
-        of arrays, which are broadcast to one shape, or a NumPy structured array, is an array of
-        tuples of up to 8 numbers, compared field by field.
+        Array of bool, integers, float16, bfloat16, float32 or float64; any library, shape and
+        strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
+        structured array, is an array of tuples of up to 8 numbers, compared field by field.
     values : array, or tuple of arrays, optional
         Moved with their keys: the shape and device of `keys`, any dtype without Python objects,
         structured ones included. A tuple's arrays are broadcast to the shape of `keys`.
     descending : bool, or tuple of bools
-        Largest first, NaN last; equal keys keep their input order. A tuple with the structure of
-        `keys` sets it for each field.
+        Largest first; NaN stays last, and equal keys keep their input order. A tuple with the
+        structure of `keys` sets it for each field.
     begin_bit, end_bit : int
-        Integer keys are compared by the bits ``[begin_bit, end_bit)`` only, 0 the lowest; all by
-        default. The sign bit of signed keys is inverted, so that negative keys come first.
-        Not for tuples.
+        Compare only the bits ``[begin_bit, end_bit)`` of integer keys, 0 being the lowest; by
+        default all. The sign bit of signed keys is inverted, so that negative keys come first. Not
+        for tuples.
     axis : int or None
         The axis to sort along, each row separately; None flattens in C order.
     out : array or tuple of two arrays, optional
-        Where to write the sorted keys; with `values` a tuple (keys, values), each itself a tuple
-        if its input is. An array may be its own input, which is then sorted in place; otherwise it
-        shares no memory with the inputs.
+        Array for the sorted keys; with `values` a tuple (keys, values), each itself a tuple if its
+        input is one. An array may be its own input, which is then sorted in place; otherwise it
+        must not overlap the inputs.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or tuple of two arrays
-        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
-        the same kind of tuple, a structured array a structured array. Device arrays are returned
-        without synchronising.
+        The sorted keys; with `values` the tuple (keys, values); `out` itself if given. Tuples give
+        the same kind of tuple, a structured array a structured array. For device arrays the call
+        does not synchronise.
 
     Raises
     ------
     TypeError
-        An argument is no array or of a dtype that cannot be sorted (complex) or moved (objects);
-        bits are given for bool, float or tuple keys; descending or out has the wrong structure;
-        out has another dtype or is on another device.
+        An argument is not an array, or its dtype cannot be sorted (complex) or moved (objects);
+        bits are given for bool, float or tuple keys; `descending` or `out` has a wrong structure;
+        `out` has another dtype or is on another device.
     ValueError
-        Shapes differ or do not broadcast, the range of bits is empty or too wide, or out overlaps
-        partly.
+        Shapes differ or do not broadcast, the range of bits is empty or too wide, or `out` partly
+        overlaps an input.
     numpy.exceptions.AxisError
         The axis is out of range.
 
     Notes
     -----
-    NaN comes last, also when descending, whatever its sign, and -0.0 equals 0.0. Both keep their
-    bits and, like all equal keys, their order, so the result is unique. A row is read once to
-    count its digits, then read and written once for each 8 bits of the key in which keys differ:
-    the "onesweep" of A. Adinets and D. Merrill (arXiv:2206.01784, 2022) on a GPU.
-    Temporary storage: a copy of keys and values, and a bounded table. Tuples of at most 8 bytes are
-    packed into one key, sorted once, and unpacked; wider ones take one sort for each 8 bytes, the
-    last fields first, and a permutation carries the order from one sort to the next. Page-locked
-    host arrays are copied to the GPU and back, because passes in place would cross the bus
-    repeatedly. Host arrays may be larger than the GPU's memory: a row that does not fit crosses
-    the bus twice each way and takes a copy of itself on the host. See docs/radix_sort.md.
+    NaN of either sign is last, also when descending, and -0.0 equals 0.0. Both keep their bits and,
+    like all equal keys, their order, so the result is unique.
+
+    A row is read once to count its digits, then read and written once for each 8 bits of the key in
+    which keys differ. Temporary storage: a copy of keys and values, and a bounded table. Tuples of
+    at most 8 bytes are packed into one key and sorted once; wider ones take one sort for each 8
+    bytes. Page-locked host arrays are copied to the GPU and back. Host arrays may be larger than
+    the GPU's memory: a row that does not fit is copied twice in each direction and needs a copy of
+    itself on the host. The GPU's algorithm is "onesweep" (A. Adinets and D. Merrill,
+    arXiv:2206.01784, 2022).
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
     Examples
     --------
@@ -276,43 +277,47 @@ def argsort(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Return the stable order of keys: ``keys[p[0]] ≤ keys[p[1]] ≤ …``; equal keys keep theirs.
+    """Return the indices p that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters
     ----------
     keys : array, or tuple of arrays
         As for `radix_sort`.
     descending : bool, or tuple of bools
-        Largest first, NaN last; equal keys keep their input order. A tuple with the structure of
-        `keys` sets it for each field.
+        Largest first; NaN stays last, and equal keys keep their input order. A tuple with the
+        structure of `keys` sets it for each field.
     axis : int or None
         The axis to sort along, each row separately; None flattens in C order.
     dtype : dtype, optional
-        Of the indices: int64 (the default, or out's), int32, uint64 or uint32.
+        The dtype of the indices: int64, int32, uint64 or uint32. By default that of `out`, else
+        int64.
     out : array, optional
-        Where to write the indices: the shape of `keys` (flattened if `axis` is None); it shares no
-        memory with `keys`.
+        Array for the indices, with the shape of `keys` (flattened if `axis` is None). It must not
+        overlap `keys`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array
-        Positions along the axis, from 0 on; a device array is returned without synchronising.
+        Indices along the axis, from 0 on; for device arrays the call does not synchronise.
 
     Raises
     ------
     TypeError
-        `keys` is no array or of a dtype that cannot be sorted; dtype is none of these or not out's.
+        `keys` is not an array or its dtype cannot be sorted; `dtype` is none of these, or not that
+        of `out`.
     ValueError
-        The index dtype is too narrow for a row, or out has another shape or overlaps `keys`.
+        The index dtype is too narrow for a row, or `out` has another shape or overlaps `keys`.
     numpy.exceptions.AxisError
         The axis is out of range.
 
     Notes
     -----
-    The order of keys is that of `radix_sort`, and the result that of ``numpy.argsort`` with
-    ``kind="stable"``. The first pass generates the indices. See docs/radix_sort.md.
+    The order of keys is that of `radix_sort`; the result is that of ``numpy.argsort`` with
+    ``kind="stable"``. The first pass generates the indices.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/radix_sort.md.
 
     Examples
     --------

@@ -160,7 +160,7 @@ def bits_of(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tu
         )
     if not 0 <= first < last <= width:
         raise ValueError(
-            f"{where}: begin_bit={first} and end_bit={last} are no range of bits of {dtype}; "
+            f"{where}: begin_bit={first} and end_bit={last} are not a range of bits of {dtype}; "
             f"pass 0 <= begin_bit < end_bit <= {width}"
         )
     return first, last
@@ -171,7 +171,7 @@ def index_dtype_of(value: Any, extent: int, where: str) -> np.dtype[Any]:
     dtype = dtypes.as_dtype(value, where)
     if dtypes.name_of(dtype) not in _INDEX_DTYPES:
         raise TypeError(
-            f"{where}: dtype {dtype} is no index dtype; use one of {', '.join(_INDEX_DTYPES)}"
+            f"{where}: dtype {dtype} is not an index dtype; use one of {', '.join(_INDEX_DTYPES)}"
         )
     if extent - 1 > np.iinfo(dtype).max:
         raise ValueError(

@@ -43,7 +43,7 @@ def ways_of(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
     flags = forms.parts_of(descending, form) if isinstance(descending, tuple) else None
     if flags is None or not all(isinstance(flag, (bool, np.bool_)) for flag in flags):
         raise TypeError(
-            f"{where}: descending must be True or False, or a tuple of these as keys is built, "
-            f"for {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
+            f"{where}: descending must be a bool, or a tuple of bools with the structure of "
+            f"keys: {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
         )
     return tuple(map(bool, flags))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy.sources import taken
+from gpualgo._lazy.sources import taken, tried
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import is_for_cpu, run
@@ -30,6 +30,26 @@ def reduce(
     keepdims: bool = False, dtype: ty.DType | None = None, out: ty.Same | None = None,
     stream: ty.Stream | None = None,
 ) -> ty.Same: ...  # fmt: skip
+@overload
+def reduce(  # all of a NumPy array: a scalar of init's dtype
+    x: np.ndarray[Any, Any], init: ty.Value, op: ty.BinaryFunction | Operator = operator.add, *,
+    axis: None = None, keepdims: Literal[False] = False, dtype: None = None, out: None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
+@overload
+def reduce(  # of the dtype of the array
+    x: np.ndarray[Any, np.dtype[ty.Value]], init: complex | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: None = None,
+    keepdims: Literal[False] = False, dtype: None = None, out: None = None,
+    stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
+@overload
+def reduce(  # of dtype=
+    x: np.ndarray[Any, Any], init: complex | np.generic | None = None,
+    op: ty.BinaryFunction | Operator = operator.add, *, axis: None = None,
+    keepdims: Literal[False] = False, dtype: type[ty.Value] | np.dtype[ty.Value],
+    out: None = None, stream: ty.Stream | None = None,
+) -> ty.Value: ...  # fmt: skip
 @overload
 def reduce(  # a NumPy array gives an array, or a scalar if all axes are reduced
     x: ty.AnyArray, init: ty.FirstValue | None = None,
@@ -55,52 +75,53 @@ def reduce(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Combine the elements of an array: ``init op x[0] op x[1] op … op x[n-1]``.
+    """Return the elements of an array combined: ``init op x[0] op x[1] op … op x[n-1]``.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
-        structured array, is an array of tuples: `op` takes and returns tuples of their elements.
+        NumPy, CuPy, PyTorch or any array with ``__cuda_array_interface__`` or DLPack; any shape and
+        strides; lazy or not. A tuple or namedtuple of arrays, which are broadcast together, or a
+        NumPy structured array, is an array of tuples: `op` takes and returns tuples of their
+        elements.
     init : scalar, array, or tuple of them, optional
-        The initial value. A Python scalar takes the accumulator's dtype; a NumPy scalar or
-        one-element array decides it. Or an array of the result's shape without `keepdims`, on the
-        device of `x`: one initial value for each row, of the accumulator's dtype, which it decides
-        without `dtype`. For tuples a tuple.
+        The initial value. A Python scalar is converted to the accumulator's dtype; a NumPy scalar
+        or one-element array determines that dtype. An array with the shape of the result (without
+        `keepdims`), on the device of `x`, gives an initial value for each row; without `dtype` it
+        determines the accumulator's dtype. For tuples a tuple.
     op : callable
-        ``op(a, b)``, associative. It need not commute, nor have an identity: elements are
-        combined in C order, in a grouping that depends on shape and dtype alone (on the CPU also on
-        strides, if `op` commutes). A lambda, a function, a built-in such as ``operator.mul``,
-        ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
+        ``op(a, b)``, associative and pure. It need not commute and needs no identity: elements are
+        combined in C order. A lambda, a function, a built-in such as ``operator.mul``, ``max`` or
+        ``np.logical_or``, or a `gpualgo.Operator`.
     axis : None, int or tuple of ints
         The axes to reduce; None means all.
     keepdims : bool
-        Keep the reduced axes with extent one.
+        Keep the reduced axes with length one.
     dtype : dtype, optional
-        The accumulator's and the result's dtype; without it init's if that is a NumPy value, else
-        ``x.dtype``. Each result of `op` is rounded to it. For tuples one for all numbers, a tuple,
-        or a structured dtype.
+        The dtype of the accumulator and the result. By default the dtype of `init` if that is a
+        NumPy value, else ``x.dtype``. Each result of `op` is rounded to it. For tuples one dtype
+        for all fields, a tuple, or a structured dtype.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the device of `x`. For tuples
-        a tuple like the result, or a structured array.
+        Array for the result, with its shape and dtype, on the device of `x`. For tuples a tuple
+        like the result, or a structured array.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or scalar, or a tuple of them
-        In the library of `x`. A NumPy array reduced over all axes gives a NumPy scalar. A device
-        array gives a device array, without waiting for it. Tuples give the same kind of tuple, a
-        structured array a structured array or scalar.
+        In the library of `x`. A NumPy array reduced over all axes gives a NumPy scalar, a device
+        array a device array without dimensions; the call does not synchronise. Tuples give the same
+        kind of tuple, a structured array a structured array or scalar.
 
     Raises
     ------
     TypeError
-        `x` is no array, a dtype has no kernel, or init, out or op's result does not fit.
+        `x` is not an array, a dtype is not supported, or `init`, `out` or the result of `op` has a
+        wrong dtype or structure.
     ValueError
-        There is nothing to reduce and neither init nor an identity; a shape does not match; out
-        shares memory with `x`, or with an init that is an array or on a GPU.
+        There are no elements to reduce, and neither `init` nor an identity; a shape does not match;
+        `out` shares memory with `x`, or with an `init` that is an array or on a GPU.
     numpy.exceptions.AxisError
         An axis is out of range.
     CompileError
@@ -108,10 +129,13 @@ def reduce(
 
     Notes
     -----
-    Reads each element once: n · itemsize bytes in one kernel launch, or two if init is an array;
-    temporary storage is within the two megabytes that are kept for each stream. The same input
-    gives the same bits on every run and every GPU: the grouping never depends on timing or on the
-    number of processors. See docs/reduce.md.
+    Reads each element once, in one kernel launch (two if `init` is an array). Temporary storage: at
+    most the 2 MB that are kept for each stream.
+
+    The same input gives the same bits on every run and every GPU: the grouping depends only on
+    shape and dtype (on the CPU also on strides, if `op` commutes).
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/reduce.md.
 
     Examples
     --------
@@ -150,5 +174,7 @@ def reduce(
             views, init = (*views, *init_views), None
             params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, "reduce")
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

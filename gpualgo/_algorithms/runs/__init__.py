@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.runs.problem import Rest, Runs
+from gpualgo._algorithms.runs.problem import Rest, RunLengthEncoded, Runs
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import input_of, taken
 from gpualgo._operators.operator import known
@@ -14,58 +14,62 @@ from gpualgo._pipeline.problem import problem_of
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
+__all__ = ["RunLengthEncoded", "run_length_encode"]
+
 
 def run_length_encode(
-    x: ty.AnyArray | ty.Arrays, *, eq: ty.BinaryFunction | None = None,
+    x: ty.AnyArray | ty.Arrays, *, eq: ty.BinaryPredicate | None = None,
     out: ty.OutPair | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
-) -> Any:  # fmt: skip
-    """Encode runs of equal elements: the first element of each run, and the run's length.
+) -> RunLengthEncoded:  # fmt: skip
+    """Return the first element of each run of equal elements, and the lengths of the runs.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        As for `select`, lazy or not; flattened in C order.
+        As for `select`; flattened in C order.
     eq : callable, optional
-        ``eq(a, b)`` returns a bool: whether an element b belongs to the run of the previous
-        element a. Without `eq`, elements of equal values are equal: zeros of both signs, and all
-        NaN.
+        ``eq(a, b)`` returns a bool: whether an element b belongs to the run of the previous element
+        a. By default elements are equal if their values are; -0.0 equals 0.0, and all NaN are
+        equal.
     out : tuple of two arrays, optional
-        Where to write values (a tuple if `x` is one) and lengths (int64): one dimension, one
-        length, the device of `x`. Nothing is written past their ends.
+        Arrays for values (a tuple if `x` is one) and lengths (int64): one-dimensional, of the same
+        length, on the device of `x`. Elements after the last result are not written.
     out_count : array, optional
-        Where to write the number of runs: as for `select`.
+        Array for the number of runs, as for `select`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
-    (values, lengths)
-        Arrays of one dimension, the first of the dtype of `x` (a tuple if `x` is one), the
-        second int64. Whether a call waits is as for `select`.
+    RunLengthEncoded
+        A namedtuple of one-dimensional arrays: ``values`` of the dtype of `x` (a tuple if `x`
+        is one), ``lengths`` int64. The call waits for their length in the same cases as `select`.
 
     Raises
     ------
     TypeError
-        `x` is no array, `eq` returns no bool, or out does not fit.
+        `x` is not an array, `eq` does not return a bool, or `out` has a wrong dtype or structure.
     ValueError
-        out is too short and `out_count` is not given, or out shares memory with `x`.
+        `out` is too short and `out_count` is not given, or `out` shares memory with `x`.
     CompileError
         numba cannot compile `eq`.
 
     Notes
     -----
-    Reads each element once and writes each run, in one kernel launch; temporary storage 16 bytes
-    for each few thousand elements. See docs/runs.md.
+    Reads each element once and writes each run, in one kernel launch. Temporary storage: 16 bytes
+    for each few thousand elements.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/runs.md.
 
     Examples
     --------
     >>> import numpy as np, gpualgo as ga
-    >>> values, lengths = ga.run_length_encode(np.array([5, 5, 7, 7, 7, 5]))
-    >>> values, lengths
-    (array([5, 7, 5]), array([2, 3, 1]))
+    >>> ga.run_length_encode(np.array([5, 5, 7, 7, 7, 5]))
+    RunLengthEncoded(values=array([5, 7, 5]), lengths=array([2, 3, 1]))
     """
-    return solve(x, eq, True, "run_length_encode", out, out_count, stream)
+    result: RunLengthEncoded = solve(x, eq, True, "run_length_encode", out, out_count, stream)
+    return result
 
 
 def solve(

@@ -26,6 +26,13 @@ NO_OPERATOR = "no_operator"  # the placeholder operator, of which only the sourc
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
 
+class RunLengthEncoded(NamedTuple):
+    """Result of `run_length_encode`: the first element and the length of each run."""
+
+    values: Any
+    lengths: Any
+
+
 class Rest(NamedTuple):
     """The arguments apart from the arrays and the equality."""
 
@@ -68,7 +75,9 @@ class Runs(Problem):
         kinds = [*self.written, *([COUNT] if self.gives_lengths else [])]
         outs = tuple(Result((size,), kind, is_upper_bound=True) for kind in kinds)
         self.results = (*outs, Result((), COUNT))
-        self.form = Form(tuple, (element_form, None)) if self.gives_lengths else element_form
+        self.form = element_form
+        if self.gives_lengths:
+            self.form = Form(RunLengthEncoded, (element_form, None))
         names_of_outs = ["out"] if self.form is None else [f"out{p}" for p in self.form.places]
         self.output_names = (*names_of_outs, "out_count")
 
@@ -91,7 +100,7 @@ class Runs(Problem):
         if returned != BOOL:
             raise TypeError(
                 f"{self.where}: eq returns {records.shown(returned)} of two "
-                f"{records.shown(element)}, and equality is a bool; compare, as in "
+                f"{records.shown(element)}, but must return bool; compare, as in "
                 "lambda a, b: a == b"
             )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
-from gpualgo._lazy.sources import may_be_array, taken
+from gpualgo._lazy.sources import may_be_array, taken, tried
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
@@ -56,50 +56,52 @@ def inclusive_scan(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Combine each element with all before it: ``y[i] = init op x[0] op x[1] op … op x[i]``.
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        any strides. A tuple or namedtuple of arrays, which are broadcast together, or a NumPy
+        As for `reduce`: any library, shape and strides. A tuple or namedtuple of arrays, or a NumPy
         structured array, is an array of tuples: `op` takes and returns tuples of their elements.
     init : scalar, array, or tuple of them, optional
-        The value before the first element. A Python scalar takes the accumulator's dtype; a NumPy
-        scalar or one-element array decides it. For an array on a GPU also an array of one element
-        there: it is read on the device, in the order of the stream. With an axis also an array of
-        the shape of `x` without it, on the device of `x`, of the accumulator's dtype: one initial
-        value for each line. For tuples a tuple.
+        The initial value, combined with the first element. A Python scalar is converted to the
+        accumulator's dtype; a NumPy scalar or one-element array determines that dtype. If `x` is on
+        a GPU, also an array of one element there, which is read in stream order. With `axis`, also
+        an array with the shape of `x` without that axis, on the device of `x`, of the accumulator's
+        dtype: an initial value for each row. For tuples a tuple.
     op : callable
-        ``op(a, b)``, associative. It need not commute, nor have an identity. A lambda, a function,
-        a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a `gpualgo.Operator`.
+        ``op(a, b)``, associative and pure. It need not commute and needs no identity. A lambda, a
+        function, a built-in such as ``operator.mul``, ``max`` or ``np.logical_or``, or a
+        `gpualgo.Operator`.
     axis : None or int
-        The axis to go along, each row for itself; None flattens `x` in C order.
+        The axis to scan along, each row separately; None flattens `x` in C order.
     reverse : bool
-        Go from the last element to the first: ``y[i] = init op x[n-1] op … op x[i]``.
+        Scan from the last element to the first: ``y[i] = init op x[n-1] op … op x[i]``.
     dtype : dtype, optional
-        The accumulator's and the result's dtype; without it init's if that is a NumPy value or an
-        array, else ``x.dtype``. Each result of `op` is rounded to it. For tuples one for all
-        numbers, a tuple, or a structured dtype.
+        The dtype of the accumulator and the result. By default the dtype of `init` if that is a
+        NumPy value or an array, else ``x.dtype``. Each result of `op` is rounded to it. For tuples
+        one dtype for all fields, a tuple, or a structured dtype.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the device of `x`. It may be
-        `x` itself. For tuples a tuple like the result, or a structured array.
+        Array for the result, with its shape and dtype, on the device of `x`. It may be `x` itself.
+        For tuples a tuple like the result, or a structured array.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array, or tuple of arrays
-        Of the shape of `x`, or one-dimensional if `axis` is None; in the library of `x`. A device
-        array is returned without waiting for it. Tuples give the same kind of tuple, a structured
-        array a structured array.
+        With the shape of `x`, one-dimensional if `axis` is None; in the library of `x`. For device
+        arrays the call does not synchronise. Tuples give the same kind of tuple, a structured array
+        a structured array.
 
     Raises
     ------
     TypeError
-        `x` is no array, a dtype has no kernel, or axis, init, out or op's result does not fit.
+        `x` is not an array, a dtype is not supported, or `axis`, `init`, `out` or the result of
+        `op` has a wrong type.
     ValueError
-        init is out of range or not one value; out has another shape, or overlaps init or x partly.
+        `init` is out of range or has a wrong shape; `out` has a wrong shape, or partly overlaps
+        `init` or `x`.
     numpy.exceptions.AxisError
         The axis is out of range.
     CompileError
@@ -107,12 +109,15 @@ def inclusive_scan(
 
     Notes
     -----
-    Reads and writes each element once: 2 · n · itemsize bytes, one kernel launch on a GPU, and 8
-    bytes of temporary storage for each 32 bits of the accumulator and tile of 10 to 40 KB, kept for
-    each stream. The same input gives the same bits on every run and every GPU, float sums included:
-    aggregates of tiles are folded strictly from left to right (single-pass scan with decoupled
-    look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). Host arrays may be larger than the
-    GPU's memory (docs/memory.md). See docs/scan.md.
+    Reads and writes each element once, in one kernel launch on a GPU. Temporary storage: 8 bytes
+    for each tile of 10 to 40 KB and each 32 bits of the accumulator, kept for each stream. Host
+    arrays may be larger than the GPU's memory.
+
+    The same input gives the same bits on every run and every GPU, float sums included: aggregates
+    of tiles are combined strictly from left to right. The algorithm is the single-pass scan with
+    decoupled look-back (D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
     Examples
     --------
@@ -149,6 +154,8 @@ def inclusive_scan(
         axis = checks.plain_axis(axis, INCLUSIVE)
     params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, INCLUSIVE)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)
 
@@ -192,38 +199,39 @@ def exclusive_scan(
     out: Any = None,
     stream: Any = None,
 ) -> Any:
-    """Combine all elements before each: ``y[0] = init``, ``y[i] = init op x[0] op … op x[i-1]``.
+    """Return all elements before each, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
 
     Parameters
     ----------
     x, axis, dtype, out, stream
         As for `inclusive_scan`.
     init : scalar, array, or tuple of them, optional
-        The first result, as for `inclusive_scan`; without it the operator's identity, which
-        ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have.
+        The initial value, which is the first result; as for `inclusive_scan`. By default the
+        operator's identity: ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's
+        logical functions have one.
     op : callable
-        ``op(a, b)``, associative, as for `inclusive_scan`. Without `init` it must have an
+        ``op(a, b)``, associative and pure, as for `inclusive_scan`. Without `init` it needs an
         identity: ``gpualgo.Operator(op, identity=...)`` gives it one.
     reverse : bool
-        Go from the last element to the first: ``y[i] = init op x[n-1] op … op x[i+1]``.
+        Scan from the last element to the first: ``y[i] = init op x[n-1] op … op x[i+1]``.
 
     Returns
     -------
     array, or tuple of arrays
-        Of the shape of `x`, or one-dimensional if `axis` is None; in the library of `x`. A device
-        array is returned without waiting for it. Tuples give the same kind of tuple, a structured
-        array a structured array.
+        As for `inclusive_scan`.
 
     Raises
     ------
     ValueError
-        There is neither init nor an identity, even if `x` is empty.
+        There is neither `init` nor an identity, even if `x` is empty.
     TypeError, ValueError, numpy.exceptions.AxisError, CompileError
-        As `inclusive_scan`.
+        As for `inclusive_scan`.
 
     Notes
     -----
-    Cost, determinism and paper: as `inclusive_scan`. See docs/scan.md.
+    Cost, determinism and algorithm are those of `inclusive_scan`.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/scan.md.
 
     Examples
     --------
@@ -259,5 +267,7 @@ def exclusive_scan(
         axis = checks.plain_axis(axis, EXCLUSIVE)
     params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, EXCLUSIVE)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.solve
     return solve(problem, views, op, init, out, stream)

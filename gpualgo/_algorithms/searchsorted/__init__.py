@@ -13,71 +13,72 @@ if TYPE_CHECKING:
 
 
 def searchsorted(
-    a: ty.AnyArray | ty.Arrays, v: ty.AnyArray | ty.Arrays | ty.Number, *, side: str = "left",
-    less: ty.BinaryFunction | Operator | None = None, descending: ty.Ways = False,
+    a: ty.AnyArray | ty.Arrays, v: ty.AnyArray | ty.Arrays | ty.Number, *, side: ty.Side = "left",
+    less: ty.BinaryPredicate | Operator | None = None, descending: ty.Ways = False,
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find where elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``, r the result.
+    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
 
     Parameters
     ----------
     a : array, or tuple of arrays
-        Of one dimension, sorted by the order below, any strides: bool, integers, float16, bfloat16,
-        float32 or float64, complex numbers with `less`. A tuple or namedtuple of arrays, which are
+        One-dimensional and sorted in the order below: bool, integers, float16, bfloat16, float32 or
+        float64; complex numbers only with `less`. A tuple or namedtuple of arrays, which are
         broadcast together, or a NumPy structured array, is an array of tuples of up to 8 numbers.
     v : array, number, or tuple of arrays
         The elements to look up, of any shape and strides, on the device of `a`; a number only if
-        `a` is on the host. Tuples as those of `a`.
+        `a` is on the host. Tuples as for `a`.
     side : {"left", "right"}
         "left": the first index i for which ``a[i] < v`` is false; "right": the first for which
         ``v < a[i]`` is true.
     less : callable, optional
-        ``less(a, b)`` returns whether a comes before b, a strict weak order, as for `merge_sort`.
-        Without it elements are ordered by value: zeros of both signs are equal, NaN is last, and
-        tuples are compared number by number, the first one first.
+        ``less(a, b)`` returns whether a comes before b: a strict weak order, as for `merge_sort`.
+        By default elements are ordered by value: -0.0 equals 0.0, NaN is last, and tuples are
+        compared field by field.
     descending : bool, or tuple of bools
-        `a` is sorted in descending order, by ``less(b, a)``. Without `less` NaN is last anyway, and
-        a tuple, of the structure of an element of `a`, sets the order of each number.
+        Whether `a` is in descending order, that of ``less(b, a)``. Without `less` NaN is last
+        anyway, and a tuple with the structure of an element of `a` sets the order of each field.
     dtype : dtype, optional
-        The result's dtype: any integer dtype that holds ``len(a)``; without it out's, or int64.
+        The dtype of the result: any integer dtype that holds ``len(a)``; by default that of `out`,
+        else int64.
     out : array, optional
-        Where to write the result: of the shape of `v`. It may be `v` itself, and shares no memory
-        with `a` or `v` otherwise.
+        Array for the result, with the shape of `v`. It may be `v` itself; otherwise it must not
+        share memory with `a` or `v`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or scalar
-        Indices from 0 to ``len(a)``, in the shape of `v`; if `v` is a number or a NumPy array
-        without dimensions, a NumPy scalar. A device array is returned without waiting for it.
+        Indices from 0 to ``len(a)``, with the shape of `v`; a NumPy scalar if `v` is a number or a
+        NumPy array without dimensions. For device arrays the call does not synchronise.
 
     Raises
     ------
     TypeError
-        An argument is no array or of a dtype that has no order; a and v differ in structure, or
-        have no common dtype; `less` returns no bool; dtype is no integer dtype.
+        An argument is not an array, or its dtype has no order; `a` and `v` differ in structure or
+        have no common dtype; `less` does not return a bool; `dtype` is not an integer dtype.
     ValueError
-        `a` has not one dimension, side is neither "left" nor "right", dtype is too narrow, or out
-        has another shape or overlaps.
+        `a` is not one-dimensional, `side` is neither "left" nor "right", `dtype` is too narrow, or
+        `out` has another shape or overlaps an input.
     CompileError
         numba cannot compile `less`.
 
     Notes
     -----
-    As in `numpy.searchsorted`, elements of `a` and of `v` are compared in
-    ``numpy.result_type(a, v)``: 64-bit integers with floats, or signed with unsigned ones, as
-    float64. The order of `a` is checked only with ``GPUALGO_CHECK=1`` in the environment
-    (ValueError). Otherwise, if `a` is not sorted, results are meaningless indices from 0 to
-    ``len(a)``.
+    As in `numpy.searchsorted`, elements are compared in ``numpy.result_type(a, v)``: 64-bit
+    integers with floats, or signed with unsigned ones, as float64. If `a` is not sorted, results
+    are meaningless indices from 0 to ``len(a)``; with ``GPUALGO_CHECK=1`` in the environment a
+    ValueError is raised.
 
-    One kernel launch, without temporary storage. If `v` has at least one number for 32 of `a`, a
-    second launch comes first, which writes samples of `a` to temporary storage of a seventh of its
-    memory (a third for 8-byte numbers). Elements of `v` and of the result are read or written once.
-    Each search reads about log2(len(a)) elements of `a`: the first steps, about 12, use a tree in
-    shared memory (after P.-V. Khuong and P. Morin, 2017), the others use memory. Results are
-    integers, the same on every device. See docs/searchsorted.md.
+    Each search reads about log2(len(a)) elements of `a`, in one kernel launch without temporary
+    storage. If `v` has at least 1/32 as many elements as `a`, a launch before it writes samples of
+    `a` to temporary storage, 1/7 of the size of `a` (1/3 for 8-byte numbers). About the first 12
+    steps of a search use a tree in shared memory (after P.-V. Khuong and P. Morin, 2017). Results
+    are the same on every device.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/searchsorted.md.
 
     Examples
     --------

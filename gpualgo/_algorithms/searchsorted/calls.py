@@ -32,7 +32,7 @@ def search_problem(
         dtype = INDEX if out is None else as_view(out, f"{where}: out").dtype
         if dtype.kind not in "iu":
             raise TypeError(
-                f"{where}: out has dtype {dtype}, and results are indices; pass integers"
+                f"{where}: out has dtype {dtype}, but results are indices; pass an integer array"
             )
     directions = descending_of(descending, forms[0], less, where)
     num_leaves = 1 if forms[0] is None else len(forms[0].names)

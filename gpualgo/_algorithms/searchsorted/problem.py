@@ -46,7 +46,7 @@ class Search(Problem):
         checks.same_place(list(views), where)
         if len(a[0].shape) != 1:
             raise ValueError(
-                f"{where}: a has {len(a[0].shape)} dimensions; pass a sorted array of one"
+                f"{where}: a has {len(a[0].shape)} dimensions; pass a sorted one-dimensional array"
             )
         comparison_of(v, names[count:], form, op, ways, device, where)  # checks the dtypes of v
         common = [
@@ -120,7 +120,7 @@ def index_dtype_of(value: Any, length: int, where: str) -> np.dtype[Any]:
         raise TypeError(f"{where}: dtype {dtype} cannot hold indices; pass an integer dtype")
     if length > np.iinfo(dtype).max:
         raise ValueError(
-            f"{where}: dtype {dtype} does not hold {length}, the length of a; pass dtype=np.int64"
+            f"{where}: dtype {dtype} cannot hold {length}, the length of a; pass dtype=np.int64"
         )
     return dtype
 
@@ -146,7 +146,8 @@ def _array_of(number: Any, a: View, where: str) -> Any:
     """Return a 0-d array in a's library."""
     if a.device >= 0:
         raise TypeError(
-            f"{where}: v is the number {number!r} and a is on a GPU; pass an array of no dimensions"
+            f"{where}: v is the number {number!r} but a is on a GPU; pass an array without "
+            "dimensions on it"
         )
     array = np.asarray(number)
     dtypes.check(array.dtype, f"{where}: v")

@@ -22,50 +22,52 @@ def segmented_sort(
     values: ty.AnyArray | ty.Arrays | None = None, descending: ty.Ways = False,
     out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Sort each segment of keys, ``offsets[i]`` to ``offsets[i + 1]``, stably, with values.
+    """Return keys stably sorted within each segment, and values moved with them.
 
     Parameters
     ----------
     keys : array, or tuple of arrays
-        Of one dimension, dtypes as for `radix_sort`. A tuple or namedtuple of arrays, which are
-        broadcast to one shape, is an array of tuples of up to 8 numbers, compared field by field.
+        One-dimensional, dtypes as for `radix_sort`. A tuple or namedtuple of arrays, which are
+        broadcast together, is an array of tuples of up to 8 numbers, compared field by field.
     offsets : array
-        The bounds of segments, as for `segmented_reduce`. Elements in no segment are copied.
+        The bounds of the segments: segment i is ``keys[offsets[i]:offsets[i+1]]``, as for
+        `segmented_reduce`. Elements in no segment are copied.
     values : array, or tuple of arrays, optional
         Moved with their keys, as for `radix_sort`.
     descending : bool, or tuple of bools
-        Largest first, NaN last; equal keys keep their input order. A tuple with the structure of
-        `keys` sets it for each field.
+        Largest first; NaN stays last, and equal keys keep their input order. A tuple with the
+        structure of `keys` sets it for each field.
     out : array or tuple of two arrays, optional
-        Where to write the sorted keys, with `values` the keys and the values, as for `radix_sort`:
+        Array for the sorted keys, with `values` a tuple of keys and values, as for `radix_sort`:
         each may be its own input.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array or tuple of two arrays
-        The sorted keys, with `values` the tuple (keys, values); `out` itself if given. Tuples give
-        the same kind of tuple. Device arrays are returned without synchronising.
+        The sorted keys; with `values` the tuple (keys, values); `out` itself if given. Tuples give
+        the same kind of tuple. For device arrays the call does not synchronise.
 
     Raises
     ------
     TypeError
-        An argument is no array, or of a dtype that cannot be sorted or moved; keys is a structured
-        array; offsets are no integers; descending or out has the wrong structure.
+        An argument is not an array, or its dtype cannot be sorted or moved; `keys` is a structured
+        array; `offsets` are not integers; `descending` or `out` has a wrong structure.
     ValueError
-        An argument is not one-dimensional; host offsets decrease or are out of range; shapes
-        differ; out overlaps partly.
+        An argument is not one-dimensional; offsets on the host decrease or are out of range; shapes
+        differ; `out` partly overlaps an input.
 
     Notes
     -----
-    Offsets on a GPU are read as by `segmented_inclusive_scan`: each offset begins a segment.
+    The order of keys is that of `radix_sort`. Offsets on a GPU are not checked; a segment begins at
+    each of them, as for `segmented_inclusive_scan`.
 
-    Keys are ordered as by `radix_sort`, in each segment. On a GPU tiles of up to 8192 elements are
-    sorted, segment by segment, in one pass. A longer segment takes one more pass for each doubling
-    of the tiles that it spans; other segments do not. All processors share a giant segment among
-    millions of tiny ones. Temporary storage: a copy of keys and values, and a byte for every few
-    elements. See docs/segments.md.
+    On a GPU tiles of up to 8192 elements are sorted in one pass. A longer segment takes one more
+    pass for each doubling of the tiles that it covers; other segments do not. All processors share
+    a long segment. Temporary storage: a copy of keys and values, and a byte for every few elements.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------

@@ -48,7 +48,8 @@ class SegmentedSort(Problem):
         for view, name in zip(keys, key_names, strict=True):
             if len(view.shape) != 1:
                 raise ValueError(
-                    f"{where}: {name} has {len(view.shape)} dimensions; pass one of one"
+                    f"{where}: {name} has {len(view.shape)} dimensions; pass a one-dimensional "
+                    "array"
                 )
         of_segments.check(offsets, where)
         (self.num_items,) = shape = keys[0].shape

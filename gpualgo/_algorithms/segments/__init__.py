@@ -13,7 +13,7 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedScan,
 )
 from gpualgo._algorithms.segments.started import STARTED
-from gpualgo._lazy.sources import taken
+from gpualgo._lazy.sources import taken, tried
 from gpualgo._pipeline import elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
@@ -52,64 +52,66 @@ def segmented_reduce(
     x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
     out: Any = None, stream: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine segments: ``y[i] = init op x[offsets[i]] op … op x[offsets[i+1] - 1]``.
+    """Return the elements of each segment combined: ``y[i] = init op x[offsets[i]] op …``.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        Of one dimension, any library, dtype with kernels and stride; lazy or not. A tuple or
-        namedtuple of arrays, which are broadcast together, or a NumPy structured array, is an array
-        of tuples: `op` takes and returns tuples of their elements.
+        One-dimensional array of any library and stride; lazy or not. A tuple or namedtuple of
+        arrays, which are broadcast together, or a NumPy structured array, is an array of tuples:
+        `op` takes and returns tuples of their elements.
     offsets : array
-        Where segments begin and end, one more than there are segments, of any integer dtype and
-        stride, on the device of `x`. They rise; the first may be above 0 and the
-        last below ``len(x)``: elements in no segment are not read.
+        The bounds of the segments: segment i is ``x[offsets[i]:offsets[i+1]]``, so there is one
+        offset more than segments. Non-decreasing integers of any dtype, on the device of `x`. The
+        first may be above 0 and the last below ``len(x)``: elements in no segment are not read.
     init : scalar, array, or tuple of them, optional
-        The initial value of every segment, also the result of an empty one (without it op's
-        identity); an array gives one for each. NumPy scalars and arrays decide the dtype.
+        The initial value of every segment, and so the result of an empty one; by default the
+        operator's identity. An array gives an initial value for each segment. NumPy scalars and
+        arrays determine the dtype.
     op : callable
-        ``op(a, b)``, associative. It need not commute; without `init` it must have an identity, as
-        ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical functions have,
-        or ``gpualgo.Operator(op, identity=...)``.
+        ``op(a, b)``, associative and pure. It need not commute. Without `init` it needs an
+        identity: ``operator.add``, ``mul``, ``and_``, ``or_``, ``xor`` and NumPy's logical
+        functions have one, and ``gpualgo.Operator(op, identity=...)`` gives one.
     dtype : dtype, optional
-        The accumulator's and the result's dtype; without it init's if that is a NumPy value, else
-        ``x.dtype``. For tuples one for all numbers, a tuple, or a structured dtype.
+        The dtype of the accumulator and the result. By default the dtype of `init` if that is a
+        NumPy value, else ``x.dtype``. For tuples one dtype for all fields, a tuple, or a structured
+        dtype.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the device of `x`. For tuples
-        a tuple like the result, or a structured array.
+        Array for the result, with its shape and dtype, on the device of `x`. For tuples a tuple
+        like the result, or a structured array.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array, or tuple of arrays
-        One result for each segment, in the library of `x`. A device array is returned without
-        waiting for it. Tuples give the same kind of tuple, a structured array a structured array.
+        A result for each segment, in the library of `x`. For device arrays the call does not
+        synchronise. Tuples give the same kind of tuple, a structured array a structured array.
 
     Raises
     ------
     TypeError
-        `x` is no array, a dtype has no kernel, offsets are no integers, or init, out or op's result
-        does not fit.
+        `x` is not an array, a dtype is not supported, `offsets` are not integers, or `init`, `out`
+        or the result of `op` has a wrong dtype or structure.
     ValueError
-        `x` or offsets has not one dimension; offsets of the host fall or are outside `x`; there
-        is neither init nor an identity, whether or not a segment is empty; out has another shape or
-        shares memory with an input.
+        `x` or `offsets` is not one-dimensional; offsets on the host decrease or are out of range;
+        there is neither `init` nor an identity, even if no segment is empty; `out` has another
+        shape or shares memory with an input.
     CompileError
         numba cannot compile `op`.
 
     Notes
     -----
-    Offsets on a GPU are not checked: an offset outside `x` counts as the nearest end of `x`, and a
-    pair that falls is an empty segment, so that a segment is ``x[offsets[i]:offsets[i+1]]`` as
-    Python slices it. With GPUALGO_CHECK=1 in the environment the call waits, and raises as for
-    the host's.
+    Offsets on a GPU are not checked: segments are slices as in Python, so an offset outside `x` is
+    clipped, and a segment with decreasing offsets is empty. With GPUALGO_CHECK=1 in the environment
+    the call waits and raises as for offsets on the host.
 
-    Reads each element of a segment once, an offset and writes a result for each segment; three
-    launches on a GPU, and temporary storage of up to 40 bytes for each 450 elements. One segment
-    may have almost all elements, others one each: long ones are split over all processors. The
-    same input gives the same bits on every run and every GPU: the grouping depends only on the
-    lengths of a segment and of `x`. See docs/segments.md.
+    Reads each element of a segment once, in three launches on a GPU; temporary storage is at most
+    40 bytes for each 450 elements. Long segments are split over all processors. The same input
+    gives the same bits on every run and every GPU: the grouping depends only on the lengths of a
+    segment and of `x`.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------
@@ -156,45 +158,46 @@ def segmented_inclusive_scan(
     x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
     out: Any = None, stream: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine each element with all before it in its segment: ``y[i] = init op x[b] op … op x[i]``.
+    """Return each element combined with all before it in its segment: ``y[i] = init op … op x[i]``.
 
     Parameters
     ----------
     x, op, dtype, stream
         As for `segmented_reduce`; `op` needs no identity.
     offsets : array
-        Where segments begin and end, as for `segmented_reduce`. Elements in no segment are copied.
+        The bounds of the segments, as for `segmented_reduce`. Elements in no segment are copied.
     init : scalar, array, or tuple of them, optional
-        The initial value of every segment; an array gives one for each, of the accumulator's dtype.
-        A Python scalar takes that dtype; a NumPy scalar decides it.
+        The initial value of every segment. A Python scalar is converted to the accumulator's dtype;
+        a NumPy scalar determines that dtype. An array of that dtype gives an initial value for each
+        segment.
     out : array, or tuple of arrays, optional
-        Where to write the result: its shape and dtype, the device of `x`. It may be
-        `x` itself. For tuples a tuple like the result, or a structured array.
+        Array for the result, with its shape and dtype, on the device of `x`. It may be `x` itself.
+        For tuples a tuple like the result, or a structured array.
 
     Returns
     -------
     array, or tuple of arrays
-        Of the shape of `x`, in its library; ``b`` above is where i's segment begins. A device array
-        is returned without waiting for it. Tuples give the same kind of tuple, a structured array a
-        structured array.
+        With the shape of `x`, in its library. For device arrays the call does not synchronise.
+        Tuples give the same kind of tuple, a structured array a structured array.
 
     Raises
     ------
     TypeError, ValueError, CompileError
-        As `segmented_reduce`; neither init nor an identity is needed.
+        As for `segmented_reduce`; neither `init` nor an identity is needed.
 
     Notes
     -----
-    Offsets on a GPU are not checked: one outside `x` counts as its nearest end. A scan starts anew
-    at every offset, in any order; elements before the first offset, and from the last one on, are
-    copied. If offsets fall, it is undefined which value of an array `init` a segment takes. With
-    GPUALGO_CHECK=1 in the environment the call waits, and raises as for the host's.
+    Offsets on a GPU are not checked: an offset outside `x` is clipped. A segment begins at every
+    offset, in any order; elements before the first offset and from the last offset on are copied.
+    If offsets decrease, it is undefined which value of an array `init` a segment gets. With
+    GPUALGO_CHECK=1 in the environment the call waits and raises as for offsets on the host.
 
-    Reads and writes each element once, and a bit for each; two launches on a GPU after clearing
-    memory, and temporary storage of 1/8 byte per element and 8 bytes per tile for each 32 bits
-    of the accumulator. The same input gives the same bits on every run and every GPU (single-pass
-    scan with decoupled look-back: Merrill and Garland, NVIDIA NVR-2016-002, 2016). See
-    docs/segments.md.
+    Reads and writes each element once, in two launches on a GPU after clearing temporary storage:
+    1/8 byte for each element, and 8 bytes for each tile and each 32 bits of the accumulator. The
+    same input gives the same bits on every run and every GPU (single-pass scan with decoupled
+    look-back: D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/segments.md.
 
     Examples
     --------
@@ -239,33 +242,33 @@ def segmented_exclusive_scan(
     x: Any, offsets: Any, init: Any = None, op: Any = operator.add, *, dtype: Any = None,
     out: Any = None, stream: Any = None,
 ) -> Any:  # fmt: skip
-    """Combine all before each element in its segment: ``y[b] = init``, ``y[i] = init op … x[i-1]``.
+    """Return all elements of the segment before each, combined: ``y[i] = init op … op x[i-1]``.
 
     Parameters
     ----------
     x, offsets, dtype, out, stream
         As for `segmented_inclusive_scan`.
     init : scalar, array, or tuple of them, optional
-        The first result of every segment; an array gives one for each, of the accumulator's dtype.
-        Without it the identity of `op`.
+        The initial value of every segment, which is its first result; by default the operator's
+        identity. An array of the accumulator's dtype gives an initial value for each segment.
     op : callable
-        As for `segmented_reduce`; it needs an identity only without `init`.
+        As for `segmented_reduce`; without `init` it needs an identity.
 
     Returns
     -------
     array, or tuple of arrays
-        As of `segmented_inclusive_scan`. Elements in no segment are copied.
+        As for `segmented_inclusive_scan`. Elements in no segment are copied.
 
     Raises
     ------
     ValueError
-        There is neither init nor an identity, even if there are no segments.
+        There is neither `init` nor an identity, even if there are no segments.
     TypeError, ValueError, CompileError
-        As `segmented_inclusive_scan`.
+        As for `segmented_inclusive_scan`.
 
     Notes
     -----
-    Offsets on a GPU, cost, determinism and paper: as `segmented_inclusive_scan`.
+    Offsets on a GPU, cost, determinism and algorithm are as for `segmented_inclusive_scan`.
 
     Examples
     --------
@@ -296,6 +299,8 @@ def _parse_call(
         kind, views, init = STARTED[kind], (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, where)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     assert isinstance(problem, kind)
     of_segments.check_values(offsets_view, problem.num_items, where, stream)
     return problem, views, init, op

@@ -27,14 +27,12 @@ def view(x: Any, where: str, stream: Any = None, beside: tuple[Any, ...] = ()) -
 def check(offsets: View, where: str) -> None:
     """Raise unless offsets are integers in one dimension, at least one."""
     if offsets.dtype.kind not in "iu":
-        raise TypeError(
-            f"{where}: offsets has dtype {offsets.dtype}; pass integers, one more than segments"
-        )
+        raise TypeError(f"{where}: offsets has dtype {offsets.dtype}; pass integers")
     dtypes.check(offsets.dtype, f"{where}: offsets")  # integers may have another byte order
     if len(offsets.shape) != 1 or offsets.shape[0] == 0:
         raise ValueError(
-            f"{where}: offsets has shape {offsets.shape}; pass one dimension, of one more than "
-            "there are segments"
+            f"{where}: offsets has shape {offsets.shape}; pass a one-dimensional array, one "
+            "longer than the number of segments"
         )
 
 
@@ -49,7 +47,7 @@ def check_values(
     if recording.active and recording.current() is not None:
         return
     if offsets.device == CPU:
-        values = device_checks.of_host(offsets, where, stream, "the host looks at offsets")
+        values = device_checks.of_host(offsets, where, stream, "the host reads the offsets")
     elif device_checks.are_on():
         values = device_checks.values(offsets, where, stream)
     else:
@@ -64,6 +62,6 @@ def check_values(
     if falls.any():
         i = int(np.argmax(falls))
         raise ValueError(
-            f"{where}: offsets falls from {values[i]} to {values[i + 1]} at {i + 1}; "
-            "pass offsets that rise"
+            f"{where}: offsets falls from {values[i]} to {values[i + 1]} at index {i + 1}; "
+            "pass non-decreasing offsets"
         )

@@ -48,8 +48,8 @@ class Segmented(Problem):
         elements.check_operator(op, acc, where)
         if len(of_x[0].shape) != 1:
             raise ValueError(
-                f"{where}: x has {len(of_x[0].shape)} dimensions; pass an array of one, such as "
-                "x.reshape(-1)"
+                f"{where}: x has {len(of_x[0].shape)} dimensions; pass a one-dimensional array, "
+                "such as x.reshape(-1)"
             )
         of_segments.check(offsets, where)
         self.num_items, self.num_segments = of_x[0].shape[0], offsets.shape[0] - 1

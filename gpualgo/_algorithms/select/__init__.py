@@ -18,52 +18,59 @@ if TYPE_CHECKING:
 
 
 def select(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *,
     out: ty.AnyArray | ty.Outs | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Keep the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
 
     Parameters
     ----------
     x : array, or tuple of arrays
-        NumPy, CuPy, PyTorch or anything with ``__cuda_array_interface__`` or DLPack; any shape,
-        which is flattened in C order, any strides; or lazy. A tuple or namedtuple of arrays, which
-        are broadcast together, or a NumPy structured array, is an array of tuples of up to 8
-        numbers (7 if `predicate` is an array).
+        Array of any library, shape and strides, flattened in C order; lazy or not. A tuple or
+        namedtuple of arrays, which are broadcast together, or a NumPy structured array, is an array
+        of tuples of up to 8 numbers (7 if `predicate` is an array).
     predicate : callable or array
-        ``predicate(a)`` returns a bool; or an array of bool of the shape of `x`, lazy or not.
+        ``predicate(a)`` returns a bool and is pure; or an array of bool with the shape of `x`, lazy
+        or not.
     out : array, or tuple of arrays, optional
-        Where to write: one dimension, of any length, the dtype and device of `x`; a tuple
-        if `x` is one. It shares no memory with `x`. Nothing is written past its end.
+        Array for the result: one-dimensional, of any length, with the dtype and device of `x`; a
+        tuple if `x` is one. It must not share memory with `x`. Elements after the last result are
+        not written.
     out_count : array, optional
-        Where to write how many elements were kept, even if `out` is too short for all: int64, of
-        one element, on the device of `x`. With it the call does not wait.
+        Array for the number of selected elements, even if `out` is too short for all: int64, one
+        element, on the device of `x`. With it the call does not synchronise.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array, or tuple of arrays
-        One dimension. Without `out`: a new array of the kept elements; the call waits for their
-        number. With `out` alone: the part of it that was written, also after waiting. With `out`
-        and `out_count`: `out` itself, without waiting, which can be recorded into a graph.
+        One-dimensional.
+
+        - Without `out`: a new array; the call waits for its length.
+        - With `out`: the written part of `out`; the call waits, too.
+        - With `out` and `out_count`: `out` itself; the call does not wait and can be recorded in a
+          graph.
 
     Raises
     ------
     TypeError
-        `x` is no array, `predicate` returns no bool or is no array of bool, or out does not fit.
+        `x` is not an array, `predicate` neither returns bool nor is an array of bool, or `out` has
+        a wrong dtype or structure.
     ValueError
-        The shapes of `x` and an array of bool differ, out is too short for the result and
-        `out_count` is not given (the message has the length), or out shares memory with `x`.
+        The shapes of `x` and an array of bool differ; `out` is too short and `out_count` is not
+        given (the message contains the required length); or `out` shares memory with `x`.
     CompileError
         numba cannot compile `predicate`.
 
     Notes
     -----
-    Reads each element once and writes the kept ones, in one kernel launch; temporary storage 8
-    bytes for each few thousand elements. See docs/select.md. Tiles compute their output offsets by
-    the decoupled look-back of D. Merrill and M. Garland (NVIDIA NVR-2016-002, 2016).
+    Reads each element once and writes the selected ones, in one kernel launch; temporary storage is
+    8 bytes for each few thousand elements. Tiles compute their output offsets by decoupled
+    look-back (D. Merrill and M. Garland, NVIDIA NVR-2016-002, 2016).
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
     Examples
     --------
@@ -81,34 +88,35 @@ def select(
 
 
 def stable_partition(
-    x: ty.AnyArray | ty.Arrays, predicate: ty.Function | ty.AnyArray, *,
+    x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *,
     out: ty.AnyArray | ty.Outs | None = None, out_count: ty.AnyArray | None = None,
     stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Put the elements for which a predicate is true before the others, each in their order.
+    """Return the elements for which a predicate is true, and the others, each in their order.
 
     Parameters
     ----------
     x, predicate, out_count, stream
         As for `select`.
     out : array, or tuple of arrays, optional
-        Where to write: one dimension, as many elements as `x` has, its dtype and device.
+        Array for the result: one-dimensional, with the length, dtype and device of `x`.
 
     Returns
     -------
     (kept, rest)
         Two views of one new array (or of `out`), tuples of arrays if `x` is one; the call waits for
-        the number of kept elements. With `out` and `out_count`: `out` itself, without waiting.
+        their lengths. With `out` and `out_count`: `out` itself, without waiting.
 
     Raises
     ------
     TypeError, ValueError, CompileError
-        As `select`; out has another length.
+        As for `select`; ValueError also if `out` has another length.
 
     Notes
     -----
-    Reads each element twice, as the rest begins where the kept elements end, and writes it once, in
-    two kernel launches. See docs/select.md.
+    Reads each element twice and writes it once, in two kernel launches.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/select.md.
 
     Examples
     --------

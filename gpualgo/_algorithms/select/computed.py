@@ -54,11 +54,11 @@ def _marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Opera
         shape = mask.shape if isinstance(mask, LazyArray) else ()
         raise ValueError(
             f"{where}: predicate has shape {shape} and x {lazy_x.shape}; "
-            "pass a mark for each element"
+            "pass a bool for each element"
         )
     if mask.dtype != BOOL:
         raise TypeError(
-            f"{where}: predicate is an array of {records.shown(mask.dtype)}, and marks are bool; "
+            f"{where}: predicate is an array of {records.shown(mask.dtype)}, but must be bool; "
             "pass predicate != 0, say"
         )
     if isinstance(x, tuple) and any(isinstance(item, tuple) for item in x):

@@ -102,7 +102,7 @@ class Selection(Problem):
         where = self.where
         if mask.dtype != BOOL:
             raise TypeError(
-                f"{where}: predicate is an array of {mask.dtype}, and marks are bool; "
+                f"{where}: predicate is an array of {mask.dtype}, but must be bool; "
                 "pass predicate != 0, say"
             )
         for view, name in zip(data_views, self.inputs, strict=False):
@@ -110,7 +110,7 @@ class Selection(Problem):
         if mask.shape != self.shape:
             raise ValueError(
                 f"{where}: predicate has shape {mask.shape} and x {self.shape}; "
-                "pass a mark for each element"
+                "pass a bool for each element"
             )
         self.form = form
         self.forms = (form, None)
@@ -137,7 +137,7 @@ class Selection(Problem):
         if returned != BOOL:
             raise TypeError(
                 f"{self.where}: predicate returns {records.shown(returned)} of "
-                f"{records.shown(element)}, and marks are bool; compare, as in lambda a: a != 0"
+                f"{records.shown(element)}, but must return bool; compare, as in lambda a: a != 0"
             )
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:

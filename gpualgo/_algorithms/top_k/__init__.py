@@ -32,53 +32,56 @@ _DESCENDING = {"largest": True, "smallest": False}
 
 
 def top_k(
-    x: ty.AnyArray, k: SupportsIndex, *, axis: ty.Axis = -1, mode: str = "largest",
+    x: ty.AnyArray, k: SupportsIndex, *, axis: ty.Axis = -1, mode: ty.TopMode = "largest",
     out: tuple[ty.AnyArray, ty.AnyArray] | None = None, stream: ty.Stream | None = None,
 ) -> TopK:  # fmt: skip
-    """Find the k first elements in order: ``x[i]``, i = ``argsort(x, descending=…)[:k]``.
+    """Return the k largest (or smallest) elements in order, and their indices.
 
     Parameters
     ----------
     x : array
-        bool, integers, float16, bfloat16, float32 or float64, in NumPy, CuPy, PyTorch or anything
-        with ``__cuda_array_interface__`` or DLPack; any shape, any strides; or lazy.
+        Array of bool, integers, float16, bfloat16, float32 or float64; any library, shape and
+        strides; lazy or not.
     k : int
-        How many, from 0 to the length of the axis.
+        The number of elements, from 0 to the length of the axis.
     axis : int or None
         The axis to search along, each row separately; None flattens in C order.
     mode : "largest" or "smallest"
-        Which elements come first.
+        Which elements to return.
     out : tuple of two arrays, optional
-        Where to write values and indices: the dtype of `x` and int64, the shape of `x` with length
-        `k` along the axis. They share no memory with `x`.
+        Arrays for values (of the dtype of `x`) and indices (int64), with the shape of `x` but
+        length `k` along the axis. They must not share memory with `x`.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     TopK
-        A namedtuple of ``values`` and ``indices``: the elements in order, and their int64 positions
-        along the axis. Device arrays are returned without synchronising.
+        A namedtuple of ``values`` and ``indices``: the elements in order, and their int64 indices
+        along the axis. For device arrays the call does not synchronise.
 
     Raises
     ------
     TypeError
-        `x` is no array or of a dtype that has no order (complex, tuples), `k` is no int, or out
-        does not fit.
+        `x` is not an array or its dtype has no order (complex, tuples), `k` is not an int, or `out`
+        has a wrong dtype.
     ValueError
-        `k` is negative or more than the axis has elements, `mode` is another string, or out has
-        another shape or overlaps `x`.
+        `k` is negative or larger than the axis, `mode` is another string, or `out` has another
+        shape or overlaps `x`.
     numpy.exceptions.AxisError
         The axis is out of range.
 
     Notes
     -----
-    The order is that of `argsort`: NaN comes last in both modes, -0.0 equals 0.0, and equal
-    elements keep their input order, so the result is unique. A long array on a GPU is read once:
-    a sample gives bounds for the wanted elements; the elements within them are stored and selected
-    by their bits (the "radix selection" of J. Zhang, A. Naruse, X. Li and Y. Wang, SC 2023,
-    doi:10.1145/3581784.3607062). Temporary storage: the stored elements, about k and a few
-    thousandths of the array. See docs/top_k.md.
+    The order is that of ``argsort(x, descending=mode == "largest")``: NaN is last in both modes,
+    -0.0 equals 0.0, and equal elements keep their input order, so the result is unique.
+
+    A long array on a GPU is read once: a sample gives bounds of the wanted elements, and those
+    within the bounds are stored and selected by their bits ("radix selection": J. Zhang, A. Naruse,
+    X. Li and Y. Wang, SC 2023, doi:10.1145/3581784.3607062). Temporary storage: the stored
+    elements, about k and a few thousandths of the array.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
     Examples
     --------
@@ -109,41 +112,44 @@ def kth_value(
     x: ty.AnyArray, k: SupportsIndex | Sequence[SupportsIndex] | ty.NumPyArray, *,
     axis: ty.Axis = -1, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any:  # fmt: skip
-    """Find the element of a rank: ``x[argsort(x)[k]]``, without sorting.
+    """Return the element of a rank, without sorting: ``x[argsort(x)[k]]``.
 
     Parameters
     ----------
     x, stream
         As for `top_k`.
     k : int, or a sequence or NumPy array of ints
-        The rank, 0 for the smallest; or several ranks, in any order. Negative ranks are errors,
-        because they are not positions.
+        The rank, 0 for the smallest; or several ranks, in any order. Negative ranks raise
+        ValueError.
     axis : int or None
         The axis to search along, each row separately; None flattens in C order.
     out : array, optional
-        Where to write the result, of its shape and the dtype of `x`. It shares no memory with `x`.
+        Array for the result, with its shape and the dtype of `x`. It must not share memory with
+        `x`.
 
     Returns
     -------
     array or scalar
-        The shape of `x` without the axis; several ranks add a first axis, as in `numpy.quantile`.
-        A NumPy scalar if a NumPy array has no axis left. Device arrays are returned without
-        synchronising.
+        With the shape of `x` without the axis; several ranks add a first axis, as in
+        `numpy.quantile`. A NumPy scalar if a NumPy array has no axis left. For device arrays the
+        call does not synchronise.
 
     Raises
     ------
     TypeError
-        As `top_k`; `k` is neither an int nor a sequence of ints.
+        As for `top_k`; also if `k` is neither an int nor a sequence of ints.
     ValueError
-        A rank is negative or not below the length of the axis, or out has another shape or overlaps
-        `x`.
+        A rank is negative or not below the length of the axis, or `out` has another shape or
+        overlaps `x`.
     numpy.exceptions.AxisError
         The axis is out of range.
 
     Notes
     -----
-    The order is that of `argsort`: NaN last, -0.0 equal to 0.0; equal elements keep their input
-    order. Several ranks are found one after another. As `top_k` otherwise. See docs/top_k.md.
+    Order and cost are those of `top_k` with ``mode="smallest"``. Several ranks are found one after
+    another.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/top_k.md.
 
     Examples
     --------
@@ -173,14 +179,14 @@ def _parse(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
         x = made(x, axis is None, f"{where}: x", stream)
     if isinstance(x, tuple):
         raise TypeError(
-            f"{where}: x is a tuple, and its elements are not compared here; "
-            "pass one array, or use gpualgo.argsort"
+            f"{where}: x is a tuple, and tuples are not supported here; pass "
+            "one array, or use gpualgo.argsort"
         )
     view = view_of(x, f"{where}: x")
     if view.dtype.names is not None:
         raise TypeError(
-            f"{where}: x has structured dtype {view.dtype}, whose elements are not compared here; "
-            "pass one of its fields, or use gpualgo.argsort"
+            f"{where}: x has structured dtype {view.dtype}, which is not supported here; pass one "
+            "of its fields, or use gpualgo.argsort"
         )
     return view, axis
 

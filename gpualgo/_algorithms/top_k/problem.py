@@ -109,11 +109,13 @@ class RankedElements(Ranked):
         self.ranks, _, is_one = rest
         for rank in self.ranks:
             if self.row_items == 0:
-                raise ValueError(f"{where}: x has 0 elements to choose from; pass some")
+                raise ValueError(
+                    f"{where}: x has 0 elements to choose from; pass an array that has elements"
+                )
             if not 0 <= rank < self.row_items:
                 raise ValueError(
-                    f"{where}: rank k={rank} is none of {self.row_items} elements; "
-                    f"pass k from 0 to {self.row_items - 1}"
+                    f"{where}: rank k={rank} is out of range for {self.row_items} "
+                    f"elements; pass k from 0 to {self.row_items - 1}"
                 )
         shape = self.around(())
         self.results = (Result(shape if is_one else (len(self.ranks), *shape), self.dtype),)

@@ -80,49 +80,52 @@ def transform(
     dtype: ty.DType | None = None, out: ty.OutTuple, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream: Any = None) -> Any:
-    """Apply a function to each element: ``result[i] = op(a[i], b[i], …)``.
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
 
     Parameters
     ----------
     op : callable
-        A function of as many scalars as there are arguments. It may return a tuple: that makes a
-        tuple of arrays, in one pass.
+        A pure function with one parameter for each argument. If it returns a tuple, the result is a
+        tuple of arrays, computed in one pass.
     *arrays : array, scalar, or tuple of arrays
-        One to eight, at least one of them an array. Arrays are on one device, broadcast against
-        each other as in NumPy, and have any strides. Python or NumPy scalars act as if `op`
-        captured them. A tuple or namedtuple of arrays, or a NumPy structured array, is an array of
-        tuples: `op` gets a tuple of their elements for it.
+        One to eight arguments, at least one of them an array. Arrays are on one device and are
+        broadcast against each other as in NumPy. Python and NumPy scalars behave like numbers that
+        `op` captures. A tuple or namedtuple of arrays, or a NumPy structured array, is an array of
+        tuples: `op` gets a tuple of their elements as one argument.
     dtype : dtype, optional
-        The result's dtype. Without it out's, else what NumPy 2 gives for `op`: a Python literal
-        never widens its partner, so ``lambda a: a * 2.0 + 1`` on float32 gives float32. If `op`
-        returns a tuple: one dtype for all numbers, a tuple, or a structured dtype.
+        The dtype of the result. By default the dtype of `out`, else the one that NumPy 2 gives for
+        `op`: Python literals are weak, so ``lambda a: a * 2.0 + 1`` on float32 gives float32. If
+        `op` returns a tuple: one dtype for all fields, a tuple, or a structured dtype.
     out : array, or tuple of arrays, optional
-        Where to write the result. It may be one of the arrays, and may not overlap otherwise.
-        If `op` returns a tuple: a tuple like it, or a structured array.
+        Array for the result, with its shape. It may be one of the arguments; otherwise it must not
+        overlap them. If `op` returns a tuple: a tuple like it, or a structured array.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the arrays' library.
+        CUDA stream for device arrays; by default the current stream of the arrays' library.
 
     Returns
     -------
     array, or tuple of arrays
-        In the library of the arrays; a device array is returned without waiting for it. If `op`
-        returns a tuple: a tuple of arrays, of the class of an argument with the same fields.
+        With the broadcast shape, in the library of the arrays; for device arrays the call does not
+        synchronise. If `op` returns a tuple: a tuple of arrays, of the class of an argument with
+        the same fields.
 
     Raises
     ------
     TypeError
-        No argument is an array, a dtype has no kernel, `op` takes another number of arguments,
-        or its result does not fit.
+        No argument is an array, a dtype is not supported, `op` takes another number of arguments,
+        or its result has a wrong dtype or structure.
     ValueError
-        The shapes do not broadcast, out has another shape or overlaps, or arrays are on
-        different devices.
+        The shapes do not broadcast, `out` has another shape or overlaps an argument, or arrays are
+        on different devices.
     CompileError
         numba cannot compile `op`.
 
     Notes
     -----
-    Reads each input and writes the result once, in one kernel launch, with no temporary storage.
-    See docs/transform.md.
+    Reads each input once and writes the result once, in one kernel launch, without temporary
+    storage.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/transform.md.
 
     Examples
     --------
@@ -177,7 +180,7 @@ def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
     for dtype_of_out, wanted in zip(out_dtypes, requested, strict=True):
         if wanted is not None and dtypes.as_dtype(wanted, _WHERE) != dtype_of_out:
             raise TypeError(
-                f"transform: out has dtype {dtype_of_out} where dtype={wanted}; pass one of them"
+                f"transform: out has dtype {dtype_of_out} but dtype={wanted}; pass one of them"
             )
     return records.record(form.names, out_dtypes)
 

@@ -14,23 +14,23 @@ def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
     Parameters
     ----------
     x : array, lazy array, or tuple of arrays
-        The array to copy, or to compute: any strides, any library.
+        The array to copy, or to materialize: any library, shape and strides.
     out : array, or tuple of arrays, optional
-        Where to write instead of new memory.
+        Array for the result, instead of new memory.
     stream : stream, optional
-        A CUDA stream for device arrays; without it the current stream of the array's library.
+        CUDA stream for device arrays; by default the current stream of the array's library.
 
     Returns
     -------
     array, or tuple of arrays
-        In the library of `x`, in C order without gaps; a device array is returned without waiting
-        for it. A lazy array that reads no array gives a NumPy array, or a `gpualgo.DeviceArray` if
-        it is computed on a GPU. `out` itself if it is given.
+        In the library of `x`, C-contiguous; for device arrays the call does not synchronise. A lazy
+        array that reads no array gives a NumPy array, or a `gpualgo.DeviceArray` if it is computed
+        on a GPU. `out` itself if it is given.
 
     Raises
     ------
     TypeError, ValueError
-        As `gpualgo.transform`.
+        As for `gpualgo.transform`.
 
     Notes
     -----

@@ -41,7 +41,9 @@ def _construct(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     if len(args) == 2:
         return _of_two_parts(entry, args, target, names)
     if names[0].startswith("complex") and not is_complex and entry.does != "bool":
-        raise Refused(f"{entry.shown} of a complex number would drop a part of it; use a.real")
+        raise Refused(
+            f"{entry.shown} of a complex number would lose the imaginary part; use a.real"
+        )
     if isinstance(args[0], Weak) and not is_inexact(entry.does) and entry.does != "bool":
         check_fits(args[0], entry.does)
 

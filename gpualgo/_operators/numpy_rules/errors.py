@@ -20,15 +20,16 @@ from gpualgo._operators.numbers import ConstantNeeded, asked
 from gpualgo._operators.numpy_rules import refusal
 
 _BRANCHES = (
-    "where paths of op meet there must be numbers, plain tuples of as many, or namedtuples of the "
-    "same fields and dtypes"
+    "all branches of op must return numbers, plain tuples of the same length, or namedtuples with "
+    "the same fields and dtypes"
 )
 
 
 def check_numba() -> None:
     if config.DISABLE_JIT:
         raise CompileError(
-            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and start anew"
+            "numba compiles nothing while NUMBA_DISABLE_JIT is set; unset it and restart the "
+            "process"
         )
 
 
@@ -92,7 +93,7 @@ def _message_for(reason: str) -> str | None:
         return "an index is past the end of its tuple"
     constructor_error = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)
     if constructor_error is not None:
-        return f"a namedtuple is made of a value for each of its fields: {constructor_error[1]}"
+        return f"a namedtuple needs a value for each of its fields: {constructor_error[1]}"
     # numba's messages for such branches, on the CPU and in its CUDA target.
     if reason == "NotImplementedError()" or "Can't unify return type" in reason:
         return _BRANCHES
@@ -104,14 +105,14 @@ def _message_for(reason: str) -> str | None:
         return None
     name, is_function, owner = attribute_error.groups()
     if owner.startswith("Fields("):
-        return f"{name!r} is no field of the tuple"
+        return f"{name!r} is not a field of the tuple"
     if owner.startswith(("Tuple(", "UniTuple(")):
         return f"a tuple without names has no {name!r}; take its items by number, as in a[0]"
     if is_function:
         return f"unknown attribute {name!r} of a function; call the function itself"
     return (
-        f"unknown attribute {name!r} of {owner}; numbers have real, imag and conjugate(), and "
-        "become others by np.float32(a) and its like"
+        f"unknown attribute {name!r} of {owner}; numbers have real, imag and conjugate(); "
+        "convert them with np.float32(a) and the like"
     )
 
 

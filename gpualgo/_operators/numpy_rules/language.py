@@ -90,7 +90,8 @@ def _reason(full: str, root: str) -> str:
             "as an array"
         )
     if full in ("print", "input", "open"):
-        return "but a kernel has nobody to tell; return a value and print the result"
+        return "which a kernel cannot do; return a value, and print the result"
     return (
-        "which is no function of scalars that kernels have; docs/operators.md lists those that are"
+        "which is no function of scalars that kernels have; "
+        "https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md lists those that are"
     )

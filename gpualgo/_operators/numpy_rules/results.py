@@ -22,8 +22,8 @@ def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np
         return _record_of(fn, returned, wanted)
     if wanted is not None and wanted.names is not None:
         raise TypeError(
-            f"op returns {described(returned)}, and not a tuple as {records.shown(wanted)}; "
-            f"return one: {source_of(fn)}"
+            f"op returns {described(returned)}, but must return a tuple like "
+            f"{records.shown(wanted)}: {source_of(fn)}"
         )
     return _number_of(fn, returned, wanted, "")
 
@@ -32,13 +32,13 @@ def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None)
     names, item_types = zip(*_paths_of(fn, returned, ""), strict=True)
     if wanted is not None and wanted.names is None:
         raise records.ReturnsTuple(
-            f"op returns a tuple of {len(returned)}, and not a number as {wanted}; "
-            f"return a scalar: {source_of(fn)}"
+            f"op returns a tuple of {len(returned)}, but must return a number like {wanted}: "
+            f"{source_of(fn)}"
         )
     if wanted is not None and not _is_alike(names, wanted.names or ()):
         raise TypeError(
-            f"op returns a tuple with items {', '.join(names)}, and not one as "
-            f"{records.shown(wanted)}; return a tuple of the same parts: {source_of(fn)}"
+            f"op returns a tuple with items {', '.join(names)}, but must return a tuple like "
+            f"{records.shown(wanted)}: {source_of(fn)}"
         )
     if len(names) > records.MAX_FIELDS:
         raise TypeError(
@@ -78,7 +78,7 @@ def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, ty
             yield path + name, item
         elif path:
             raise TypeError(
-                f"op returns tuples within tuples within a tuple; one level is possible: "
+                f"op returns tuples that are nested too deeply; one level of nesting is possible: "
                 f"{source_of(fn)}"
             )
         else:
@@ -96,7 +96,7 @@ def _number_of(
         )
     if name is None:
         raise TypeError(
-            f"op returns {described(returned)}{item}, and not a number; return a scalar: "
+            f"op returns {described(returned)}{item}, which is not a number; return a scalar: "
             f"{source_of(fn)}"
         )
     inferred = (

@@ -1,7 +1,7 @@
 """The table of functions that operators may call, with their computations and typing rules.
 
-docs/operators.md lists it, and tests iterate over it. Calls of other functions in `MODULES` raise
-an error that names the function.
+https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md lists it, and tests
+iterate over it. Calls of other functions in `MODULES` raise an error that names the function.
 """
 
 from __future__ import annotations

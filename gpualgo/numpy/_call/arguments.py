@@ -14,7 +14,7 @@ from gpualgo._lazy import is_lazy
 
 
 class NotTaken(TypeError):
-    """NumPy accepts the call and this package does not: `wrap` delegates it to NumPy."""
+    """NumPy supports the call and this package does not: `wrap` delegates it to NumPy."""
 
     __module__ = "gpualgo.numpy"
 

@@ -26,7 +26,7 @@ FEW = 1 << 12  # calls on fewer elements in host arrays go to NumPy, see ADR 26
 
 @dataclass(frozen=True)
 class Entry:
-    """A function of the table and its entry in docs/numpy.md."""
+    """A function of the table and its entry in the manual's page of `gpualgo.numpy`."""
 
     name: str
     function: Callable[..., Any]  # includes the path to NumPy for few elements
@@ -258,20 +258,21 @@ def _check_refused(
 
 
 _SHARED = """
-    Arguments and results are those of `numpy.{name}`. Arrays are NumPy's, CuPy's, PyTorch's, lazy
-    or anything that `gpualgo.reduce` takes, and of host memory all that `numpy.asarray` makes an
-    array of numbers of. Results are in the library of the arrays; device arrays are returned
-    without waiting for them where the result's length does not depend on the data.
+    Arguments and results are those of `numpy.{name}`. Arrays are those that `gpualgo.reduce`
+    accepts: NumPy's, CuPy's, PyTorch's, lazy ones and others; on the host also everything that
+    `numpy.asarray` converts to an array of numbers. Results are in the library of the arrays. For
+    device arrays the call does not synchronise, unless the length of the result depends on the
+    data.
 
     Raises
     ------
     TypeError, ValueError, numpy.exceptions.AxisError
-        As `numpy.{name}`; TypeError for dtypes that have no kernel.
+        As `numpy.{name}`; TypeError also for unsupported dtypes.
 
     Notes
     -----
-    {passes}.{differs} Few elements in host memory are left to NumPy. The same input gives the same
-    bits on each backend. See docs/numpy.md.
+    {passes}.{differs} Small host arrays are delegated to NumPy. The same input gives the same bits
+    on each backend. See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 """
 
 

@@ -12,5 +12,7 @@ def told(name: str, known: Iterable[str]) -> str:
     similar = difflib.get_close_matches(name, known, 1)
     message = f"gpualgo.numpy has no {name!r}"
     if hasattr(np, name):
-        message += f"; numpy.{name} is not accelerated: gpualgo.numpy.wrap(numpy) hands it on"
+        message += (
+            f"; numpy.{name} is not accelerated: gpualgo.numpy.wrap(numpy) delegates it to NumPy"
+        )
     return f"{message}; the nearest is {similar[0]!r}" if similar else message

@@ -101,8 +101,8 @@ def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
             low, high = np.uint8(low), np.uint8(high)
         if not (np.isfinite(low) and np.isfinite(high)):
             raise ValueError(
-                f"{name}: the samples reach from {low} to {high}; pass range=, outside of which "
-                "they are not counted"
+                f"{name}: the range [{low}, {high}] of the samples is not finite; pass range=, "
+                "outside of which they are not counted"
             )
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 

@@ -21,12 +21,12 @@ from gpualgo.numpy._counting.histograms import COUNT, FLOAT, are_few, like, shap
 
 
 @numpys(
-    "The extremes first, for which it waits, and a histogram; with weights a reduction by index",
+    "Min and max first (the call waits), then one histogram; with weights one reduction by index",
     arrays=0, few=0,
-    differs="samples must be integers: NumPy still takes lists of floats, and warns",
+    differs="samples must be integers (NumPy accepts lists of floats, with a warning)",
 )  # fmt: skip
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """Count how often each integer from 0 on occurs, or add up the weights of each.
+    """Return how often each integer from 0 on occurs, or the sum of the weights of each.
 
     Examples
     --------

@@ -58,14 +58,14 @@ def _warn_of_bool(a: Any) -> None:
 
 
 @numpys(
-    "One histogram, and without range= the extremes first, for which it waits",
-    differs="counts follow the edges where NumPy rounds 64-bit integers and short floats first; "
-    "weights are summed exactly and rounded once; edges that hold NaN are a ValueError",
+    "One histogram; without `range`, min and max first (the call waits)",
+    differs="counts follow the edges exactly (NumPy rounds 64-bit integers and short floats); "
+    "weights are summed exactly and rounded once; edges with NaN raise a ValueError",
 )
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """Count the samples in bins.
+    """Return the number of samples in each bin, and the edges of the bins.
 
     Examples
     --------
@@ -130,12 +130,12 @@ def _density(n: Any, size: Any, total: Any) -> Any:
 
 
 @numpys(
-    "None for edges; the extremes for a number of bins; a few reductions for a rule, and a "
-    "histogram for each number that 'stone' tries; it waits for them",
-    differs="edges that hold NaN are a ValueError where samples are counted",
+    "None for given edges; min and max for a number of bins; a few reductions for a rule, and one "
+    "histogram per candidate for 'stone'. The call waits",
+    differs="edges with NaN raise a ValueError if samples are counted",
 )
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """Return the edges of the bins that `histogram` counts in.
+    """Return the edges of the bins that `histogram` uses.
 
     Examples
     --------

@@ -24,16 +24,16 @@ _range = range
 
 
 @numpys(
-    "One histogram, and without range= the extremes of each dimension first, for which it waits",
+    "One histogram; without `range`, min and max of each dimension first (the call waits)",
     arrays=0, few=0,
     differs="at most 8 dimensions; "
-    "weights are summed exactly and rounded once; edges that hold "
-    "NaN are a ValueError",
+    "weights are summed exactly and rounded once; edges with NaN "
+    "raise a ValueError",
 )  # fmt: skip
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """Count samples of several dimensions in boxes.
+    """Return the number of samples of several dimensions in each bin, and the edges.
 
     Examples
     --------
@@ -163,16 +163,14 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any
 
 
 @numpys(
-    "One histogram, and without range= the extremes of each dimension first, for which it waits",
+    "One histogram; without `range`, min and max of each dimension first (the call waits)",
     arrays=2, few=0,
-    differs=""
-    "weights are summed exactly and rounded once; edges "
-    "that hold NaN are a ValueError",
+    differs="weights are summed exactly and rounded once; edges with NaN raise a ValueError",
 )  # fmt: skip
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
 ) -> Any:
-    """Count samples of two dimensions in boxes.
+    """Return the number of samples of two dimensions in each bin, and the edges.
 
     Examples
     --------

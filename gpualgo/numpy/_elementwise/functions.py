@@ -28,7 +28,7 @@ def clip(
     a: Any, a_min: Any = _UNSET, a_max: Any = _UNSET, out: Any = None, *, min: Any = _UNSET,
     max: Any = _UNSET, **kwargs: Any,
 ) -> Any:  # fmt: skip
-    """Limit the elements from below and above.
+    """Return the elements limited to the range from a minimum to a maximum.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
 def nan_to_num(
     x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """Replace NaN and infinities by numbers.
+    """Return the elements with NaN and infinities replaced by numbers.
 
     Examples
     --------
@@ -190,7 +190,7 @@ def _sinc(x: Any) -> Any:
     return np.where(y == 0, y * 0 + 1, np.sin(y) / y)
 
 
-@numpys("One transform; of host memory NumPy's loops on all cores")
+@numpys("One transform; host arrays: NumPy's loops on all cores")
 def sinc(x: Any) -> Any:
     """Return ``sin(πx) / (πx)``, which is 1 where x is 0.
 

@@ -18,8 +18,8 @@ _ALL = 1 << 62
 
 
 @numpys(
-    "No pass of host memory, one transform of a GPU's", arrays=0,
-    differs="of a GPU's arrays new memory",
+    "None for host arrays; one transform on a GPU", arrays=0,
+    differs="on a GPU a new array, not a view",
 )  # fmt: skip
 def real(val: Any) -> Any:
     """Return the real parts; real numbers are returned unchanged.
@@ -34,8 +34,8 @@ def real(val: Any) -> Any:
 
 
 @numpys(
-    "No pass of host memory, one transform of a GPU's", arrays=0,
-    differs="of a GPU's arrays new memory",
+    "None for host arrays; one transform on a GPU", arrays=0,
+    differs="on a GPU a new array, not a view",
 )  # fmt: skip
 def imag(val: Any) -> Any:
     """Return the imaginary parts; zeros for real numbers.
@@ -78,7 +78,7 @@ def _degrees_of_real(x: Any) -> Any:
     return np.arctan2(0, x) * (180 / math.pi)
 
 
-@numpys("One transform; of host memory NumPy's loops on all cores")
+@numpys("One transform; host arrays: NumPy's loops on all cores")
 def angle(z: Any, deg: Any = False) -> Any:
     """Return the angles of complex numbers, in radians or degrees.
 

@@ -97,7 +97,7 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
 
 @numpys("One transform")
 def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Round to so many decimals, halves to even.
+    """Return the elements rounded to a number of decimals, halves to the even digit.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 
 @numpys("One transform")
 def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
-    """Round to so many decimals, halves to even; another name of `round`.
+    """Return the elements rounded to a number of decimals, as `round`.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 
 @numpys("One transform")
 def fix(x: Any, out: Any = None) -> Any:
-    """Round towards zero.
+    """Return the elements rounded towards zero.
 
     Examples
     --------

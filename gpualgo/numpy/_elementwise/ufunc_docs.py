@@ -9,29 +9,27 @@ import numpy as np
 from gpualgo._operators.numpy_rules import table
 
 PASSES = (
-    "One transform; of arrays in host memory NumPy's own loop on all cores. Of lazy arrays the "
-    "result is lazy and takes no pass"
+    "One transform; host arrays: NumPy's loop on all cores; lazy arrays: none, the result is lazy"
 )
 
 _DOC = """{first}
 
 ``{name}({arguments}, /, out=None, *, where=True, casting='same_kind', dtype=None, subok=True)``
 
-Arguments and results are those of `numpy.{name}`. Arrays are NumPy's, CuPy's, PyTorch's, lazy or
-anything that `gpualgo.reduce` takes, and of host memory all that `numpy.asarray` makes an array of
-numbers of. Results are in the library of the arrays; device arrays are returned without waiting
-for them. Of lazy arrays the result is lazy, unless it is written to ``out=``. Without ``out=``
-elements that ``where=`` leaves out are zero.
+Arguments and results are those of `numpy.{name}`. Arrays are those that `gpualgo.reduce` accepts:
+NumPy's, CuPy's, PyTorch's, lazy ones and others; on the host also everything that `numpy.asarray`
+converts to an array of numbers. Results are in the library of the arrays. For device arrays the
+call does not synchronise. For lazy arrays the result is lazy, unless ``out=`` is given. Without
+``out=``, elements for which ``where=`` is false are zero.
 
 Raises
 ------
 TypeError, ValueError
-    As `numpy.{name}`; TypeError for dtypes that have no kernel, and for ``signature=`` and
-    ``order=``.
+    As `numpy.{name}`; TypeError also for unsupported dtypes, and for ``signature=`` and ``order=``.
 
 Notes
 -----
-{passes}.{differs} See docs/numpy.md.
+{passes}.{differs} See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 
 Examples
 --------
@@ -41,14 +39,14 @@ Examples
 """
 
 _ULP = (
-    "on a GPU within {ulp} units in the last place ({complex} of the number's size where it is "
-    "complex; of infinities and NaN then any value)"
+    "on a GPU within {ulp} ulp (complex: {complex} ulp of the magnitude, and any value for complex "
+    "infinities and NaN)"
 )
 _OTHER = {
-    "power": "on a GPU integers to negative powers in an array are no error, but 0, 1 or -1",
-    "absolute": "on a GPU complex numbers within 16 units in the last place",
-    "sqrt": "on a GPU complex numbers within 16 units in the last place",
-    "sign": "on a GPU complex numbers within 16 units in the last place",
+    "power": "on a GPU integers to an array of negative powers give 0, 1 or -1 (NumPy: ValueError)",
+    "absolute": "on a GPU complex results within 16 ulp",
+    "sqrt": "on a GPU complex results within 16 ulp",
+    "sign": "on a GPU complex results within 16 ulp",
 }
 
 

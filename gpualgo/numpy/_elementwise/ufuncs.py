@@ -35,9 +35,9 @@ class UFunc:
     Attributes
     ----------
     nin, nout, nargs : int
-        Number of inputs, of outputs, and of both.
+        The number of inputs, of outputs, and of both.
     types : list of str
-        NumPy's loops whose dtypes have kernels; `ntypes` is their number.
+        NumPy's loops with supported dtypes; `ntypes` is their number.
     identity : number or None
         The identity element, as in NumPy.
     """
@@ -134,7 +134,7 @@ class UFunc:
         self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
         keepdims: Any = False, initial: Any = _UNSET, where: Any = True,
     ) -> Any:  # fmt: skip
-        """Combine the elements over axes, in one reduction; see `numpy.ufunc.reduce`.
+        """Return the elements combined over axes, in one reduction; see `numpy.ufunc.reduce`.
 
         Raises
         ------
@@ -165,7 +165,7 @@ class UFunc:
         return results.given_back(out, result) if native is not out else result
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
-        """Combine each element with all before it along an axis; see `numpy.ufunc.accumulate`.
+        """Return elements combined with all before along an axis; see `numpy.ufunc.accumulate`.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class UFunc:
         return name
 
     def outer(self, A: Any, B: Any, /, **kwargs: Any) -> Any:
-        """Apply the ufunc to all pairs of elements of two arrays; see `numpy.ufunc.outer`."""
+        """Return the ufunc of all pairs of elements of two arrays; see `numpy.ufunc.outer`."""
         name = f"{self.__name__}.outer"
         if self.nin != 2:
             raise ValueError(f"{name}: outer needs a function of two arguments")

@@ -21,17 +21,17 @@ _UNSET: Any = np._NoValue
 
 
 class vectorize:
-    """Turn a function of numbers into one of arrays, which are broadcast against each other.
+    """Return a function of arrays, made from a function of numbers; arrays are broadcast.
 
     Parameters
     ----------
     pyfunc : callable
-        A function of numbers that can be an operator, see docs/operators.md. If it returns a
-        tuple, the result is a tuple of arrays. Without it the object is a decorator.
+        A pure function of numbers that can be an operator. If it returns a tuple, the result is a
+        tuple of arrays. Without it the object is a decorator.
     otypes : str or list of dtypes, optional
-        The dtype of each result; by default, NumPy's promotion rules determine it.
+        The dtype of each result; by default determined by NumPy's promotion rules.
     doc : str, optional
-        The docstring; without it that of `pyfunc`.
+        The docstring; by default that of `pyfunc`.
     excluded, cache, signature
         Parameters of `numpy.vectorize` that must be None, False and None here: a compiled function
         takes only numbers, and is not called to determine its dtypes.
@@ -39,13 +39,17 @@ class vectorize:
     Raises
     ------
     NotTaken
-        An option is not possible here; or `pyfunc` cannot be compiled, when it is called.
+        An option is not supported; or `pyfunc` cannot be compiled, when it is called.
 
     Notes
     -----
-    One transform; of lazy arrays the result is lazy. The function is compiled once for the dtypes
+    One transform; for lazy arrays the result is lazy. The function is compiled once for the dtypes
     of its arguments, and runs on the GPU or on all cores. Each call uses the current values of
-    captured numbers. See docs/numpy.md.
+    captured numbers.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md for what it may contain.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
 
     Examples
     --------
@@ -145,7 +149,7 @@ function.TABLE["vectorize"] = function.Entry(
     "vectorize",
     vectorize,
     np.vectorize,
-    "One transform; with otypes= of several results one for each",
-    "dtypes are those of NumPy's rules for the elements', which NumPy hands to the function as "
-    "Python's numbers; the function is compiled, and called with arguments by place alone",
+    "One transform; with several `otypes`, one for each",
+    "the function is compiled for the dtypes of the elements (NumPy passes Python numbers); "
+    "arguments are positional only",
 )

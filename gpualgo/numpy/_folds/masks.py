@@ -55,7 +55,7 @@ def identity_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
         return np.array(_IDENTITIES[ufunc]).astype(kind)[()]  # -1 has all bits
     if start is None:
         raise ValueError(
-            f"{name}: the smallest or largest of no elements is not known, so where= needs initial="
+            f"{name}: where= needs initial=, because there may be no elements to choose from"
         )
     return kind.type(start)
 

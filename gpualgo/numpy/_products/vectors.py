@@ -13,9 +13,7 @@ from gpualgo.numpy._call.arguments import NotTaken, as_array
 from gpualgo.numpy._call.function import numpys
 from gpualgo.numpy._elementwise.ufuncs import UFUNCS
 
-_PASSES = (
-    "One reduction, that multiplies as it reads; of floats in host memory BLAS of rows, all cores"
-)
+_PASSES = "One reduction that multiplies while reading; host floats: BLAS on all cores"
 
 
 def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
@@ -77,9 +75,9 @@ def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
         )
 
 
-@numpys(_PASSES, arrays=2, few=0, differs="arrays of two axes or more are a TypeError")
+@numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    """Multiply two vectors and add up the products; numbers are multiplied.
+    """Return the dot product of two vectors; numbers are multiplied.
 
     Examples
     --------
@@ -90,9 +88,9 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     return _product(*_vectors(a, b, "dot"), out, False, "dot")
 
 
-@numpys(_PASSES, arrays=2, few=0, differs="arrays of two axes or more are a TypeError")
+@numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
 def inner(a: Any, b: Any, /) -> Any:
-    """Multiply two vectors and add up the products.
+    """Return the inner product of two vectors.
 
     Examples
     --------
@@ -105,7 +103,7 @@ def inner(a: Any, b: Any, /) -> Any:
 
 @numpys(_PASSES, arrays=2, few=0)
 def vdot(a: Any, b: Any, /) -> Any:
-    """Multiply the conjugated elements with those of another array, and add up the products.
+    """Return the dot product of two arrays, the first conjugated and both flattened.
 
     Examples
     --------

@@ -18,10 +18,10 @@ from gpualgo.numpy._ranks import quantile_methods as methods
 from gpualgo.numpy._ranks.order_statistics import Rows, has_nan, rows_of
 
 _UNSET: Any = np._NoValue
-_PASSES = "One reduction that counts numbers, one sort, a gather of what is looked for"
+_PASSES = "One reduction that counts the numbers, one sort, one gather"
 _DIFFERS = (
-    "rows without a number warn once, and of arrays on a GPU never; whether the first row has "
-    "numbers does not change the result's dtype"
+    "rows without a number give one warning per call, on a GPU none; the result's dtype does not "
+    "depend on the first row"
 )
 
 

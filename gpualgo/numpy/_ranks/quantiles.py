@@ -167,11 +167,10 @@ def _single_quantile(rows: Rows, element: Any, last: Any, places: Any, index: An
 
 
 _DIFFERS = (
-    "differences of integers do not overflow, a NaN has the dtype that all results have, and "
-    "weights on a GPU are not looked at, so that wrong ones raise nothing; they are added up in "
-    "another order"
+    "differences of integers do not overflow; NaN results have the dtype of all others; weights "
+    "are added in another order, and on a GPU invalid weights raise no error"
 )
-_PASSES = "One selection for each of few ranks, else one sort; a pass that looks for NaN"
+_PASSES = "One selection per rank for few ranks, else one sort; one pass that looks for NaN"
 
 
 @numpys(_PASSES, few=0, differs=_DIFFERS)
@@ -179,7 +178,7 @@ def quantile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the q-th quantiles of the elements along axes, NaN of rows that have one.
+    """Return the q-th quantiles along axes; NaN for a row that has a NaN.
 
     Examples
     --------
@@ -195,7 +194,7 @@ def percentile(
     a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
     method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
 ) -> Any:  # fmt: skip
-    """Return the q-th percentiles of the elements along axes, NaN of rows that have one.
+    """Return the q-th percentiles along axes; NaN for a row that has a NaN.
 
     Examples
     --------
@@ -213,7 +212,7 @@ def percentile(
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
 ) -> Any:
-    """Return the medians of the elements along axes, NaN of rows that have one.
+    """Return the medians along axes; NaN for a row that has a NaN.
 
     Examples
     --------

@@ -22,9 +22,8 @@ from gpualgo.numpy._folds.reducing import UNSET, arrayed, flag_of, is_there, set
 from gpualgo.numpy._reductions.moments import FEW, QUIET, divided, mean_of
 
 
-@numpys("One reduction, of pairs where there are weights", few=FEW, differs=(
-    f"{QUIET}, nor are weights of device arrays looked at: where they sum to zero the result is "
-    "NaN or infinite, and not a ZeroDivisionError"
+@numpys("One reduction; with weights, of pairs", few=FEW, differs=(
+    f"{QUIET}; weights on a GPU that sum to zero give NaN or infinity (NumPy: ZeroDivisionError)"
 ))  # fmt: skip
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = UNSET

@@ -36,7 +36,7 @@ def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the greatest element over axes, or NaN where there is one.
+    """Return the largest element over axes; NaN if there is a NaN.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the least element over axes, or NaN where there is one.
+    """Return the smallest element over axes; NaN if there is a NaN.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def amax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the greatest element over axes, as `max`.
+    """Return the largest element over axes, as `max`.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def amin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the least element over axes, as `min`.
+    """Return the smallest element over axes, as `min`.
 
     Examples
     --------
@@ -95,9 +95,9 @@ def amin(
     return reduced(np.minimum, a, axis, None, out, keepdims, initial, where, "amin")
 
 
-@numpys("One reduction, of pairs")
+@numpys("One reduction of (min, max) pairs")
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
-    """Return the difference of the greatest and the least element over axes.
+    """Return the difference between the largest and the smallest element over axes.
 
     Examples
     --------
@@ -194,9 +194,9 @@ def _search(
     return settled(search(a, axis, keepdims=keepdims), INDEX, out, name)
 
 
-@numpys("One reduction, of elements and their places")
+@numpys("One reduction of (element, index) pairs")
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first greatest element, or of the first NaN.
+    """Return the index of the first largest element, or of the first NaN.
 
     Examples
     --------
@@ -207,9 +207,9 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) 
     return _search(extremes.argmax, _larger_and_index, a, axis, out, keepdims, "argmax")
 
 
-@numpys("One reduction, of elements and their places")
+@numpys("One reduction of (element, index) pairs")
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first least element, or of the first NaN.
+    """Return the index of the first smallest element, or of the first NaN.
 
     Examples
     --------

@@ -33,7 +33,7 @@ from gpualgo.numpy._folds.reducing import (
 
 # NumPy is faster on host arrays of fewer elements.
 FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
-QUIET = "overflow and NaN are not warned of; of device arrays neither are empty slices"
+QUIET = "no warnings for overflow or NaN, nor for empty slices of device arrays"
 
 
 def _dtype_of_mean(dtype: Any, name: str) -> Any:
@@ -217,8 +217,7 @@ def mean(
 
 
 _PASSES = (
-    "One reduction of counts, means and sums of squares, which does not cancel; with mean= one of "
-    "squares"
+    "One reduction of (count, mean, sum of squares), without cancellation; with `mean`, of squares"
 )
 
 

@@ -23,7 +23,7 @@ from gpualgo.numpy._folds.reducing import (
 from gpualgo.numpy._reductions.moments import ddof_of, mean_of, variance_of
 
 FEW = 1 << 15  # NumPy is faster on host arrays of fewer elements
-_QUIET = "slices without numbers are not warned of in device arrays, nor is overflow anywhere"
+_QUIET = "no warnings for overflow, nor for slices of device arrays without numbers"
 
 
 def has_nan(a: Any, name: str) -> bool:
@@ -46,12 +46,12 @@ def _without_nan(a: Any, replacement: float, name: str) -> Any:
     return _REPLACED((a,), name, results.dtype_of(a, name).type(replacement))
 
 
-@numpys("One reduction", few=FEW, differs="overflow is not warned of")
+@numpys("One reduction", few=FEW, differs="no warnings for overflow")
 def nansum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Add up the numbers over axes, ignoring NaN.
+    """Return the sum of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -63,12 +63,12 @@ def nansum(
     return reduced(np.add, a, axis, dtype, out, keepdims, initial, where, "nansum")
 
 
-@numpys("One reduction", few=FEW, differs="overflow is not warned of")
+@numpys("One reduction", few=FEW, differs="no warnings for overflow")
 def nanprod(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Multiply the numbers over axes, ignoring NaN.
+    """Return the product of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the least number over axes, or NaN if there is none.
+    """Return the smallest element over axes, ignoring NaN; NaN if all elements are NaN.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the greatest number over axes, or NaN if there is none.
+    """Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.
 
     Examples
     --------
@@ -141,12 +141,12 @@ def _mask_of_numbers(
     return are_numbers if mask is None else np.logical_and(are_numbers, mask)
 
 
-@numpys("One reduction, of counts and sums", few=FEW, differs=_QUIET)
+@numpys("One reduction of (count, sum)", few=FEW, differs=_QUIET)
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
     where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the mean of the numbers over axes, ignoring NaN.
+    """Return the mean of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def nanmean(
         return mean_of(a, axis, dtype, out, keepdims, mask, "nanmean")
 
 
-_PASSES = "One reduction, of counts, means and sums of squares; with mean= of counts and squares"
+_PASSES = "One reduction of (count, mean, sum of squares); with `mean`, of (count, squares)"
 
 
 @numpys(_PASSES, few=FEW, differs=_QUIET)
@@ -168,7 +168,7 @@ def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the variance of the numbers over axes, ignoring NaN.
+    """Return the variance of the elements over axes, ignoring NaN.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
     keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Return the standard deviation of the numbers over axes, ignoring NaN.
+    """Return the standard deviation of the elements over axes, ignoring NaN.
 
     Examples
     --------

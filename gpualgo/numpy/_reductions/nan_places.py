@@ -99,15 +99,13 @@ def _search(
     return index if out is None else settled(index, INDEX, out, name)
 
 
-_NOWHERE = "in device arrays the place in a slice without numbers is -1, and not a ValueError"
-_PASSES = (
-    "One reduction, of elements and their places; in host memory first a search that ends at a NaN"
-)
+_NOWHERE = "slices of device arrays without numbers give the index -1 (NumPy: ValueError)"
+_PASSES = "One reduction of (element, index) pairs; host arrays are first searched for a NaN"
 
 
 @numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first least number; NaN counts as infinity.
+    """Return the index of the first smallest element; NaN counts as infinity.
 
     Examples
     --------
@@ -121,7 +119,7 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
 
 @numpys(_PASSES, few=FEW, orders=True, differs=_NOWHERE)
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first greatest number; NaN counts as -infinity.
+    """Return the index of the first largest element; NaN counts as -infinity.
 
     Examples
     --------

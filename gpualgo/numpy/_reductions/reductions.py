@@ -14,7 +14,7 @@ from gpualgo.numpy._folds.reducing import BOOL, UNSET, arrayed, axis_of, flag_of
 
 MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
 
-_QUIET = "overflow and NaN are not warned of"
+_QUIET = "no warnings for overflow or NaN"
 
 
 @numpys("One reduction", differs=_QUIET)
@@ -22,7 +22,7 @@ def sum(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Add up the elements over axes.
+    """Return the sum of the elements over axes.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def prod(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
     initial: Any = UNSET, where: Any = UNSET,
 ) -> Any:  # fmt: skip
-    """Multiply the elements over axes.
+    """Return the product of the elements over axes.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _is_true(x: Any) -> Any:
 
 @numpys("One reduction", few=1 << 13, few_bools=MANY_BOOLS)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
-    """Count the elements over axes that are not zero.
+    """Return the number of elements over axes that are not zero.
 
     Examples
     --------

@@ -74,9 +74,9 @@ def _diff(x: Any, n: int, axis: int) -> Any:
     return x
 
 
-@numpys("One transform for four differences, one more for each four of n above", arrays=0)
+@numpys("One transform for `n` up to 4, one more for each further 4", arrays=0)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
-    """Subtract from each element the one before it, along an axis, n times.
+    """Return the n-th differences of neighbouring elements along an axis.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def _write_between(left: Any, right: Any, out: Any) -> None:
 
 @numpys("One transform")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Subtract from each element the one before it, in C order; optionally add further elements.
+    """Return the differences of neighbouring elements in C order, with optional ends.
 
     Examples
     --------
@@ -203,8 +203,8 @@ def _write(part: Any, target: Any, kind: Any) -> None:
         target[...] = part
     elif part.size > _FEW_NUMBERS:
         raise NotTaken(
-            f"ediff1d: {part.size} numbers around the results are in host memory, and ary is not; "
-            "pass an array of its library"
+            f"ediff1d: {part.size} numbers of to_begin or to_end are in host memory, but ary is "
+            "not; pass an array of its library"
         )
     else:
         for i, number in enumerate(part.astype(kind)):
@@ -234,9 +234,9 @@ def _area_between_bool(left: Any, right: Any, start: Any, end: Any) -> Any:
     return (end != start) * (right + left) / 2.0
 
 
-@numpys("One reduction, that computes the areas as it reads", arrays=2)
+@numpys("One reduction that computes the areas while reading", arrays=2)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
-    """Integrate along an axis by the trapezoidal rule.
+    """Return the integral along an axis by the trapezoidal rule.
 
     Examples
     --------

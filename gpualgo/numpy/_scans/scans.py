@@ -24,9 +24,9 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: 
     return accumulated(ufunc, x, axis, dtype, out, name)
 
 
-@numpys("One scan; of 16-bit floats a conversion after it")
+@numpys("One scan; 16-bit floats: one conversion after it")
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative sums along an axis, or of all elements in C order.
+    """Return the cumulative sums along an axis, or of all elements in C order.
 
     Examples
     --------
@@ -37,9 +37,9 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     return _accumulate(np.add, a, axis, dtype, out, "cumsum")
 
 
-@numpys("One scan; of 16-bit floats a conversion after it")
+@numpys("One scan; 16-bit floats: one conversion after it")
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative products along an axis, or of all elements in C order.
+    """Return the cumulative products along an axis, or of all elements in C order.
 
     Examples
     --------
@@ -72,9 +72,9 @@ def _without_nan(a: Any, op: Any, name: str) -> Any:
     return op((x,), name)
 
 
-@numpys("One scan, that leaves NaN out as it reads; on a CPU one transform before it")
+@numpys("One scan that skips NaN while reading; on the CPU one transform before it")
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative sums, NaN counting as zero.
+    """Return the cumulative sums; NaN counts as zero.
 
     Examples
     --------
@@ -86,9 +86,9 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
     return _accumulate(np.add, x, axis, dtype, out, "nancumsum")
 
 
-@numpys("One scan, that leaves NaN out as it reads; on a CPU one transform before it")
+@numpys("One scan that skips NaN while reading; on the CPU one transform before it")
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return cumulative products, NaN counting as one.
+    """Return the cumulative products; NaN counts as one.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _cumulative(
     return out
 
 
-@numpys("One scan; of 16-bit floats a conversion after it")
+@numpys("One scan; 16-bit floats: one conversion after it")
 def cumulative_sum(
     x: Any,
     /,
@@ -136,7 +136,7 @@ def cumulative_sum(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """Return cumulative sums along an axis; ``include_initial=True`` adds a zero at the start.
+    """Return the cumulative sums along an axis; ``include_initial=True`` puts a zero first.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def cumulative_sum(
     return _cumulative(np.add, x, axis, dtype, out, include_initial, "cumulative_sum")
 
 
-@numpys("One scan; of 16-bit floats a conversion after it")
+@numpys("One scan; 16-bit floats: one conversion after it")
 def cumulative_prod(
     x: Any,
     /,
@@ -157,7 +157,7 @@ def cumulative_prod(
     out: Any = None,
     include_initial: bool = False,
 ) -> Any:
-    """Return cumulative products along an axis; ``include_initial=True`` adds a one at the start.
+    """Return the cumulative products along an axis; ``include_initial=True`` puts a one first.
 
     Examples
     --------

@@ -24,10 +24,10 @@ from gpualgo.numpy._selection.nonzero import is_true, marks, nonzero
 _UNSET: Any = np._NoValue
 
 
-@numpys("One selection, after one pass that compares with zero unless the condition is of bool",
+@numpys("One selection; unless the condition is bool, one pass that compares with zero before it",
         arrays=2)  # fmt: skip
 def extract(condition: Any, arr: Any) -> Any:
-    """Return the elements of an array where a condition is true, both flattened.
+    """Return the elements for which a condition is true, flattened.
 
     Examples
     --------
@@ -61,13 +61,13 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
 
 
 @numpys(
-    "As `extract`; along an axis one selection of positions and one pass that gathers. In host "
-    "memory it is NumPy's own",
+    "As `extract`; along an axis one selection of indices and one gather. Host arrays: NumPy's "
+    "function",
     arrays=2,
     few=sys.maxsize,
 )
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
-    """Return the slices along an axis where a condition is true; by default of the flat array.
+    """Return slices along an axis, or elements of the flat array, for which a condition is true.
 
     Examples
     --------
@@ -102,9 +102,9 @@ def _write_out(result: Any, out: Any, where: str) -> Any:
     return out
 
 
-@numpys("One pass; with the condition alone as `nonzero`", arrays=3)
+@numpys("One pass; with the condition alone, as `nonzero`", arrays=3)
 def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
-    """Return elements of x where a condition is true, else of y; without both `nonzero`'s.
+    """Return elements of x where a condition is true, else of y; without both as `nonzero`.
 
     The result is lazy if an argument is.
 

@@ -84,9 +84,9 @@ def _check_axes(x: Any, where: str) -> None:
         )
 
 
-@numpys("One selection of positions, after one pass that compares with zero unless `a` is of bool")
+@numpys("One selection of indices; unless `a` is bool, one pass that compares with zero before it")
 def nonzero(a: Any) -> Any:
-    """Return the indices of the elements that are not zero, an array for each axis.
+    """Return the indices of the elements that are not zero: an array for each axis.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def nonzero(a: Any) -> Any:
 
 @numpys("As `nonzero`")
 def flatnonzero(a: Any) -> Any:
-    """Return the indices of the elements that are not zero, of the array flattened.
+    """Return the indices of the elements that are not zero in the flattened array.
 
     Examples
     --------
@@ -112,9 +112,9 @@ def flatnonzero(a: Any) -> Any:
     return flat_places(array_of(a, "flatnonzero: a"), "flatnonzero").reshape(-1)
 
 
-@numpys("One count of what is not zero, and one selection of positions, as `nonzero`")
+@numpys("One count of nonzero elements, then as `nonzero`")
 def argwhere(a: Any) -> Any:
-    """Return the indices of the elements that are not zero, a row for each element.
+    """Return the indices of the elements that are not zero: a row for each element.
 
     Examples
     --------

@@ -26,20 +26,20 @@ _FEW = 1 << 14  # NumPy is faster below: 2^13 elements in 0.1 ms, 0.4 here
 
 
 @numpys(
-    "A sort of `test_elements` and a search, on a GPU one pass for up to 1024 elements; in host "
-    "memory a table of bools for integers of a small range, and one pass for up to 7 elements",
+    "One sort of `test_elements` and one search. On a GPU one pass for up to 1024 elements. Host "
+    "arrays: a lookup table for integers of a small range, one pass for up to 7 elements",
     arrays=2,
     weak=True,
     orders=True,
     few=_FEW,
-    differs="`kind` is checked and changes nothing, and integers of 64 bits with and without a "
-    "sign are compared as they are, not as float64",
+    differs="`kind` is checked but has no effect; int64 and uint64 are compared exactly (NumPy: as "
+    "float64)",
 )
 def isin(
     element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *,
     kind: Any = None,
 ) -> Any:  # fmt: skip
-    """Return which elements are in another array.
+    """Return whether each element is in another array.
 
     Examples
     --------
@@ -55,9 +55,9 @@ def isin(
     return are_among(x, others, bool(invert), "isin")
 
 
-@numpys("Two sorts, a merge and one selection", arrays=2, weak=True, few=_FEW, orders=True)
+@numpys("Two sorts, one merge, one selection", arrays=2, weak=True, few=_FEW, orders=True)
 def union1d(ar1: Any, ar2: Any) -> Any:
-    """Return the distinct elements of both arrays, ascending.
+    """Return the distinct elements of both arrays, in ascending order.
 
     Examples
     --------
@@ -71,14 +71,14 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 
 
 @numpys(
-    "Two sorts, each with one pass, a merge and one selection",
+    "Two sorts, each with one pass; one merge, one selection",
     arrays=2,
     weak=True,
     few=_FEW,
     orders=True,
 )
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
-    """Return the elements that are in both arrays, ascending, and the first index of each.
+    """Return the elements that are in both arrays, in ascending order; optionally their indices.
 
     Examples
     --------
@@ -104,12 +104,12 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
 
 
 @numpys(
-    "One sort of each array, with one pass, a search and one selection",
+    "One sort of each array, each with one pass; one search, one selection",
     arrays=2,
     weak=True,
     orders=True,
     few=_FEW,
-    differs="as `isin`",
+    differs="int64 and uint64 are compared exactly (NumPy: as float64)",
 )
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the distinct elements of one array that are not in the other.
@@ -126,14 +126,14 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
 
 
 @numpys(
-    "Two sorts, each with one pass, a merge and one selection",
+    "Two sorts, each with one pass; one merge, one selection",
     arrays=2,
     weak=True,
     few=_FEW,
     orders=True,
 )
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
-    """Return the elements that are in exactly one of the arrays, ascending.
+    """Return the elements that are in exactly one of the arrays, in ascending order.
 
     Examples
     --------

@@ -37,17 +37,17 @@ def _numpy_unique(
 
 
 @numpys(
-    "One sort, or one that makes the indices where these or the inverse are wanted, and one pass",
+    "One sort (of indices, if indices or the inverse are returned), one pass",
     native=_numpy_unique,
     orders=True,
-    differs="results are sorted whatever `sorted` says, and of equal elements (-0.0 and 0.0, NaN) "
-    "the first is given",
+    differs="sorted even with `sorted=False`; of equal elements (-0.0 and 0.0; NaN) the first is "
+    "returned",
 )
 def unique(
     ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
     axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
 ) -> Any:  # fmt: skip
-    """Find the distinct elements, ascending, or the distinct slices along an axis.
+    """Return the distinct elements in ascending order, or the distinct slices along an axis.
 
     Examples
     --------
@@ -79,9 +79,9 @@ def _numpy_unique_values(x: Any) -> Any:
     return np.unique(x, equal_nan=False)
 
 
-@numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="results are sorted")
+@numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="always sorted")
 def unique_values(x: Any) -> Any:
-    """Find the distinct elements; each NaN is distinct.
+    """Return the distinct elements; every NaN is distinct.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def unique_values(x: Any) -> Any:
 
 @numpys("As `unique`", orders=True)
 def unique_counts(x: Any) -> Any:
-    """Find the distinct elements and their counts; each NaN is distinct.
+    """Return the distinct elements and their counts; every NaN is distinct.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def unique_counts(x: Any) -> Any:
 
 @numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
 def unique_inverse(x: Any) -> Any:
-    """Find the distinct elements and the inverse indices; each NaN is distinct.
+    """Return the distinct elements and the inverse indices; every NaN is distinct.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def unique_inverse(x: Any) -> Any:
 
 @numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
 def unique_all(x: Any) -> Any:
-    """Find the distinct elements, their indices, inverse and counts; each NaN is distinct.
+    """Return the distinct elements, their indices, inverse and counts; every NaN is distinct.
 
     Examples
     --------

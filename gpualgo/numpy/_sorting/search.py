@@ -21,12 +21,11 @@ from gpualgo.numpy._orders.gathers import aligned
 
 
 @numpys(
-    "One search; with `sorter` a gather before it", arrays=2, orders=True,
-    differs="a sorter that points out of range is a ValueError whatever is looked up, and on a GPU "
-    "points to the nearest element",
+    "One search; with `sorter`, one gather before it", arrays=2, orders=True,
+    differs="an index in `sorter` out of range always raises a ValueError; on a GPU it is clamped",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
-    """Return where elements of v belong in a, which is sorted, or sorted by the indices in sorter.
+    """Return the indices at which elements of v belong in a sorted array a.
 
     Examples
     --------
@@ -97,13 +96,13 @@ def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v"
 
 
 @numpys(
-    "One search; of more than 1024 bins that lie on a GPU a pass over them before it, and one over "
-    "the results", arrays=2, orders=True,
-    differs="bins on a GPU are not looked at on the host, so that such as neither rise nor fall "
-    "raise nothing, and one number before nothing but NaN rises, where NumPy takes it to fall",
+    "One search; with more than 1024 bins on a GPU, one pass before it and one after it",
+    arrays=2, orders=True,
+    differs="on a GPU bins that are not monotonic raise no error, and bins of one number followed "
+    "only by NaN are treated as increasing (NumPy: decreasing)",
 )  # fmt: skip
 def digitize(x: Any, bins: Any, right: Any = False) -> Any:
-    """Return the number of the bin that each element is in: bins[i-1] <= x < bins[i].
+    """Return the index of each element's bin: ``bins[i-1] <= x < bins[i]``.
 
     Decreasing bins are numbered in reverse. With ``right=True`` a bin includes its right edge.
 
@@ -120,7 +119,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
             raise TypeError(f"{where}: {name} may not be complex")
     if len(bins.shape) != 1:
         raise ValueError(f"{where}: bins must have one dimension, not {len(bins.shape)}")
-    side = "left" if right else "right"
+    side: Any = "left" if right else "right"
     if not is_host(bins):
         x = _on_device_of(bins, x, where, ("bins", "x"))
         return results.in_library_of(_digitize_on_gpu(x, bins, side), x, where)
@@ -150,7 +149,7 @@ def _reverse_number(index: Any, length: Any) -> Any:
     return length - index
 
 
-def _digitize_on_gpu(x: Any, bins: Any, side: str) -> Any:
+def _digitize_on_gpu(x: Any, bins: Any, side: Any) -> Any:
     """Return bin numbers for bins on a GPU, whose direction the host does not know."""
     length, where = bins.shape[0], "digitize"
     if length < 2:

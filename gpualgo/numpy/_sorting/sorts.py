@@ -53,16 +53,15 @@ def _fast_argsort(a: Any) -> Any:
 
 
 @numpys(
-    "One radix sort, of complex numbers one merge sort", few=0, quick=_fast_sort,
+    "One radix sort; complex: one merge sort", few=0, quick=_fast_sort,
     refuses={"order": (None,)},
-    differs="the sort is stable whatever `kind` and `stable` say, and `descending` is known with "
-    "any NumPy, as NumPy 2.5 has it",
+    differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return a sorted copy, NaN last; ``descending=True`` puts the largest first and NaN last.
+    """Return a sorted copy; NaN is last, also with ``descending=True``.
 
     Examples
     --------
@@ -88,17 +87,16 @@ def _sorts_as_pair(a: Any) -> bool:
 
 
 @numpys(
-    "One radix sort that makes the indices, of complex numbers one merge sort", few=0,
+    "One radix sort of indices; complex: one merge sort", few=0,
     quick=_fast_argsort,
     refuses={"order": (None,)},
-    differs="equal elements keep their order whatever `kind` and `stable` say, and `descending` is "
-    "known with any NumPy, as NumPy 2.5 has it",
+    differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
     descending: Any = _UNSET,
 ) -> Any:  # fmt: skip
-    """Return the indices of the elements in sorted order; equal elements always keep their order.
+    """Return the indices that sort the elements, always stably.
 
     Examples
     --------
@@ -177,9 +175,9 @@ _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
 # --- by several keys --------------------------------------------------------------------------
 
 
-@numpys("One radix sort of the indices for each 8 bytes of the keys", arrays=0, few=0)
+@numpys("One radix sort of indices for each 8 bytes of the keys", arrays=0, few=0)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
-    """Return the stable order by several keys; the last one is the primary key.
+    """Return the indices that sort by several keys, stably; the last key is the primary one.
 
     Examples
     --------
@@ -224,13 +222,13 @@ def _fields(key: Any) -> list[Any]:
 
 
 @numpys(
-    "One radix sort; in host memory NumPy's own partition, which is faster", few=_ALL, orders=True,
-    refuses={"order": (None,)}, differs="on a GPU each element is in its place, as after a sort",
+    "One radix sort; host arrays: NumPy's function, which is faster", few=_ALL, orders=True,
+    refuses={"order": (None,)}, differs="on a GPU the result is fully sorted",
 )  # fmt: skip
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return a copy with the k-th elements at their sorted positions, no larger ones before them.
+    """Return a copy with the k-th elements at their sorted indices, no larger ones before them.
 
     Examples
     --------
@@ -246,13 +244,13 @@ def partition(
 
 
 @numpys(
-    "One radix sort; in host memory NumPy's own partition, which is faster", few=_ALL, orders=True,
-    refuses={"order": (None,)}, differs="on a GPU it is the stable order of a sort",
+    "One radix sort; host arrays: NumPy's function, which is faster", few=_ALL, orders=True,
+    refuses={"order": (None,)}, differs="on a GPU the result is that of a stable sort",
 )  # fmt: skip
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
-    """Return indices that put the k-th elements at their sorted positions, no larger before them.
+    """Return indices that put the k-th elements at their sorted indices, no larger ones before.
 
     Examples
     --------
@@ -283,10 +281,10 @@ def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
         length = a.shape[axis]
     for rank in ranks.ravel().tolist():
         if size and not -length <= rank < length:
-            raise ValueError(f"{where}: kth is {rank}, and there are {length} elements")
+            raise ValueError(f"{where}: kth={rank} is out of range for {length} elements")
 
 
-@numpys("One selection, of complex numbers one merge sort")
+@numpys("One selection; complex: one merge sort")
 def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: Any = True) -> Any:
     """Return the k largest or smallest elements in sorted order, and their indices.
 

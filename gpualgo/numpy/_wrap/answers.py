@@ -53,7 +53,9 @@ class Answer:
         positional, keywords, returns_other = args, kwargs, False
         is_own = any(map(_overrides, args)) or (kwargs and any(map(_overrides, kwargs.values())))
         if is_own or ("out" in kwargs and _has_other_meaning(kwargs["out"])):
-            return self._delegate(path, args, kwargs, "an argument has functions of its own")
+            return self._delegate(
+                path, args, kwargs, "an argument's class overrides NumPy's functions"
+            )
         if self._is_cupy and _are_host_arrays(args, kwargs):
             return self._delegate(path, args, kwargs, "an array is NumPy's; pass cupy.asarray(x)")
         try:

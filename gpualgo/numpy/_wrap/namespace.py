@@ -26,11 +26,12 @@ def wrap(namespace: Any) -> Namespace:
     -------
     Namespace
         Its attributes with names of `gpualgo.numpy` are the functions and ufuncs of that module,
-        with their signatures and results. A call that they do not support goes to the namespace's
-        own function: with arguments for which they raise `NotTaken`, such as strings and objects,
-        with parameters that they do not have, with arrays of an unknown library, and with tensors
-        that require a gradient. All other attributes are the namespace's own, including its
-        classes: only `gpualgo.numpy.vectorize` is compiled, the namespace's ``vectorize`` is not.
+        with their signatures and results. A call that they do not support is delegated to the
+        namespace's own function: with arguments for which they raise `NotTaken`, such as strings
+        and objects, with parameters that they do not have, with arrays of an unknown library, and
+        with tensors that require a gradient. All other attributes are the namespace's own,
+        including its classes: only `gpualgo.numpy.vectorize` is compiled, the namespace's
+        ``vectorize`` is not.
 
     Notes
     -----
@@ -89,7 +90,7 @@ class Namespace:
         raise AttributeError(f"{self!r} cannot be changed; set {name} on the namespace itself")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"{self!r} cannot be changed; {name} is still there")
+        raise AttributeError(f"{self!r} cannot be changed; {name} is not deleted")
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(self._namespace), *TABLE})

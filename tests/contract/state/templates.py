@@ -20,8 +20,8 @@ import gpualgo as ga
 CALLED_AS_STEPS = {"explain", "graph", "lazy", "prepare", "temp_storage_bytes"}
 NOT_CALLED = {
     "CompileError", "DeviceArray", "Explanation", "Graph", "MinMax", "NoDeviceError", "Operator",
-    "Plan", "ReducedByKey", "ShardedArray", "TopK", "__version__", "default_device", "distribute",
-    "empty_pinned", "from_pointer", "set_memory_resource",
+    "Plan", "ReducedByKey", "RunLengthEncoded", "ShardedArray", "TopK", "__version__",
+    "default_device", "distribute", "empty_pinned", "from_pointer", "set_memory_resource",
 }  # fmt: skip
 
 ADD, NEXT = "lambda a, b: a + b + K", "lambda a, b: a * 2 - b + K"
