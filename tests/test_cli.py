@@ -137,7 +137,7 @@ def test_doctor_shows_the_table_of_auto(monkeypatch: pytest.MonkeyPatch) -> None
     fake_driver.install(monkeypatch)
     for device, told in (("auto", "auto: a table decides for each call"),
                          ("cpu", "cpu: chosen by gpualgo.default_device('cpu')"),
-                         ("cuda:1", "cuda:1: gpualgo.default_device")):  # fmt: skip
+                         ("cuda:1", "cuda:1: chosen by gpualgo.default_device")):  # fmt: skip
         with ga.default_device(device):
             check = doctor._default_device_check()
         assert check.status == "ok"
