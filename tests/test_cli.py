@@ -136,8 +136,8 @@ def test_doctor_shows_the_table_of_auto(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("GPUALGO_DEVICE", raising=False)
     fake_driver.install(monkeypatch)
     for device, told in (("auto", "auto: a table decides for each call"),
-                         ("cpu", "cpu: gpualgo.default_device('cpu') says so"),
-                         ("cuda:1", "cuda:1: gpualgo.default_device")):  # fmt: skip
+                         ("cpu", "cpu: chosen by gpualgo.default_device('cpu')"),
+                         ("cuda:1", "cuda:1: chosen by gpualgo.default_device")):  # fmt: skip
         with ga.default_device(device):
             check = doctor._default_device_check()
         assert check.status == "ok"
