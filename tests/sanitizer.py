@@ -463,7 +463,7 @@ def searches(n: int) -> None:
 
 def counted(n: int) -> None:
     """Narrow keys sorted by counting, however few."""
-    from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
+    from gpualgo._algorithms.radix_sort import cuda as counting_sort
     from gpualgo._algorithms.radix_sort.problem import Sort
     from gpualgo._base.memo import Memo
 
@@ -477,7 +477,7 @@ def counted(n: int) -> None:
 
 def many_keys(n: int) -> None:
     """Keys and values by the tiles for very many, however few."""
-    from gpualgo._algorithms.radix_sort import policy as sort_policy
+    from gpualgo._algorithms.radix_sort import tuning as sort_policy
     from gpualgo._algorithms.radix_sort.problem import Sort
 
     before = sort_policy.SMALLER, sort_policy.MIDDLE_KEYS
@@ -497,7 +497,7 @@ def many_keys(n: int) -> None:
 
 def long_lines(n: int) -> None:
     """Scans by the kernel for long lines, however short."""
-    from gpualgo._algorithms.scan import policy as scan_policy
+    from gpualgo._algorithms.scan import tuning as scan_policy
     from gpualgo._algorithms.scan.problem import Scan
 
     before, scan_policy.WAVES = scan_policy.WAVES, {}

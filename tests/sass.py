@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from cubin import Cubin
 
-from gpualgo._algorithms.reduce import policy as rows
-from gpualgo._algorithms.transform import policy as elements
+from gpualgo._algorithms.reduce import tuning as rows
+from gpualgo._algorithms.transform import tuning as elements
 from gpualgo._base import dtypes, records
 from gpualgo._cuda import build, templates
 from gpualgo._operators.operator import Operator

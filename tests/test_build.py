@@ -14,7 +14,7 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.extremes.problem import ArgMaximum
-from gpualgo._algorithms.reduce import policy
+from gpualgo._algorithms.reduce import tuning
 from gpualgo._base import dtypes, records
 from gpualgo._operators.operator import Operator, known
 
@@ -186,7 +186,7 @@ def test_extremes_along_columns_that_lie_apart(name: str, tmp_path: Path) -> Non
     dtype, many = sass.dtype_of(name), sass.MANY_ROWS
     source = records.record(("0", "1"), (dtype, records.SHARED_POSITION))
     acc = records.record(("0", "1"), (dtype, np.dtype(np.int64)))
-    widest, size = policy.column_items(source, acc, many), policy.packed_size(source)
-    cut = policy.cut_columns(1, 1000, many, widest, 1, size, size)
-    spec = policy.columns_spec(known(ArgMaximum.functor), source, acc, cut, True)
+    widest, size = tuning.column_items(source, acc, many), tuning.packed_size(source)
+    cut = tuning.cut_columns(1, 1000, many, widest, 1, size, size)
+    spec = tuning.columns_spec(known(ArgMaximum.functor), source, acc, cut, True)
     sass.check([sass.Case(spec, None)], MAIN, tmp_path)

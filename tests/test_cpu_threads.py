@@ -18,8 +18,8 @@ from support import run_python
 
 import gpualgo as ga
 from gpualgo._base import threads
-from gpualgo._base.extents import dense_strides
 from gpualgo._base.memo import Memo
+from gpualgo._base.strides import dense_strides
 from gpualgo._cpu import kernels, layout, team
 
 

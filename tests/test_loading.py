@@ -76,7 +76,7 @@ def test_first_calls_of_many_threads(attempt: int) -> None:
 def test_first_kernels_of_many_threads(tmp_path: object) -> None:
     code = AT_ONCE.format(extra=CUBINS.strip()).replace(
         "import sys, threading\n",
-        "import sys, threading\n    from gpualgo._api.self_test import probe_spec\n",
+        "import sys, threading\n    from gpualgo._api.warm_up import probe_spec\n",
     )
     done = run_python(code, GPUALGO_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr

@@ -15,15 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpualgo._algorithms.histogram import parameters as histogram
-from gpualgo._algorithms.radix_sort import parameters as radix_sort
-from gpualgo._algorithms.reduce import parameters as reduce
-from gpualgo._algorithms.scan import parameters as scan
-from gpualgo._algorithms.transform import policy as transform
+from gpualgo._algorithms.radix_sort import tuning as radix_sort
+from gpualgo._algorithms.reduce import tuning as reduce
+from gpualgo._algorithms.scan import tuning as scan
+from gpualgo._algorithms.transform import tuning as transform
 from gpualgo._base.errors import CompileError
 from gpualgo._base.records import POSITION, Computed
 from gpualgo._cuda import build, copy
-from gpualgo._cuda.kept import source_folder
-from gpualgo._cuda.layout import DIVISOR, divisor, layout
+from gpualgo._cuda.build import source_folder
 from gpualgo._cuda.parameters import (
     F32,
     F64,
@@ -38,6 +37,7 @@ from gpualgo._cuda.parameters import (
     Scalar,
     init,
 )
+from gpualgo._cuda.templates import DIVISOR, divisor, layout
 
 C_TYPES: dict[str, Any] = {
     "i": ctypes.c_int32, "I": ctypes.c_uint32, "q": ctypes.c_int64, "Q": ctypes.c_uint64,
@@ -233,22 +233,38 @@ def test_what_matches_compiles() -> None:
 _F32, _F64 = np.dtype("f4"), np.dtype("f8")
 _COMPUTED = Computed((_F32, POSITION), _F64)
 DESCRIBED = [
-    copy._COPY, copy._GATHER, reduce.columns(_F64, _F64, False),
-    reduce.rows(_F64, _F64, reduce.flat_rows(1)), reduce.columns(_COMPUTED, _F64, True),
-    reduce.rows(_COMPUTED, _F64, reduce.strided_rows(2, 1, True)),
-    reduce.rows(_COMPUTED, _F64, reduce.strided_rows(2, 1, False, True)),
-    reduce.rows(_F64, _F64, reduce.strided_rows(1, 1, False)), scan.walks(_F64), scan.columns(_F64),
-    scan.tiles(_F64, scan.FLAT_LINES, _F64), scan.tiles(_F64, scan.STRIDED_LINES, _F64),
-    scan.tiles(_F64, scan.stepped_lines(4), _F64), scan.tiles(_F64, scan.winding_line(4), _F64),
-    scan.tiles(_F64, scan.computed_lines(2, 1), _COMPUTED),
-    scan.rows(_F64, scan.DENSE_ROWS), scan.rows(_F64, scan.spaced_rows(2)),
-    transform.flat_operands(1, 3), transform.row_operands(2, 2, False),
+    copy._COPY,
+    copy._GATHER,
+    reduce.columns_params(_F64, _F64, False),
+    reduce.rows_params(_F64, _F64, reduce.flat_rows_params(1)),
+    reduce.columns_params(_COMPUTED, _F64, True),
+    reduce.rows_params(_COMPUTED, _F64, reduce.strided_rows_params(2, 1, True)),
+    reduce.rows_params(_COMPUTED, _F64, reduce.strided_rows_params(2, 1, False, True)),
+    reduce.rows_params(_F64, _F64, reduce.strided_rows_params(1, 1, False)),
+    scan.walks_params(_F64),
+    scan.columns_params(_F64),
+    scan.tiles_params(_F64, scan.FLAT_LINES_PARAMS, _F64),
+    scan.tiles_params(_F64, scan.STRIDED_LINES_PARAMS, _F64),
+    scan.tiles_params(_F64, scan.stepped_lines_params(4), _F64),
+    scan.tiles_params(_F64, scan.winding_line_params(4), _F64),
+    scan.tiles_params(_F64, scan.computed_lines_params(2, 1), _COMPUTED),
+    scan.rows_params(_F64, scan.DENSE_ROWS_PARAMS),
+    scan.rows_params(_F64, scan.spaced_rows_params(2)),
+    transform.flat_operands(1, 3),
+    transform.row_operands(2, 2, False),
     transform.transposed_operands(1, 2, True),
-    histogram.flat(histogram.BYTE_BINS), histogram.strided(histogram.even_bins(_F32)),
-    histogram.flat(histogram.even_bins(_F64)), histogram.strided(histogram.search_bins(_F32)),
-    histogram.flat(histogram.search_bins(np.dtype("i8"))), radix_sort.HISTOGRAM, radix_sort.PASS,
-    radix_sort.ROWS, radix_sort.SMALL_ROWS, radix_sort.COUNT, radix_sort.FILL,
-]  # fmt: skip
+    histogram.flat_params(histogram.BYTE_BINS_PARAMS),
+    histogram.strided_params(histogram.even_bins_params(_F32)),
+    histogram.flat_params(histogram.even_bins_params(_F64)),
+    histogram.strided_params(histogram.search_bins_params(_F32)),
+    histogram.flat_params(histogram.search_bins_params(np.dtype("i8"))),
+    radix_sort.HISTOGRAM_PARAMS,
+    radix_sort.PASS_PARAMS,
+    radix_sort.ROWS_PARAMS,
+    radix_sort.SMALL_ROWS_PARAMS,
+    radix_sort.COUNT_PARAMS,
+    radix_sort.FILL_PARAMS,
+]
 
 
 def structs_of(kind: Kind) -> Iterator[Parameters]:

@@ -15,10 +15,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import DTYPES
 
-from gpualgo._algorithms.reduce import policy as rows
-from gpualgo._algorithms.transform import policy as elements
-from gpualgo._base import extents, records
-from gpualgo._cuda import layout, templates
+from gpualgo._algorithms.reduce import tuning as rows
+from gpualgo._algorithms.transform import tuning as elements
+from gpualgo._base import records, strides
+from gpualgo._cuda import templates
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
@@ -40,7 +40,7 @@ def _sizes(bits: int) -> st.SearchStrategy[int]:
 @given(_sizes(62), _sizes(63), st.integers(-1, 1))
 def test_divisor_is_exact(value: int, wanted: int, step: int) -> None:
     """A dividend anywhere, and those around a multiple of the divisor, where it could slip."""
-    same, magic, shift = layout.divisor(value)
+    same, magic, shift = templates.divisor(value)
     struct.pack("<qQq", same, magic, shift)  # magic < 2**64
     assert same == value
     multiple = wanted // value * value + step
@@ -74,25 +74,25 @@ def _addresses(dims: Dims, operand: int) -> list[int]:
 
 @given(_dims())
 def test_merge_keeps_addresses(dims: Dims) -> None:
-    merged = extents.merge(dims)
+    merged = strides.merge(dims)
     for operand in range(2):
         assert _addresses(merged, operand) == _addresses(dims, operand)
-    assert extents.merge(merged) == merged
+    assert strides.merge(merged) == merged
     assert all(extent != 1 for extent, _ in merged)
 
 
 def test_merge_joins_what_is_contiguous() -> None:
-    assert extents.merge([(2, (60, 24)), (3, (20, 8)), (1, (7, 7)), (5, (4, 0))]) == [
+    assert strides.merge([(2, (60, 24)), (3, (20, 8)), (1, (7, 7)), (5, (4, 0))]) == [
         (6, (20, 8)),
         (5, (4, 0)),
     ]
 
 
 def test_too_many_dimensions_are_refused() -> None:
-    fit: Dims = [(2, (3**i,)) for i in range(extents.MAX_DIMS)]
-    kernel = Parameters("Kernel", layout=layout.layout(1))
+    fit: Dims = [(2, (3**i,)) for i in range(strides.MAX_DIMS)]
+    kernel = Parameters("Kernel", layout=templates.layout(1))
     assert len(kernel.pack(layout=fit).tail) == len(kernel.pack(layout=[]).tail) == kernel.size
-    with pytest.raises(ValueError, match=f"{extents.MAX_DIMS + 1} separate dimensions"):
+    with pytest.raises(ValueError, match=f"{strides.MAX_DIMS + 1} separate dimensions"):
         kernel.pack(layout=[*fit, (2, (1,))])
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpualgo._base.splitting import cut_in_order, cuts, narrowed
+from gpualgo._base.threads import cut_in_order, cuts, narrowed
 
 
 def _wanted(runs: list[list[Any]], rank: int) -> list[int]:

@@ -53,7 +53,7 @@ def test_use_after_fork(backend: Backend) -> None:
 FILL = """if True:
     import hashlib, numpy as np, gpualgo as ga
     from gpualgo._cuda import build
-    from gpualgo._api.self_test import probe_spec
+    from gpualgo._api.warm_up import probe_spec
     code, name = build.cubin(probe_spec(), (9, 0))
     print(name, hashlib.sha256(code).hexdigest())
 """

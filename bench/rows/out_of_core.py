@@ -9,7 +9,7 @@ import gpualgo as ga
 from bench.inputs import uniform
 from bench.row import row
 from gpualgo._algorithms.histogram import blocks as histograms
-from gpualgo._algorithms.scan import blocks_work as scans
+from gpualgo._algorithms.scan import blocks as scans
 from gpualgo._driver import device as devices
 from gpualgo._pipeline import host_blocks
 

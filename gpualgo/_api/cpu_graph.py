@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
-from gpualgo._api.describe import compiled_on_cpu
+from gpualgo._api.explain import compiled_on_cpu
 from gpualgo._arrays.view import View
 from gpualgo._base import forks, recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import CPU, name_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, host, outputs, refusals, settled
+from gpualgo._pipeline import checks, host, outputs, settled
 from gpualgo._pipeline.problem import Array, Request
 
 
@@ -61,7 +61,7 @@ class _Job:
                     self._respecialize()
                     self._compute()
                     return
-            refusals.name(error, op, problem.where, problem.op_name)
+            checks.name(error, op, problem.where, problem.op_name)
             raise
 
     def _compute(self) -> None:

@@ -2,18 +2,362 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from gpualgo._api import explain_steps as told
-from gpualgo._api.describe import checked_on_cpu, cuda_plan, describe
-from gpualgo._api.explanation import Explanation as Explanation
-from gpualgo._api.explanation import Step
-from gpualgo._cuda.launch import Launch
+from gpualgo._algorithms import ALGORITHMS
+from gpualgo._arrays.view import View
+from gpualgo._base import recording, records
+from gpualgo._base.errors import CapturesChanged, CompileError, shown
+from gpualgo._cuda import build
+from gpualgo._cuda.plan import Clear, Launch, Places, Plan
 from gpualgo._driver import default_device
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline.problem import Request
+from gpualgo._pipeline import checks, host, outputs, settled
+from gpualgo._pipeline.decide import plan_for
+from gpualgo._pipeline.problem import Problem, Request
+
+# --- The result of `gpualgo.explain`: plain attributes and a readable text.
+
+
+class Touched(NamedTuple):
+    """An array or temporary storage that a step uses."""
+
+    name: str
+    num_bytes: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a call: the launch of a kernel, a memset, or a routine on the CPU.
+
+    Attributes that are unknown, or do not apply to this kind of step, are None.
+
+    Attributes
+    ----------
+    name : str
+        The name of a GPU kernel; on the CPU what the routine computes ("reduce", "packed sort"), or
+        the name of a NumPy function such as ``"numpy.sort"``.
+    expression : str
+        For a GPU kernel its policy as C++ template arguments; else empty.
+    is_compiled : bool
+        Whether it is a kernel of this package; False for a NumPy function or a memset.
+    grid, block : int or None
+        The number of blocks, and of threads per block.
+    registers, shared_bytes, local_bytes : int or None
+        For a GPU kernel, read from its machine code: registers per thread, shared memory per block
+        (static plus dynamic), and stack and spilled registers per thread in bytes.
+    tile, tasks, threads : int or None
+        On the CPU: elements per task, the number of tasks, and the most threads that share them.
+        The actual number of threads depends on timing.
+    memory : tuple of Touched
+        On a GPU: the arrays and temporary storage that the step uses.
+    """
+
+    name: str
+    expression: str = ""
+    is_compiled: bool = True
+    grid: int | None = None
+    block: int | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    local_bytes: int | None = None
+    tile: int | None = None
+    tasks: int | None = None
+    threads: int | None = None
+    memory: tuple[Touched, ...] = ()
+
+    @property
+    def num_bytes(self) -> int:
+        """Total bytes of `memory`; each array is counted once, as a whole."""
+        return sum(each.num_bytes for each in self.memory)
+
+    def __str__(self) -> str:
+        parts = [self.expression or self.name]
+        if self.grid is not None:
+            parts.append(f"{self.grid} x {self.block} threads")
+        if self.registers is not None:
+            parts.append(f"{self.registers} registers")
+        if self.shared_bytes is not None:
+            parts.append(f"{self.shared_bytes} bytes of shared memory")
+        if self.local_bytes:
+            parts.append(f"{self.local_bytes} bytes of stack or spilled registers per thread")
+        if self.tasks is not None:
+            parts.append("compiled" if self.is_compiled else "NumPy function")
+            parts.append(f"{_count(self.tasks, 'task')} of {_count(self.tile or 0, 'element')}")
+            most = "at most " if self.threads != 1 else ""
+            parts.append(f"{most}{_count(self.threads or 1, 'thread')}")
+        if self.memory:
+            parts.append(" + ".join(f"{each.name} {each.num_bytes}" for each in self.memory))
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a call would do, and where; returned by `gpualgo.explain`.
+
+    Attributes
+    ----------
+    function : str
+        The name of the algorithm.
+    device : str
+        ``"cpu"`` or ``"cuda:0"``.
+    why : str
+        Why this device was chosen.
+    temp_storage_bytes : int or None
+        GPU memory that the call needs in addition to its arrays, as `gpualgo.temp_storage_bytes`; 0
+        on the CPU. None for host arrays that are copied to a GPU, where it depends on the blocks.
+    launches : int or None
+        The number of kernel launches; 0 on the CPU, None as above.
+    steps : tuple of Step
+        The steps in order; empty if no element is read, and for host arrays copied to a GPU.
+    bytes_read, bytes_written : int
+        Bytes of the inputs and of the results, each counted once: the least that any algorithm must
+        move. A result of unknown length counts with its greatest length.
+    bandwidth : float or None
+        Peak bandwidth of the GPU's memory in bytes per second, from its clock and bus width; None
+        on the CPU, and if the driver does not report them.
+    """
+
+    function: str
+    device: str
+    why: str
+    temp_storage_bytes: int | None
+    launches: int | None
+    steps: tuple[Step, ...] = ()
+    bytes_read: int = 0
+    bytes_written: int = 0
+    bandwidth: float | None = None
+
+    @property
+    def backend(self) -> str:
+        """``"cpu"`` or ``"cuda"``."""
+        return self.device.partition(":")[0]
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of all arrays that the steps use, each counted as a whole: an upper bound."""
+        return sum(step.num_bytes for step in self.steps)
+
+    @property
+    def expected_seconds(self) -> float | None:
+        """`bytes_moved` at the GPU's `bandwidth`; None on the CPU, and if either is unknown.
+
+        Launches (2 to 4 µs each) and the operator's work are not included; data in the GPU's cache
+        is faster.
+        """
+        if not self.bandwidth or not self.bytes_moved:
+            return None
+        return self.bytes_moved / self.bandwidth
+
+    def __str__(self) -> str:
+        text = f"{self.function} on {self.device}: {self.why}"
+        if self.backend != "cpu" and self.launches is not None:
+            kernels = _count(self.launches, "kernel")
+            text = f"{text}; {kernels}, {self.temp_storage_bytes} bytes of temporary storage"
+        lines = [text, f"  reads {self.bytes_read} bytes, writes {self.bytes_written}"]
+        lines += [f"  {i}. {step}" for i, step in enumerate(self.steps, 1)]
+        seconds = self.expected_seconds
+        if seconds is not None and self.bandwidth is not None:
+            lines.append(
+                f"  {1e6 * seconds:.1f} us for {self.bytes_moved} bytes at "
+                f"{self.bandwidth / 1e9:.0f} GB/s, plus the launches"
+            )
+        return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# --- The steps of a call for `explain`, without running it: of a GPU plan, or on the CPU.
+
+
+def read_by(views: Sequence[View]) -> int:
+    """Return the bytes of memory behind the views; broadcast elements count once."""
+    return sum(map(_bytes_of, views))
+
+
+def written_by(problem: Problem) -> int:
+    """Return the bytes of the results, at most."""
+    return sum(math.prod(result.shape) * result.dtype.itemsize for result in problem.results)
+
+
+def _bytes_of(view: View) -> int:
+    if records.is_position(view.dtype):
+        return 0
+    extents = [n for n, step in zip(view.shape, view.strides, strict=True) if step or not n]
+    return math.prod(extents) * view.dtype.itemsize
+
+
+def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
+    """Return a plan's launches and memsets as steps."""
+    problem = request.problem
+    arrays = dict(_named(plan, problem, request.views))
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, Clear):
+            memory = (Touched(arrays[step.place].name, step.num_bytes),)
+            steps.append(Step("memset", is_compiled=False, memory=memory))
+        else:
+            steps.append(_of_launch(step, plan.device.ordinal, arrays))
+    return tuple(steps)
+
+
+def _named(plan: Plan, problem: Problem, views: Sequence[View]) -> Iterator[tuple[int, Touched]]:
+    """Yield the name and size of the memory at each slot of a plan's addresses."""
+    slots = Places(len(views), len(problem.results))
+    for i, view in enumerate(views):
+        name = problem.inputs[i] if i < len(problem.inputs) else f"input {i}"
+        yield slots.source(i), Touched(name, _bytes_of(view))
+    for i, (name, result) in enumerate(
+        zip(outputs.names_of(problem), problem.results, strict=True)
+    ):
+        size = math.prod(result.shape) * result.dtype.itemsize
+        yield slots.target(i), Touched(name, size)
+    for i, piece in enumerate(plan.pieces):
+        yield slots.piece(i), Touched(f"temporary {i}", piece.num_bytes)
+
+
+def _of_launch(launch: Launch, device: int, arrays: dict[int, Touched]) -> Step:
+    kernel = launch.kernel
+    expression = build.expression_of(kernel.name)
+    name = expression.partition("<")[0].rpartition("::")[2]
+    used = kernel.resources(device)
+    memory = tuple(arrays[slot] for slot in dict.fromkeys(launch.places) if slot in arrays)
+    shared = launch.shared_bytes if used is None else used.shared_bytes + launch.shared_bytes
+    return Step(
+        name, expression, grid=launch.grid, block=launch.threads,
+        registers=None if used is None else used.registers, shared_bytes=shared,
+        local_bytes=None if used is None else used.local_bytes, memory=memory,
+    )  # fmt: skip
+
+
+def on_cpu(request: Request) -> tuple[Step, ...]:
+    """Return the steps of a problem of host arrays on the CPU."""
+    problem, views, op, init, out, _ = request
+    arrays = [host.array_of(view) for view in views]
+    if out is None:
+        results, _ = host.new_results(problem)
+    else:
+        targets = outputs.check(problem, views, init, out)
+        results = [host.array_of(target) for target in targets]
+    if problem.is_empty or not any(result.size for result in results):
+        return ()
+    routines = problem.routines(arrays, results, problem.operator(op), problem.encode(init))
+    return tuple(
+        Step(each.name, is_compiled=each.is_compiled, tile=each.tile, tasks=each.tasks,
+             threads=each.threads)
+        for each in routines
+    )  # fmt: skip
+
+
+# --- Captures a call as a checked `Request` without running it, for `prepare` and others.
+
+
+class _Describer:
+    is_graph = is_on_cpu = False
+
+    def __init__(self, is_rough: bool) -> None:
+        self.is_rough = is_rough
+
+    def call(self, request: Request) -> Request:
+        return request
+
+
+def describe(
+    where: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
+    is_rough: bool = False,
+) -> Request:  # fmt: skip
+    """Return a call as a request with checked arguments; nothing is run.
+
+    `is_rough`: lazy arrays need not be materialized; other arrays may stand in for them.
+    """
+    if function not in ALGORITHMS:
+        name = getattr(function, "__name__", None) or shown(function)
+        if str(getattr(function, "__module__", "")).startswith("gpualgo."):
+            raise TypeError(
+                f"{where}: {name} decides from its arguments which algorithms it calls; pass one "
+                "of those"
+            )
+        raise TypeError(f"{where}: function must be an algorithm of gpualgo, got {name}")
+    with recording.recording(_Describer(is_rough)):
+        request: Request = function(*args, **kwargs)
+    return request
+
+
+def checked_on_cpu(request: Request) -> Request:
+    """Raise the errors that a call on the CPU raises before it runs; return the request.
+
+    The operator is compiled. Values are not checked, such as falling offsets or too short outputs.
+    """
+    problem, views, _, init, out, stream = request
+    if problem.device != CPU:
+        return request
+    checks.no_stream(stream, problem.where)
+    if out is not None:
+        outputs.check(problem, views, init, out)
+    return compiled_on_cpu(request)
+
+
+def compiled_on_cpu(request: Request) -> Request:
+    """Compile the operator of a call on the CPU; return the request to use from then on.
+
+    It is a different request if the operator needs captured numbers as constants.
+    """
+    problem, views, op, init, _, _ = request
+    acc = problem.acc  # set for folds; other operators were compiled when the problem was made
+    if problem.device != CPU or problem.is_empty or acc is None or problem.num_arguments != 2:
+        return request
+    try:
+        operator = problem.operator(op)
+        if operator is not None and not operator.is_known:
+            from gpualgo._cpu.operator import compile_operator
+
+            compile_operator(operator, (acc, acc), acc)
+    except CapturesChanged:
+        return compiled_on_cpu(request._replace(problem=problem.again(views, op, init)))
+    except (TypeError, CompileError) as error:
+        with settled.retry_with_constants(op, problem.hot, error) as is_another:
+            if is_another:
+                new_problem = problem.again(views, op, init)
+                return compiled_on_cpu(request._replace(problem=new_problem))
+        checks.name(error, op, problem.where, problem.op_name)
+        raise
+    return request
+
+
+def cuda_plan(request: Request) -> Plan | None:
+    """Return the plan of a call on device arrays; None if nothing is launched."""
+    try:
+        return _cuda_plan(request)
+    except (TypeError, CompileError) as error:
+        problem, views, op, init, _, _ = request
+        with settled.retry_with_constants(op, problem.hot, error) as is_another:
+            if is_another:
+                return cuda_plan(request._replace(problem=problem.again(views, op, init)))
+        raise
+
+
+def _cuda_plan(request: Request) -> Plan | None:
+    problem, views, op, init, out, _ = request
+    if problem.views_on_host or problem.is_empty:
+        return None
+    if out is not None:
+        targets = outputs.check(problem, views, init, out)
+    else:
+        library = views[0].library
+        targets = tuple(
+            View(0, result.shape, result.strides(), result.dtype, problem.device, library, False,
+                 None)
+            for result in problem.results
+        )  # fmt: skip
+    if all(0 in target.shape for target in targets):
+        return None
+    return plan_for(problem, views, op, targets, is_new=out is None)
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
@@ -77,15 +421,15 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
         if (plan := cuda_plan(request)) is not None:
             storage = plan.temp_storage_bytes
             launches = sum(isinstance(step, Launch) for step in plan.steps)
-            steps = told.of_plan(plan, request)
+            steps = of_plan(plan, request)
     elif problem.device != CPU:
         storage = launches = None
     else:
-        steps = told.on_cpu(request)
+        steps = on_cpu(request)
     bandwidth = None if problem.device == CPU else gpu.get(problem.device).memory_bandwidth
     return Explanation(
         problem.where, default_device.name_of(problem.device), _why(request), storage, launches,
-        steps, told.read_by(request.views), told.written_by(problem), bandwidth,
+        steps, read_by(request.views), written_by(problem), bandwidth,
     )  # fmt: skip
 
 

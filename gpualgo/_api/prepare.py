@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+import itertools
+import operator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._api.describe import compiled_on_cpu, cuda_plan, describe
-from gpualgo._api.relook import Relook, changeable, request_factory
-from gpualgo._api.repeat import Repeat
-from gpualgo._api.temp_storage import lent
+import gpualgo as ga
+from gpualgo._api.explain import compiled_on_cpu, cuda_plan, describe
+from gpualgo._api.resources import lent
 from gpualgo._arrays.view import (
     View,
     as_bytes_view,
@@ -23,15 +26,102 @@ from gpualgo._arrays.view import (
     view_of,
 )
 from gpualgo._base import ranges, recording
-from gpualgo._driver import driver
+from gpualgo._driver import default_device, driver
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import operator_key, operator_key_of_function
+from gpualgo._lazy import is_lazy
+from gpualgo._operators.captured import is_array
+from gpualgo._operators.operator import (
+    Operator,
+    as_operator,
+    operator_key,
+    operator_key_of_function,
+)
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
+
+
+# --- Requests that each call of a plan creates anew: for lazy arrays and for changing operators.
+
+# Parameters that are input arrays.
+_INPUTS = (
+    "x", "keys", "values", "arrays", "weights", "predicate", "a", "b", "a_values", "b_values",
+    "offsets", "indices",
+)  # fmt: skip
+Relook = Callable[[tuple[Any, ...]], Request]
+
+
+def request_factory(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], problem: Problem
+) -> Relook | None:
+    """Return a function that creates the request for other arrays; None if no argument is lazy."""
+    named = dict(zip(_positions(function), args, strict=False))
+    inputs = (*_INPUTS, "init") if problem.has_row_init else _INPUTS
+    slots = [slot for slot, x in named.items() if slot[1] in inputs and _is_data(x)]
+    keywords = [name for name in inputs if _is_data(kwargs.get(name))]
+    are_lazy = map(is_lazy, (*(named[slot] for slot in slots), *map(kwargs.get, keywords)))
+    if not (problem.composes_operator or any(are_lazy)):
+        return None
+    count = len(slots) + len(keywords)
+
+    def relook(arrays: tuple[Any, ...]) -> Request:
+        if len(arrays) != count:
+            raise TypeError(f"{problem.where}: the plan takes {count} array(s), got {len(arrays)}")
+        new_args = list(args)
+        for (i, _), x in zip(slots, arrays, strict=False):
+            new_args[i] = x
+        new_kwargs = dict(zip(keywords, arrays[len(slots) :], strict=True))
+        if not problem.views_on_host:
+            return describe("prepare", function, tuple(new_args), {**kwargs, **new_kwargs})
+        with default_device.fixed(problem.device, "the plan was prepared for this device"):
+            return describe("prepare", function, tuple(new_args), {**kwargs, **new_kwargs})
+
+    return relook
+
+
+def _positions(function: Callable[..., Any]) -> Iterator[tuple[int, str]]:
+    """Yield the position and the parameter name of each positional argument."""
+    count = itertools.count()
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            yield from zip(count, itertools.repeat(name), strict=False)
+        elif parameter.kind is not parameter.KEYWORD_ONLY:
+            yield next(count), name
+
+
+def _is_data(x: Any) -> bool:
+    """Return whether an argument is an array, lazy or not, or a tuple that contains one."""
+    if isinstance(x, tuple):
+        return any(map(_is_data, x))
+    return is_lazy(x) or is_array(x)
+
+
+def changeable(op: Any, problem: Problem) -> Any:
+    """Return the function whose captured values may change between calls; None if they cannot."""
+    if op is None:
+        return None
+    operator: Operator = as_operator(op, problem.where, problem.num_arguments)
+    return None if operator.name is not None else operator.fn
+
+
+# --- The last call of a plan, for launching it again with the same two arrays.
+
+
+class Repeat:
+    """A packed launch on two CuPy arrays, valid while both keep their address and shape."""
+
+    __slots__ = ("device", "launch", "out", "out_ptr", "out_shape", "stream", "x", "x_ptr",
+                 "x_shape")  # fmt: skip
+
+    def __init__(self, x: Any, out: Any, view: View, launch: Callable[[int], None]) -> None:
+        self.x: Callable[[], Any] = weakref.ref(x)
+        self.out: Callable[[], Any] = weakref.ref(out)
+        self.x_ptr, self.x_shape = x.data.ptr, x.shape
+        self.out_ptr, self.out_shape = out.data.ptr, out.shape
+        self.launch, self.stream, self.device = launch, view.library.stream, view.device
 
 
 class Plan:
@@ -303,3 +393,108 @@ def _solve_counted(
     from gpualgo._pipeline import counted
 
     return counted.solve(problem, views, op, out, out_count, stream, init)
+
+
+# --- The calls that `gpualgo warmup` makes: common operators, and a caller's operators.
+
+DTYPES = ("float32", "float64", "int32", "int64")
+SIZES = (1000, 1 << 20)  # short arrays use different kernels
+
+
+class Recipe(NamedTuple):
+    """A named set of calls.
+
+    `is_tried`: the operator may refuse numbers of this dtype, which is no failure.
+    """
+
+    name: str
+    calls: Callable[[], Any]
+    is_tried: bool = False
+
+
+def known() -> Iterator[Recipe]:
+    """Yield the calls of common operators on common dtypes."""
+    for dtype in DTYPES:
+        for size in SIZES:
+            x = numbers(dtype, size)
+            for name, call in _known(x):
+                yield Recipe(f"{name} of {size} {dtype}", call)
+
+
+def of_operator(name: str, op: Any) -> Iterator[Recipe]:
+    """Yield the calls with an operator; a callable without parameters makes its own calls."""
+    count = _num_arguments(op)
+    if count == 0:
+        yield Recipe(name, op)
+        return
+    for dtype in DTYPES:
+        for size in SIZES:
+            x = numbers(dtype, size)
+            yield Recipe(f"{name} of {dtype}", partial(_call_with, op, count, x), is_tried=True)
+
+
+def numbers(dtype: str, size: int) -> np.ndarray[Any, Any]:
+    """Return numbers from 0 to 99 in irregular order."""
+    return (np.arange(size) * 37 % 100).astype(dtype)
+
+
+def _num_arguments(op: Any) -> int:
+    """Return how many arguments an operator requires."""
+    fn = op.fn if isinstance(op, ga.Operator) else op
+    if isinstance(fn, np.ufunc):
+        return fn.nin
+    empty = inspect.Parameter.empty
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except ValueError:  # `min` and similar have no signature; they are known as binary operators
+        return 2
+    return sum(p.kind in kinds and p.default is empty for p in parameters)
+
+
+def _call_with(op: Any, count: int, x: np.ndarray[Any, Any]) -> None:
+    """Make the calls that use an operator with so many arguments."""
+    result = ga.transform(op, *[x] * count)
+    is_test = not isinstance(result, tuple) and result.dtype == bool
+    if count == 1 and is_test:
+        ga.select(x, op)
+        ga.count(x, op)
+        ga.find(x, op)
+    elif count == 2 and is_test:
+        ga.merge_sort(x, less=op)
+    elif count == 2:
+        ga.reduce(x, None, op)
+        ga.reduce(x, x[0], op)
+        ga.inclusive_scan(x, None, op)
+        ga.exclusive_scan(x, x[0], op)
+        ga.segmented_reduce(x, _offsets(x), x[0], op)
+        ga.reduce_by_key(_runs(x), x, None, op)
+
+
+def _offsets(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.arange(0, len(x) + 1, len(x) // 4)
+
+
+def _runs(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.repeat(np.arange(len(x) // 8, dtype=np.int64), 8)
+
+
+def _known(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Callable[[], Any]]]:
+    for name, op in (("sum", operator.add), ("minimum", min), ("maximum", max)):
+        yield f"reduce ({name})", partial(ga.reduce, x, None, op)
+        yield f"inclusive_scan ({name})", partial(ga.inclusive_scan, x, None, op)
+    yield "exclusive_scan (sum)", partial(ga.exclusive_scan, x, x.dtype.type(0))
+    for function in (ga.argmin, ga.argmax, ga.minmax, ga.radix_sort, ga.argsort):
+        yield function.__name__, partial(function, x)
+    yield "histogram", partial(ga.histogram, x, 256, (0, 100))
+    yield "top_k", partial(ga.top_k, x, 10)
+    yield "searchsorted", partial(ga.searchsorted, np.sort(x), x)
+    yield "adjacent_difference", partial(ga.adjacent_difference, x)
+    yield "run_length_encode", partial(ga.run_length_encode, x)
+    yield "segmented_reduce (sum)", partial(ga.segmented_reduce, x, _offsets(x), x.dtype.type(0))
+    yield "reduce_by_key (sum)", partial(ga.reduce_by_key, _runs(x), x)
+    yield "reduce_by_index (sum)", partial(_by_index, x)
+
+
+def _by_index(x: np.ndarray[Any, Any]) -> Any:
+    return ga.reduce_by_index(np.arange(len(x)) % 64, x, 64, x.dtype.type(0))

@@ -19,7 +19,7 @@ from gpualgo._base.errors import Elsewhere
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import combining, is_lazy, places
 from gpualgo._lazy.kept import Kept
-from gpualgo._pipeline import checks, inputs, refusals
+from gpualgo._pipeline import checks, inputs
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -89,7 +89,7 @@ def unique(
     """
     flags = {"consecutive": consecutive, "return_index": return_index,
              "return_inverse": return_inverse, "return_counts": return_counts}  # fmt: skip
-    consecutive, *more = [checks.flag(flag, name, _WHERE) for name, flag in flags.items()]
+    consecutive, *more = [checks.flag_argument(flag, name, _WHERE) for name, flag in flags.items()]
     if any(more) and (out is not None or out_count is not None):
         raise ValueError(
             f"{_WHERE}: out is for the elements only; leave out return_index, return_inverse and "
@@ -203,13 +203,13 @@ def _fields(x: Any) -> Iterator[Any]:
 
 
 def _sorted(x: Any, stream: Any) -> Any:
-    with refusals.told_by(_WHERE, "radix_sort", {"keys": "x"}):
+    with checks.told_by(_WHERE, "radix_sort", {"keys": "x"}):
         return radix_sort(x, axis=None, stream=stream)
 
 
 def _order(x: Any, stream: Any) -> Any:
     """Return the indices in x of the sorted elements."""
-    with refusals.told_by(_WHERE, "argsort", {"keys": "x"}):
+    with checks.told_by(_WHERE, "argsort", {"keys": "x"}):
         return argsort(x, axis=None, stream=stream)
 
 

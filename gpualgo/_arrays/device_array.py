@@ -10,7 +10,7 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._base import strides as _strides
-from gpualgo._base.extents import bounds, dense_strides
+from gpualgo._base.strides import bounds, dense_strides
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, streams
 from gpualgo._driver.lifetime import Memory

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # kDLCPU and so on
 HOST = (CPU, CUDA_HOST)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import merge
+from gpualgo._base.strides import merge
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 

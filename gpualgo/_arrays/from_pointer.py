@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from gpualgo._base.extents import bounds, dense_strides
+from gpualgo._base.strides import bounds, dense_strides
 from gpualgo._driver import streams
 
 if TYPE_CHECKING:  # else loaded by the first call

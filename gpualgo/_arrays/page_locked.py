@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View, address_of, byte_bounds
 from gpualgo._base import records
-from gpualgo._base.extents import MAX_DIMS
+from gpualgo._base.strides import MAX_DIMS
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check

@@ -12,7 +12,7 @@ from gpualgo._arrays import device_array, dlpack
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import recording
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 from gpualgo._driver import addresses, driver, lifetime
 from gpualgo._driver import device as gpu
 

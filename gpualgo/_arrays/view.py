@@ -19,7 +19,7 @@ import numpy as np
 
 from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import OnDask, OnShards
-from gpualgo._base.extents import bounds, dense_strides
+from gpualgo._base.strides import bounds, dense_strides
 from gpualgo._driver.default_device import CPU
 
 

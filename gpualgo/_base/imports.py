@@ -11,7 +11,7 @@ import threading
 import time
 
 from gpualgo._base import forks
-from gpualgo._base.collecting import paused
+from gpualgo._base.memo import paused
 
 PATIENCE = 60.0  # seconds to wait for somebody else's import
 _PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba", "numba.cuda")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import platform
 import sys
@@ -9,18 +10,179 @@ import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._api import self_test
-from gpualgo._cli import libraries, nvidia
+from gpualgo._api import warm_up
 from gpualgo._cli.cache import entries_text, size_text
-from gpualgo._cli.libraries import GPU_VERSION
 from gpualgo._driver import default_device
 from gpualgo._pipeline import auto
+
+# --- Queries the NVIDIA driver and its GPUs through ctypes, without any CUDA package.
+
+_COMPUTE_CAPABILITY_MAJOR = 75
+_COMPUTE_CAPABILITY_MINOR = 76
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU; `index` is the driver's ordinal."""
+
+    index: int
+    name: str
+    compute_capability: tuple[int, int]
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The driver: its version, the newest CUDA that it supports, and its GPUs or an error."""
+
+    version: str
+    cuda_version: tuple[int, int]
+    gpus: tuple[Gpu, ...]
+    problem: str
+
+
+def find_driver() -> Driver | None:
+    cuda = _load("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    if cuda is None:
+        return None
+    number = ctypes.c_int()
+    cuda.cuDriverGetVersion(ctypes.byref(number))
+    cuda_version = (number.value // 1000, number.value % 1000 // 10)
+    code = cuda.cuInit(0)
+    problem = "" if code == 0 else _error_name(cuda, code)
+    gpus = () if problem else _gpus(cuda)
+    return Driver(_version(), cuda_version, gpus, problem)
+
+
+def _load(name: str) -> Any:
+    try:
+        return ctypes.CDLL(name)
+    except OSError:
+        return None
+
+
+def _version() -> str:
+    nvml = _load("nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1")
+    text = ctypes.create_string_buffer(80)
+    if nvml is None or nvml.nvmlInit_v2() != 0:
+        return "unknown"
+    nvml.nvmlSystemGetDriverVersion(text, len(text))
+    nvml.nvmlShutdown()
+    return text.value.decode() or "unknown"
+
+
+def _error_name(cuda: Any, code: int) -> str:
+    name = ctypes.c_char_p()
+    cuda.cuGetErrorName(code, ctypes.byref(name))
+    return name.value.decode() if name.value else f"error {code}"
+
+
+def _gpus(cuda: Any) -> tuple[Gpu, ...]:
+    count = ctypes.c_int()
+    cuda.cuDeviceGetCount(ctypes.byref(count))
+    return tuple(_gpu(cuda, index) for index in range(count.value))
+
+
+def _gpu(cuda: Any, index: int) -> Gpu:
+    device = ctypes.c_int()
+    name = ctypes.create_string_buffer(256)
+    memory = ctypes.c_size_t()
+    cuda.cuDeviceGet(ctypes.byref(device), index)
+    cuda.cuDeviceGetName(name, len(name), device)
+    cuda.cuDeviceTotalMem_v2(ctypes.byref(memory), device)
+    capability = []
+    for attribute in (_COMPUTE_CAPABILITY_MAJOR, _COMPUTE_CAPABILITY_MINOR):
+        value = ctypes.c_int()
+        cuda.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
+        capability.append(value.value)
+    return Gpu(index, name.value.decode(), (capability[0], capability[1]), memory.value)
+
+
+# --- Finds the paths and versions of libraries; does not raise if one is missing.
+
+CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings")
+PYTHON_PACKAGES = ("numpy", "numba", "ml_dtypes", *CUDA_PACKAGES)
+# cuda.pathfinder's name of each CUDA library, and its function that returns the version, if any.
+CUDA_LIBRARIES = {"nvrtc": "nvrtcVersion", "nvJitLink": "nvJitLinkVersion", "nvvm": None}
+_NVVM_WHEELS = ("nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-cuda-nvcc")
+# CUDA 13 wheels need driver 580 or newer, CUDA 12 wheels 525 or newer.
+GPU_VERSION = (
+    "pip install 'gpualgo[cu13]' (NVIDIA driver 580 or newer; with an older one 'gpualgo[cu12]')"
+)
+
+
+@dataclass(frozen=True)
+class Library:
+    """An installed library: its version as text and as (major, minor), and its path."""
+
+    name: str
+    version: str
+    release: tuple[int, int] | None
+    path: str
+
+
+def find_package(name: str) -> Library | None:
+    """Find an installed Python package from its metadata, without importing it."""
+    try:
+        dist = metadata.distribution(name)
+    except metadata.PackageNotFoundError:
+        return None
+    return Library(name, dist.version, release(dist.version), str(dist.locate_file("")))
+
+
+def find_cuda_library(name: str) -> Library | str:
+    """Load a CUDA library through cuda.pathfinder, as gpualgo does; return the error on failure."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+    except ImportError:
+        return "cuda-pathfinder is not installed"
+    try:
+        path = load_nvidia_dynamic_lib(name).abs_path
+    except Exception as error:
+        return str(error).strip().partition("\n")[0]
+    if path is None:
+        return "loaded from an unknown place"
+    release = _queried(path, CUDA_LIBRARIES[name]) if CUDA_LIBRARIES[name] else _toolkit(path)
+    version = ".".join(map(str, release)) if release else "unknown"
+    return Library(name, version, release, path)
+
+
+def _queried(path: str, function: str | None) -> tuple[int, int] | None:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    try:
+        code = getattr(ctypes.CDLL(path), str(function))(ctypes.byref(major), ctypes.byref(minor))
+    except (AttributeError, OSError):
+        return None
+    return (major.value, minor.value) if code == 0 else None
+
+
+def _toolkit(path: str) -> tuple[int, int] | None:
+    # NVVM reports the version of its IR only; the wheel or the toolkit has the CUDA version.
+    for wheel in _NVVM_WHEELS:
+        package = find_package(wheel)
+        if package and Path(path).resolve().is_relative_to(Path(package.path).resolve()):
+            return package.release
+    for folder in Path(path).parents:
+        if (folder / "version.json").is_file():
+            versions = json.loads((folder / "version.json").read_text())
+            return release(str(versions.get("cuda", {}).get("version", "")))
+    return None
+
+
+def release(version: str) -> tuple[int, int] | None:
+    parts = version.split(".")
+    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
+        return None
+    return int(parts[0]), int(parts[1])
+
 
 SELF_TEST_ARCH = "sm_90"
 OLDEST_GPU = (7, 5)
@@ -60,13 +222,13 @@ def checks() -> Iterator[Check]:
     """Yield the checks in the order in which their faults explain each other."""
     python = f"gpualgo {ga.__version__}, Python {platform.python_version()}, {sys.platform}"
     yield Check("versions", "ok", f"{python} {platform.machine()}")
-    driver = nvidia.find_driver()
-    packages = {name: libraries.find_package(name) for name in libraries.PYTHON_PACKAGES}
+    driver = find_driver()
+    packages = {name: find_package(name) for name in PYTHON_PACKAGES}
     yield from _driver_checks(driver, _is_wanted(packages))
-    cuda = {name: libraries.find_cuda_library(name) for name in libraries.CUDA_LIBRARIES}
+    cuda = {name: find_cuda_library(name) for name in CUDA_LIBRARIES}
     yield from _library_checks(packages, cuda, driver)
-    complete = all(packages[name] for name in libraries.CUDA_PACKAGES) and all(
-        isinstance(each, libraries.Library) for each in cuda.values()
+    complete = all(packages[name] for name in CUDA_PACKAGES) and all(
+        isinstance(each, Library) for each in cuda.values()
     )
     if complete:
         yield linker_check(cuda)
@@ -80,12 +242,12 @@ def checks() -> Iterator[Check]:
     yield _cache_check()
 
 
-def _is_wanted(packages: dict[str, libraries.Library | None]) -> bool:
+def _is_wanted(packages: dict[str, Library | None]) -> bool:
     """Return whether a part of the GPU version is installed."""
     return packages["numba-cuda"] is not None or packages["cuda-core"] is not None
 
 
-def _driver_checks(driver: nvidia.Driver | None, is_wanted: bool) -> Iterator[Check]:
+def _driver_checks(driver: Driver | None, is_wanted: bool) -> Iterator[Check]:
     if driver is None:
         status, advice = ("warn", "calls run on the CPU") if is_wanted else ("off", "")
         yield Check("driver", status, "no NVIDIA driver found", advice)
@@ -106,16 +268,16 @@ def _driver_checks(driver: nvidia.Driver | None, is_wanted: bool) -> Iterator[Ch
         yield Check(f"gpu {gpu.index}", status, detail, advice, data=asdict(gpu))
 
 
-def _install_advice(driver: nvidia.Driver | None) -> str:
+def _install_advice(driver: Driver | None) -> str:
     if driver is None:
         return f"for the GPU version {GPU_VERSION}"
     return f"pip install 'gpualgo[cu{13 if driver.cuda_version >= (13, 0) else 12}]'"
 
 
 def _library_checks(
-    packages: dict[str, libraries.Library | None],
-    cuda: dict[str, libraries.Library | str],
-    driver: nvidia.Driver | None,
+    packages: dict[str, Library | None],
+    cuda: dict[str, Library | str],
+    driver: Driver | None,
 ) -> Iterator[Check]:
     # An incomplete CUDA installation fails. None at all is allowed, with a warning if there is a
     # GPU.
@@ -126,7 +288,7 @@ def _library_checks(
         "ml_dtypes": ("off", "for bfloat16: pip install ml_dtypes"),
     }
     for name, library in {**packages, **cuda}.items():
-        if isinstance(library, libraries.Library):
+        if isinstance(library, Library):
             data = {"version": library.version, "path": library.path}
             yield Check(name, "ok", str(library.version), more=library.path, data=data)
             continue
@@ -150,7 +312,7 @@ def linker_check(cuda: dict[str, Any]) -> Check:
     return Check("linker", "fail", f"older than the compilers: {versions}", advice)
 
 
-def _driver_age_check(driver: nvidia.Driver | None, cuda: dict[str, Any]) -> Iterator[Check]:
+def _driver_age_check(driver: Driver | None, cuda: dict[str, Any]) -> Iterator[Check]:
     release = cuda["nvrtc"].release
     # A driver runs newer machine code of its own major CUDA version only.
     if driver is None or release is None or driver.cuda_version[0] >= release[0]:
@@ -161,7 +323,7 @@ def _driver_age_check(driver: nvidia.Driver | None, cuda: dict[str, Any]) -> Ite
 
 def _self_test(cuda: dict[str, Any]) -> Check:
     try:
-        result = self_test.self_test(arch=SELF_TEST_ARCH)
+        result = warm_up.self_test(arch=SELF_TEST_ARCH)
     except Exception as error:
         major = (cuda["nvrtc"].release or (13,))[0]
         advice = f"reinstall the libraries: pip install --force-reinstall 'gpualgo[cu{major}]'"

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> int:
     """Compile kernels, print how many were compiled or cached, and return the exit code."""
-    from gpualgo._api import recipes, warm_up
+    from gpualgo._api import prepare, warm_up
     from gpualgo._base import disk_cache
     from gpualgo._base.threads import num_threads
 
@@ -41,8 +41,8 @@ def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> in
     if targets and (problem := _toolchain_problem()):
         print(f"gpualgo warmup: {problem}", file=sys.stderr)
         return 1
-    chosen = [recipe for name, op in operators for recipe in recipes.of_operator(name, op)]
-    reports = warm_up.warm_up(chosen or list(recipes.known()), targets, jobs, gpus, _print_report)
+    chosen = [recipe for name, op in operators for recipe in prepare.of_operator(name, op)]
+    reports = warm_up.warm_up(chosen or list(prepare.known()), targets, jobs, gpus, _print_report)
     if not targets:
         print("no GPU is here: name GPUs by --arch to compile for them")
     print(f"cache: {info['path']}")
@@ -52,9 +52,9 @@ def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> in
 def _can_store() -> bool:
     """Return whether this process can store compiled code on disk."""
     from gpualgo._cpu import host
-    from gpualgo._cuda import kept
+    from gpualgo._cuda import build
 
-    return host.provenance() is not None and kept.provenance() is not None
+    return host.provenance() is not None and build.provenance() is not None
 
 
 def _toolchain_problem() -> str:

@@ -18,8 +18,8 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import forks
 from gpualgo._operators import captured
+from gpualgo._operators.captured import NUMBER_WORDS
 from gpualgo._operators.content import Key
-from gpualgo._operators.numbers import NUMBER_WORDS
 from gpualgo._operators.operator import Operator
 
 _NO_CAPTURES = contextlib.nullcontext()

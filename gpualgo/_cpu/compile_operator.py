@@ -26,13 +26,13 @@ from gpualgo._cpu import forking
 from gpualgo._cpu.code import WORDS
 from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
 from gpualgo._cpu.elements import storage
-from gpualgo._operators.captured import STATE_WORDS
+from gpualgo._operators.captured import NUMBER_WORDS, STATE_WORDS
 from gpualgo._operators.content import digest_of
-from gpualgo._operators.numbers import NUMBER_WORDS
-from gpualgo._operators.numpy_rules import elements, rewrite, wrap
-from gpualgo._operators.numpy_rules.elements import argument_type, element_type
+from gpualgo._operators.numpy_rules import rewrite, wrap
+from gpualgo._operators.numpy_rules import storage as elements
 from gpualgo._operators.numpy_rules.errors import explained
-from gpualgo._operators.numpy_rules.results import result_of
+from gpualgo._operators.numpy_rules.rules import result_of
+from gpualgo._operators.numpy_rules.storage import argument_type, element_type
 from gpualgo._operators.numpy_rules.types import Narrow
 from gpualgo._operators.operator import Operator
 

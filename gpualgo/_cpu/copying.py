@@ -97,6 +97,6 @@ def _entry() -> int:
 
 
 def _write() -> Callable[..., None]:
-    from gpualgo._cpu.copying_kernel import copied
+    from gpualgo._cpu.direct_kernels import copied
 
     return copied

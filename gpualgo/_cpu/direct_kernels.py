@@ -8,13 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gpualgo._cpu.address import ALIGNED, AXES, CONTIGUOUS, DTYPE, EXTENTS, FLAGS
+from gpualgo._cpu.compile_operator import cast
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import before, leaves_of
+from gpualgo._cpu.packing import call, copy_bytes, load, load_each, pointer_to, pointers_to, store
 from gpualgo._cpu.parameters import (
+    ENTRY,
     FOLD_ENTRY,
     FOLD_INIT,
     FOLD_LENGTH,
@@ -32,8 +38,14 @@ from gpualgo._cpu.parameters import (
     LAUNCH_TABLE,
     LAUNCH_TASKS,
     LAUNCH_WORDS,
+    PIECE,
+    SIZE_OF_ALL,
+    SOURCE,
+    STEP,
+    TABLE,
+    TARGET,
+    TASKS,
 )
-from gpualgo._cpu.pointers import copy_bytes, load, pointer_to, store
 
 _WORD, _STATUS = ir.IntType(64), ir.IntType(32)
 _words = pointer_to(types.intp)
@@ -207,3 +219,47 @@ def fold_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
         return _to_object(status)  # type: ignore[no-any-return]
 
     return call
+
+
+# --- Kernel that computes elements from inputs and writes them to scratch memory.
+
+
+def compute_kernel(
+    fn: Any, numbers: tuple[np.dtype[Any], ...], result: np.dtype[Any], acc: np.dtype[Any],
+    capacity: int,
+) -> Callable[..., None]:  # fmt: skip
+    """Return the source of f(slots, memory, count), which writes elements of acc to memory."""
+    sources = pointers_to(tuple(map(storage, numbers)), tuple(range(len(numbers))))
+    count, _, _, apart, _, put = leaves_of(acc)
+    offsets = tuple(capacity * size for size in before(acc))
+    convert = cast(result, acc)
+
+    def compute(slots: int, memory: int, length: int) -> None:
+        inputs, outputs = sources(slots), apart(memory, capacity)
+        for i in range(length):
+            put(outputs, i, convert(fn(*load_each(inputs, i))))
+        for k in range(count):
+            store(_words(slots), k, memory + offsets[k])
+
+    return compute
+
+
+# --- Kernel that copies memory: each task copies one piece.
+
+
+def copied(table: int, scratch: int, first: int, last: int) -> None:
+    """Copy the pieces of some tasks, which are contiguous, at once."""
+    p = _words(table)
+    start, end = first * load(p, PIECE), min(last * load(p, PIECE), load(p, SIZE_OF_ALL))
+    copy_bytes(load(p, TARGET) + start, load(p, SOURCE) + start, end - start)
+
+
+# --- Kernel that runs other kernels in sequence.
+
+
+def run_all(table: int, scratch: int, first: int, last: int) -> None:
+    """Run all tasks of each launch."""
+    p = _words(table)
+    for k in range(first, last):
+        i = STEP * k
+        call(load(p, i + ENTRY), (load(p, i + TABLE), scratch, 0, load(p, i + TASKS)))

@@ -14,8 +14,7 @@ from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import load, pointer_to
+from gpualgo._cpu.packing import load, offset, pointer_to
 
 if TYPE_CHECKING:
     from gpualgo._cpu.interleaved import Field

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import dtypes, log, records
-from gpualgo._base.collecting import paused
 from gpualgo._base.imports import loading
-from gpualgo._base.memo import Memo
+from gpualgo._base.memo import Memo, paused
 from gpualgo._base.records import Apart, Argument
 from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
@@ -180,7 +179,7 @@ def computing(
     numbers = tuple(map(records.number_of, source.numbers))
 
     def write(fn: Any) -> Any:
-        from gpualgo._cpu.computing import compute_kernel
+        from gpualgo._cpu.direct_kernels import compute_kernel
 
         return compute_kernel(fn, numbers, source.result, acc, capacity)
 

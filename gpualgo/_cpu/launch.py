@@ -259,7 +259,7 @@ def _round_to_lines(num_bytes: int) -> int:
 
 def _run_all() -> Kernel:
     def write() -> Callable[..., None]:
-        from gpualgo._cpu.sequence_kernel import run_all
+        from gpualgo._cpu.direct_kernels import run_all
 
         return run_all
 

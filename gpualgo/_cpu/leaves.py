@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from gpualgo._base import records
 from gpualgo._cpu.elements import Record, put, storage
-from gpualgo._cpu.pointers import pointers_to
+from gpualgo._cpu.packing import pointers_to
 
 
 class Leaves(NamedTuple):

@@ -7,23 +7,102 @@ numba and the link; a known one in a new process costs reading one file.
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import log, records
+from gpualgo._base import disk_cache as disk
+from gpualgo._base import loaded, log, records
 from gpualgo._base.memo import Memo
+from gpualgo._base.provenance import PACKAGE, digest_of_sources, files_of, versions_of
 from gpualgo._base.records import Argument, Computed
 from gpualgo._base.threads import run_concurrently
-from gpualgo._cuda import kept, toolchain
+from gpualgo._cuda import toolchain
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators import recompiled
 from gpualgo._operators.operator import Operator
+
+# --- Disk cache of compiled code: what its keys depend on, and when entries may be written.
+
+_unchanged: set[str] = set()  # modules that were loaded from the sources that were read
+
+
+def source_folder() -> Path:
+    """Return the folder of the .cuh files: in the installed package, else in the source tree."""
+    installed = PACKAGE / "cuda_src"
+    return installed if installed.is_dir() else PACKAGE.parent / "cuda_src"
+
+
+@cache
+def provenance() -> str | None:
+    """Return what all cached code depends on: sources, compiler versions and numba's settings.
+
+    None if the sources cannot be read, or differ from those that this process has loaded.
+    """
+    before = set(sys.modules)
+    try:
+        kernels, rules = source_files()
+        digest = digest_of_sources((source_folder(), kernels), (PACKAGE, rules))
+    except OSError:  # the modules are in an archive, or only bytecode exists
+        return None
+    if digest is None:
+        return None
+    _unchanged.update(before)
+    settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    return repr((digest, versions_of("numba_cuda", "numba", "llvmlite"), settings))
+
+
+def source_files() -> tuple[list[str], list[str]]:
+    """Return the kernels' sources, and the modules that determine how operators are compiled."""
+    folder = str(source_folder())
+    subfolders = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
+    kernels = files_of(folder, ".cuh")
+    for name in subfolders:
+        kernels += files_of(os.path.join(folder, name), ".cuh")
+    rules = [
+        os.path.join(PACKAGE, *name.split("/"))
+        for name in ("_arrays/view.py", "_cuda/operator.py", "_cuda/toolchain.py")
+    ]
+    for name in ("_base", "_operators", "_operators/numpy_rules"):
+        rules += files_of(os.path.join(PACKAGE, *name.split("/")), ".py")
+    return kernels, rules
+
+
+def key_of(*parts: str) -> str:
+    """Return the cache key for these parts and the provenance."""
+    return hashlib.sha256("\0".join((provenance() or "", *parts)).encode()).hexdigest()
+
+
+def read(key: str) -> tuple[bytes, ...] | None:
+    """Return the fields of a disk entry; None if there is none."""
+    return None if provenance() is None else disk.read(key)
+
+
+def write(key: str, fields: tuple[bytes, ...]) -> None:
+    """Write a disk entry, unless a source file has changed.
+
+    NVRTC reads the kernels' sources at each compilation, so each write checks them again. After a
+    change it is unknown whether this process compiled the old or the new source.
+    """
+    if provenance() is not None and not _has_changed():
+        disk.write(key, fields)
+
+
+def _has_changed() -> bool:
+    try:
+        kernels, _ = source_files()
+        return loaded.has_newer_modules(_unchanged) or loaded.changed_since(kernels)
+    except OSError:  # a source file is missing
+        return True
 
 
 @dataclass(frozen=True)
@@ -184,7 +263,7 @@ def asked(spec: Spec, capability: tuple[int, int]) -> tuple[str, bool]:
 
 def _cubin_key(spec: Spec, capability: tuple[int, int]) -> str:
     parts = [part for function in _functions_of(spec) for part in _operator_parts(*function)]
-    return kept.key_of("cubin", spec.source, spec.expression, arch_of(capability), *parts)
+    return key_of("cubin", spec.source, spec.expression, arch_of(capability), *parts)
 
 
 def _is_kept(spec: Spec, capability: tuple[int, int]) -> bool:
@@ -235,14 +314,14 @@ def result_dtype(
     """Return the dtype of op's result; inferred results are cached on disk."""
 
     def make() -> np.dtype[Any]:
-        key = kept.key_of("result", *_operator_parts(op, arg_dtypes, wanted))
-        entry = kept.read(key)
+        key = key_of("result", *_operator_parts(op, arg_dtypes, wanted))
+        entry = read(key)
         if entry is not None and len(entry) == 1:
             cached = records.from_label(entry[0].decode())
             if cached is not None:
                 return cached
         inferred: np.dtype[Any] = operator(op, arg_dtypes, wanted, capability).result_dtype
-        kept.write(key, (records.label(inferred).encode(),))
+        write(key, (records.label(inferred).encode(),))
         return inferred
 
     return _result_dtypes.made((op.code, arg_dtypes, wanted), make)
@@ -255,12 +334,12 @@ def arch_of(capability: tuple[int, int]) -> str:
 def _compile(spec: Spec, capability: tuple[int, int], is_ltoir: bool) -> tuple[bytes, str]:
     """Run NVRTC; return machine code or LTO-IR, and the kernel's name."""
     arch = arch_of(capability)
-    return toolchain.compiled(spec.source, spec.expression, arch, kept.source_folder(), is_ltoir)
+    return toolchain.compiled(spec.source, spec.expression, arch, source_folder(), is_ltoir)
 
 
 def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     version = toolchain.nvrtc_version()
-    key = kept.key_of("ltoir", spec.source, spec.expression, arch_of(capability), version)
+    key = key_of("ltoir", spec.source, spec.expression, arch_of(capability), version)
 
     def make() -> tuple[bytes, str]:
         if (cached := _read_code(key)) is not None:
@@ -274,10 +353,10 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
 
 
 def _read_code(key: str) -> tuple[bytes, str] | None:
-    entry = kept.read(key)
+    entry = read(key)
     return (entry[1], entry[0].decode()) if entry is not None and len(entry) == 2 else None
 
 
 def _write_code(key: str, code: tuple[bytes, str]) -> tuple[bytes, str]:
-    kept.write(key, (code[1].encode(), code[0]))
+    write(key, (code[1].encode(), code[0]))
     return code

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from gpualgo._base.extents import Dims, merge
+from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import DIVISOR, layout
 from gpualgo._cuda.parameters import I64, POINTER, Parameters
+from gpualgo._cuda.plan import Launch
+from gpualgo._cuda.templates import DIVISOR, layout
 
 _BLOCK_THREADS = 256
 _WORDS_PER_THREAD = 4

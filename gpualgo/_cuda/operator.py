@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import forks
-from gpualgo._base.collecting import paused
 from gpualgo._base.errors import CompileError
 from gpualgo._base.imports import loading
-from gpualgo._base.memo import Memo
+from gpualgo._base.memo import Memo, paused
 from gpualgo._base.records import Argument
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
 from gpualgo._operators.operator import OPERATOR, SOURCE, Operator
@@ -131,9 +130,9 @@ class _Compilation:
         from numba import cuda, types
 
         from gpualgo._operators.numpy_rules import wrap
-        from gpualgo._operators.numpy_rules.elements import argument_type
         from gpualgo._operators.numpy_rules.errors import explained
-        from gpualgo._operators.numpy_rules.results import result_of
+        from gpualgo._operators.numpy_rules.rules import result_of
+        from gpualgo._operators.numpy_rules.storage import argument_type
 
         args = tuple(map(argument_type, arg_dtypes))
         with explained(source, arg_dtypes):

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._operators.numbers import NUMBER_WORDS
+from gpualgo._operators.captured import NUMBER_WORDS
 
 
 @dataclass(frozen=True)

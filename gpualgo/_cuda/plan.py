@@ -7,15 +7,250 @@ captured numbers; then sources, targets and pieces of temporary storage.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import ctypes
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, final
 
 from gpualgo._base import recording
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import Piece, Pieces
+from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, workspace
 from gpualgo._driver.context import leave
+from gpualgo._driver.device import Device
+from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
+
+# --- Temporary storage of a plan: pieces of a stream's workspace, or of one allocation.
+
+TICKETS, KEPT, STATES = 0, TICKET_BYTES, TICKET_BYTES + KEPT_BYTES  # offsets in a workspace
+_ENDS = {TICKETS: TICKET_BYTES, KEPT: STATES, STATES: STATES + STATE_BYTES}
+
+
+class Piece(NamedTuple):
+    """Temporary storage for one purpose."""
+
+    num_bytes: int
+    workspace_offset: int | None = (
+        None  # offset in a stream's workspace, used if the piece fits there
+    )
+    is_zeroed: bool = False  # zero before each launch; kernels reset it to zero
+
+    @property
+    def fits(self) -> bool:
+        """Return whether the piece fits into its part of the workspace."""
+        if self.workspace_offset is None:
+            return False
+        start = max(start for start in _ENDS if start <= self.workspace_offset)
+        return self.workspace_offset + self.num_bytes <= _ENDS[start]
+
+
+class Lent(NamedTuple):
+    """The pieces of one call, and what is needed to release them."""
+
+    device: Device
+    pieces: tuple[int, ...]
+    address: int  # of the allocation, or 0
+    stream: int
+    turn: AbstractContextManager[int] | None  # lock of the shared workspace
+
+    def release(self) -> None:
+        """Release the pieces in stream order."""
+        try:
+            if self.address:
+                self.device.free(self.address, self.stream)
+        finally:
+            if self.turn is not None:
+                self.turn.__exit__(None, None, None)
+
+
+class Pieces:
+    """Offsets of a plan's pieces: in a stream's workspace, and in one allocation (zeroed first).
+
+    A piece with `workspace_offset` None is allocated in both cases.
+    """
+
+    __slots__ = ("_device", "_is_kept", "_is_shared", "_kept", "_large_bytes", "_own",
+                 "_zeroed_bytes", "num_bytes")  # fmt: skip
+
+    def __init__(self, device: Device, pieces: Sequence[Piece], is_shared: bool) -> None:
+        """`is_shared`: several launches use the pieces one after the other."""
+        self._device, self._is_shared = device, is_shared
+        order = sorted(range(len(pieces)), key=lambda i: not pieces[i].is_zeroed)
+        offsets = [0] * len(pieces)
+        end = self._zeroed_bytes = 0
+        for i in order:
+            offsets[i] = aligned(end)
+            end = offsets[i] + pieces[i].num_bytes
+            if pieces[i].is_zeroed:
+                self._zeroed_bytes = end
+        self._own, self.num_bytes = tuple(offsets), end
+        large = [piece for piece in pieces if piece.workspace_offset is None]
+        self._is_kept = all(piece.fits for piece in pieces if piece.workspace_offset is not None)
+        self._is_kept &= len(large) < len(pieces) and not any(piece.is_zeroed for piece in large)
+        self._large_bytes = sum(aligned(piece.num_bytes) for piece in large)
+        # Offsets in the workspace; -1 - offset for pieces in the separate allocation.
+        self._kept: list[int] = []
+        position = 0
+        for piece in pieces:
+            if piece.workspace_offset is None:
+                self._kept.append(-1 - position)
+                position += aligned(piece.num_bytes)
+            else:
+                self._kept.append(piece.workspace_offset)
+
+    def kept(self, stream: int) -> tuple[int, ...] | None:
+        """Return the pieces' addresses in the stream's workspace; None if `lend` is needed.
+
+        Launches on one stream run one after the other, so plans of one launch share a workspace.
+        """
+        if not self._is_kept or self._is_shared or self._large_bytes:
+            return None
+        base = self._device.kept_workspace(stream)
+        return tuple([base + start for start in self._kept]) if base else None
+
+    def lend(self, stream: int) -> Lent:
+        """Return pieces for one call, in the stream's second workspace or allocated."""
+        if self._is_kept and self._is_shared:
+            turn = self._device.second_workspace(stream)
+            base = turn.__enter__()
+            if base:
+                try:
+                    large = self._allocate(self._large_bytes, stream) if self._large_bytes else 0
+                except BaseException:
+                    turn.__exit__(None, None, None)
+                    raise
+                kept = [base + start if start >= 0 else large - 1 - start for start in self._kept]
+                return Lent(self._device, tuple(kept), large, stream, turn)
+            turn.__exit__(None, None, None)
+        self._device.context.ensure()  # memsets and allocations need a context, too
+        address = self._allocate(self.num_bytes, stream)
+        try:
+            if self._zeroed_bytes:
+                clear(address, self._zeroed_bytes, stream)
+        except BaseException:
+            self._device.free(address, stream)
+            raise
+        return Lent(
+            self._device, tuple([address + start for start in self._own]), address, stream, None
+        )
+
+    def _allocate(self, num_bytes: int, stream: int) -> int:
+        return self._device.allocate(num_bytes, stream)
+
+
+# --- Launches: a kernel, its grid and its prepacked parameters; a `Plan` queues them.
+
+AT_NUMBERS = 4  # index of an operator's captured numbers in a call's addresses, see `Plan`
+
+
+class Block:
+    """The parameter memory and launch configuration of one launch."""
+
+    __slots__ = ("_table", "address", "buffer", "config", "offset", "stream")
+
+    def __init__(self, head_bytes: int, tail: bytes, config: Any) -> None:
+        size = head_bytes + len(tail)
+        self.buffer = bytearray(size + 32)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self.buffer))
+        self.offset = -base % 16
+        self.buffer[self.offset + head_bytes : self.offset + size] = tail
+        self._table = (ctypes.c_void_p * 1)(base + self.offset)
+        self.address = ctypes.addressof(self._table)
+        self.config, self.stream = config, -1
+
+
+class Launch:
+    """A kernel with its grid and parameter struct, whose head changes from call to call.
+
+    `takes` maps each field of the head to an index into a call's addresses (see `Plan`), or to
+    (index, bytes to add). A field without value takes `NONE`. Parameter blocks are taken from
+    `free` and returned, so threads never share one.
+    """
+
+    __slots__ = ("_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
+                 "offsets", "pack", "pick", "places", "shared_bytes", "submit",
+                 "threads")  # fmt: skip
+
+    def __init__(
+        self, kernel: driver.Kernel, grid: int, threads: int, packed: Packed,
+        device: int, takes: Mapping[str, Any], *, shared_bytes: int = 0, overlaps: bool = False,
+    ) -> None:  # fmt: skip
+        """`overlaps`: the kernel may start before the previous one ends; it waits by itself."""
+        self.kernel, self.grid, self.threads, self.device = kernel, grid, threads, device
+        self.shared_bytes, self._overlaps = shared_bytes, overlaps
+        kernel.allow_shared(shared_bytes, device)
+        self._head, self._tail = packed.parameters.head, packed.tail
+        self.pack, self.handle = self._head.pack_into, kernel.handle
+        if NUMBERS in packed.parameters.fields:
+            takes = {NUMBERS: AT_NUMBERS, **takes}
+        places, offsets = packed.parameters.taken(takes)
+        self.places = places
+        only = places[0] if len(places) == 1 else None  # itemgetter of one item returns no tuple
+        self.pick: Callable[[Any], Any] = operator.itemgetter(
+            *places if only is None else (slice(only, only + 1),)
+        )
+        self.offsets = offsets if any(offsets) else None
+        self.submit = kernel.wrapped(driver.api().cuLaunchKernelEx)
+        self.free: list[Block] = []
+
+    def new_block(self) -> Block:
+        """Return a new block, for one launch at a time."""
+        api = driver.api()
+        config = api.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
+        config.blockDimX, config.blockDimY, config.blockDimZ = self.threads, 1, 1
+        config.sharedMemBytes = self.shared_bytes
+        if self._overlaps:
+            attribute, kinds = api.CUlaunchAttribute(), api.CUlaunchAttributeID
+            attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            config.attrs, config.numAttrs = [attribute], 1
+        return Block(self._head.size, self._tail, config)
+
+    def fill(self, block: Block, addresses: tuple[Any, ...]) -> None:
+        """Write the addresses plus offsets into a block."""
+        assert self.offsets is not None
+        picked = self.pick(addresses)
+        self.pack(
+            block.buffer, block.offset,
+            *[a + offset if offset else a for a, offset in zip(picked, self.offsets, strict=True)],
+        )  # fmt: skip
+
+    def packed(self, addresses: tuple[Any, ...]) -> Callable[[int], None]:
+        """Return launch(stream) for fixed addresses; thread-safe."""
+        submit, handle, to_stream = self.submit, self.handle, driver.api().CUstream
+        free = [self._filled(addresses)]
+
+        def launch(stream: int) -> None:
+            try:
+                block = free.pop()
+            except IndexError:
+                block = self._filled(addresses)
+            if block.stream != stream:
+                block.config.hStream, block.stream = to_stream(stream), stream
+            (status,) = submit(block.config, handle, block.address, 0)
+            if status:
+                self.retry(status, block.config, block.address)
+            free.append(block)
+
+        return launch
+
+    def _filled(self, addresses: tuple[Any, ...]) -> Block:
+        block = self.new_block()
+        if self.offsets is None:
+            self.pack(block.buffer, block.offset, *self.pick(addresses))
+        else:
+            self.fill(block, addresses)
+        return block
+
+    def retry(self, status: Any, config: Any, parameters: int) -> None:
+        """Launch again in a thread without a context; raise any other error."""
+        if status == driver.api().CUresult.CUDA_ERROR_INVALID_CONTEXT:
+            with gpu.get(self.device).current():
+                (status,) = self.submit(config, self.handle, parameters, 0)
+        driver.check((status,), f"launching {self.kernel.name}")
+
 
 VALUE, GIVEN, FIRST, NONE = range(4)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, overload
 
 from gpualgo._base import forks
-from gpualgo._driver import driver, lanes, pools, stages, trays, workspace
+from gpualgo._driver import driver, lanes, pinned, pools, workspace
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
@@ -52,10 +52,10 @@ class Device:
         self.pool = pools.Pool(context)
         self.storage = storage = workspace.Storage(context, self.pool)
         self.lanes = lanes.CopyLanes(self._new_stream)
-        self.stages = stages.PinnedRings(context)
-        size = trays.TRAY_BYTES
-        self.trays = trays.SmallBuffers(context, size, size, trays.MOST_TRAYS)
-        self.large_trays = trays.SmallBuffers(context, 0, trays.LARGE_BYTES, trays.MOST_LARGE)
+        self.stages = pinned.PinnedRings(context)
+        size = pinned.TRAY_BYTES
+        self.trays = pinned.SmallBuffers(context, size, size, pinned.MOST_TRAYS)
+        self.large_trays = pinned.SmallBuffers(context, 0, pinned.LARGE_BYTES, pinned.MOST_LARGE)
         # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id

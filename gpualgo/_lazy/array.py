@@ -21,7 +21,7 @@ from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf, Place, whole_shape
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, operator_key
-from gpualgo._pipeline import checks, refusals, results, settled
+from gpualgo._pipeline import checks, outputs, settled
 
 _MAX_TEXT = 80  # most characters of an expression in repr
 
@@ -94,12 +94,12 @@ class LazyArray(Operators):
         op_key = operator_key(op)
         try:
             compiled = op.as_of(op_key, "lazy")
-            return results.dtype_of(compiled, self.arguments, None, self.place[0], "lazy")
+            return outputs.dtype_of(compiled, self.arguments, None, self.place[0], "lazy")
         except (TypeError, CompileError) as error:
             with settled.retry_with_constants(op, op_key, error) as is_another:
                 if is_another:
                     return self._compiled_dtype()
-            refusals.name(error, op, "lazy")
+            checks.name(error, op, "lazy")
             raise
 
     def _plain_dtype(self) -> np.dtype[Any] | None:

@@ -17,10 +17,10 @@ from gpualgo._lazy import combining, places
 from gpualgo._lazy.expression import is_own
 from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.making import arange_of
-from gpualgo._operators import recognised
+from gpualgo._operators import operator
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import device_checks, refusals
+from gpualgo._pipeline import checks, device_checks
 
 if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Problem
@@ -47,7 +47,7 @@ def check(problem: Problem, x: Any, op: Any, init: Any, stream: Any) -> None:
     would cause. An overflow proves nothing. Built-in operators associate, and are not tried.
     """
     fn = op.shown if isinstance(op, Operator) else op
-    if isinstance(fn, str) or recognised.name_of(fn) is not None:
+    if isinstance(fn, str) or operator.name_of(fn) is not None:
         return
     if python_function(fn) is not None and is_own(fn):
         return
@@ -196,5 +196,5 @@ def _refuse(triples: _Triples, form: Form | None, i: int, where: str, fn: Any) -
         f"a = {a!r}, b = {b!r}, c = {c!r}, op(op(a, b), c) is {left!r} and op(a, op(b, c)) is "
         f"{right!r}; pass an associative operator"
     )
-    refusals.name(error, fn, where)
+    checks.name(error, fn, where)
     raise error

@@ -15,8 +15,8 @@ import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import View, address_of, layout_of, view_of
-from gpualgo._base.extents import bounds
 from gpualgo._base.memo import Memo
+from gpualgo._base.strides import bounds
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, is_lazy, leaf
 from gpualgo._lazy.array import LazyArray

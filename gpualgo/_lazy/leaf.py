@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from gpualgo._arrays.view import NumPy, View, address_of, strides_for
 from gpualgo._base import records
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU
 
 Array = np.ndarray[Any, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray

@@ -16,7 +16,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._operators.key import examine
 from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, elements, inputs, results
+from gpualgo._pipeline import checks, elements, inputs, outputs
 
 # Operators fused with lazy arrays' functions, if both are the package's own. They are cached from
 # their second call on, when the captured numbers that must be constants are known.
@@ -77,7 +77,7 @@ def input_of(
 ) -> tuple[tuple[View, ...], Operator, Source]:
     """Return the views that a lazy input reads, and the operator fused with its function."""
     from gpualgo._lazy import combining
-    from gpualgo._operators.joint import joint
+    from gpualgo._operators.operator import joint
 
     (x,) = combining.place_lazy((x,), beside, where)
     lazy = combining.zipped(x, f"{where}: x")
@@ -146,7 +146,7 @@ def computed(
     """
     numbers = tuple(view.dtype for view in views)
     arguments = tuple(map(records.number_of, numbers))
-    result = results.dtype_of(op.source, arguments, None, device, where)
+    result = outputs.dtype_of(op.source, arguments, None, device, where)
     form = form_of(result.names, source.forms) if result.names else None
     field_views = tuple(views[0]._replace(dtype=leaf) for leaf in records.leaves(result))
     return Computed(numbers, result), form, field_views

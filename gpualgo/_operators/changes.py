@@ -6,11 +6,10 @@ from typing import Any
 
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._operators import captured
-from gpualgo._operators.captured import Captured
+from gpualgo._operators.captured import Captured, FixedPolicy
 from gpualgo._operators.content import Key
 from gpualgo._operators.guards import Guard, contents_of
 from gpualgo._operators.key import facts_of, python_function, take_snapshot
-from gpualgo._operators.numbers import FixedPolicy
 
 
 def error_of(where: str, fn: Any, key: Key, found: Captured | None, hot: Any) -> RuntimeError:

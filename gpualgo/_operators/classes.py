@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import builtins
 import enum
+import functools
 import inspect
+import struct
 import sys
 import types
 import uuid
@@ -17,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._operators.bytecode import reads_of
+from gpualgo._base import dtypes
 from gpualgo._operators.content import Token
-from gpualgo._operators.guards import contents_of
+from gpualgo._operators.guards import contents_of, reads_of
+from gpualgo._operators.markers import Known
 
 # Modules whose functions numba supports, and whose attributes are assumed never to change.
 _LIBRARIES = frozenset(
@@ -51,7 +54,7 @@ def is_library(module: str) -> bool:
     return module.partition(".")[0] in _LIBRARIES
 
 
-def object_token(value: Any) -> Token | None:
+def library_token(value: Any) -> Token | None:
     """Return the token of a class or a function written in C; None if value is neither."""
     if _is_defined_by_library(value):
         return ("object", _module_of(value), _name_of(value))
@@ -118,3 +121,52 @@ def _check_jitclass(cls: Any) -> None:
                     f"op uses the jitclass {cls.__name__}, whose method {fn.__name__} reads "
                     f"{name!r}, which numba reads only once; pass it as an argument"
                 )
+
+
+# --- Tokens: hashable contents of immutable values that compiled code depends on.
+
+
+def number_token(value: Any) -> Token | None:
+    kind = type(value)
+    if kind is float:
+        return ("float", _bits(value))
+    if kind is complex:
+        return ("complex", _bits(value.real), _bits(value.imag))
+    if kind in (int, bool, str, bytes, type(None), type(Ellipsis)):
+        return (kind.__name__, value)
+    if isinstance(value, np.generic) and dtypes.name_of(value.dtype) is not None:
+        return ("scalar", value.dtype.name, value.dtype.str, value.tobytes())
+    items: Any = (value.start, value.stop, value.step) if kind is slice else value
+    if kind in (tuple, frozenset, slice):
+        tokens = [constant_token(item) for item in items]
+        return (kind.__name__, tuple(sorted(tokens, key=repr) if kind is frozenset else tokens))
+    return None
+
+
+def _bits(value: float) -> str:
+    """Return a float as text; a NaN with all its bits, as NaNs do not compare equal."""
+    return value.hex() if value == value else struct.pack(">d", value).hex()
+
+
+def constant_token(value: Any) -> Token:
+    """Return the token of a code object's constant, except nested code."""
+    token = number_token(value)
+    return object_token(value) if token is None else token
+
+
+def object_token(value: Any) -> Token:
+    """Return the token of a class or a C function; raise TypeError for unsupported values."""
+    if type(value) is Known:
+        return ("known", value.name)
+    token = library_token(value)
+    if token is not None:
+        return token
+    if isinstance(value, functools.partial):
+        raise TypeError(
+            "op is a functools.partial, which numba cannot compile; "
+            "write it as a lambda that captures the value"
+        )
+    raise TypeError(
+        f"op captures a value of type {type(value).__name__}, which kernels cannot hold; "
+        "capture numbers, NumPy scalars, arrays or functions"
+    )

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo._operators import captured
-from gpualgo._operators.bytecode import Reads, Tree
-from gpualgo._operators.guards import Guard
+from gpualgo._operators.captured import Place, Policy
+from gpualgo._operators.guards import Guard, Reads, Tree
 from gpualgo._operators.key import facts_of
-from gpualgo._operators.numbers import Place, Policy
 from gpualgo._operators.snapshot import Found, Snapshot, python_function
 
 

@@ -16,17 +16,15 @@ from typing import Any
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
-from gpualgo._operators.bytecode import reads_of
-from gpualgo._operators.captured import Captured
+from gpualgo._operators.captured import Captured, FixedPolicy, Place, Policy
+from gpualgo._operators.classes import constant_token, object_token
 from gpualgo._operators.content import Key, Token, intern
-from gpualgo._operators.guards import Guard
-from gpualgo._operators.numbers import FixedPolicy, Place, Policy
+from gpualgo._operators.guards import Guard, reads_of
 from gpualgo._operators.snapshot import (
     CodeFacts,
     Snapshot,
     python_function,
 )
-from gpualgo._operators.tokens import constant_token, object_token
 
 __all__ = ["call_key", "examine", "key_of", "python_function"]
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import builtins
+import operator
 import types
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._arrays.view import View
+from gpualgo._base import dtypes
+from gpualgo._base.memo import Memo
 from gpualgo._operators import key as key_module
-from gpualgo._operators import recognised
-from gpualgo._operators.bytecode import accepts, taken_arguments
-from gpualgo._operators.captured import Captured, note
+from gpualgo._operators.captured import Captured, is_array, note
 from gpualgo._operators.content import Key, digest_of, intern
+from gpualgo._operators.guards import accepts, taken_arguments
 from gpualgo._operators.key import (
     call_key,
     examine,
@@ -24,6 +28,104 @@ from gpualgo._operators.key import (
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
+
+
+# --- Built-in operators: callables with functors in the CUDA sources, which need no compilation.
+
+# Recognised callables -> the name of the functor in cuda_src/parts/operator.cuh.
+NAMES: dict[Any, str] = {
+    operator.add: "add",
+    operator.mul: "multiply",
+    operator.and_: "bitwise_and",
+    operator.or_: "bitwise_or",
+    operator.xor: "bitwise_xor",
+    builtins.min: "minimum",
+    builtins.max: "maximum",
+    np.add: "add",
+    np.multiply: "multiply",
+    np.bitwise_and: "bitwise_and",
+    np.bitwise_or: "bitwise_or",
+    np.bitwise_xor: "bitwise_xor",
+    np.minimum: "minimum",
+    np.maximum: "maximum",
+    np.logical_and: "logical_and",
+    np.logical_or: "logical_or",
+    np.logical_xor: "logical_xor",
+}
+
+IDENTITIES: dict[str, int | bool] = {
+    "add": 0,
+    "multiply": 1,
+    "bitwise_and": -1,
+    "bitwise_or": 0,
+    "bitwise_xor": 0,
+    "logical_and": True,
+    "logical_or": False,
+    "logical_xor": False,
+}
+
+BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+
+
+def name_of(fn: Any) -> str | None:
+    try:
+        return NAMES.get(fn)
+    except TypeError:  # an unhashable callable
+        return None
+
+
+def _arg_minimum(a: Any, b: Any) -> Any:
+    if a[0] < b[0]:
+        return a
+    if a[0] > b[0]:
+        return b
+    return _first(a, b)
+
+
+def _arg_maximum(a: Any, b: Any) -> Any:
+    if a[0] > b[0]:
+        return a
+    if a[0] < b[0]:
+        return b
+    return _first(a, b)
+
+
+def _first(a: Any, b: Any) -> Any:
+    """Return the element with the lower index; a NaN comes before other values."""
+    if a[0] == b[0]:
+        return a if a[1] < b[1] else b
+    return a if a[0] != a[0] and (b[0] == b[0] or a[1] < b[1]) else b
+
+
+# The built-in functors in Python, for code that numba compiles.
+PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda a, b: a + b,
+    "multiply": lambda a, b: a * b,
+    "bitwise_and": lambda a, b: a & b,
+    "bitwise_or": lambda a, b: a | b,
+    "bitwise_xor": lambda a, b: a ^ b,
+    # `a != a` propagates a NaN from either side, as in NumPy.
+    "minimum": lambda a, b: a if a <= b or a != a else b,
+    "maximum": lambda a, b: a if a >= b or a != a else b,
+    "logical_and": lambda a, b: (a != 0) & (b != 0),
+    "logical_or": lambda a, b: (a != 0) | (b != 0),
+    "logical_xor": lambda a, b: (a != 0) ^ (b != 0),
+    "arg_minimum": _arg_minimum,
+    "arg_maximum": _arg_maximum,
+    "minimum_maximum": lambda a, b: (
+        a[0] if a[0] <= b[0] or a[0] != a[0] else b[0],
+        a[1] if a[1] >= b[1] or a[1] != a[1] else b[1],
+    ),
+}
+
+
+def check_dtype(op: Operator, dtype: np.dtype[Any], where: str) -> None:
+    kind = dtypes.kind(dtype)
+    if op.name in BITWISE and kind in "fc":
+        raise TypeError(f"{where}: op {op.name} needs integers or bool, got dtype {dtype}")
+    if op.name in ("minimum", "maximum") and kind == "c":
+        raise TypeError(f"{where}: op {op.name} needs an order, which dtype {dtype} has not")
+
 
 MAX_ARITY = 8
 OPERATOR, SOURCE = 0, 1  # parts of a fused operator (`joint.joint`)
@@ -61,7 +163,7 @@ class Operator:
                 f"Operator: fn must be callable, got {type(fn).__name__}; pass a function or lambda"
             )
         self.fn = fn
-        self.name = recognised.name_of(fn)
+        self.name = name_of(fn)
         self._captured: Captured | None = None  # captured values, fixed for one call
         self.part: int | None = None
         self.identity = _frozen_identity(identity)
@@ -159,7 +261,7 @@ class Operator:
             return self.identity
         if self.name == "bitwise_and" and dtype.kind in "bu":
             return dtype.type(True) if dtype.kind == "b" else np.iinfo(dtype).max
-        identity = recognised.IDENTITIES.get(self.name)
+        identity = IDENTITIES.get(self.name)
         return identity if identity is None or dtype.kind != "b" else dtype.type(identity)
 
     def __repr__(self) -> str:
@@ -182,7 +284,7 @@ def _frozen_identity(identity: Any) -> Any:
     return identity.reshape(())[()] if identity.size == 1 else identity
 
 
-_builtin_operators = {fn: Operator(fn) for fn in recognised.NAMES}
+_builtin_operators = {fn: Operator(fn) for fn in NAMES}
 _builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
 
 
@@ -299,3 +401,76 @@ def _accepts_arity(op: Operator, arity: int) -> bool:
         return arity == 2
     function = python_function(op.fn)
     return function is None or accepts(function, arity)  # numba checks other callables
+
+
+# --- Operators fused with the function that computes their elements (of a lazy array).
+#
+# Both share one key, and the words of their captured numbers and arrays.
+
+
+class _Template(NamedTuple):
+    """A code object for each pair of functions: facts about captured numbers are stored by code."""
+
+    held: tuple[Any, Any]  # kept alive, as the memo's keys are their ids
+    code: types.CodeType
+
+
+_templates: Memo[_Template] = Memo(1 << 10)
+
+
+def joint(op: Operator, source: types.FunctionType) -> Operator:
+    """Return op fused with the function that computes its elements from the numbers that are read.
+
+    It has op's name and identity.
+    """
+    result = Operator.__new__(Operator)
+    result.fn = _pair_with_own_code(op.fn if op.name is None else op.name, source)
+    result.name, result.identity, result.commutative = op.name, op.identity, op.commutative
+    result._captured, result.part = None, OPERATOR
+    return result
+
+
+def without_source(op: Operator) -> Operator:
+    """Return a fused operator for kernels that do not compute elements.
+
+    A built-in operator is returned without the function. Others are returned unchanged, as they
+    share their captured numbers with the function.
+    """
+    if op.name is None or op.part is None:
+        return op
+    result = Operator.__new__(Operator)
+    result.fn, result.name, result.identity = op.fn, op.name, op.identity
+    result.commutative, result._captured, result.part = op.commutative, None, None
+    return result
+
+
+def _pair_with_own_code(op: Any, source: types.FunctionType) -> types.FunctionType:
+    function = python_function(op)
+    codes = op if function is None else function.__code__, source.__code__
+
+    def make() -> _Template:
+        return _Template(codes, _pair(op, source).__code__.replace())
+
+    pair: types.FunctionType = _pair(op, source)
+    pair.__code__ = _templates.made((id(codes[0]), id(codes[1])), make).code
+    return pair
+
+
+def _pair(op: Any, source: Any) -> Any:
+    both: Callable[[], Any] = lambda: (op, source)  # noqa: E731
+    return both
+
+
+# --- Predicates: functions of an element, or boolean arrays.
+
+_NEITHER = (bool, int, float, complex, str, bytes, list, tuple, dict, set, range, type(None))
+
+
+def is_function(predicate: Any, where: str) -> bool:
+    """Return whether a predicate is a function, False if an array; raise TypeError for others."""
+    if isinstance(predicate, (*_NEITHER, np.generic)):
+        raise TypeError(
+            f"{where}: predicate must be a function of one element or an array of bool, got "
+            f"{type(predicate).__name__}; pass lambda a: a > 0, say"
+        )
+    return type(predicate) is Operator or (callable(predicate) and not is_array(predicate))

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple, TypeAlias
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError
 from gpualgo._operators import captured, classes
-from gpualgo._operators.bytecode import Reads, Tree
+from gpualgo._operators.captured import SHORT_POWERS, Data, Number, Place, Policy, number_of
+from gpualgo._operators.classes import number_token, object_token
 from gpualgo._operators.content import Token
-from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard
-from gpualgo._operators.numbers import SHORT_POWERS, Data, Number, Place, Policy, number_of
-from gpualgo._operators.tokens import number_token, object_token
+from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard, Reads, Tree
 
 Found: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
 

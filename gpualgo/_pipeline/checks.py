@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
+from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
@@ -11,8 +13,9 @@ import numpy as np
 
 from gpualgo._arrays.view import View, as_view, has_duplicates
 from gpualgo._base import dtypes, records
-from gpualgo._base.errors import shown
+from gpualgo._base.errors import CompileError, shown
 from gpualgo._driver.default_device import CPU
+from gpualgo._operators.key import python_function
 
 
 def plain_axis(axis: Any, where: str, what: str = "None or an int") -> int | None:
@@ -72,7 +75,7 @@ def integer(value: Any, name: str, where: str) -> int:
         raise TypeError(f"{where}: {name} must be an int, got {shown(value)}") from None
 
 
-def flag(value: Any, name: str, where: str) -> bool:
+def flag_argument(value: Any, name: str, where: str) -> bool:
     """Return the argument as a bool; raise TypeError for other types."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{where}: {name} must be True or False, got {shown(value)}")
@@ -267,3 +270,51 @@ def no_stream(stream: Any, where: str) -> None:
 def _describe(view: View) -> str:
     device = "the CPU" if view.device == CPU else f"cuda:{view.device}"
     return f"{getattr(view.library, 'name', 'array')} on {device}"
+
+
+# --- Adds the called function and the operator's source line to error messages.
+
+
+def name(error: Exception, op: Any, where: str, argument: str = "op") -> None:
+    """Prefix an error about op with the called function, and append the operator's source line.
+
+    `argument`: the parameter name of the operator. Errors that already have the prefix stay
+    unchanged.
+    """
+    text = str(error)
+    if text.startswith(f"{where}: eq "):
+        return
+    if not isinstance(error, CompileError) and not text.startswith(("op ", "op:", f"{where}: op ")):
+        return
+    text = text.removeprefix(f"{where}: ")
+    if text.startswith(("op ", "op:")):
+        text = argument + text[2:]
+    text = f"{where}: {text}"
+    function = python_function(getattr(op, "shown", op))
+    if function is not None:
+        from gpualgo._operators.numpy_rules.errors import source_of
+
+        code = function.__code__
+        if f"{code.co_filename}:{code.co_firstlineno}" not in text:
+            text = f"{text}: {source_of(function)}"
+    error.args = (text,)
+
+
+@contextlib.contextmanager
+def told_by(where: str, part: str, names: dict[str, str] | None = None) -> Iterator[None]:
+    """Rewrite errors of a helper algorithm `part` so that they name the public function `where`.
+
+    `names`: maps the helper's argument names to the public function's.
+    """
+    try:
+        yield
+    except (TypeError, ValueError, RuntimeError) as error:
+        text = str(error)
+        if text.startswith(f"{part}: "):
+            text = text.removeprefix(f"{part}: ")
+            for own, other in (names or {}).items():
+                if text.startswith(own):
+                    text = f"{other}{text.removeprefix(own)}"
+                    break
+            error.args = (f"{where}: {text}",)
+        raise

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from gpualgo._arrays import fill, ordering
 from gpualgo._arrays.view import View, alignment_of, byte_bounds, layout_of
 from gpualgo._base import forks
-from gpualgo._base.extents import inverse, ordered
+from gpualgo._base.strides import inverse, ordered
 from gpualgo._cuda.plan import Plan
 from gpualgo._pipeline import checks, outputs
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Problem
-from gpualgo._pipeline.results import Result
 
 _MAX_PLANS = 64  # of one problem, for different alignments and outputs
 

@@ -10,8 +10,7 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, records
-from gpualgo._operators.operator import Operator
-from gpualgo._operators.recognised import check_dtype
+from gpualgo._operators.operator import Operator, check_dtype
 from gpualgo._pipeline import checks
 
 Dtype = np.dtype[Any]

@@ -5,14 +5,14 @@ Imported by every module that stages host arrays to a GPU.
 
 from __future__ import annotations
 
-from gpualgo._driver import stages
+from gpualgo._driver import pinned
 
 
 def _copy(target: int, source: int, size: int) -> None:
     from gpualgo._cpu import copying  # deferred: programs with small arrays never need it
 
-    stages.copy_by(copying.copy)
+    pinned.copy_by(copying.copy)
     copying.copy(target, source, size)
 
 
-stages.copy_by(_copy)
+pinned.copy_by(_copy)

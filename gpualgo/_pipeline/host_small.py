@@ -18,9 +18,9 @@ import numpy as np
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import log, records
 from gpualgo._base.errors import CapturesChanged
-from gpualgo._base.extents import inverse
+from gpualgo._base.strides import inverse
 from gpualgo._cpu.address import address
-from gpualgo._driver import addresses, driver, staging, trays
+from gpualgo._driver import addresses, driver, pinned, staging
 from gpualgo._driver import device as gpu
 from gpualgo._driver.context import leave
 from gpualgo._driver.workspace import aligned
@@ -107,7 +107,7 @@ class Small:
         is_plain &= not any(inverse(result.order) for result in problem.results)
         self.is_warm = is_plain and not problem.arrays  # the instance may be called directly
         self._is_scalar = problem.gives_scalars and not results[0].shape
-        if end > trays.TRAY_BYTES:
+        if end > pinned.TRAY_BYTES:
             self._strategy = SEPARATE_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
             self._strategy = VIA_BUFFER
@@ -184,7 +184,7 @@ class Small:
         """Run the problem on pageable arrays; the device's context must be current."""
         device = gpu.get(self._device)
         trays_used = device.large_trays if self._strategy is SEPARATE_COPIES else device.trays
-        tray = trays_used.take() if self.num_bytes <= trays.LARGE_BYTES else None
+        tray = trays_used.take() if self.num_bytes <= pinned.LARGE_BYTES else None
         if tray is None:
             memory = device.allocate(self.num_bytes, 0)
             try:
@@ -203,7 +203,7 @@ class Small:
         trays_used.give_back(tray)
 
     def _on_tray(
-        self, tray: trays.SmallBuffer, arrays: Sequence[Array], results: Sequence[Array],
+        self, tray: pinned.SmallBuffer, arrays: Sequence[Array], results: Sequence[Array],
         start: Start, scalars: bytes,
     ) -> None:  # fmt: skip
         offsets, sizes, host, count = self._offsets, self._sizes, tray.host, self._count

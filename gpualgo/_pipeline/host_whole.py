@@ -14,7 +14,7 @@ import numpy as np
 
 from gpualgo._arrays import ordering, page_locked
 from gpualgo._arrays.view import NumPy, View, byte_bounds
-from gpualgo._base.extents import order_of, ordered_strides
+from gpualgo._base.strides import order_of, ordered_strides
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
 from gpualgo._pipeline import host_copies  # noqa: F401

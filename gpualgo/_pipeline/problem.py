@@ -21,12 +21,12 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
 from gpualgo._operators.operator import Operator, as_operator, operator_key, packed_numbers_of
-from gpualgo._pipeline import checks, elements, refusals, settled
+from gpualgo._pipeline import checks, elements, settled
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.auto import Choice
-    from gpualgo._pipeline.results import Result
+    from gpualgo._pipeline.outputs import Result
     from gpualgo._pipeline.routines import Routine
 
 Array = np.ndarray[Any, Any]
@@ -303,7 +303,7 @@ def problem_of(
     try:
         op_key = operator_key(op) if num_arguments else None
     except (TypeError, ValueError, CompileError) as error:
-        refusals.name(error, op, where, kind.op_name)
+        checks.name(error, op, where, kind.op_name)
         raise
     init_kind: Any = type(init)
     if init_kind not in PLAIN:
@@ -350,7 +350,7 @@ def problem_of(
         with settled.retry_with_constants(op, op_key, error) as is_another:
             if is_another:
                 return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
-        refusals.name(error, op, where, kind.op_name)
+        checks.name(error, op, where, kind.op_name)
         raise
     problem.num_arguments, problem.hot = num_arguments, op_key
     if is_checked:

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpualgo._base.errors import CompileError
 from gpualgo._operators import key as keys
-from gpualgo._operators.numbers import ConstantNeeded
+from gpualgo._operators.captured import ConstantNeeded
 from gpualgo._operators.operator import Operator, content_key
 
 

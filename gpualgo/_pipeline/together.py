@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._arrays.view import NumPy, address_of
-from gpualgo._base.extents import dense_strides
 from gpualgo._base.records import in_one_piece
+from gpualgo._base.strides import dense_strides
 
 Array = np.ndarray[Any, Any]
 

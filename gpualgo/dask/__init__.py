@@ -14,13 +14,13 @@ from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.dask._by_key import reduce_by_key
 from gpualgo.dask._histogram import histogram
 from gpualgo.dask._reduce import reduce
+from gpualgo.dask._runs import unique
 from gpualgo.dask._scan import exclusive_scan, inclusive_scan
 from gpualgo.dask._searchsorted import searchsorted
 from gpualgo.dask._select import select
 from gpualgo.dask._sort import argsort, radix_sort
 from gpualgo.dask._top_k import top_k
 from gpualgo.dask._transform import transform
-from gpualgo.dask._unique import unique
 
 __all__ = [
     "argsort",

@@ -12,7 +12,7 @@ from dask.task_spec import TaskRef
 
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.transform.scalars import is_scalar
+from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index

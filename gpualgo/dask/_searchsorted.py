@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._algorithms.transform.scalars import is_scalar
+from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import gpualgo as ga
-from gpualgo._operators.predicates import is_function
+from gpualgo._operators.operator import is_function
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, is_dask

@@ -13,9 +13,8 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _order, _results, _runs
 from gpualgo.dask._exchange import exchanged
 from gpualgo.dask._graph import Graph
-from gpualgo.dask._inputs import Input, blocks
+from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._order import Order
-from gpualgo.dask._shapes import reshaped
 
 
 def radix_sort(

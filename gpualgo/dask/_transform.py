@@ -8,7 +8,7 @@ from typing import Any
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
-from gpualgo._algorithms.transform.scalars import is_scalar
+from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._operators.operator import MAX_ARITY
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index

@@ -12,10 +12,10 @@ from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
-from gpualgo._lazy import is_lazy, places, ufuncs
+from gpualgo._lazy import is_lazy, operators, places
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo.lazy import products, reductions
+from gpualgo.lazy import reductions
 
 # --- elementwise ------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise TypeError(
-            f"np.where: pass x and y, too; np.where(condition) is np.nonzero: {ufuncs.MAKE_REAL}"
+            f"np.where: pass x and y, too; np.where(condition) is np.nonzero: {operators.MAKE_REAL}"
         )
     return applied(np.where, (condition, x, y), "np.where")
 
@@ -110,8 +110,8 @@ def _finfo_of_others(kind: np.dtype[Any]) -> Any:
 
 
 def _written_to(x: Any, out: Any, name: str) -> Any:
-    ufuncs.no_lazy_out(out, name)
-    return x if out is None else ufuncs.written(x, out, name)
+    operators.no_lazy_out(out, name)
+    return x if out is None else operators.written(x, out, name)
 
 
 # --- views and gathers ------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _argsort(
 
 def _check_order(a: Any, order: Any, name: str) -> Any:
     if order is not None:
-        raise ufuncs.no_option(name, "order")
+        raise operators.no_option(name, "order")
     return a
 
 
@@ -243,9 +243,9 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "count_nonzero": reductions.count_nonzero,
     "cumsum": reductions.scans(np.add, "np.cumsum"),
     "cumprod": reductions.scans(np.multiply, "np.cumprod"),
-    "dot": products.product(False, "np.dot"),
-    "inner": products.product(False, "np.inner"),
-    "vdot": products.product(True, "np.vdot"),
+    "dot": reductions.product(False, "np.dot"),
+    "inner": reductions.product(False, "np.inner"),
+    "vdot": reductions.product(True, "np.vdot"),
     "argmin": _argmin,
     "argmax": _argmax,
     "sort": _sort,
@@ -264,7 +264,7 @@ def _with_option_checks(name: str, fn: Any) -> Callable[..., Any]:
             if value is np._NoValue or (option not in supported and _is_default(option, value)):
                 del kwargs[option]
             elif option not in supported:
-                raise ufuncs.no_option(f"np.{name}", option)
+                raise operators.no_option(f"np.{name}", option)
         return fn(*args, **kwargs)
 
     return call

@@ -12,51 +12,92 @@ from typing import Any
 from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.numpy._call.arguments import NotTaken
 from gpualgo.numpy._counting.counts import bincount
-from gpualgo.numpy._counting.histograms import histogram, histogram_bin_edges
-from gpualgo.numpy._counting.joint import histogram2d, histogramdd
+from gpualgo.numpy._counting.histograms import (
+    histogram,
+    histogram2d,
+    histogram_bin_edges,
+    histogramdd,
+)
 from gpualgo.numpy._elementwise import ufunc_names as _ufunc_names
 from gpualgo.numpy._elementwise.functions import (
+    angle,
+    around,
     clip,
+    fix,
+    imag,
     isclose,
     isneginf,
     isposinf,
     nan_to_num,
+    real,
+    round,
     sinc,
 )
-from gpualgo.numpy._elementwise.parts import angle, imag, real
-from gpualgo.numpy._elementwise.rounding import around, fix, round
 from gpualgo.numpy._elementwise.ufunc_names import *  # noqa: F403 -- its __all__ is the table of ufuncs
 from gpualgo.numpy._elementwise.vectorize import vectorize
-from gpualgo.numpy._products.vectors import dot, inner, vdot
+from gpualgo.numpy._products import dot, inner, vdot
 from gpualgo.numpy._ranks.nan_quantiles import nanmedian, nanpercentile, nanquantile
 from gpualgo.numpy._ranks.quantiles import median, percentile, quantile
-from gpualgo.numpy._reductions.average import average
-from gpualgo.numpy._reductions.extremes import amax, amin, argmax, argmin, max, min, ptp
-from gpualgo.numpy._reductions.moments import mean, std, var
-from gpualgo.numpy._reductions.nan import nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar
-from gpualgo.numpy._reductions.nan_places import nanargmax, nanargmin
-from gpualgo.numpy._reductions.reductions import all, any, count_nonzero, prod, sum
-from gpualgo.numpy._scans.differences import diff, ediff1d, trapezoid
-from gpualgo.numpy._scans.scans import (
+from gpualgo.numpy._reductions.moments import average, mean, std, var
+from gpualgo.numpy._reductions.nan import (
+    nanargmax,
+    nanargmin,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
+from gpualgo.numpy._reductions.reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    count_nonzero,
+    max,
+    min,
+    prod,
+    ptp,
+    sum,
+)
+from gpualgo.numpy._scans import (
     cumprod,
     cumsum,
     cumulative_prod,
     cumulative_sum,
+    diff,
+    ediff1d,
     nancumprod,
     nancumsum,
+    trapezoid,
 )
-from gpualgo.numpy._selection.conditions import compress, extract, where
-from gpualgo.numpy._selection.nonzero import argwhere, flatnonzero, nonzero
-from gpualgo.numpy._sets.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
-from gpualgo.numpy._sets.unique import (
+from gpualgo.numpy._selection import argwhere, compress, extract, flatnonzero, nonzero, where
+from gpualgo.numpy._sets import (
+    intersect1d,
+    isin,
+    setdiff1d,
+    setxor1d,
+    union1d,
     unique,
     unique_all,
     unique_counts,
     unique_inverse,
     unique_values,
 )
-from gpualgo.numpy._sorting.search import digitize, searchsorted
-from gpualgo.numpy._sorting.sorts import argpartition, argsort, lexsort, partition, sort, top_k
+from gpualgo.numpy._sorting import (
+    argpartition,
+    argsort,
+    digitize,
+    lexsort,
+    partition,
+    searchsorted,
+    sort,
+    top_k,
+)
 from gpualgo.numpy._wrap.namespace import Namespace, wrap
 
 __all__ = [
@@ -155,8 +196,8 @@ _show_signatures(type(_ufunc_names.add), *(globals()[name] for name in __all__))
 
 
 def __getattr__(name: str) -> Any:
+    from gpualgo.numpy._call.arguments import told
     from gpualgo.numpy._call.function import TABLE
-    from gpualgo.numpy._call.missing import told
 
     raise AttributeError(told(name, TABLE))
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from gpualgo._api.describe import describe
+from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form, is_tuple, taken_apart
 from gpualgo._arrays.view import view_of
 from gpualgo._base import recording

@@ -13,11 +13,10 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
 from gpualgo.shards._arguments import Argument, asked, built, on_each, refuse, taken
-from gpualgo.shards._merging import exchanged
 from gpualgo.shards._moving import Piece, joined
 from gpualgo.shards._select import counted
 from gpualgo.shards._shards import ShardedArray
-from gpualgo.shards._splitters import Runs, cuts
+from gpualgo.shards._sort import Runs, exact_cuts, exchanged
 
 _NAME = "reduce_by_key"
 
@@ -39,7 +38,7 @@ def reduce_by_key(
     the others, and reduces these by key again, in the order of the shards. The host waits for the
     number of keys and for the bounds of the ranges, as in `radix_sort`.
     """
-    if checks.flag(consecutive, "consecutive", _NAME) or eq is not None:
+    if checks.flag_argument(consecutive, "consecutive", _NAME) or eq is not None:
         refuse(
             _NAME, "consecutive= or eq= is given, but runs may continue across shards",
             "leave it out",
@@ -86,7 +85,7 @@ def _by_ranges(keys: Argument, runs: list[Piece]) -> list[list[Piece]]:
     lengths = np.array(distinct.lengths, np.int64)
     shares = _moving.shares(int(lengths.sum()), len(runs))
     ranks = np.cumsum(shares)[:-1].tolist()
-    found = cuts(distinct, ranks)
+    found = exact_cuts(distinct, ranks)
     borders = _behind_equal_keys(distinct, found)
     ends = [np.zeros((1, len(runs)), np.int64), borders, lengths[None]]
     return exchanged(keys, runs, np.concatenate(ends))

@@ -11,7 +11,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.transform.scalars import is_scalar
+from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
 from gpualgo._lazy.kept import Kept
@@ -25,7 +25,7 @@ from gpualgo.shards._arguments import (
     taken,
 )
 from gpualgo.shards._devices import Place, all_on_host, on_host
-from gpualgo.shards._reading import can_read, peer_view, reading, stream_at
+from gpualgo.shards._moving import can_read, peer_view, reading, stream_at
 
 _NAME = "histogram"
 

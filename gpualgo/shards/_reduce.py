@@ -20,7 +20,7 @@ from gpualgo.shards._arguments import (
     together,
 )
 from gpualgo.shards._devices import Place
-from gpualgo.shards._reading import can_read, local_stream, peer_view, reading, stream_at
+from gpualgo.shards._moving import can_read, local_stream, peer_view, reading, stream_at
 
 _NAME = "reduce"
 
@@ -44,7 +44,7 @@ def reduce(
     x_arg = taken(x, _NAME)
     first = x_arg.first
     refuse_sharded(init, _NAME, "init")
-    keepdims = checks.flag(keepdims, "keepdims", _NAME)
+    keepdims = checks.flag_argument(keepdims, "keepdims", _NAME)
     axes = checks.axes_of(checks.plain_axes(axis, _NAME), first.ndim, _NAME)
     if first.axis not in axes:
         return _reduce_unsharded(x_arg, init, op, axes, keepdims, dtype)

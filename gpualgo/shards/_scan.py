@@ -58,7 +58,7 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
     func_name = call.__name__
     x_arg = taken(x, func_name)
     refuse_sharded(init, func_name, "init")
-    reverse = checks.flag(reverse, "reverse", func_name)
+    reverse = checks.flag_argument(reverse, "reverse", func_name)
     scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
     if scan_axis is None:
         x_arg, scan_axis = x_arg.flat(func_name), 0

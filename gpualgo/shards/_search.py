@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._operators.predicates import is_function
+from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
 from gpualgo.shards._arguments import (
     Argument,
@@ -31,7 +31,7 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
     """
     x_arg, call = _parse("count", x, predicate)
     axes = checks.axes_of(checks.plain_axes(axis, "count"), x_arg.first.ndim, "count")
-    keepdims = checks.flag(keepdims, "keepdims", "count")
+    keepdims = checks.flag_argument(keepdims, "keepdims", "count")
     parts = on_each(x_arg.places, x_arg.seats, lambda i: call(i, axis=axes, keepdims=keepdims))
     shard_axis = x_arg.first.axis
     if shard_axis not in axes:
@@ -118,7 +118,7 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     func_name = "minmax"
     x_arg = taken(x, func_name)
     axes = checks.axes_of(checks.plain_axes(axis, func_name), x_arg.first.ndim, func_name)
-    keepdims = checks.flag(keepdims, "keepdims", func_name)
+    keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
     shard_axis, shape = x_arg.first.axis, x_arg.first.shape
     if shard_axis not in axes:
         parts = on_each(
@@ -160,7 +160,7 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     func_name = function.__name__
     x_arg = taken(x, func_name)
     source, search_axis = _parse_axis(x_arg, axis, func_name)
-    keepdims = checks.flag(keepdims, "keepdims", func_name)
+    keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
     first = source.first
     if search_axis != first.axis:
         parts = on_each(

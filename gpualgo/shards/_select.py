@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._operators.predicates import is_function
+from gpualgo._operators.operator import is_function
 from gpualgo.shards import _moving
 from gpualgo.shards._arguments import Argument, Dtypes, asked, leaves_of, on_each, taken
 from gpualgo.shards._devices import all_on_host
-from gpualgo.shards._moving import cut
-from gpualgo.shards._reading import local_stream
+from gpualgo.shards._moving import cut, local_stream
 from gpualgo.shards._shards import ShardedArray
 
 _NAME = "select"

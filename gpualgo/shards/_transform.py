@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import gpualgo as ga
-from gpualgo._algorithms.transform.scalars import is_scalar
+from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo.shards._arguments import Argument, built, on_each, taken
 
 _NAME = "transform"

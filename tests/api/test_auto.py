@@ -19,8 +19,8 @@ from support import REPOSITORY, Backend, count_gpus, run_python
 
 import gpualgo as ga
 from gpualgo._algorithms import ALGORITHMS
-from gpualgo._api import explain_steps
-from gpualgo._api.describe import describe
+from gpualgo._api import explain
+from gpualgo._api.explain import describe
 from gpualgo._pipeline import auto
 
 
@@ -192,7 +192,7 @@ def test_no_clock_and_no_count_is_asked(fake: FakeDriver, monkeypatch: pytest.Mo
             patch.setattr(os, name, asked, raising=False)
         patch.setattr(fake, "cuMemGetInfo", asked, raising=False)
         # What is told beside the choice: how many threads would share the work.
-        patch.setattr(explain_steps, "on_cpu", lambda _: ())
+        patch.setattr(explain, "on_cpu", lambda _: ())
         found = [where(f, x) for x in arrays for f in (ga.reduce, ga.argsort, ga.inclusive_scan)]
     assert found == ["cpu", "cuda:0", "cpu"] + ["cpu"] * 3 + ["cuda:0"] * 3
 

@@ -14,7 +14,7 @@ from fake_driver import FakeArray
 from support import Backend
 
 import gpualgo as ga
-from gpualgo._api.describe import describe
+from gpualgo._api.explain import describe
 from gpualgo._base import threads
 from gpualgo._cpu import kernels
 from gpualgo._driver import driver

@@ -9,7 +9,7 @@ import pytest
 from support import Backend
 
 import gpualgo as ga
-from gpualgo._api.describe import describe
+from gpualgo._api.explain import describe
 from gpualgo._api.graph import Graph, _with_arrays
 from gpualgo._arrays.view import address_of
 

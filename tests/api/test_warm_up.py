@@ -18,8 +18,8 @@ from fake_driver import FakeArray
 from support import run_python
 
 import gpualgo as ga
-from gpualgo._api import recipes, stand_in, warm_up
-from gpualgo._api.stand_in import StandIn
+from gpualgo._api import prepare, warm_up
+from gpualgo._api.warm_up import StandIn
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
@@ -82,7 +82,7 @@ def test_asks_for_what_calls_ask_for(monkeypatch: pytest.MonkeyPatch, name: str)
     with ThreadPoolExecutor(1) as pool:
         gpu = StandIn(capability, pool, machine)
     for dtype, size in (("float32", 1000), ("int64", 1 << 18)):
-        x = recipes.numbers(dtype, size)
+        x = prepare.numbers(dtype, size)
         keys.asked.clear()
         call(_on_device, x)
         wanted = set(keys.asked)
@@ -96,7 +96,7 @@ def test_asks_for_what_calls_ask_for(monkeypatch: pytest.MonkeyPatch, name: str)
 
 def test_table_of_machines_is_as_the_drivers() -> None:
     for capability, shared in fake_driver.SHARED_BYTES.items():
-        assert stand_in.MACHINES[capability][0] << 10 == shared
+        assert warm_up.MACHINES[capability][0] << 10 == shared
 
 
 SOURCE = """
@@ -274,7 +274,7 @@ def test_without_a_compiler(
 
 
 def test_what_an_operator_is_for() -> None:
-    calls = {recipe.name for recipe in recipes.of_operator("m:f", lambda a, b: a + b)}
-    assert calls == {f"m:f of {dtype}" for dtype in recipes.DTYPES}
-    assert recipes._num_arguments(np.add) == recipes._num_arguments(ga.Operator(min)) == 2
-    assert recipes._num_arguments(lambda a, b=1: a) == 1
+    calls = {recipe.name for recipe in prepare.of_operator("m:f", lambda a, b: a + b)}
+    assert calls == {f"m:f of {dtype}" for dtype in prepare.DTYPES}
+    assert prepare._num_arguments(np.add) == prepare._num_arguments(ga.Operator(min)) == 2
+    assert prepare._num_arguments(lambda a, b=1: a) == 1

@@ -12,8 +12,8 @@ import sass
 from sass import OTHERS, Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.by_index import policy
-from gpualgo._algorithms.select import policy as reading
+from gpualgo._algorithms.by_index import tuning
+from gpualgo._algorithms.select import tuning as reading
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
@@ -35,7 +35,7 @@ def specs(op: Operator, dtype: Any, index: Any = INDEX, overlaps: bool = True) -
     return [
         spec
         for access, has_row_init in zip(accesses, (False, True), strict=True)
-        for spec in policy.Kind(op, index, source, dtype, access, has_row_init, overlaps).specs
+        for spec in tuning.Kind(op, index, source, dtype, access, has_row_init, overlaps).specs
     ]
 
 
@@ -53,8 +53,8 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
 def test_loads_and_groups(tmp_path: Path) -> None:
     """Eight rows of elements are under way at once; a mark is exchanged for each."""
     fold = sass.read_all(specs(Operator(operator.add), np.dtype("float32")), MAIN, tmp_path)[0]
-    assert fold.count(r"LDG\.E") >= 2 * policy.MOST_ROWS
-    assert fold.count("ATOMS.EXCH") >= policy.MOST_ROWS
+    assert fold.count(r"LDG\.E") >= 2 * tuning.MOST_ROWS
+    assert fold.count("ATOMS.EXCH") >= tuning.MOST_ROWS
 
 
 @needs_cuobjdump
@@ -74,16 +74,16 @@ def test_cuts(log: int) -> None:
     """Shares hold all elements, tables few bytes beside them, and their number is bounded."""
     for n in {1 << log, (1 << log) + 1}:
         for size in (1, 16, 1000, 4000):
-            cut = policy.cut_of(n, size)
+            cut = tuning.cut_of(n, size)
             assert (cut.num_shares - 1) * cut.share_items < n <= cut.num_shares * cut.share_items
-            assert cut.num_shares <= policy.MOST_SHARES
+            assert cut.num_shares <= tuning.MOST_SHARES
             assert cut.share_items >= size
-            assert cut.share_items % policy.SHARE_UNIT == 0
+            assert cut.share_items % tuning.SHARE_UNIT == 0
 
 
 def test_tables() -> None:
     for size in (1, 33, 4096):
-        table = policy.table_of(size, np.dtype("float32"))
+        table = tuning.table_of(size, np.dtype("float32"))
         assert table.fits
-        assert table.warps * table.table_bytes <= policy.BLOCK_BYTES
-    assert not policy.table_of(4097, np.dtype("float32")).fits
+        assert table.warps * table.table_bytes <= tuning.BLOCK_BYTES
+    assert not tuning.table_of(4097, np.dtype("float32")).fits

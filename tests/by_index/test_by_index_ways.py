@@ -22,7 +22,7 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo._algorithms.by_index import policy
+from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_index.problem import ByIndex
 
 Array = np.ndarray[Any, Any]
@@ -69,11 +69,11 @@ def test_order(backend: Backend, kind: str, size: int) -> None:
 @pytest.fixture
 def many_shares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Cut some thousands of elements as millions are, and let no plan outlive the test."""
-    monkeypatch.setattr(policy, "SHARE_ITEMS", 64)
-    monkeypatch.setattr(policy, "ENOUGH_SHARES", 1)
-    monkeypatch.setattr(policy, "SHARE_PER_INDEX", 1)
-    monkeypatch.setattr(policy, "FEW_TABLES", 3)
-    monkeypatch.setattr(policy, "GROUP", 4)
+    monkeypatch.setattr(tuning, "SHARE_ITEMS", 64)
+    monkeypatch.setattr(tuning, "ENOUGH_SHARES", 1)
+    monkeypatch.setattr(tuning, "SHARE_PER_INDEX", 1)
+    monkeypatch.setattr(tuning, "FEW_TABLES", 3)
+    monkeypatch.setattr(tuning, "GROUP", 4)
     ByIndex.__init_subclass__()
     yield
     ByIndex.__init_subclass__()
@@ -145,8 +145,8 @@ def test_guards(backend: Backend, guarded: Any) -> None:
 def test_tables_that_just_fit(backend: Backend, size: int) -> None:
     """And those that do not: elements are sorted first, with the same results."""
     indices, x = _indices("random", 5000, size), affine(5000)
-    assert policy.table_of(2730, x.dtype).fits
-    assert not policy.table_of(size, x.dtype).fits
+    assert tuning.table_of(2730, x.dtype).fits
+    assert not tuning.table_of(size, x.dtype).fits
     for count in (2730, size):
         part = np.minimum(indices, count - 1)
         given = backend.to_device(part), backend.to_device(x)

@@ -19,7 +19,7 @@ from support import Backend
 
 import gpualgo as ga
 from gpualgo import lazy
-from gpualgo._algorithms.by_key import policy
+from gpualgo._algorithms.by_key import tuning
 from gpualgo._algorithms.by_key.problem import InclusiveScan, Reduction
 
 
@@ -110,7 +110,7 @@ def test_one_launch(cuda: Backend) -> None:
 
 def test_counts_of_64_bits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """With fewer elements than need them."""
-    monkeypatch.setattr(policy, "NARROW_COUNTS", 1)
+    monkeypatch.setattr(tuning, "NARROW_COUNTS", 1)
     keys, x = in_runs(9011, 3), values(9011)
     got = ga.reduce_by_key(cuda.to_device(keys), cuda.to_device(x), consecutive=True)
     for mine, want in zip(got, summed_by_key(keys, x), strict=True):
@@ -161,7 +161,7 @@ def test_bits_do_not_depend_on_the_grid(cuda: Backend, monkeypatch: pytest.Monke
         want = bits(arrays)
         assert bits(strided) == bits(computed) == want
         with monkeypatch.context() as patch:
-            patch.setattr(policy, "SM_THREADS", {1 << 30: 256})
+            patch.setattr(tuning, "SM_THREADS", {1 << 30: 256})
             function_problems = [kind.problems for kind in (Reduction, InclusiveScan)]
             for problems in function_problems:
                 problems.clear()

@@ -13,7 +13,7 @@ import numpy as np
 from support import Array, Backend, random_array
 
 import gpualgo as ga
-from gpualgo._api.describe import describe
+from gpualgo._api.explain import describe
 
 OPERATORS = {"op", "predicate", "eq", "less"}  # what parameters are called that are functions
 TABLE = np.arange(3, 11, dtype=np.int32)  # what operators capture, besides a number

@@ -36,7 +36,7 @@ def _expected_of_reduce(x: Any, y: Any) -> Any:
     ("module", "call", "expected"),
     [
         ("gpualgo._algorithms.transform.cpu", _transformed, _expected_of_transform),
-        ("gpualgo._algorithms.reduce.cpu_prepared", _reduced, _expected_of_reduce),
+        ("gpualgo._algorithms.reduce.cpu", _reduced, _expected_of_reduce),
     ],
 )
 def test_columns_at_many_distances(

@@ -15,7 +15,7 @@ from contract.cases import each_case
 from support import Backend
 
 import gpualgo as ga
-from gpualgo._api.describe import describe
+from gpualgo._api.explain import describe
 
 
 @each_case

@@ -112,12 +112,12 @@ def test_several_give_way_where_they_are_slower(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_stages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpualgo._driver import stages
+    from gpualgo._driver import pinned
     from gpualgo._pipeline import host_copies
 
-    monkeypatch.setattr(stages, "copy", host_copies._copy)
+    monkeypatch.setattr(pinned, "copy", host_copies._copy)
     source, target = np.arange(10.0), np.zeros(10)
-    stages.copy(target.ctypes.data, source.ctypes.data, 80)
+    pinned.copy(target.ctypes.data, source.ctypes.data, 80)
     np.testing.assert_array_equal(target, source)
-    assert stages.copy is copying.copy
+    assert pinned.copy is copying.copy
     assert copying.copy is not ctypes.memmove

@@ -19,7 +19,7 @@ from gpualgo._cpu.kernels import get_kernel
 def _noting() -> Any:
     from numba import types
 
-    from gpualgo._cpu.pointers import load, pointer_to, store
+    from gpualgo._cpu.packing import load, pointer_to, store
 
     words = pointer_to(types.intp)
 
@@ -93,7 +93,7 @@ def test_fields_stand_where_numpy_tells() -> None:
 def _summing() -> Any:
     from numba import types
 
-    from gpualgo._cpu.pointers import load, pointer_to, store
+    from gpualgo._cpu.packing import load, pointer_to, store
 
     words = pointer_to(types.intp)
 
@@ -128,7 +128,7 @@ def test_launcher() -> None:
 def _folding() -> Any:
     from numba import types
 
-    from gpualgo._cpu.pointers import load, pointer_to, store
+    from gpualgo._cpu.packing import load, pointer_to, store
 
     words = pointer_to(types.intp)
 

@@ -29,7 +29,7 @@ FAILS = 77  # the word of a task that fails
 def _write() -> Callable[..., None]:
     from numba import types
 
-    from gpualgo._cpu.pointers import load, pointer_to, store
+    from gpualgo._cpu.packing import load, pointer_to, store
 
     words = pointer_to(types.intp)
 

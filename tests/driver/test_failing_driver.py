@@ -11,7 +11,7 @@ from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, stages, staging, trays
+from gpualgo._driver import driver, pinned, staging
 from gpualgo._pipeline import host_small
 
 Host = np.ndarray[Any, Any]
@@ -66,9 +66,9 @@ class Failing:
 def _fresh(monkeypatch: pytest.MonkeyPatch) -> gpu.Device:
     """Let the device have nothing that it keeps for such calls."""
     device = gpu.get(0)
-    monkeypatch.setattr(device, "trays", trays.SmallBuffers(device.context, TRAY, TRAY, 2))
-    monkeypatch.setattr(device, "large_trays", trays.SmallBuffers(device.context, 0, TRAY, 2))
-    monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
+    monkeypatch.setattr(device, "trays", pinned.SmallBuffers(device.context, TRAY, TRAY, 2))
+    monkeypatch.setattr(device, "large_trays", pinned.SmallBuffers(device.context, 0, TRAY, 2))
+    monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
     return device
 
 
@@ -80,16 +80,16 @@ def failing(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Failing:
     made = Failing(driver.api())
     monkeypatch.setattr(driver, "api", lambda: made)
     monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
-    monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 9)
-    monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 8)
-    monkeypatch.setattr(stages, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 9)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 8)
+    monkeypatch.setattr(pinned, "MOST_BLOCKS", 2)
     return made
 
 
 @pytest.fixture(params=["by a tray", "by copies", "by stages"])
 def way(failing: Failing, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param != "by a tray":
-        monkeypatch.setattr(trays, "TRAY_BYTES", 0)
+        monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
     if request.param == "by stages":
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
     forget_problems()
@@ -152,6 +152,6 @@ def test_what_comes_after(
                 kept = device.trays._count + sum(len(each.blocks) for each in device.stages._idle)
                 if not (is_lasting and names[at] == "cuEventRecord"):  # a copy may be under way
                     assert len(failing.locked) == kept
-                assert device.stages._free._value == stages.MOST_STAGES
+                assert device.stages._free._value == pinned.MOST_STAGES
             at += 1
     assert at >= num_failed > 0

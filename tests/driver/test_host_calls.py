@@ -13,7 +13,7 @@ from fake_driver import FakeDriver
 from support import forget_problems
 
 import gpualgo as ga
-from gpualgo._driver import device, driver, stages, staging, trays
+from gpualgo._driver import device, driver, pinned, staging
 
 
 class Listed:
@@ -68,17 +68,17 @@ def test_a_warm_call_asks_little(listed: Listed, monkeypatch: pytest.MonkeyPatch
         assert into == [IN_PLACE[0], IN_PLACE[1], *IN_PLACE[1:]]
         copied = _asked(listed, lambda: ga.radix_sort(x))
         assert copied == [*IN_PLACE[:2], "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", IN_PLACE[2]]
-        monkeypatch.setattr(trays, "TRAY_BYTES", 0)
+        monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
         forget_problems()
         scanned = _asked(listed, lambda: ga.inclusive_scan(x))
         assert scanned == copied
-        monkeypatch.setattr(trays, "LARGE_BYTES", 0)
+        monkeypatch.setattr(pinned, "LARGE_BYTES", 0)
         pooled = _asked(listed, lambda: ga.reduce(x))
         assert pooled.count("cuMemAllocFromPoolAsync") == pooled.count("cuMemFreeAsync") == 1
 
 
 @pytest.mark.parametrize(
-    ("size", "most"), [("trays", trays.MOST_TRAYS), ("large_trays", trays.MOST_LARGE)]
+    ("size", "most"), [("trays", pinned.MOST_TRAYS), ("large_trays", pinned.MOST_LARGE)]
 )
 def test_each_call_has_a_tray_of_its_own(listed: Listed, size: str, most: int) -> None:
     found = getattr(device.get(0), size)
@@ -123,11 +123,11 @@ def test_a_tray_is_not_lent_before_its_work_has_run(
 def test_a_block_is_waited_for_before_it_is_used_again(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stages, "BLOCK_BYTES", 1000)
-    monkeypatch.setattr(stages, "FIRST_BYTES", 500)
-    monkeypatch.setattr(stages, "MOST_BLOCKS", 2)
+    monkeypatch.setattr(pinned, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 500)
+    monkeypatch.setattr(pinned, "MOST_BLOCKS", 2)
     copied: list[int] = []
-    monkeypatch.setattr(stages, "copy", lambda target, source, size: copied.append(size))
+    monkeypatch.setattr(pinned, "copy", lambda target, source, size: copied.append(size))
     x = np.zeros(3500, np.uint8)
     with device.get(0).stages.lend(0) as stage:
         assert stage is not None
@@ -145,8 +145,8 @@ def test_a_block_is_waited_for_before_it_is_used_again(
 
 
 def _use(
-    found: stages.PinnedRings, stream: int, error: BaseException | None = None
-) -> stages.PinnedRing:
+    found: pinned.PinnedRings, stream: int, error: BaseException | None = None
+) -> pinned.PinnedRing:
     """Have a stage carry something; then raise an error, if one is given."""
     x = np.zeros(1000, np.uint8)
     with found.lend(stream) as stage:
@@ -215,7 +215,7 @@ def test_stages_are_kept_while_a_stream_refuses_all(
 
 def test_stages_are_waited_for(listed: Listed) -> None:
     found = device.get(0).stages
-    entered = [found.lend(0) for _ in range(stages.MOST_STAGES)]
+    entered = [found.lend(0) for _ in range(pinned.MOST_STAGES)]
     for each in entered:
         each.__enter__()
     ran: list[int] = []

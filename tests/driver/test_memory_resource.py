@@ -14,7 +14,7 @@ from support import Backend, count_gpus, is_emulated, run_python, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._cuda import pieces
+from gpualgo._cuda import plan
 
 N = scaled(1 << 22, emulated=20_003)
 
@@ -22,7 +22,7 @@ N = scaled(1 << 22, emulated=20_003)
 @pytest.fixture
 def restored(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     if is_emulated:  # where few elements are sorted: what they need is not kept for a stream
-        monkeypatch.setattr(pieces, "_ENDS", dict.fromkeys(pieces._ENDS, 0))
+        monkeypatch.setattr(plan, "_ENDS", dict.fromkeys(plan._ENDS, 0))
         Sort.problems.clear()
     yield
     Sort.problems.clear()

@@ -14,7 +14,7 @@ import pytest
 from fake_driver import NUM_DEVICES, FakeDriver, install
 
 import gpualgo as ga
-from gpualgo._cuda.pieces import TICKETS, Piece, Pieces
+from gpualgo._cuda.plan import TICKETS, Piece, Pieces
 from gpualgo._driver import device, driver, pools, workspace
 from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES
 

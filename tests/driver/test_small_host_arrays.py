@@ -81,14 +81,14 @@ def test_what_is_not_small(
 @pytest.fixture(params=["in place", "by a tray", "by copies", "by the pool"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes."""
-    from gpualgo._driver import trays
+    from gpualgo._driver import pinned
 
     if request.param != "in place":
         monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
     if request.param.endswith(("copies", "pool")):
-        monkeypatch.setattr(trays, "TRAY_BYTES", 0)
+        monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
     if request.param == "by the pool":
-        monkeypatch.setattr(trays, "LARGE_BYTES", 0)
+        monkeypatch.setattr(pinned, "LARGE_BYTES", 0)
     forget_problems()
     return str(request.param)
 

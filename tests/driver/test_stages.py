@@ -13,20 +13,20 @@ def test_blocks_are_made_as_they_are_needed(
 ) -> None:
     """And fewer of them carry everything where no more memory can be locked."""
     from gpualgo._driver import device as gpu
-    from gpualgo._driver import driver, stages, staging
+    from gpualgo._driver import driver, pinned, staging
 
-    add = stages.PinnedRing._add
+    add = pinned.PinnedRing._add
 
-    def limited(stage: stages.PinnedRing) -> None:
+    def limited(stage: pinned.PinnedRing) -> None:
         if len(stage.blocks) == most:
             raise MemoryError("planted")
         add(stage)
 
-    monkeypatch.setattr(stages.PinnedRing, "_add", limited)
-    monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
+    monkeypatch.setattr(pinned.PinnedRing, "_add", limited)
+    monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
     device = gpu.get(0)
-    monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
+    monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
     random = np.random.default_rng(3)
     with device.current(), staging.device_buffers(0, 0, [50_000]) as (memory,):
@@ -48,13 +48,13 @@ def test_pages_are_asked_for_as_their_turn_comes(
 ) -> None:
     """Those of a result larger than the host's memory would else be gone when they are written."""
     from gpualgo._driver import device as gpu
-    from gpualgo._driver import driver, stages, staging
+    from gpualgo._driver import driver, pinned, staging
 
-    monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
+    monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 10)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
     monkeypatch.setattr(staging, "PAGES_BYTES", 1 << 12)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-    size, under_way = 10 << 12 | 100, stages.MOST_BLOCKS << 10
+    size, under_way = 10 << 12 | 100, pinned.MOST_BLOCKS << 10
     x, out = np.arange(size, dtype=np.uint8) | np.uint8(1), np.zeros(size, np.uint8)
     asked: list[tuple[int, int]] = []
 
@@ -66,7 +66,7 @@ def test_pages_are_asked_for_as_their_turn_comes(
 
     monkeypatch.setattr(staging.pages, "populate", populate)
     device = gpu.get(0)
-    monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
+    monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
     with device.current(), staging.device_buffers(0, 0, [size]) as (memory,):
         staging.upload(x, memory, 0, 0)
         staging.download(memory, out, 0, 0)

@@ -19,21 +19,21 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes; lanes then have many blocks."""
     from gpualgo._algorithms.transform import blocks as transformations
     from gpualgo._driver import device as gpu
-    from gpualgo._driver import stages, staging, trays
+    from gpualgo._driver import pinned, staging
 
     device = gpu.get(0)  # its trays have their own sizes
     if request.param == "direct":
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
     else:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-        monkeypatch.setattr(device, "stages", stages.PinnedRings(device.context))
-        monkeypatch.setattr(stages, "BLOCK_BYTES", 1 << 12)
-        monkeypatch.setattr(stages, "FIRST_BYTES", 1 << 10)
+        monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
+        monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 12)
+        monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
     if request.param == "lanes":
         monkeypatch.setattr(staging, "GAPS_BYTES", 1)
         monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
         monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
-    monkeypatch.setattr(trays, "TRAY_BYTES", 1)
+    monkeypatch.setattr(pinned, "TRAY_BYTES", 1)
     forget_problems()
     return str(request.param)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from emulator import control, machine, operators, toolchain, trial
 from emulator.control import Settings
-from gpualgo._cuda import kept
+from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.captured import STATE_NAME, STATE_WORDS
 
@@ -34,7 +34,7 @@ def image_of(spec: Spec, operator: int, source: int = 0) -> bytes:
         'extern "C" const unsigned long long emu_params_size = '
         f"emu::params_size(&{spec.expression});\n"
     )
-    path = toolchain.compile_kernel(text, [kept.source_folder()])
+    path = toolchain.compile_kernel(text, [build.source_folder()])
     trial.figures.add("kernels", start)
     has_numbers = spec.op is not None and bool(spec.op.key.numbers)
     return f"{path}|{operator}|{source}|{int(has_numbers)}".encode()

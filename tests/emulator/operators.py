@@ -16,9 +16,9 @@ from gpualgo._cpu import compile_operator as cpu
 from gpualgo._cpu.compile_kernel import OPTIONS
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite, wrap
-from gpualgo._operators.numpy_rules.elements import argument_type
 from gpualgo._operators.numpy_rules.errors import explained
-from gpualgo._operators.numpy_rules.results import result_of
+from gpualgo._operators.numpy_rules.rules import result_of
+from gpualgo._operators.numpy_rules.storage import argument_type
 from gpualgo._operators.operator import Operator
 
 

@@ -13,7 +13,7 @@ from emulator.planted import BUGS
 from emulator.planted.bug import WRONG, Bug
 from emulator.planted.cases import CASES
 from emulator.planted.run import first_verdict, plant
-from gpualgo._cuda import kept
+from gpualgo._cuda import build
 
 
 def _params() -> Iterator[ParameterSet]:
@@ -41,7 +41,7 @@ def planted(
     """Put a bug into a copy of the kernels, which those that are compiled now come from."""
     bug: Bug = request.param
     folder = plant(bug, tmp_path)
-    monkeypatch.setattr(kept, "source_folder", lambda: folder)
+    monkeypatch.setattr(build, "source_folder", lambda: folder)
     monkeypatch.setenv("GPUALGO_EMULATOR_CACHE", str(tmp_path))  # they are never used again
     return bug
 
@@ -67,7 +67,7 @@ def test_each_bug_has_a_name_of_its_own() -> None:
 
 
 def test_each_bug_has_one_place() -> None:
-    texts = {bug.header: (kept.source_folder() / bug.header).read_text() for bug in BUGS}
+    texts = {bug.header: (build.source_folder() / bug.header).read_text() for bug in BUGS}
     assert not [bug.name for bug in BUGS if texts[bug.header].count(bug.old) != 1]
 
 

@@ -19,7 +19,7 @@ from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram import cuda as histogram
 from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.problem import Histogram
-from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
+from gpualgo._algorithms.radix_sort import cuda as counting_sort
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._cuda import build

@@ -14,17 +14,17 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 import gpualgo as ga
-from gpualgo._algorithms.histogram import arguments, cuda_joint, cuda_sums
+from gpualgo._algorithms.histogram import arguments, cuda
 from gpualgo._algorithms.histogram.arguments import Edges
-from gpualgo._algorithms.histogram.joint_problem import JointHistogram, Rest
-from gpualgo._api.describe import describe
+from gpualgo._algorithms.histogram.joint import JointHistogram, Rest
+from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import AT_NUMBERS
 from gpualgo._cuda.parameters import NUMBERS, Packed
+from gpualgo._cuda.plan import AT_NUMBERS
 
 MANY = 1 << 28  # samples
 LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads
@@ -43,7 +43,7 @@ class Machine:
         fake_driver.register_arrays(patch)
         self.device = fake_driver.gpu(0)
         patch.setattr(build, "kernel", lambda spec, _: spec)
-        for module in (cuda_joint, cuda_sums):
+        for module in (cuda, cuda):
             patch.setattr(module, "Launch", self.launch)
 
     def launch(
@@ -83,7 +83,7 @@ class Machine:
         problem = JointHistogram(0, tuple(views), None, weights, rest, "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
-        cuda_joint.plan_of(problem, views, None, target)
+        cuda.joint_plan(problem, views, None, target)
 
     def check(self, folder: Path, *, may_spill: bool = False) -> None:
         """Assert that the kernels planned hold no fault."""
@@ -173,5 +173,5 @@ def test_computed_samples(weights: str | None, machine: Machine, tmp_path: Path)
         problem = request.problem
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
-        cuda_joint.plan_of(problem, request.views, request.op, target)
+        cuda.joint_plan(problem, request.views, request.op, target)
     machine.check(tmp_path)

@@ -77,7 +77,7 @@ def test_tuples() -> None:
 
 @pytest.mark.usefixtures("blocks")
 def test_sums_of_weights_are_rounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpualgo._algorithms.histogram import joint_policy
+    from gpualgo._algorithms.histogram import tuning
 
     x = _samples(120, 6)
     rng = np.random.default_rng(2)
@@ -88,7 +88,7 @@ def test_sums_of_weights_are_rounded_once(monkeypatch: pytest.MonkeyPatch) -> No
                     rng.integers(-9, 9, x.shape).astype(np.int8)):  # fmt: skip
         for axis in (None, 1):
             _same_as_on_the_cpu(x, 5, (-2, 2), weights=weights, axis=axis)
-    monkeypatch.setattr(joint_policy, "SUMS_BYTES", 8000)  # of one or two kept places
+    monkeypatch.setattr(tuning, "SUMS_BYTES", 8000)  # of one or two kept places
     _same_as_on_the_cpu(x, 5, (-2, 2), weights=wide, axis=0)
     _same_as_on_the_cpu((x, x), (2, 3), ((-2, 2), (-1, 3)), weights=wide, axis=0)
 

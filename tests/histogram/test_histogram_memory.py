@@ -9,7 +9,7 @@ import pytest
 from support import Backend, arrays_kept, forget_problems
 
 import gpualgo as ga
-from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+from gpualgo._algorithms.histogram.joint import JointHistogram
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import memo
 

@@ -17,11 +17,9 @@ from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import recording
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import TICKETS
-from gpualgo._cuda.plan import Clear, Plan
+from gpualgo._cuda.plan import TICKETS, Clear, Launch, Plan
 from gpualgo._driver import workspace
 from gpualgo._pipeline import decide
 from gpualgo._pipeline.problem import NO_INIT

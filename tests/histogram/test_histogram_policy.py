@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpualgo._algorithms.histogram import cuda_bins as device
-from gpualgo._algorithms.histogram import policy
+from gpualgo._algorithms.histogram import tuning
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._cuda.parameters import Parameters
 
 Array = np.ndarray[Any, Any]
-H200 = policy.Machine(132, 227 << 10, (9, 0))
-SMALLEST = policy.Machine(4, 64 << 10, (7, 5))
+H200 = tuning.Machine(132, 227 << 10, (9, 0))
+SMALLEST = tuning.Machine(4, 64 << 10, (7, 5))
 
 FLOAT_RANGES = [(0.0, 1.0), (-3.7, 11.3), (1000.0, 1001.0), (1e-30, 1e-29),
                 (np.float32(0.1), np.float32(0.9)), (np.float64(0.1), np.float64(0.7))]  # fmt: skip
@@ -136,24 +136,24 @@ KINDS = [
         lambda bits: st.integers(1, 1 << bits)), st.sampled_from([0, 1, 2, 4, 8]),
 )  # fmt: skip
 def test_cut_fits_the_machine(
-    machine: policy.Machine, bins: device.DeviceBins, channels: int, num_rows: int, num_items: int,
+    machine: tuning.Machine, bins: device.DeviceBins, channels: int, num_rows: int, num_items: int,
     itemsize: int,
 ) -> None:  # fmt: skip
-    cut = policy.cut(machine, bins, channels, num_rows, num_items * channels, itemsize)
+    cut = tuning.cut(machine, bins, channels, num_rows, num_items * channels, itemsize)
     slots = channels * bins.table_bins
     assert cut.shared_bytes(bins) <= machine.shared_bytes
     assert cut.words % 4 == 0
-    room = {policy.GLOBAL: slots, policy.PACKED: 2 * cut.words,
-            policy.REPLICATED: cut.words // cut.replicas}  # fmt: skip
+    room = {tuning.GLOBAL: slots, tuning.PACKED: 2 * cut.words,
+            tuning.REPLICATED: cut.words // cut.replicas}  # fmt: skip
     assert room[cut.table] >= slots
     assert cut.replicas in [1 << k for k in range(6)]
     assert cut.parts >= 1
-    assert -(-num_items * channels // cut.parts) <= policy.MAX_BLOCK_SAMPLES
-    assert cut.table != policy.GLOBAL or not policy.is_bytes(bins)
+    assert -(-num_items * channels // cut.parts) <= tuning.MAX_BLOCK_SAMPLES
+    assert cut.table != tuning.GLOBAL or not tuning.is_bytes(bins)
 
 
 def test_many_samples_keep_the_gpu_busy() -> None:
     for table_bins, itemsize in itertools.product((1, 256, 4096, 1 << 15, 1 << 16), (2, 4, 8)):
         bins = _bins(table_bins)
-        cut = policy.cut(H200, bins, 1, 1, 1 << 28, itemsize)
+        cut = tuning.cut(H200, bins, 1, 1, 1 << 28, itemsize)
         assert cut.num_blocks == H200.num_sms * cut.policy.min_blocks

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from support import INTEGERS, REAL, Backend, random_array
 
 import gpualgo as ga
-from gpualgo._algorithms.histogram import cuda_bins, policy, small_policy
+from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._algorithms.histogram.problem import Histogram
-from gpualgo._algorithms.histogram.small_policy import Shape
+from gpualgo._algorithms.histogram.tuning import Shape
 
 # One size of block at all lengths: of fewer threads than counters, of several vectors, of copies
 # that not every block has a part in; and what counts more samples, given few.
@@ -31,20 +31,20 @@ LENGTHS = (1, 15, 63, 1024, 4097, 9001)
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Count in one way, and let no plan outlive the test."""
-    shapes, cut = WAYS[request.param], small_policy.cut
+    shapes, cut = WAYS[request.param], tuning.small_cut
     if shapes is None:
-        monkeypatch.setattr(small_policy, "MOST_BYTES", 0)
+        monkeypatch.setattr(tuning, "SMALL_MOST_BYTES", 0)
     else:
-        monkeypatch.setattr(small_policy, "SMALL", shapes)
+        monkeypatch.setattr(tuning, "SMALL_SHAPES", shapes)
         for name, value in (("SLOT_THREADS", 1), ("SM_THREADS", 128), ("MOST_ROUNDS", 1 << 30)):
-            monkeypatch.setattr(small_policy, name, value)
+            monkeypatch.setattr(tuning, name, value)
     found: list[Any] = []
 
     def noted(*args: Any) -> Any:
         found.append(cut(*args))
         return found[-1]
 
-    monkeypatch.setattr(small_policy, "cut", noted)
+    monkeypatch.setattr(tuning, "small_cut", noted)
     Histogram.__init_subclass__()
     yield
     Histogram.__init_subclass__()
@@ -140,8 +140,8 @@ def test_storage_is_left_as_it_was(cuda: Backend) -> None:
 
 # --- the cut --------------------------------------------------------------------------------
 
-H200 = policy.Machine(132, 227 << 10, (9, 0))
-SMALLEST = policy.Machine(4, 64 << 10, (7, 5))
+H200 = tuning.Machine(132, 227 << 10, (9, 0))
+SMALLEST = tuning.Machine(4, 64 << 10, (7, 5))
 
 
 def _bins(dtype: str, number: int, ends: Any = (0, 1000)) -> cuda_bins.DeviceBins:
@@ -178,11 +178,11 @@ def test_which_values_are_bins(dtype: str, number: int, ends: Any, is_unit: bool
     ),
     st.integers(0, 26).flatmap(lambda bits: st.integers(1, 1 << bits)),
 )  # fmt: skip
-def test_cut_fits(machine: policy.Machine, kind: tuple[str, int], num_items: int) -> None:
+def test_cut_fits(machine: tuning.Machine, kind: tuple[str, int], num_items: int) -> None:
     bins, itemsize = _bins(*kind), np.dtype(kind[0]).itemsize
-    cut = small_policy.cut(machine, bins, kind[1], num_items, itemsize)
-    is_small = num_items * itemsize <= small_policy.MOST_BYTES
-    is_small = is_small and num_items < 1 << small_policy.COUNT_BITS
+    cut = tuning.small_cut(machine, bins, kind[1], num_items, itemsize)
+    is_small = num_items * itemsize <= tuning.SMALL_MOST_BYTES
+    is_small = is_small and num_items < 1 << tuning.COUNT_BITS
     if cut is None:
         assert not is_small or machine is SMALLEST
         return
@@ -190,7 +190,7 @@ def test_cut_fits(machine: policy.Machine, kind: tuple[str, int], num_items: int
     threads = cut.num_blocks * cut.policy.block_threads
     assert cut.num_blocks >= 1
     assert threads <= machine.num_sms * 1024  # all at once: the last one waits for the others
-    assert (cut.num_blocks - 1) <= small_policy.MOST_ARRIVALS * cut.policy.copies
+    assert (cut.num_blocks - 1) <= tuning.MOST_ARRIVALS * cut.policy.copies
     assert cut.joint_bytes <= 64 << 10
     assert cut.shared_bytes(bins) <= 48 << 10
     sums = 256 + kind[1] if bins.shares_bins else 0
@@ -212,11 +212,11 @@ def test_cut_fits(machine: policy.Machine, kind: tuple[str, int], num_items: int
 )
 def test_what_is_not_small(dtype: str, number: int, num_items: int) -> None:
     itemsize = np.dtype(dtype).itemsize
-    assert small_policy.cut(H200, _bins(dtype, number), number, num_items, itemsize) is None
+    assert tuning.small_cut(H200, _bins(dtype, number), number, num_items, itemsize) is None
 
 
 def test_words_are_those_of_the_kernel() -> None:
-    from gpualgo._cuda import kept
+    from gpualgo._cuda import build
 
-    text = (kept.source_folder() / "histogram" / "small.cuh").read_text(encoding="utf-8")
-    assert f"joint_count_bits = {small_policy.COUNT_BITS};" in text
+    text = (build.source_folder() / "histogram" / "small.cuh").read_text(encoding="utf-8")
+    assert f"joint_count_bits = {tuning.COUNT_BITS};" in text

@@ -131,9 +131,9 @@ def test_graphs_refuse_what_the_host_reads(cuda: Backend) -> None:
 
 def test_many_turns(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the sums of all rows have no room at once."""
-    from gpualgo._algorithms.histogram import joint_policy
+    from gpualgo._algorithms.histogram import tuning
 
-    monkeypatch.setattr(joint_policy, "SUMS_BYTES", 400_000)
+    monkeypatch.setattr(tuning, "SUMS_BYTES", 400_000)
     x, w = (random_array((400, 5), np.dtype("f4"), seed) for seed in (0, 1))
     given = cuda.to_device(x), cuda.to_device(w)
     plan = ga.prepare(ga.histogram, given[0], 100, (-9, 9), weights=given[1], axis=1)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import DTYPES, REPOSITORY
 
-from gpualgo._algorithms.histogram import joint_policy, policy, sums
+from gpualgo._algorithms.histogram import sums, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._cuda.parameters import Parameters
 
-H200 = policy.Machine(132, 227 << 10, (9, 0))
-SMALLEST = policy.Machine(40, 64 << 10, (7, 5))
+H200 = tuning.Machine(132, 227 << 10, (9, 0))
+SMALLEST = tuning.Machine(40, 64 << 10, (7, 5))
 
 
 def _bins(table_bins: int, **more: Any) -> DeviceBins:
@@ -35,7 +35,7 @@ items = st.sampled_from([0, 1, 2, 4, 8])
     items,
 )  # fmt: skip
 def test_cut_of_sums_fits_the_machine(
-    machine: policy.Machine, bins: DeviceBins, dtype: np.dtype[Any], channels: int, num_rows: int,
+    machine: tuning.Machine, bins: DeviceBins, dtype: np.dtype[Any], channels: int, num_rows: int,
     num_samples: int, items: int,
 ) -> None:  # fmt: skip
     if dtype.kind == "b":
@@ -43,7 +43,7 @@ def test_cut_of_sums_fits_the_machine(
     found = sums.sum_of(dtype)
     if items:
         channels = 1
-    cut = joint_policy.cut_sums(machine, bins, found, channels, num_rows, num_samples, items)
+    cut = tuning.cut_sums(machine, bins, found, channels, num_rows, num_samples, items)
     slots = channels * bins.table_bins
     assert cut.shared_bytes(bins) <= machine.shared_bytes
     assert cut.words % 4 == 0
@@ -51,31 +51,31 @@ def test_cut_of_sums_fits_the_machine(
     assert cut.replicas in [1 << k for k in range(6)]
     assert cut.parts >= 1
     assert cut.digits <= found.digits
-    assert -(-num_samples // cut.parts) <= policy.MAX_BLOCK_SAMPLES
+    assert -(-num_samples // cut.parts) <= tuning.MAX_BLOCK_SAMPLES
 
 
 @given(machines, kinds, channels, st.sampled_from([1, 100, 1 << 16]), counts, items)
 def test_cut_of_counts_fits_the_machine(
-    machine: policy.Machine, bins: DeviceBins, channels: int, num_rows: int, num_samples: int,
+    machine: tuning.Machine, bins: DeviceBins, channels: int, num_rows: int, num_samples: int,
     items: int,
 ) -> None:  # fmt: skip
     if items:
         channels = 1
-    cut = joint_policy.cut_counts(machine, bins, channels, num_rows, num_samples, items)
+    cut = tuning.cut_counts(machine, bins, channels, num_rows, num_samples, items)
     assert cut.shared_bytes(bins) <= machine.shared_bytes
     tile = cut.policy.block_threads * cut.policy.loads * max(1, items)
-    assert cut.table != policy.PACKED or tile <= 0x8000  # before PackedTable has to be looked at
+    assert cut.table != tuning.PACKED or tile <= 0x8000  # before PackedTable has to be looked at
 
 
 def test_many_samples_keep_the_gpu_busy() -> None:
     for table_bins in (1, 256, 4096, 1 << 15, 1 << 20):
         bins = _bins(table_bins)
         for items in (1, 2, 4):
-            counted = joint_policy.cut_counts(H200, bins, 1, 1, 1 << 28, items)
+            counted = tuning.cut_counts(H200, bins, 1, 1, 1 << 28, items)
             assert counted.parts >= H200.num_sms
             for dtype in ("int32", "float32", "float64"):
                 found = sums.sum_of(np.dtype(dtype))
-                assert joint_policy.cut_sums(H200, bins, found, 1, 1, 1 << 28, items).parts >= 132
+                assert tuning.cut_sums(H200, bins, found, 1, 1, 1 << 28, items).parts >= 132
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

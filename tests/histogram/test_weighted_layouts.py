@@ -120,7 +120,8 @@ def test_carries_between_many_threads(
     dtype: str, sign: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Digits are carried on before their words are full: here as if those were narrow."""
-    from gpualgo._algorithms.histogram import cpu_joint, cpu_joint_tables
+    from gpualgo._algorithms.histogram import cpu_joint
+    from gpualgo._algorithms.histogram import cpu_joint as cpu_joint_tables
 
     rng = np.random.default_rng(4)
     spread = {"float16": 4, "float32": 40, "float64": 500}[dtype]

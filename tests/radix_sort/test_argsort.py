@@ -56,7 +56,7 @@ def test_descending_floats_by_passes(
     cuda: Backend, dtype: np.dtype[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of so few keys that no launch of them is too long for the emulated GPU."""
-    from gpualgo._algorithms.radix_sort import cuda_builder
+    from gpualgo._algorithms.radix_sort import cuda as cuda_builder
 
     monkeypatch.setattr(cuda_builder.block_sort, "launch_of", lambda *_: None)
     keys = special_floats(dtype, 1237)

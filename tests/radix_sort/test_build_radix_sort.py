@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.radix_sort import policy
+from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
 from gpualgo._algorithms.radix_sort.words import Ways
@@ -47,9 +47,9 @@ def pass_spec(
     dtype: Dtype, value_bytes: int, result_bytes: int, capability: Capability,
     num_keys: int = MANY, has_rows: bool = False, descending: Ways = False,
 ) -> build.Spec:  # fmt: skip
-    cut = policy.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
+    cut = tuning.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
     overlaps = capability >= (9, 0)
-    return policy.pass_spec(
+    return tuning.pass_spec(
         dtype, descending, value_bytes, result_bytes, 4, cut, has_rows, overlaps
     )
 
@@ -58,11 +58,11 @@ def rows_spec(
     dtype: Dtype, value_bytes: int, row_items: int, num_rows: int, capability: Capability,
     descending: Ways = False,
 ) -> build.Spec:  # fmt: skip
-    cut = policy.row_policy(
+    cut = tuning.row_policy(
         num_rows, row_items, dtype.itemsize, value_bytes, 132, limit_of(capability)
     )
     assert cut is not None
-    return policy.rows_spec(dtype, descending, value_bytes, cut)
+    return tuning.rows_spec(dtype, descending, value_bytes, cut)
 
 
 def check_all(
@@ -88,7 +88,7 @@ def test_passes_hold_all_in_registers(
     dtype: Dtype, values: int, results: int, tmp_path: Path
 ) -> None:
     (code,) = check_all({pass_spec(dtype, values, results, MAIN): False}, MAIN, tmp_path)
-    cut = policy.pass_policy(MANY, dtype.itemsize, values, 4, limit_of(MAIN))
+    cut = tuning.pass_policy(MANY, dtype.itemsize, values, 4, limit_of(MAIN))
     # Eight votes find the lanes with the same digit; a few more keep warps together.
     assert 8 * cut.items <= code.count("VOTE") <= 8 * cut.items + 8
     assert code.count("ATOMS") == cut.items
@@ -98,10 +98,10 @@ def test_passes_hold_all_in_registers(
 @pytest.mark.parametrize("num_passes", [1, 4, 8])
 def test_histogram_reads_wide_and_counts_without_waiting(num_passes: int, tmp_path: Path) -> None:
     cuts = [
-        policy.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
+        tuning.histogram_policy(num_bytes, num_passes, limit_of(MAIN))
         for num_bytes in (1 << 16, 1 << 30)
     ]
-    specs = [policy.histogram_spec(UINT64, False, num_passes, 4, cut, True) for cut in cuts]
+    specs = [tuning.histogram_spec(UINT64, False, num_passes, 4, cut, True) for cut in cuts]
     for code in check_all(dict.fromkeys(specs, False), MAIN, tmp_path):
         assert code.count(r"LDG\.E\.128")
         assert code.count(r"ATOMS\.POPC\.INC")
@@ -113,7 +113,7 @@ def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
     specs = {
         pass_spec(dtype, 4, 8, MAIN, 1 << 20, True): False,
         rows_spec(dtype, 0, 300, 1000, MAIN): True,  # a word or two
-        policy.small_rows_spec(dtype, False, 8, 8): False,
+        tuning.small_rows_spec(dtype, False, 8, 8): False,
     }
     check_all(specs, MAIN, tmp_path)
 
@@ -122,7 +122,7 @@ def test_every_key_has_its_kernels(dtype: Dtype, tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", sampled(FLOATS, FLOATS[-2:]), ids=str)
 def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) -> None:
     """Of float64 a comparison where a key is put in order, of the others nothing."""
-    specs = [policy.small_rows_spec(dtype, descending, 0, 8) for descending in (False, True)]
+    specs = [tuning.small_rows_spec(dtype, descending, 0, 8) for descending in (False, True)]
     codes = check_all(dict.fromkeys(specs, False), MAIN, tmp_path)
     ascending, descending = (code.count("(?!NOP)") for code in codes)
     assert descending <= ascending + (dtype.itemsize == 8)
@@ -130,7 +130,7 @@ def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) ->
 
 @pytest.mark.slow
 @needs_cuobjdump
-@pytest.mark.parametrize("value_bytes", sampled(policy.WORDS, [1, 16]))
+@pytest.mark.parametrize("value_bytes", sampled(tuning.WORDS, [1, 16]))
 def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
     specs = {copy.copy_spec(value_bytes): False, copy.gather_spec(value_bytes, 4): False}
     for dtype in (UINT32, UINT64):
@@ -143,9 +143,9 @@ def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled(OTHERS, [(7, 5)]), ids=build.arch_of)
 def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
-    cut = policy.histogram_policy(1 << 30, 4, limit_of(capability))
+    cut = tuning.histogram_policy(1 << 30, 4, limit_of(capability))
     specs = [
-        policy.histogram_spec(FLOAT32, False, 4, 4, cut, capability >= (9, 0)),
+        tuning.histogram_spec(FLOAT32, False, 4, 4, cut, capability >= (9, 0)),
         pass_spec(FLOAT32, 0, 0, capability),
         pass_spec(UINT64, 8, 8, capability),
         rows_spec(FLOAT32, 4, 1024, 1000, capability),
@@ -238,17 +238,17 @@ def test_digits_of_a_range_of_bits(begin: int, count: int, descending: bool, eve
 
 
 @given(
-    st.integers(1, 1 << 34), st.sampled_from([1, 2, 4, 8]), st.sampled_from([0, *policy.WORDS]),
+    st.integers(1, 1 << 34), st.sampled_from([1, 2, 4, 8]), st.sampled_from([0, *tuning.WORDS]),
     st.sampled_from([4, 8]), st.sampled_from([48 << 10, 64 << 10, 99 << 10, 227 << 10]),
 )  # fmt: skip
 def test_tiles_fit_shared_memory(
     num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, limit: int
 ) -> None:
-    cut = policy.pass_policy(num_keys, key_bytes, value_bytes, index_bytes, limit)
+    cut = tuning.pass_policy(num_keys, key_bytes, value_bytes, index_bytes, limit)
     assert cut.items >= 1
     assert cut.shared_bytes(key_bytes, value_bytes, index_bytes) <= limit
     for num_passes in range(1, 9):
-        counting = policy.histogram_policy(num_keys * key_bytes, num_passes, limit)
+        counting = tuning.histogram_policy(num_keys * key_bytes, num_passes, limit)
         assert counting.replicas >= 1
         assert counting.shared_bytes(num_passes) <= limit
 
@@ -260,11 +260,11 @@ def test_tiles_fit_shared_memory(
 def test_rows_fit_their_block(
     num_rows: int, row_items: int, key_bytes: int, value_bytes: int, limit: int
 ) -> None:
-    cut = policy.row_policy(num_rows, row_items, key_bytes, value_bytes, 132, limit)
+    cut = tuning.row_policy(num_rows, row_items, key_bytes, value_bytes, 132, limit)
     if cut is None:
         assert row_items > 1024
         return
-    assert cut.warps * policy.WARP * cut.items >= row_items
+    assert cut.warps * tuning.WARP * cut.items >= row_items
     assert cut.warps == 1 or cut.rows_per_block == 1
     assert cut.block_threads <= 1024
     assert cut.shared_bytes(key_bytes, value_bytes > 0) <= limit
@@ -274,12 +274,12 @@ def test_rows_fit_their_block(
 def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
     num_keys = 1 << 26
     dtype = np.dtype(f"u{key_bytes}")
-    for value_bytes, num_rows in itertools.product([0, *policy.WORDS], [1, 64]):
+    for value_bytes, num_rows in itertools.product([0, *tuning.WORDS], [1, 64]):
         job = Job(
             0, dtype, num_rows, num_keys // num_rows, False, 0, 8 * key_bytes,
             value_bytes=value_bytes, result_bytes=value_bytes,
         )  # fmt: skip
-        layout = Layout(job, num_rows, max(2, key_bytes), policy.RING)
+        layout = Layout(job, num_rows, max(2, key_bytes), tuning.RING)
         assert layout.side_bytes <= num_keys * (key_bytes + value_bytes) + 512
         assert layout.control_bytes + layout.state_bytes + layout.table_bytes <= 7 << 20
     for index_bytes in (4, 8):
@@ -287,7 +287,7 @@ def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
             0, dtype, 1, num_keys, False, 0, 8 * key_bytes, value_bytes=4,
             result_bytes=index_bytes, makes_indices=True, keeps_keys=False,
         )  # fmt: skip
-        layout = Layout(job, 1, max(2, key_bytes), policy.RING)
+        layout = Layout(job, 1, max(2, key_bytes), tuning.RING)
         spare = 0 if index_bytes == 8 else key_bytes  # the indices hold a copy where they are wide
         assert layout.side_bytes <= num_keys * (key_bytes + index_bytes + spare) + 1024
         # What is lent lies within the output.
@@ -298,5 +298,5 @@ def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
 @given(st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 20, 32]), st.integers(0, 15), st.integers(-9, 9))
 def test_words_divide_what_is_moved(itemsize: int, address: int, step: int) -> None:
     word = copy.word_bytes(itemsize, address, step * itemsize)
-    assert word in policy.WORDS
+    assert word in tuning.WORDS
     assert math.gcd(itemsize, address, 16) % word == 0

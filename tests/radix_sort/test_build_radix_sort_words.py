@@ -14,7 +14,7 @@ from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
 from test_build_radix_sort import MAIN, check_all, limit_of, ordered, pass_spec, rows_spec
 
-from gpualgo._algorithms.radix_sort import cuda_words, policy, words
+from gpualgo._algorithms.radix_sort import cuda_tuples, tuning, words
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
 from gpualgo._cuda import build
 
@@ -37,14 +37,14 @@ def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> words.Group:
 def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) -> None:
     word, ways = word_of("float32", "int8", "float16").dtype, (False, True, True)
     small, falls = word_of("float16", "uint8").dtype, (True, False)
-    cut = policy.histogram_policy(1 << 30, 8, limit_of(capability))
+    cut = tuning.histogram_policy(1 << 30, 8, limit_of(capability))
     specs = [
-        policy.histogram_spec(word, ways, 8, 4, cut, capability >= (9, 0)),
+        tuning.histogram_spec(word, ways, 8, 4, cut, capability >= (9, 0)),
         pass_spec(word, 0, 0, capability, descending=(False,) * 3),
         pass_spec(word, 4, 8, capability, 1 << 20, True, ways),
         pass_spec(small, 8, 8, capability, descending=falls),
         rows_spec(word, 4, 300, 1000, capability, ways),
-        policy.small_rows_spec(small, falls, 8, 8),
+        tuning.small_rows_spec(small, falls, 8, 8),
     ]
     assert all("SideBySide" in spec.expression for spec in specs)
     check_all(dict.fromkeys(specs, True), capability, tmp_path)
@@ -60,12 +60,12 @@ def test_kernels_of_words_with_floats(capability: Capability, tmp_path: Path) ->
 def test_packing_holds_all_in_registers(
     sizes: tuple[int, ...], capability: Capability, tmp_path: Path
 ) -> None:
-    size = next(size for size in policy.WORDS if sum(sizes) <= size)
+    size = next(size for size in tuning.WORDS if sum(sizes) <= size)
     specs = []
     for is_dense in (True, False):
         for index_bytes in (0, 4, 8):
-            specs.append(cuda_words.pack_spec(size, sizes, index_bytes, is_dense))
-        specs.append(cuda_words.unpack_spec(size, sizes, is_dense))
+            specs.append(cuda_tuples.pack_spec(size, sizes, index_bytes, is_dense))
+        specs.append(cuda_tuples.unpack_spec(size, sizes, is_dense))
     check_all(dict.fromkeys(specs, False), capability, tmp_path)
 
 
@@ -73,9 +73,9 @@ def test_words_of_integers_are_sorted_as_integers() -> None:
     """They take no kernels of their own."""
     word = word_of("int8", "uint16", "bool").dtype
     plain = np.dtype("uint32")
-    cut = policy.pass_policy(1 << 20, 4, 4, 4, limit_of(MAIN))
+    cut = tuning.pass_policy(1 << 20, 4, 4, 4, limit_of(MAIN))
     ours, others = (
-        policy.pass_spec(dtype, ways, 4, 4, 4, cut, False, True)
+        tuning.pass_spec(dtype, ways, 4, 4, 4, cut, False, True)
         for dtype, ways in ((word, (False, True, True)), (plain, False))
     )
     assert ours.expression == others.expression
@@ -114,11 +114,11 @@ def test_words_hold_numbers_apart() -> None:
         if word is None:
             continue
         taken: list[int] = []
-        for begin, size in zip(cuda_words.offsets(word), sizes, strict=True):
+        for begin, size in zip(cuda_tuples.offsets(word), sizes, strict=True):
             assert begin // 8 == (begin + size - 1) // 8  # not across 8 bytes
             taken += range(begin, begin + size)
         assert sorted(taken) == list(range(sum(sizes)))  # without gaps, as kernels have them
-        assert word.itemsize in policy.WORDS
+        assert word.itemsize in tuning.WORDS
 
 
 # --- digits -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from support import Backend, random_array, scaled
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cuda_counting as counting_sort
+from gpualgo._algorithms.radix_sort import cuda as counting_sort
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base.memo import Memo
 

@@ -10,7 +10,7 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu, cpu_again, cpu_runs
+from gpualgo._algorithms.radix_sort import cpu, cpu_again, cpu_rows
 from gpualgo._algorithms.radix_sort.problem import Sort
 
 DTYPES = ("int32", "uint32", "float32", "int64", "uint64", "float64")
@@ -57,12 +57,12 @@ def _in_no_order(n: int) -> dict[str, Array]:
 def test_which_way(n: int, dtype: str) -> None:
     """Every pattern of runs is NumPy's in one direction at least; what has no order never is."""
     for name, pattern in _patterns(n).items():
-        assert cpu_runs.takes(pattern.astype(dtype), 0, False), name
+        assert cpu_rows.takes(pattern.astype(dtype), 0, False), name
     for name in ("rising", "falling", "organ pipe", "swapped", "rolled"):
-        assert cpu_runs.takes(_patterns(n)[name].astype(dtype), 0, True), name
+        assert cpu_rows.takes(_patterns(n)[name].astype(dtype), 0, True), name
     for name, pattern in _in_no_order(n).items():
-        assert not cpu_runs.takes(pattern.astype(dtype), 0, False), name
-        assert not cpu_runs.takes(pattern.astype(dtype), 0, True), name
+        assert not cpu_rows.takes(pattern.astype(dtype), 0, False), name
+        assert not cpu_rows.takes(pattern.astype(dtype), 0, True), name
 
 
 def test_no_digits_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,34 +22,34 @@ def large(
     cuda: Backend, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """Sort few keys as if they were very many; on an emulated GPU in tiles of a few warps."""
-    from gpualgo._algorithms.radix_sort import policy
+    from gpualgo._algorithms.radix_sort import tuning
     from gpualgo._algorithms.radix_sort.problem import Sort
 
-    monkeypatch.setattr(policy, "MIDDLE_KEYS", 0)
-    monkeypatch.setattr(policy, "SMALLER", {})
-    monkeypatch.setattr(policy, "MAX_ROW_WARPS", 0)  # no row is short
+    monkeypatch.setattr(tuning, "MIDDLE_KEYS", 0)
+    monkeypatch.setattr(tuning, "SMALLER", {})
+    monkeypatch.setattr(tuning, "MAX_ROW_WARPS", 0)  # no row is short
     monkeypatch.setattr(Sort, "problems", type(Sort.problems)(64))
     if support.is_emulated:
         cuts = {
-            (key, value): policy.Policy(64, tile // 64, 2, 2, True, value > 0)
+            (key, value): tuning.Policy(64, tile // 64, 2, 2, True, value > 0)
             for key in (4, 8)
             for value, tile in TILES.items()
         }
-        monkeypatch.setattr(policy, "LARGE", cuts)
-        joined = {size: policy.Policy(64, 3, 2, 2, True, joins=True) for size in (1, 2, 4, 8)}
-        monkeypatch.setattr(policy, "JOINED", joined)
-        monkeypatch.setattr(policy, "RING", 16)
+        monkeypatch.setattr(tuning, "LARGE", cuts)
+        joined = {size: tuning.Policy(64, 3, 2, 2, True, joins=True) for size in (1, 2, 4, 8)}
+        monkeypatch.setattr(tuning, "JOINED", joined)
+        monkeypatch.setattr(tuning, "RING", 16)
     if request.param == "behind keys":
-        monkeypatch.setattr(policy, "JOINED", {})
+        monkeypatch.setattr(tuning, "JOINED", {})
     with ga.default_device("cuda"):
         yield
 
 
 def _sizes(value_bytes: int) -> list[int]:
     """Return sizes at a tile's edges, and one of several tiles."""
-    from gpualgo._algorithms.radix_sort import policy
+    from gpualgo._algorithms.radix_sort import tuning
 
-    tile = policy.LARGE[(4, value_bytes)].tile_items
+    tile = tuning.LARGE[(4, value_bytes)].tile_items
     if support.is_emulated:
         return [tile + 1, 3 * tile + 5]
     return [tile - 1, tile, tile + 1, 2 * tile, 7 * tile + 5]
@@ -153,9 +153,9 @@ def test_pairs_of_one_size_in_place(
 
 def test_rows_in_batches(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """48 rows, whose tables are all that there may be, then one, whose tables lie elsewhere."""
-    from gpualgo._algorithms.radix_sort import cuda_passes, policy
+    from gpualgo._algorithms.radix_sort import cuda_passes, tuning
 
-    per_row = 8 * 2 * policy.TABLE_BYTES
+    per_row = 8 * 2 * tuning.TABLE_BYTES
     monkeypatch.setattr(cuda_passes, "_TABLE_BYTES", 48 * per_row)
     keys = np.random.default_rng(1).integers(0, 1 << 32, (49, _sizes(4)[0]), dtype=np.uint32)
     values = np.arange(keys.size, dtype=np.uint32).reshape(keys.shape)

@@ -16,11 +16,10 @@ from gpualgo._algorithms.radix_sort import cuda
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
-from gpualgo._cuda import pieces as storage
-from gpualgo._cuda.pieces import Piece
-from gpualgo._cuda.plan import NONE, Clear, Plan
+from gpualgo._cuda import plan as storage
+from gpualgo._cuda.plan import NONE, Clear, Piece, Plan
 from gpualgo._driver import workspace
 
 OWN, KEPT = 1 << 56, 1 << 57  # where storage lies

@@ -10,7 +10,7 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.reduce import policy, small_policy
+from gpualgo._algorithms.reduce import tuning
 from gpualgo._base import dtypes, records
 from gpualgo._cuda import build
 from gpualgo._cuda.templates import Access
@@ -28,9 +28,9 @@ def _cases(
     op: Operator, dtype: records.Element, access: Access, is_wide: bool | None
 ) -> list[sass.Case]:
     """Return the kernels of all lengths."""
-    size = policy.bytes_read(dtype)
-    cuts = [small_policy.cut(most // size, dtype) for most in small_policy.SMALL]
-    specs = [small_policy.spec(op, dtype, dtype, access, cut.policy) for cut in cuts if cut]
+    size = tuning.bytes_read(dtype)
+    cuts = [tuning.small_cut(most // size, dtype) for most in tuning.SMALL_POLICIES]
+    specs = [tuning.small_spec(op, dtype, dtype, access, cut.policy) for cut in cuts if cut]
     assert len(specs) >= len(cuts) - 2
     return [sass.Case(spec, is_wide) for spec in specs]
 
@@ -40,9 +40,9 @@ def _cases(
 @pytest.mark.parametrize("name", sampled(dtypes.NAMES, ["int8", "float32"]))
 def test_every_dtype(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    cases = _cases(LAMBDA, dtype, policy.flat(True), True)
+    cases = _cases(LAMBDA, dtype, tuning.flat(True), True)
     if name != "bool":
-        cases += _cases(ADD, dtype, policy.flat(True), True)
+        cases += _cases(ADD, dtype, tuning.flat(True), True)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -52,8 +52,8 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
 def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
     is_wide = None if dtype.itemsize == 16 else False
-    cases = _cases(LAMBDA, dtype, policy.flat(False), is_wide)
-    cases += _cases(LAMBDA, dtype, policy.strided(is_even=True), is_wide)
+    cases = _cases(LAMBDA, dtype, tuning.flat(False), is_wide)
+    cases += _cases(LAMBDA, dtype, tuning.strided(is_even=True), is_wide)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -62,7 +62,7 @@ def test_unaligned_and_strided(name: str, tmp_path: Path) -> None:
 def test_records(names: str, tmp_path: Path) -> None:
     fields = [sass.dtype_of(name) for name in names.split()]
     dtype = records.record([str(i) for i in range(len(fields))], fields)
-    cases = _cases(FIRST, dtype, policy.flat(True, len(fields)), True)
+    cases = _cases(FIRST, dtype, tuning.flat(True, len(fields)), True)
     sass.check(cases, MAIN, tmp_path)
 
 
@@ -79,8 +79,8 @@ def test_records(names: str, tmp_path: Path) -> None:
 )
 def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -> None:
     dtype = sass.dtype_of(name)
-    cases = _cases(ADD, dtype, policy.flat(True), True)
-    sass.check([*cases, *_cases(LAMBDA, dtype, policy.flat(True), True)], capability, tmp_path)
+    cases = _cases(ADD, dtype, tuning.flat(True), True)
+    sass.check([*cases, *_cases(LAMBDA, dtype, tuning.flat(True), True)], capability, tmp_path)
 
 
 @pytest.mark.slow
@@ -99,10 +99,10 @@ def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -
 def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> None:
     """Compilers leave out loops that leave nothing, and unroll those that end."""
     dtype = sass.dtype_of("float32")
-    cuts = [small_policy.cut(most // 4, dtype) for most in small_policy.SMALL]
+    cuts = [tuning.small_cut(most // 4, dtype) for most in tuning.SMALL_POLICIES]
     found = [cut for cut in cuts if cut is not None]
-    access = policy.flat(True)
-    specs = [small_policy.spec(ADD, dtype, dtype, access, cut.policy) for cut in found]
+    access = tuning.flat(True)
+    specs = [tuning.small_spec(ADD, dtype, dtype, access, cut.policy) for cut in found]
     for cut, code in zip(found, sass.read_all(specs, capability, tmp_path), strict=True):
         looks = [at for at, _, _, operands in code.instructions if "SR_CLOCK" in operands]
         if not cut.policy.wait:
@@ -123,7 +123,7 @@ def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> 
 def test_nothing_branches_before_the_store(op: Operator, tmp_path: Path) -> None:
     """After a first branch, which only the last block takes; a late store is waited for."""
     dtype = sass.dtype_of("float32")
-    for case in _cases(op, dtype, policy.flat(True), True)[3:]:
+    for case in _cases(op, dtype, tuning.flat(True), True)[3:]:
         opcodes = []
         for _, _, opcode, _ in sass.read(case.spec, MAIN, tmp_path).instructions:
             opcodes.append(opcode)

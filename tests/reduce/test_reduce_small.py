@@ -21,9 +21,9 @@ from support import (
 )
 
 import gpualgo as ga
-from gpualgo._algorithms.reduce import policy, small_policy
+from gpualgo._algorithms.reduce import tuning
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._algorithms.reduce.small_policy import Small
+from gpualgo._algorithms.reduce.tuning import Small
 from gpualgo._base import records
 
 # One size of block at all lengths: of one warp, whose last block has several words to a thread, of
@@ -41,16 +41,16 @@ LENGTHS = (1, 2, 3, 4, 5, 127, 128, 129, 1023, 2048, 2051, 4096, 9001)
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reduce in one way, and let no plan outlive the test."""
-    cut = small_policy.cut
-    monkeypatch.setattr(small_policy, "SMALL", WAYS[request.param])
-    monkeypatch.setattr(small_policy, "MANY_LOADS_BYTES", 1)
+    cut = tuning.small_cut
+    monkeypatch.setattr(tuning, "SMALL_POLICIES", WAYS[request.param])
+    monkeypatch.setattr(tuning, "MANY_LOADS_BYTES", 1)
     found: list[Any] = []
 
     def noted(num_items: int, source: records.Element) -> Any:
-        found.append((num_items >= policy.row_items(source), cut(num_items, source)))
+        found.append((num_items >= tuning.row_items(source), cut(num_items, source)))
         return found[-1][1]
 
-    monkeypatch.setattr(small_policy, "cut", noted)
+    monkeypatch.setattr(tuning, "small_cut", noted)
     Reduction.__init_subclass__()
     yield
     Reduction.__init_subclass__()

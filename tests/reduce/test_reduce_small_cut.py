@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from support import DTYPES
 
 import gpualgo as ga
-from gpualgo._algorithms.reduce import policy, small_policy
-from gpualgo._algorithms.reduce.small_policy import Small, SmallCut
+from gpualgo._algorithms.reduce import tuning
+from gpualgo._algorithms.reduce.tuning import Small, SmallCut
 from gpualgo._base import records
 
 dtypes = st.sampled_from(DTYPES)
@@ -20,8 +20,8 @@ dtypes = st.sampled_from(DTYPES)
 
 @given(st.integers(0, 26).flatmap(lambda bits: st.integers(1, 1 << bits)), dtypes)
 def test_cut_covers_everything(num_items: int, dtype: np.dtype[Any]) -> None:
-    cut = small_policy.cut(num_items, dtype)
-    items = policy.row_items(dtype)
+    cut = tuning.small_cut(num_items, dtype)
+    items = tuning.row_items(dtype)
     most = (4 << 20) if dtype.itemsize < 4 else (16 << 20)
     is_small = num_items * dtype.itemsize <= most
     assert (cut is not None) == (is_small and num_items >= items)
@@ -29,24 +29,24 @@ def test_cut_covers_everything(num_items: int, dtype: np.dtype[Any]) -> None:
         return
     vectors, tile = num_items // items, cut.policy.block_threads * cut.policy.loads
     assert (cut.num_blocks - 1) * tile < vectors <= cut.num_blocks * tile
-    assert 1 <= cut.num_blocks <= small_policy.MOST_BLOCKS
+    assert 1 <= cut.num_blocks <= tuning.SMALL_MOST_BLOCKS
     assert cut.policy.loads & (cut.policy.loads - 1) == 0
 
 
 @given(st.integers(1, 1 << 22), st.lists(dtypes, min_size=2, max_size=8))
 def test_cut_of_records(num_items: int, fields: list[np.dtype[Any]]) -> None:
     dtype = records.record(map(str, range(len(fields))), fields)
-    cut = small_policy.cut(num_items, dtype)
+    cut = tuning.small_cut(num_items, dtype)
     if cut is None:
         return
     vectors, tile = (
-        num_items // policy.row_items(dtype),
+        num_items // tuning.row_items(dtype),
         cut.policy.block_threads * cut.policy.loads,
     )
     assert (cut.num_blocks - 1) * tile < vectors <= cut.num_blocks * tile
-    assert 1 <= cut.num_blocks <= small_policy.MOST_BLOCKS
-    if dtype.itemsize > policy.WIDE_RECORD:
-        assert cut.policy.block_threads <= policy.RECORD_THREADS
+    assert 1 <= cut.num_blocks <= tuning.SMALL_MOST_BLOCKS
+    if dtype.itemsize > tuning.WIDE_RECORD:
+        assert cut.policy.block_threads <= tuning.RECORD_THREADS
 
 
 POSITIONS = records.Computed((records.POSITION,), np.dtype(np.int64))
@@ -54,27 +54,27 @@ POSITIONS = records.Computed((records.POSITION,), np.dtype(np.int64))
 
 def _of_positions(num_blocks: int) -> SmallCut | None:
     """Return the cut of as many positions as fill so many blocks of the first row's shape."""
-    first = next(iter(small_policy.SMALL.values()))
-    tile = first.block_threads * first.loads * policy.row_items(POSITIONS)
-    return small_policy.cut(num_blocks * tile, POSITIONS)
+    first = next(iter(tuning.SMALL_POLICIES.values()))
+    tile = first.block_threads * first.loads * tuning.row_items(POSITIONS)
+    return tuning.small_cut(num_blocks * tile, POSITIONS)
 
 
 def test_positions_come_to_many_blocks() -> None:
-    for num_blocks in (1, 2, 100, small_policy.MOST_BLOCKS):
+    for num_blocks in (1, 2, 100, tuning.SMALL_MOST_BLOCKS):
         cut = _of_positions(num_blocks)
         assert cut is not None
         assert cut.num_blocks == num_blocks
-    assert _of_positions(small_policy.MOST_BLOCKS + 1) is None
+    assert _of_positions(tuning.SMALL_MOST_BLOCKS + 1) is None
 
 
 def test_positions_wait_as_arrays_of_as_many_blocks() -> None:
     dtype = np.dtype(np.float32)
     waits: dict[int, set[int]] = {}
     for size in range(1, 1 << 22, 1 << 10):
-        cut = small_policy.cut(size + policy.row_items(dtype), dtype)
+        cut = tuning.small_cut(size + tuning.row_items(dtype), dtype)
         if cut is not None:
             waits.setdefault(cut.num_blocks, set()).add(cut.policy.wait)
-    assert {1, 64, 65, 128, 129, small_policy.MOST_BLOCKS} <= set(waits)
+    assert {1, 64, 65, 128, 129, tuning.SMALL_MOST_BLOCKS} <= set(waits)
     for num_blocks, expected in waits.items():
         cut = _of_positions(num_blocks)
         assert cut is not None
@@ -93,7 +93,7 @@ anything = dtypes | computed | st.lists(dtypes, min_size=2, max_size=8).map(
 
 @given(st.integers(0, 22).flatmap(lambda bits: st.integers(1, 1 << bits)), anything)
 def test_one_block_alone_waits_for_nobody(num_items: int, source: records.Element) -> None:
-    cut = small_policy.cut(num_items, source)
+    cut = tuning.small_cut(num_items, source)
     if cut is not None:
         assert (cut.policy.wait == 0) == (cut.num_blocks == 1)
 
@@ -101,7 +101,7 @@ def test_one_block_alone_waits_for_nobody(num_items: int, source: records.Elemen
 @pytest.mark.parametrize("n", [4113, 12_300])
 @pytest.mark.usefixtures("cuda")
 def test_positions_that_several_blocks_reduce(n: int) -> None:
-    cut = small_policy.cut(n, POSITIONS)
+    cut = tuning.small_cut(n, POSITIONS)
     assert cut is not None
     assert cut.num_blocks > 1
     x = ga.lazy.arange(n, device="cuda")
@@ -110,7 +110,7 @@ def test_positions_that_several_blocks_reduce(n: int) -> None:
         assert ga.reduce(x, None, lambda a, b: b).copy_to_host() == n - 1
 
 
-@pytest.mark.parametrize("found", [*small_policy.SMALL.values(), Small(32, 1, 0)], ids=str)
+@pytest.mark.parametrize("found", [*tuning.SMALL_POLICIES.values(), Small(32, 1, 0)], ids=str)
 def test_the_last_block_has_threads_for_all_others(found: Small) -> None:
     share = int(found.cpp(1).split(", ")[2])
-    assert found.block_threads * share >= small_policy.MOST_BLOCKS - 1
+    assert found.block_threads * share >= tuning.SMALL_MOST_BLOCKS - 1

@@ -11,7 +11,7 @@ from support import Backend, assert_same, random_array, sampled
 
 import gpualgo as ga
 from gpualgo._algorithms.extremes.problem import ArgMaximum
-from gpualgo._algorithms.reduce import policy
+from gpualgo._algorithms.reduce import tuning
 from gpualgo._algorithms.reduce.problem import Reduction
 
 DTYPES = [np.dtype(name) for name in ("int8", "int16", "float32", "int64", "complex128")]
@@ -20,7 +20,7 @@ DTYPES = [np.dtype(name) for name in ("int8", "int16", "float32", "int64", "comp
 @pytest.fixture(autouse=True)
 def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let few rows be many."""
-    monkeypatch.setattr(policy, "TARGET_BLOCKS", 1)
+    monkeypatch.setattr(tuning, "TARGET_BLOCKS", 1)
     for problem in (Reduction, ArgMaximum):
         problem.problems.clear()
     yield
@@ -30,9 +30,9 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("dtype", sampled(DTYPES, ["int8", "float32", "complex128"]), ids=str)
 def test_short_rows(cuda: Backend, guarded: Any, dtype: np.dtype[Any]) -> None:
-    items = policy.row_items(dtype)
+    items = tuning.row_items(dtype)
     for width in (1, 4, 16):
-        rows = policy.ROWS.block_threads // width * policy.SHORT_ROWS
+        rows = tuning.ROWS.block_threads // width * tuning.SHORT_ROWS
         for count in (rows, rows + 1, 2 * rows - 1):
             for extent in {items * width, max(1, items * width - 1)}:
                 x = random_array((count, extent), dtype)
@@ -47,7 +47,7 @@ def test_short_rows(cuda: Backend, guarded: Any, dtype: np.dtype[Any]) -> None:
 
 @pytest.mark.parametrize("layout", ["step", "reversed", "reversed_rows", "padded", "offset"])
 def test_layouts_of_short_rows(cuda: Backend, layout: str) -> None:
-    x = random_array((64 * policy.SHORT_ROWS, 16), np.dtype("int32"))
+    x = random_array((64 * tuning.SHORT_ROWS, 16), np.dtype("int32"))
     given = cuda.arrange(layout, x)
     assert_same(cuda.to_host(ga.reduce(given, None, lambda a, b: b, axis=1)), x[:, -1])
     got = ga.reduce(given, np.int32(5), lambda a, b: a + b, axis=1, keepdims=True)

@@ -229,9 +229,9 @@ def test_counts_of_64_bits(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch, kinds: list[str]
 ) -> None:
     """Those of 2^32 elements, of fewer; problems of a size of their own."""
-    from gpualgo._algorithms.select import policy
+    from gpualgo._algorithms.select import tuning
 
-    monkeypatch.setattr(policy, "NARROW_COUNTS", 1)
+    monkeypatch.setattr(tuning, "NARROW_COUNTS", 1)
     x = in_runs(5 * TILE + 91, 7, "int32")
     given = cuda.to_device(x)
     check(cuda, ga.run_length_encode(given), x)

@@ -12,8 +12,8 @@ import sass
 from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.scan import policy as tiles
-from gpualgo._algorithms.scan import policy_lines as lines
+from gpualgo._algorithms.scan import tuning as tiles
+from gpualgo._algorithms.scan import tuning_lines as lines
 from gpualgo._base import dtypes, records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator

@@ -19,7 +19,9 @@ class Limits:
     """How long blocks are, and lines that come whole; counts the scans that are cut."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from gpualgo._algorithms.scan import blocks, blocks_cut, blocks_work
+        from gpualgo._algorithms.scan import blocks
+        from gpualgo._algorithms.scan import blocks as blocks_cut
+        from gpualgo._algorithms.scan import blocks as blocks_work
 
         self._patch, self._blocks, self._work = monkeypatch, blocks, blocks_work
         self.ran: list[str] = []
@@ -38,13 +40,13 @@ class Limits:
 @pytest.fixture
 def limits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Limits]:
     """Let long lines have small tiles, and blocks be small, too."""
-    from gpualgo._algorithms.scan import policy
+    from gpualgo._algorithms.scan import tuning
     from gpualgo._driver import staging
 
-    tile = policy.Policy(64, 1, 2)
-    monkeypatch.setattr(policy, "WAVES", {})
-    monkeypatch.setattr(policy, "LARGE", tile)
-    monkeypatch.setattr(policy, "LARGE_WIDE", tile)
+    tile = tuning.Policy(64, 1, 2)
+    monkeypatch.setattr(tuning, "WAVES", {})
+    monkeypatch.setattr(tuning, "LARGE", tile)
+    monkeypatch.setattr(tuning, "LARGE_WIDE", tile)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
     monkeypatch.setattr(staging, "GAPS_BYTES", 256)
     forget_problems()
@@ -122,7 +124,7 @@ def test_a_block_of_one_line(limits: Limits, shape: tuple[int, ...], axis: int) 
 
 def test_lines_side_by_side_that_are_cut(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are scanned as if each were alone, whatever the limits are."""
-    from gpualgo._algorithms.scan import blocks_cut
+    from gpualgo._algorithms.scan import blocks as blocks_cut
 
     monkeypatch.setattr(blocks_cut, "MOST_LINES", 3)
     for x in (_floats(600, 5), _floats(2, 500, 4)):

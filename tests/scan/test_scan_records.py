@@ -11,8 +11,8 @@ from record_plans import KINDS, Host, Kind, Leaves, check, scanned
 from support import Array, Backend
 
 import gpualgo as ga
-from gpualgo._algorithms.scan import policy
-from gpualgo._algorithms.scan import policy_lines as lines
+from gpualgo._algorithms.scan import tuning
+from gpualgo._algorithms.scan import tuning_lines as lines
 from gpualgo._algorithms.scan.problem import ExclusiveScan, Scan
 
 Make = Callable[..., Array]
@@ -24,11 +24,11 @@ SIZES = (1, 2, 31, 33, 257, 1023, 1024, 1025, 2048, 5001)
 @pytest.fixture
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Cut what is small as what is large, into small tiles."""
-    monkeypatch.setattr(policy, "WAVES", {})
-    monkeypatch.setattr(policy, "WAVE_BYTES", 0)
-    monkeypatch.setattr(policy, "STAGE_BYTES", 12 << 10)
+    monkeypatch.setattr(tuning, "WAVES", {})
+    monkeypatch.setattr(tuning, "WAVE_BYTES", 0)
+    monkeypatch.setattr(tuning, "STAGE_BYTES", 12 << 10)
     for name in ("LARGE", "LARGE_WIDE"):
-        monkeypatch.setattr(policy, name, policy.Policy(64, 3, 2))
+        monkeypatch.setattr(tuning, name, tuning.Policy(64, 3, 2))
     _forget()
     yield
     _forget()
@@ -80,7 +80,7 @@ def test_every_size(cuda: Backend, guarded: Make, name: str) -> None:
 @pytest.mark.parametrize("name", KINDS)
 def test_every_size_in_tiles(cuda: Backend, guarded: Make, small_tiles: None, name: str) -> None:
     kind = KINDS[name]
-    cut = policy.policy_of(1 << 30, kind.dtype, kind.acc)
+    cut = tuning.policy_of(1 << 30, kind.dtype, kind.acc)
     tile = cut.tile_items(max(kind.dtype.itemsize, kind.acc.itemsize))
     for n in (1, 33, tile - 1, tile, tile + 1, 2 * tile, 5 * tile + 7):
         both(cuda, guarded, kind, kind.random(n, n), 0)

@@ -20,7 +20,7 @@ LAST_EPOCH = (1 << 30) - (1 << 24)  # of parts/lookback.cuh
 @pytest.fixture
 def tiles_only(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let no line count as small."""
-    from gpualgo._algorithms.scan import policy as scan_policy
+    from gpualgo._algorithms.scan import tuning as scan_policy
 
     monkeypatch.setattr(scan_policy, "WAVES", {})
     Scan.problems.clear()

@@ -12,7 +12,7 @@ from segments.test_segments import ALL, EXCLUSIVE, INCLUSIVE, REDUCE, SCANS, STA
 from support import Backend, affine, assert_same, compose
 
 import gpualgo as ga
-from gpualgo._algorithms.segments import policy
+from gpualgo._algorithms.segments import tuning
 
 each = pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
 
@@ -138,14 +138,14 @@ def test_many_that_overlap(cuda: Backend) -> None:
     n = 9001
     offsets = np.array([0, n] * 20 + [5])
     check_any(cuda, affine((n,)), offsets)
-    cut = policy.cut_of(n, len(offsets) - 1)
+    cut = tuning.cut_of(n, len(offsets) - 1)
     assert 20 * (n >> cut.chunk_bits) > cut.capacity
 
 
 def test_many_chunks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """Segments of more chunks than a warp joins, beside others of a few and of one."""
     for name, value in (("CHUNK_BITS", 5), ("LEAST_LONG", 32), ("LONG_PER_WARP", 32)):
-        monkeypatch.setattr(policy, name, value)
+        monkeypatch.setattr(tuning, name, value)
     n = 32 * 1024 * 2 + 77
     x, offsets = affine((n,)), np.array([0, 33, 40, 240, 32 * 1025 + 250, n - 1, n])
     got = REDUCE(cuda.to_device(x), cuda.to_device(offsets), np.uint64(START), compose)

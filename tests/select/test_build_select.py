@@ -12,7 +12,7 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.select import policy
+from gpualgo._algorithms.select import tuning
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator, known
@@ -27,30 +27,30 @@ NO_OPERATOR = known("no_operator")
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def kinds(dtype: Any, capability: Capability = MAIN) -> list[policy.Kind]:
+def kinds(dtype: Any, capability: Capability = MAIN) -> list[tuning.Kind]:
     """Return a selection by a function and by marks, a partition, heads, and run lengths."""
     limit, has_redux = LIMITS.get(capability, 227 << 10), capability >= (8, 0)
     marked = records.record(["0", "1"], [dtype, BYTE])
 
-    def kind(op: Any, source: Any, kept: str, **more: Any) -> policy.Kind:
+    def kind(op: Any, source: Any, kept: str, **more: Any) -> tuning.Kind:
         lengths = more.get("gives_lengths", False)
-        cut = policy.policy_of(source, (dtype,), limit, lengths)
-        found = policy.Kind(op, source, (dtype,), policy.dense(True), cut, kept, False, **more)
+        cut = tuning.policy_of(source, (dtype,), limit, lengths)
+        found = tuning.Kind(op, source, (dtype,), tuning.dense(True), cut, kept, False, **more)
         return replace(found, has_redux=has_redux)
 
     return [
-        kind(NOT_ZERO, dtype, policy.IF),
-        kind(NO_OPERATOR, marked, policy.MARKED),
-        kind(NOT_ZERO, dtype, policy.IF, keeps_rest=True),
-        kind(NO_OPERATOR, dtype, policy.HEADS),
-        kind(NO_OPERATOR, dtype, policy.HEADS, gives_lengths=True),
+        kind(NOT_ZERO, dtype, tuning.IF),
+        kind(NO_OPERATOR, marked, tuning.MARKED),
+        kind(NOT_ZERO, dtype, tuning.IF, keeps_rest=True),
+        kind(NO_OPERATOR, dtype, tuning.HEADS),
+        kind(NO_OPERATOR, dtype, tuning.HEADS, gives_lengths=True),
     ]
 
 
-def wide(kind: policy.Kind) -> policy.Kind:
+def wide(kind: tuning.Kind) -> tuning.Kind:
     """Return it for counts of 64 bits, of elements in any strides."""
     leaves = len(records.leaves(kind.source))
-    return replace(kind, is_wide=True, access=policy.spaced(leaves, is_even=False))
+    return replace(kind, is_wide=True, access=tuning.spaced(leaves, is_even=False))
 
 
 def check(specs: list[Spec], capability: Capability, folder: Path) -> None:
@@ -79,7 +79,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [48 << 10, 64 << 10, 99 << 10, 163 << 10, 227 << 10])
 def test_tiles_of_positions_fit_shared_memory(limit: int) -> None:
     """And what a warp's threads hold is counted in words of 16 bits."""
-    cut = policy.late_policy(limit)
+    cut = tuning.late_policy(limit)
     assert cut.shared_bytes(()) <= limit
     assert cut.block_threads >= 64
     assert cut.tile_items <= 1 << 15

@@ -15,7 +15,7 @@ from sharded import leaves
 import gpualgo as ga
 from gpualgo._arrays import device_array
 from gpualgo._driver import addresses, driver, peers
-from gpualgo.shards import _merging, _sort, _splitters
+from gpualgo.shards import _sort
 
 N = 1000
 WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH")
@@ -101,7 +101,7 @@ def test_sorts_merge_what_has_arrived_while_more_arrives(
         return np.array([[125, 125], [250, 250], [400, 350]])
 
     monkeypatch.setattr(_sort, "on_host", cuts)
-    monkeypatch.setattr(_merging, "CHUNK_BYTES", (4 + 8) * 125 // 4)
+    monkeypatch.setattr(_sort, "CHUNK_BYTES", (4 + 8) * 125 // 4)
     keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N))
     where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
     assert where[:3] == [0, 1, 0]  # sorts, cuts
@@ -191,7 +191,7 @@ def test_shards_that_are_used_on_streams_of_their_own(
     """They are read behind what is queued there, and what is queued there later comes behind."""
     fake.are_peers = are_peers
     fake.device_of_stream = dict(zip(OWN, (0, 1), strict=True))
-    monkeypatch.setattr(_splitters, "FEW", N // 4)
+    monkeypatch.setattr(_sort, "FEW", N // 4)
     calls: dict[str, Callable[[Any], Any]] = {
         "reduce": lambda x: ga.reduce(x), "histogram": lambda x: ga.histogram(x, 7, (0, 1)),
         "radix_sort": lambda x: ga.radix_sort(x),

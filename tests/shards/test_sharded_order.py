@@ -10,7 +10,7 @@ from sharded import COUNTS, affine, check, cut, last
 from support import Backend, scaled
 
 import gpualgo as ga
-from gpualgo.shards import _merging, _splitters
+from gpualgo.shards import _sort
 
 RNG = np.random.default_rng(5)
 CUTS = scaled(COUNTS, emulated=(3,))
@@ -20,9 +20,9 @@ LENGTHS = scaled((0, 1, 2, 7, 2500), emulated=(2, 600))
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let arrays of tests be so long that samples decide, in several rounds, and in chunks."""
-    monkeypatch.setattr(_merging, "CHUNK_BYTES", 1 << 9)
-    monkeypatch.setattr(_splitters, "FEW", 16)
-    monkeypatch.setattr(_splitters, "SAMPLES", 32)
+    monkeypatch.setattr(_sort, "CHUNK_BYTES", 1 << 9)
+    monkeypatch.setattr(_sort, "FEW", 16)
+    monkeypatch.setattr(_sort, "SAMPLES", 32)
 
 
 def keys_of(kind: str, n: int) -> np.ndarray[Any, Any]:

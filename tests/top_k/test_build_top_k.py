@@ -11,7 +11,7 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.top_k import policy
+from gpualgo._algorithms.top_k import tuning
 from gpualgo._base import dtypes
 from gpualgo._cuda.build import Spec
 
@@ -25,24 +25,24 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def selecting(
     dtype: np.dtype[Any], size: int, num_sorted: int, result: str, overlaps: bool = False
 ) -> Spec:
-    cut = policy.select_policy(size, num_sorted)
-    return policy.select_spec(dtype, True, size, cut, result, size >= LONG, overlaps)
+    cut = tuning.select_policy(size, num_sorted)
+    return tuning.select_spec(dtype, True, size, cut, result, size >= LONG, overlaps)
 
 
 def specs(dtype: np.dtype[Any], size: int, overlaps: bool) -> list[Spec]:
     """Return the kernels for long rows and for short ones."""
     return [
-        *policy.sample_specs(dtype, True, size, 1, overlaps),
-        policy.sample_specs(dtype, True, size, policy.MOST_RANKS, overlaps)[2],
-        *policy.narrow_specs(dtype, True, size, True, overlaps),
-        *policy.narrow_specs(dtype, True, size, False, overlaps),
-        selecting(dtype, size, policy.MOST_SORTED, policy.SORTED, overlaps),
-        selecting(dtype, size, 0, policy.LISTED, overlaps),
-        selecting(dtype, size, 0, policy.ONE, overlaps),
-        selecting(dtype, 5000, policy.FEW_SORTED, policy.SORTED),
-        selecting(dtype, 5000, 0, policy.ONE),
-        policy.short_spec(dtype, True, policy.SHORT_ROW),
-        policy.take_spec(dtype.itemsize),
+        *tuning.sample_specs(dtype, True, size, 1, overlaps),
+        tuning.sample_specs(dtype, True, size, tuning.MOST_RANKS, overlaps)[2],
+        *tuning.narrow_specs(dtype, True, size, True, overlaps),
+        *tuning.narrow_specs(dtype, True, size, False, overlaps),
+        selecting(dtype, size, tuning.MOST_SORTED, tuning.SORTED, overlaps),
+        selecting(dtype, size, 0, tuning.LISTED, overlaps),
+        selecting(dtype, size, 0, tuning.ONE, overlaps),
+        selecting(dtype, 5000, tuning.FEW_SORTED, tuning.SORTED),
+        selecting(dtype, 5000, 0, tuning.ONE),
+        tuning.short_spec(dtype, True, tuning.SHORT_ROW),
+        tuning.take_spec(dtype.itemsize),
     ]
 
 

@@ -12,7 +12,7 @@ from ranked import MODES, check, check_ranks, some
 from support import Backend
 
 import gpualgo as ga
-from gpualgo._algorithms.top_k import cpu, policy
+from gpualgo._algorithms.top_k import cpu, tuning
 from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
 
 N = 9001
@@ -21,9 +21,9 @@ N = 9001
 @pytest.fixture(autouse=True)
 def _long_rows(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let rows of some thousands be long, and no plan outlive the test."""
-    monkeypatch.setattr(policy, "LONG_ROW", 3000)
-    monkeypatch.setattr(policy, "MOST_SORTED", 64)
-    monkeypatch.setattr(policy, "FILTER_THREADS", 64)  # several blocks
+    monkeypatch.setattr(tuning, "LONG_ROW", 3000)
+    monkeypatch.setattr(tuning, "MOST_SORTED", 64)
+    monkeypatch.setattr(tuning, "FILTER_THREADS", 64)  # several blocks
     monkeypatch.setattr(cpu, "LONG_ROW", 4000)
     monkeypatch.setattr(cpu, "_CHUNK", 1000)
     for kind in (FirstElements, RankedElements):
@@ -59,8 +59,8 @@ def test_ranks(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, about: str, most_left: int
 ) -> None:
     """Several in one reading, near each other or not, by many blocks or by one for each."""
-    monkeypatch.setattr(policy, "MOST_LEFT", most_left)
-    monkeypatch.setattr(policy, "DEVIATIONS", 2)  # their bounds do not overlap
+    monkeypatch.setattr(tuning, "MOST_LEFT", most_left)
+    monkeypatch.setattr(tuning, "DEVIATIONS", 2)  # their bounds do not overlap
     x = samples()[about]
     check_ranks(backend, x, [N - 1, 0, 1, 100, N // 2, N - 2, N // 4, N // 2 + 1])
     check_ranks(backend, x, [N // 3])
@@ -72,7 +72,7 @@ def test_dtypes(backend: Backend, monkeypatch: pytest.MonkeyPatch, dtype: str) -
     check(backend, x, 60, "largest")
     check(backend, x, 300, "smallest")
     check_ranks(backend, x, [N // 3])
-    monkeypatch.setattr(policy, "MOST_LEFT", 0)
+    monkeypatch.setattr(tuning, "MOST_LEFT", 0)
     check(backend, x, 300, "largest")
     check_ranks(backend, x, [N // 5, N // 2, 3])
 
@@ -96,14 +96,14 @@ def test_samples_that_mislead(
     backend: Backend, monkeypatch: pytest.MonkeyPatch, change: dict[str, int], most_left: int
 ) -> None:
     """Too few are kept, or more than there is room for: the row itself is looked at."""
-    monkeypatch.setattr(policy, "MOST_LEFT", most_left)
-    usual = policy.sample_of
+    monkeypatch.setattr(tuning, "MOST_LEFT", most_left)
+    usual = tuning.sample_of
 
-    def changed(row_items: int, rank: int, is_one: bool) -> policy.Sample:
+    def changed(row_items: int, rank: int, is_one: bool) -> tuning.Sample:
         sample = replace(usual(row_items, rank, is_one), **change)
         return replace(sample, first=min(sample.first, sample.last) if is_one else -1)
 
-    monkeypatch.setattr(policy, "sample_of", changed)
+    monkeypatch.setattr(tuning, "sample_of", changed)
     x = some(N, "float32")
     for k in (10, 300):
         check(backend, x, k, "largest")
@@ -115,7 +115,7 @@ def test_samples_are_in_proportion(log: int) -> None:
     for n in (1 << log, (1 << log + 1) - 1):
         for rank in (0, 99, n // 100, n // 2, n - 1):
             for is_one in (False, True):
-                sample = policy.sample_of(n, rank, is_one)
+                sample = tuning.sample_of(n, rank, is_one)
                 size = 1 << sample.bits
                 assert -1 <= sample.first < (rank + 1) * size / n < sample.last + 1 <= size + 1
                 assert 0 < sample.capacity <= n
@@ -133,12 +133,12 @@ def test_temporary_storage_is_little(backend: Backend) -> None:
 
 def test_positions_of_64_bits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     """As rows of 2^32 elements and more have them."""
-    monkeypatch.setattr(policy, "index_bytes", lambda row_items: 8)
+    monkeypatch.setattr(tuning, "index_bytes", lambda row_items: 8)
     for x in (some(N, "int16"), some((5, 1500), "float64")):
         for k in (20, 300):
             check(cuda, x, k, "largest")
         check_ranks(cuda, x, [3, 700])
-    monkeypatch.setattr(policy, "MOST_LEFT", 0)
+    monkeypatch.setattr(tuning, "MOST_LEFT", 0)
     for dtype in ("int16", "float64"):
         check_ranks(cuda, some(N + 1, dtype), [N // 2, 70, N])
         check(cuda, some(N + 1, dtype), 300, "largest")

@@ -10,7 +10,7 @@ import sass
 from support import Backend, assert_same, sampled
 
 import gpualgo as ga
-from gpualgo._algorithms.transform import policy
+from gpualgo._algorithms.transform import tuning
 from gpualgo._base import records
 from gpualgo._operators.operator import Operator
 
@@ -157,7 +157,7 @@ def test_wide_results_compile(names: str, tmp_path: Any) -> None:
     ends = np.cumsum([field.itemsize for field in fields]).tolist()
     read = np.dtype(source)
     operands = records.Interleaved(result, ends[-1], (0, *ends[:-1])), read
-    applied = policy.Applied(Operator(lambda a: (a, a, a, a, a, a, a)), (read,), result)
-    items = policy.pack_items(operands, 16)
-    spec = policy.flat_spec(applied, items, policy.loads_in_flight([read], items), operands)
+    applied = tuning.Applied(Operator(lambda a: (a, a, a, a, a, a, a)), (read,), result)
+    items = tuning.pack_items(operands, 16)
+    spec = tuning.flat_spec(applied, items, tuning.loads_in_flight([read], items), operands)
     sass.read(spec, (9, 0), tmp_path)

@@ -10,7 +10,7 @@ from support import Backend, assert_same, random_array, sampled
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo._algorithms.transform import cuda, policy
+from gpualgo._algorithms.transform import cuda, tuning
 from gpualgo._algorithms.transform.cuda_case import Case
 from gpualgo._operators.operator import Operator
 
@@ -19,7 +19,7 @@ DTYPES = [np.dtype(name) for name in ("int8", "int16", "int32", "float64", "comp
 
 @pytest.mark.parametrize("dtype", sampled(DTYPES, ["int8", "int16", "int32", "float64"]), ids=str)
 def test_neighbours(backend: Backend, guarded: Any, dtype: np.dtype[Any]) -> None:
-    tile = policy.BLOCK_THREADS * policy.LOOSE_ITEMS
+    tile = tuning.BLOCK_THREADS * tuning.LOOSE_ITEMS
     for n in (2, 5, tile, tile + 1, 2 * tile + 3):
         x = random_array(n + 2, dtype)
         given = backend.to_device(x)
@@ -59,12 +59,12 @@ def test_differences(backend: Backend) -> None:
 )  # fmt: skip
 def test_which_are_loaded_one_by_one(pointers: tuple[int, ...], items: int, loose: int) -> None:
     single = np.dtype("float32")
-    applied = policy.Applied(Operator(np.subtract), (single, single), single)
+    applied = tuning.Applied(Operator(np.subtract), (single, single), single)
     case = Case(applied, (single,) * 3, pointers, [(100, (4, 4, 4))])
     found = cuda._flat(case)
     assert found is not None
-    loads = policy.loads_in_flight((single, single), items)
-    assert found.spec == policy.flat_spec(applied, items, loads, loose=loose)
+    loads = tuning.loads_in_flight((single, single), items)
+    assert found.spec == tuning.flat_spec(applied, items, loads, loose=loose)
 
 
 def test_random_numbers_stay_in_blocks(backend: Backend) -> None:

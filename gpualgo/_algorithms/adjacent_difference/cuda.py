@@ -6,14 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.adjacent_difference import policy
-from gpualgo._algorithms.select import policy as reading
+from gpualgo._algorithms.adjacent_difference import tuning
+from gpualgo._algorithms.select import tuning as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import Dims, merge, ordered
+from gpualgo._base.strides import Dims, merge, ordered
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.plan import Places, Plan
+from gpualgo._cuda.plan import Launch, Places, Plan
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
@@ -36,14 +35,14 @@ def plan_of(
     items = 1
     if reads_dense and writes_dense:
         alignment = math.gcd(16, *(view.ptr for view in (*views, *targets)))
-        items = policy.pack_items((*in_dtypes, *out_dtypes), inner, alignment)
-    loads = policy.loads_in_flight(in_dtypes, items)
-    reads, writes = reading.dense(in_packs=True), policy.DENSE
+        items = tuning.pack_items((*in_dtypes, *out_dtypes), inner, alignment)
+    loads = tuning.loads_in_flight(in_dtypes, items)
+    reads, writes = reading.dense(in_packs=True), tuning.DENSE
     if not reads_dense:
         reads = reading.spaced(len(in_dtypes), len(sources) <= 1)
     if not writes_dense:
-        writes = policy.spaced(len(out_dtypes), len(results) <= 1)
-    kind = policy.Kind(op, source, result, reads, writes, items, loads, inner == 1)
+        writes = tuning.spaced(len(out_dtypes), len(results) <= 1)
+    kind = tuning.Kind(op, source, result, reads, writes, items, loads, inner == 1)
     spec, args, device = kind.spec, Places(len(views), len(targets)), targets[0].device
     fixed = {
         "num_items": num_items, "inner": max(1, inner), "length": max(1, length),
@@ -54,10 +53,10 @@ def plan_of(
         "input": [args.source(i) for i in range(len(views))],
         "output": [args.target(i) for i in range(len(targets))],
     }
-    blocks = -(-num_items // (policy.BLOCK_THREADS * items * loads))
+    blocks = -(-num_items // (tuning.BLOCK_THREADS * items * loads))
     packed = spec.parameters.pack(**fixed)
     launch = Launch(
-        build.kernel(spec, device), blocks, policy.BLOCK_THREADS, packed, device, takes=slots
+        build.kernel(spec, device), blocks, tuning.BLOCK_THREADS, packed, device, takes=slots
     )
     return Plan(device, [launch])
 

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpualgo._algorithms.adjacent_difference.parts import Parts
+from gpualgo._algorithms.transform import blocks
+from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, records
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, results
+from gpualgo._pipeline import checks, elements, outputs
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -42,7 +45,7 @@ class AdjacentDifference(Problem):
         self.axis: int = checked_axis
         element = records.held(self.source)
         elements.check_operator(op, element, where)
-        self.result = results.dtype_of(op, (element, element), None, device, where)
+        self.result = outputs.dtype_of(op, (element, element), None, device, where)
         _check_first(element, self.result, where)
         # Results have the structure of x's elements, because first elements are copied.
         self.result = records.with_leaves(element, records.leaves(self.result))
@@ -90,9 +93,7 @@ class AdjacentDifference(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.adjacent_difference import blocks
-
-        if not blocks.is_large([*arrays, *results]):
+        if not is_large([*arrays, *results]):
             return False
         return self.chunked_fallback(arrays, results, op, stream, places)
 
@@ -100,14 +101,12 @@ class AdjacentDifference(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.adjacent_difference import blocks
-
         if isinstance(self.source, records.Computed) or 0 in self.shape:
             return False
         if self.shape[self.axis] < 2:  # there is no difference to compute
             return False
         broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
-        blocks.difference(self, broadcast, results, op, stream, places)
+        difference(self, broadcast, results, op, stream, places)
         return True
 
 
@@ -132,3 +131,32 @@ def _structure(dtype: np.dtype[Any]) -> tuple[str, ...] | None:
     if dtype.names is None:
         return None
     return tuple(name.rpartition(".")[0] for name in dtype.names)
+
+
+# --- Adjacent differences of large host arrays on a GPU: a transformation in blocks.
+
+is_large = blocks.is_large
+
+
+def difference(
+    problem: AdjacentDifference, arrays: Sequence[Array], outs: Sequence[Array], op: Any,
+    stream: Any, places: Sequence[View | None],
+) -> None:  # fmt: skip
+    """Write all results of lines of at least two elements; pageable arrays are uploaded twice."""
+    axis, source, result = problem.axis, problem.source, problem.result
+    element = records.held(source)
+    argument = records.Apart(element) if records.is_record(element) else element
+    applied = Applied(op, (argument, argument), result, records.leaves(source) * 2)
+    parts = Parts.along(axis)
+    operands, targets = parts.cut(arrays, outs)
+    inputs = list(zip(arrays, places, strict=False))
+    out_pairs = list(zip(outs, places[len(arrays) :], strict=True))
+    views = [_shifted(*pair, axis) for pair in inputs] + [place for _, place in inputs]
+    views += [_shifted(*pair, axis) for pair in out_pairs]
+    blocks.transform(problem, applied, operands, targets, stream, views)  # waits for the results
+    parts.copy_first(arrays, outs)
+
+
+def _shifted(array: Array, place: View | None, axis: int) -> View | None:
+    """Return a page-locked array's view without the first elements of its lines."""
+    return place and place._replace(ptr=place.ptr + array.strides[axis])

@@ -7,14 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.by_index import policy
+from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import merge
+from gpualgo._base.strides import merge
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import KEPT, Piece
-from gpualgo._cuda.plan import NONE, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, Launch, Piece, Places, Plan
 from gpualgo._cuda.templates import START, WARP
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import aligned
@@ -30,12 +28,12 @@ def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[
     inputs, init_views = views[: problem.num_own], views[problem.num_own :]
     acc, size, device = problem.acc, problem.size, targets[0].device
     args, num_items = Places(len(views), len(targets)), math.prod(problem.shape)
-    table, cut = policy.table_of(size, acc), policy.cut_of(num_items, size)
+    table, cut = tuning.table_of(size, acc), tuning.cut_of(num_items, size)
     strides = zip(*(view.strides for view in inputs), strict=True)
     dims = merge(list(zip(problem.shape, strides, strict=True)))
     access, fields = access_of(problem.source, dims, [view.ptr for view in inputs], 1)
     overlaps = gpu.get(device).may_overlap
-    kind = policy.Kind(
+    kind = tuning.Kind(
         op, problem.index, problem.source, acc, access, problem.has_row_init, overlaps
     )
     sizes = [
@@ -49,11 +47,11 @@ def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[
         piece = Piece(piece.num_bytes)
     columns = -(-size // WARP)
     grids = [-(-cut.num_shares // table.warps), cut.num_groups * columns, columns]
-    threads = [table.warps * WARP, policy.JOIN_THREADS, policy.JOIN_THREADS]
+    threads = [table.warps * WARP, tuning.JOIN_THREADS, tuning.JOIN_THREADS]
     stages = [stage for stage in zip(kind.specs, grids, threads, strict=True) if stage[1] > 0]
     specs = [spec for spec, _, _ in stages]
     packed = specs[0].parameters.pack(
-        num_items=num_items, **cut._asdict(), group=policy.GROUP, num_groups=cut.num_groups,
+        num_items=num_items, **cut._asdict(), group=tuning.GROUP, num_groups=cut.num_groups,
         num_columns=columns, size=size, is_start=problem.is_start, **table._asdict(),
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=fields,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.by_index import policy
+from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_key.calls import Classes
 from gpualgo._algorithms.by_key.problem import ByKey
 from gpualgo._arrays.view import View
@@ -17,8 +17,8 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import device_checks, starts
 from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -71,7 +71,7 @@ class ByIndex(ByKey):
     @property
     def has_tables(self) -> bool:
         """Whether a table of all results fits into shared memory."""
-        return policy.table_of(self.size, self.acc).fits
+        return tuning.table_of(self.size, self.acc).fits
 
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:

@@ -20,9 +20,8 @@ from gpualgo._base import recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo._lazy.making import full_of
-from gpualgo._lazy.real import made
-from gpualgo._pipeline import checks, inputs, refusals
+from gpualgo._lazy.making import full_of, made
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.run import run
 
@@ -106,7 +105,7 @@ def _keys(indices: Any, size: int, stream: Any) -> Any:
     dtype = next(kind for kind in _KEYS if size <= np.iinfo(kind).max)
     zero = full_of((), 0, _COUNT, None)
     size_array = full_of((), size, _COUNT, None)
-    with refusals.told_by(_WHERE, "transform"):
+    with checks.told_by(_WHERE, "transform"):
         return transform(_narrowed(dtype.type), indices, zero, size_array, stream=stream)
 
 

@@ -232,7 +232,7 @@ def exclusive_scan_by_key(
 def _consecutive(consecutive: Any, eq: Any, where: str) -> bool:
     """Return whether only neighbours are grouped."""
     if consecutive is not True:
-        consecutive = checks.flag(consecutive, "consecutive", where)
+        consecutive = checks.flag_argument(consecutive, "consecutive", where)
     if eq is not None and not consecutive:
         raise ValueError(
             f"{where}: eq needs consecutive=True, because otherwise keys are grouped by value; "

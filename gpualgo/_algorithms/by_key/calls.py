@@ -64,7 +64,7 @@ def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> In
     if is_lazy(keys) or is_lazy(x):
         if eq is None:
             return _computed(keys, x, op, where)
-        from gpualgo._lazy.real import made
+        from gpualgo._lazy.making import made
 
         keys, x = (made(a, True, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
     try:
@@ -104,7 +104,7 @@ def check_count(count: int, where: str) -> None:
 def _computed(keys: Any, x: Any, op: Any, where: str) -> Input:
     """Return the input of computed keys or values."""
     from gpualgo._lazy import combining
-    from gpualgo._operators.joint import joint
+    from gpualgo._operators.operator import joint
 
     lazy_parts = [combining.zipped(a, f"{where}: {n}") for a, n in ((keys, "keys"), (x, "x"))]
     check_shapes(lazy_parts[0].shape, lazy_parts[1].shape, where)
@@ -117,7 +117,7 @@ def _computed(keys: Any, x: Any, op: Any, where: str) -> Input:
 
 def _with_equality(op: Any, eq: Any, where: str) -> Operator:
     """Return op combined with the function that compares keys."""
-    from gpualgo._operators.joint import joint
+    from gpualgo._operators.operator import joint
 
     if isinstance(eq, Operator):
         eq = eq.fn

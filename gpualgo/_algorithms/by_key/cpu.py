@@ -14,13 +14,17 @@ from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, computing, get_code, get_kernel, scratch
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, Room, is_dense, leaf, merge
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.by_key.problem import ByKey
+    from gpualgo._pipeline.problem import Prepared
+
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
@@ -179,11 +183,11 @@ def _fold_code(problem: ByKey, op: Operator) -> Any:
     mode, acc, has_init = problem.way, problem.acc, problem.has_init
 
     def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.by_key import cpu_folds
+        from gpualgo._algorithms.by_key import cpu_kernels
 
         if mode == "reduce":
-            return cpu_folds.reduce_kernel(fn, acc, has_init)
-        return cpu_folds.scan_kernel(fn, acc, has_init, mode == "exclusive")
+            return cpu_kernels.reduce_kernel(fn, acc, has_init)
+        return cpu_kernels.scan_kernel(fn, acc, has_init, mode == "exclusive")
 
     return get_code(("by key", mode, acc, has_init), write, Applied(op, (acc, acc), acc))
 
@@ -208,3 +212,37 @@ def joining() -> Kernel:
         return join_kernel
 
     return get_kernel(("by key", "join"), write)
+
+
+# --- Algorithms by key on the CPU, prepared once for arrays of known layouts.
+#
+# Only for input that fits one part.
+
+
+def prepared(
+    problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Any
+) -> Prepared | None:
+    """Return a call of `cpu.Job` for arrays of these layouts, with new results."""
+    outs = results[:-1] if problem.has_dynamic_length else results
+    if arrays[0].size > at.PIECE:
+        return None
+    job = Job(problem, arrays, outs, op)
+    arguments = job.table(1, in_turn=True)
+    step = table_at.READ + len(job.dims)
+    first = table_at.TAIL + len(job.dims)
+    reads = [first + k * step + START for k in range(len(job.reads))]
+    base = first + len(job.reads) * step
+    skipped = 0 if job.reduces else job.num_keys
+    writes = [base + (skipped + k) * table_at.WRITTEN + table_at.OUT for k in range(len(outs))]
+    extra = base + (skipped + len(outs)) * table_at.WRITTEN
+    slots = (extra + at.INIT, extra + at.TOTAL, *reads, *writes)
+    launch = Launch(walk(), arguments, slots, job.room.size, 1, job.work)
+    reduces, unused = job.reduces, np.zeros((), np.int64)
+
+    def run(
+        arrays: Sequence[Array], outs: Sequence[Array], init: int, held: Any = job.held
+    ) -> None:
+        *targets, count = outs if reduces else (*outs, unused)
+        launch((init, count, *arrays, *targets))
+
+    return run

@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.by_key import policy
+from gpualgo._algorithms.by_key import tuning
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import merge
+from gpualgo._base.strides import merge
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import STATES, Piece
-from gpualgo._cuda.plan import NONE, Clear, Places, Plan
+from gpualgo._cuda.plan import NONE, STATES, Clear, Launch, Piece, Places, Plan
 from gpualgo._cuda.templates import START, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
@@ -37,13 +35,13 @@ def plan_of(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[Vi
     written = tuple(out.dtype for out in outs)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(problem.shape, strides, strict=True)))
-    cut = policy.policy_of(source, written, acc)
+    cut = tuning.policy_of(source, written, acc)
     access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
-    is_wide = num_items >= policy.NARROW_COUNTS
+    is_wide = num_items >= tuning.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
     tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
     piece = Piece(_CONTROL_BYTES + num_tiles * tile_bytes, STATES, is_zeroed=True)
-    kind = policy.Kind(
+    kind = tuning.Kind(
         problem.way, op, problem.key, source, acc, access, cut, written, is_wide,
         problem.has_eq, problem.has_init,
     )  # fmt: skip

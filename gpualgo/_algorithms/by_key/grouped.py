@@ -15,7 +15,7 @@ from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._base import recording
 from gpualgo._lazy import is_lazy, places
 from gpualgo._lazy.array import LazyArray
-from gpualgo._pipeline import counted, inputs, refusals
+from gpualgo._pipeline import checks, counted, inputs
 from gpualgo._pipeline.run import run
 
 _REDUCE = "reduce_by_key"
@@ -74,7 +74,7 @@ def _materialized(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tupl
             "support; sort them, and pass consecutive=True"
         )
     if is_lazy(keys) or is_lazy(x):
-        from gpualgo._lazy.real import made
+        from gpualgo._lazy.making import made
 
         keys, x = calls.placed(keys, x, outs, where)
         keys, x = (made(a, False, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
@@ -98,7 +98,7 @@ def _check_apart(views: Any, outs: Any, where: str) -> None:
 
 def _sorted(sort: Any, keys: Any, where: str, **options: Any) -> Any:
     """Return the result of a sort of flattened keys; its errors name our function and arguments."""
-    with refusals.told_by(where, sort.__name__, {"values": "x"}):
+    with checks.told_by(where, sort.__name__, {"values": "x"}):
         return sort(keys, axis=None, **options)
 
 

@@ -15,9 +15,9 @@ from gpualgo._base import records
 from gpualgo._base.errors import CompileError
 from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, inputs, refusals, results
+from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -109,9 +109,9 @@ class ByKey(Problem):
         """Raise TypeError unless eq returns a bool, CompileError if it does not compile."""
         args = self.key, self.key
         try:
-            returned = results.dtype_of(op.source, args, None, self.device, self.where)
+            returned = outputs.dtype_of(op.source, args, None, self.device, self.where)
         except CompileError as error:
-            refusals.name(error, op.source, self.where, "eq")
+            checks.name(error, op.source, self.where, "eq")
             raise
         if returned != BOOL:
             raise TypeError(
@@ -167,9 +167,9 @@ class ByKey(Problem):
     ) -> Prepared | None:
         if 0 in self.shape or any(array.shape != self.shape for array in arrays):
             return None
-        from gpualgo._algorithms.by_key import cpu_prepared
+        from gpualgo._algorithms.by_key import cpu
 
-        return cpu_prepared.prepared(self, arrays, results, op)
+        return cpu.prepared(self, arrays, results, op)
 
 
 class InclusiveScan(ByKey):

@@ -187,7 +187,7 @@ def _problem(
 def _problem_of(
     kind: type[Extremes], x: Any, axis: Any, keepdims: Any, form: Form | None, out: Any, where: str
 ) -> tuple[Problem, tuple[View, ...], Any]:
-    keepdims = checks.flag(keepdims, "keepdims", where)
+    keepdims = checks.flag_argument(keepdims, "keepdims", where)
     if is_lazy(x):
         from gpualgo._algorithms.extremes import computed
         from gpualgo._lazy.combining import place_lazy

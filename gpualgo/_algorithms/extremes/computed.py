@@ -20,8 +20,7 @@ from gpualgo._lazy.combining import check_count, combined, parted
 from gpualgo._lazy.expression import Group, Leaf, Node
 from gpualgo._lazy.leaf import positions
 from gpualgo._lazy.sources import Source, computed
-from gpualgo._operators.joint import joint
-from gpualgo._operators.operator import Operator, known
+from gpualgo._operators.operator import Operator, joint, known
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array
 

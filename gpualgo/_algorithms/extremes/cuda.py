@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from gpualgo._algorithms.reduce import cuda as reduction
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
-from gpualgo._base.extents import dense_strides, without_axes
-from gpualgo._cuda.pieces import KEPT, Piece
-from gpualgo._cuda.plan import NONE, Places, Plan
+from gpualgo._base.strides import dense_strides, without_axes
+from gpualgo._cuda.plan import KEPT, NONE, Piece, Places, Plan
 from gpualgo._operators.operator import Operator, known
 
 if TYPE_CHECKING:

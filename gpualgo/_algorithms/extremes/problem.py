@@ -11,8 +11,8 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

@@ -128,7 +128,7 @@ def count(
     """
     if axis is not None:
         axis = checks.plain_axes(axis, "count")
-    keepdims = checks.flag(keepdims, "keepdims", "count")
+    keepdims = checks.flag_argument(keepdims, "keepdims", "count")
     try:
         problem, views, op = _problem(Counting, x, predicate, axis, keepdims, out)
     except Elsewhere as elsewhere:
@@ -149,12 +149,12 @@ def _problem(
 
 def _parse(kind: Any, x: Any, predicate: Any, axis: Any, out: Any = None) -> _Parsed:
     """Return the views, the reduction joined with its elements' function, and their form."""
-    from gpualgo._algorithms.find import marks
+    from gpualgo._algorithms.find import problem
     from gpualgo._lazy.sources import input_of
 
-    marks_of_x = marks.of(x, predicate, kind.function)
+    marks_of_x = problem.of(x, predicate, kind.function)
     if kind is Finding:
-        marks_of_x = marks.placed(marks_of_x, axis, kind.function)
+        marks_of_x = problem.placed(marks_of_x, axis, kind.function)
     fold = min if kind is Finding else operator.add
     return input_of(marks_of_x, fold, kind.function, beside=(out,))
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import joint_policy
-from gpualgo._algorithms.histogram.cuda_sums import place_bytes
+from gpualgo._algorithms.histogram import tuning
+from gpualgo._algorithms.histogram.cuda import place_bytes
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging, workspace
 from gpualgo._pipeline import host_blocks, host_whole
@@ -24,7 +24,7 @@ from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import NO_INIT, Array
 
 if TYPE_CHECKING:
-    from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+    from gpualgo._algorithms.histogram.joint import JointHistogram
     from gpualgo._algorithms.histogram.problem import Histogram
 
 BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
@@ -70,7 +70,7 @@ class _Histogram:
     def _groups(self) -> list[Index]:
         """Return the groups of kept indices that are processed together: as many as fit."""
         if self.sum_bytes:
-            limit = joint_policy.SUMS_BYTES // (2 * self.sum_bytes)
+            limit = tuning.SUMS_BYTES // (2 * self.sum_bytes)
         else:
             limit = RESULT_BYTES // (self.problem.dtype.itemsize * self.problem.num_bins)
         limit = max(1, min(limit, BLOCK_BYTES // self.item_bytes))

@@ -42,9 +42,8 @@ from gpualgo._algorithms.histogram.cpu_joint_parameters import (
     TAIL,
     TARGET,
 )  # fmt: skip
-from gpualgo._cpu.packing import fetched, offset
+from gpualgo._cpu.packing import call, fetched, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import LEAF, START
-from gpualgo._cpu.pointers import call, load, pointer_to, store
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _words = pointer_to(types.int64)

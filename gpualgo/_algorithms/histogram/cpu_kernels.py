@@ -10,33 +10,58 @@ from collections.abc import Callable
 from typing import Any
 
 import numba
+import numpy as np
+from llvmlite import ir
 from numba import types
+from numba.extending import intrinsic
 
+from gpualgo._algorithms.histogram.cpu_joint_parameters import (
+    HIGH,
+    IS_NAN,
+    IS_NEGATIVE,
+    IS_POSITIVE,
+    LOW,
+    SPECIALS,
+    span_of,
+)
 from gpualgo._algorithms.histogram.cpu_parameters import (
     BIN_OF_SLOT,
     BINS,
     BUFFER,
+    CELLS,
     COPIES,
     GROUP_ROWS,
     GROUPS,
     HEAD_BYTES,
+    HI,
     INNER,
+    LAST,
     LENGTH,
+    LEVELS,
+    LO,
+    NUM_VALUES,
+    ORIGIN,
     OUTER,
+    OUTSIDE,
     PACK,
+    SCALE,
     SLOTS,
     SPLIT,
     STAGE,
     STAGE_TABLE,
+    START,
     STEP,
     TABLES,
     TAIL,
     TARGET,
+    UPPER,
+    VALUES,
+    WIDTH,
     X_SIZE,
     X,
-)  # fmt: skip
-from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import call, load, pointer_to, store
+)
+from gpualgo._algorithms.histogram.sums import Format
+from gpualgo._cpu.packing import call, load, offset, pointer_to, store
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _words = pointer_to(types.intp)
@@ -135,3 +160,298 @@ def _flush(as_counters: Any, element: Any) -> Callable[..., None]:
                 store(target, j, load(target, j) + total)
 
     return flush
+
+
+# --- Functions that add to the sums of a histogram's slots, and that convert sums to results.
+#
+# A table has a plane of 64-bit words for each 32-bit digit of a sum (see sums.py), so that
+# carries can wait until the end, and one plane that marks non-finite sums. Digits that no
+# weight reaches are never touched.
+
+_int64s = pointer_to(types.int64)
+
+_U = types.uint64
+_DIGIT = 0xFFFF_FFFF
+
+
+# --- integers -----------------------------------------------------------------------------------
+
+
+def add_ones() -> Callable[..., None]:
+    """Return the function that counts samples."""
+
+    def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
+        for i in range(count):
+            slot = types.intp(load(_slots(slots), i))
+            store(_int64s(sums), slot, load(_int64s(sums), slot) + 1)
+
+    return add
+
+
+def add_integers() -> Callable[..., None]:
+    """Return the function that adds 64-bit integers; their sum wraps."""
+
+    def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
+        for i in range(count):
+            slot = types.intp(load(_slots(slots), i))
+            store(_int64s(sums), slot, load(_int64s(sums), slot) + load(_int64s(weights), i))
+
+    return add
+
+
+def finish_integers() -> Callable[..., None]:
+    """Return the function that moves sums of integers to the target."""
+
+    def finish(tables: int, sums: int, plane: int, first: int, last: int, target: int) -> None:
+        for i in range(last - first):
+            store(_int64s(target), i, load(_int64s(sums), first + i))
+            store(_int64s(sums), first + i, 0)
+
+    return finish
+
+
+# --- floats -------------------------------------------------------------------------------------
+
+
+def add_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
+    """Return the function that adds floats exactly, each as an integer with an exponent."""
+    as_bits = pointer_to(bits_of)
+    mantissa, special, planes = form.mantissa, form.special, form.digits + 1
+    hidden, is_wide = 1 << mantissa, span_of(mantissa) > 2
+
+    def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
+        h = _int64s(tables)
+        low, high = load(h, LOW), load(h, HIGH)
+        for part in range(parts):
+            base = sums + part * planes * plane
+            for i in range(count):
+                bits = types.int64(load(as_bits(weights), i * parts + part))
+                slot = types.intp(load(_slots(slots), i))
+                exponent, m = (bits >> mantissa) & special, bits & (hidden - 1)
+                if exponent == special:
+                    kind = IS_NAN if m else (IS_NEGATIVE if bits < 0 else IS_POSITIVE)
+                    address = _int64s(base + (planes - 1) * plane)
+                    store(address, slot, load(address, slot) | kind)
+                    store(h, SPECIALS, 1)
+                    continue
+                if exponent:
+                    m += hidden
+                    exponent -= 1
+                elif not m:
+                    continue
+                m = -m if bits < 0 else m
+                digit, shift = exponent >> 5, exponent & 31
+                low, high = min(low, digit), max(high, digit)
+                address = base + digit * plane
+                if is_wide:
+                    lower, upper = (m & _DIGIT) << shift, (m >> 32) << shift
+                    _add(address, slot, lower & _DIGIT)
+                    _add(address + plane, slot, (lower >> 32) + (upper & _DIGIT))
+                    _add(address + 2 * plane, slot, upper >> 32)
+                else:
+                    shifted = m << shift
+                    _add(address, slot, shifted & _DIGIT)
+                    _add(address + plane, slot, shifted >> 32)
+        store(h, LOW, low)
+        store(h, HIGH, high)
+
+    return add
+
+
+def _add_word(words: int, slot: int, number: int) -> None:
+    store(_int64s(words), slot, load(_int64s(words), slot) + number)
+
+
+_add = numba.njit(**_OPTIONS)(_add_word)
+
+
+def finish_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
+    """Return the function that rounds sums to the target and clears them."""
+    as_bits = pointer_to(bits_of)
+    planes, span = form.digits + 1, span_of(form.mantissa)
+    rounded = numba.njit(**_OPTIONS)(_rounding(form))
+    infinity = form.special << form.mantissa
+    nan, sign = infinity | 1 << (form.mantissa - 1), form.mantissa + form.exponent
+
+    def finish(tables: int, sums: int, plane: int, first: int, last: int, target: int) -> None:
+        h = _int64s(tables)
+        low, end = load(h, LOW), load(h, HIGH) + span
+        for part in range(parts):
+            base = sums + part * planes * plane
+            for i in range(first, last):
+                bits = rounded(base + 8 * i, plane, low, end)
+                if load(h, SPECIALS):
+                    at = _int64s(base + (planes - 1) * plane)
+                    kinds = load(at, i)
+                    store(at, i, 0)
+                    if kinds & IS_NAN or kinds == IS_POSITIVE | IS_NEGATIVE:
+                        bits = _U(nan)
+                    elif kinds:
+                        bits = _U(infinity) | _U(kinds == IS_NEGATIVE) << _U(sign)
+                store(as_bits(target), (i - first) * parts + part, bits_of(bits))
+
+    return finish
+
+
+def _rounding(form: Format) -> Callable[..., Any]:
+    """Return f(at, plane, low, end): the bits of the float nearest to a sum, which is cleared."""
+    mantissa, special = form.mantissa, form.special
+    sign = mantissa + form.exponent
+
+    def rounded(at: int, plane: int, low: int, end: int) -> Any:
+        carry = 0
+        for digit in range(low, end):
+            carry = (carry + load(_int64s(at + digit * plane), 0)) >> 32
+        factor = -1 if carry < 0 else 1
+        # The highest nonzero digit, the two below it, and whether lower ones are nonzero.
+        top, first, second, third, more = -1, 0, 0, 0, False
+        carry = one = two = 0
+        is_more = False
+        for digit in range(low, end + 2):
+            if digit < end:
+                carry += factor * load(_int64s(at + digit * plane), 0)
+                store(_int64s(at + digit * plane), 0, 0)
+            word = carry & _DIGIT
+            carry >>= 32
+            if word:
+                top, first, second, third, more = digit, word, one, two, is_more
+            is_more |= two != 0
+            one, two = word, one
+        if top < 0:
+            return _U(0)
+        bits, leading = _U(first) << _U(32) | _U(second), 32 * top + 31
+        while not bits >> _U(63):
+            bits <<= _U(1)
+            third <<= 1
+            leading -= 1
+        bits |= _U(third >> 32)
+        more |= third & _DIGIT != 0
+        if leading < mantissa:  # subnormal: no rounding
+            result = bits >> _U(63 - leading)
+        else:
+            result = bits >> _U(63 - mantissa)
+            remainder, half = bits << _U(mantissa + 1), _U(1) << _U(63)
+            is_up = (remainder > half) | ((remainder == half) & (more | (result & _U(1) != _U(0))))
+            result += (_U(leading - mantissa) << _U(mantissa)) + _U(is_up)
+            result = min(result, _U(special) << _U(mantissa))
+        return result | _U(factor < 0) << _U(sign)
+
+    return rounded
+
+
+# --- Stages of a histogram: functions f(table, samples, slots, count) that find samples' slots.
+#
+# A slot is a bin; one more slot is for samples that are not counted. The slots of 8-bit
+# samples are the samples themselves, whose counts are mapped to bins at the end.
+
+_doubles = pointer_to(types.float64)
+
+
+def by_value(element: Any) -> Callable[..., None]:
+    """Return the stage whose slots are the samples' own bit patterns."""
+    as_x = pointer_to(element)
+
+    def find(table: int, samples: int, slots: int, count: int) -> None:
+        for i in range(count):
+            store(_slots(slots), i, types.int32(load(as_x(samples), i)))
+
+    return find
+
+
+def by_pattern(element: Any) -> Callable[..., None]:
+    """Return the stage that looks up the slot of each bit pattern in a table."""
+    as_x = pointer_to(element)
+
+    def find(table: int, samples: int, slots: int, count: int) -> None:
+        for i in range(count):
+            pattern = types.intp(load(as_x(samples), i))
+            store(_slots(slots), i, load(_slots(table), pattern))
+
+    return find
+
+
+def even(element: Any, narrow_sum: bool, narrow_edge: bool) -> Callable[..., None]:
+    """Return the stage for even bins: an approximate bin, corrected by its two edges.
+
+    Both edges are computed for every sample, as bins.py describes: without a branch LLVM vectorises
+    the loop, and samples on edges take no longer than others. `narrow_sum` rounds the edges'
+    product and sum to float32, `narrow_edge` the edges themselves.
+    """
+    as_x = pointer_to(element)
+    f4, f8 = types.float32, types.float64
+
+    def find(table: int, samples: int, slots: int, count: int) -> None:
+        p = _doubles(table)
+        origin, scale, last = load(p, ORIGIN), load(p, SCALE), load(p, LAST)
+        start, width, lo, hi = load(p, START), load(p, WIDTH), load(p, LO), load(p, HI)
+        outside = types.int32(load(p, OUTSIDE))
+        for i in range(count):
+            x = f8(load(as_x(samples), i))
+            index = min(max(np.floor((x - origin) * scale), 0.0), last)
+            below, above = index * width, (index + 1.0) * width
+            if narrow_sum:
+                below, above = f8(f4(below)), f8(f4(above))
+            below, above = below + start, above + start
+            if narrow_sum or narrow_edge:
+                below, above = f8(f4(below)), f8(f4(above))
+            if x < below:
+                index -= 1.0
+            elif (x >= above) & (index < last):
+                index += 1.0
+            is_inside = (x >= lo) & (x <= hi)
+            store(_slots(slots), i, types.int32(index) if is_inside else outside)
+
+    return find
+
+
+def _bits_of(_typing: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+_bits = intrinsic(_bits_of)
+
+
+def search(element: Any, by_bits: bool) -> Callable[..., None]:
+    """Return the stage that searches the thresholds of any bins without branches on samples.
+
+    A sample's cell, of equal width in its value or (by_bits) in the bits of its float64, gives the
+    greatest bin that may start before the cell; LEVELS halving steps find the bin from there.
+    VALUES are the thresholds, padded with maximum values so that no step leaves the table.
+    """
+    as_x = pointer_to(element)
+
+    def find(table: int, samples: int, slots: int, count: int) -> None:
+        p, q = _doubles(table), _words(table)
+        origin, scale, last = load(p, ORIGIN), load(p, SCALE), load(p, LAST)
+        first, shift, last_cell = load(q, ORIGIN), load(q, SCALE), types.int64(last)
+        for i in range(count):
+            x = types.float64(load(as_x(samples), i))
+            if by_bits:
+                bits = _bits(x + 0.0)  # -0.0 becomes 0.0
+                cell = ((bits ^ ((bits >> 63) & 0x7FFF_FFFF_FFFF_FFFF)) >> shift) - first
+                store(_slots(slots), i, types.int32(min(max(cell, 0), last_cell)))
+            else:
+                position = (x - origin) * scale
+                position = position if position > 0.0 else 0.0  # NaN too
+                store(_slots(slots), i, types.int32(position if position < last else last))
+        cells, values = _slots(load(q, CELLS)), as_x(load(q, VALUES))
+        for i in range(count):
+            store(_slots(slots), i, load(cells, types.intp(load(_slots(slots), i))))
+        for level in range(load(q, LEVELS) - 1, -1, -1):
+            step = types.int32(1 << level)
+            for i in range(count):  # inner loop over samples: its steps are independent
+                slot = load(_slots(slots), i)
+                is_above = load(as_x(samples), i) >= load(values, types.intp(slot + step))
+                store(_slots(slots), i, slot + step if is_above else slot)
+        greatest = types.int32(load(q, NUM_VALUES) - 1)
+        lower, upper = load(values, 0), load(as_x(table + 8 * UPPER), 0)
+        outside = types.int32(load(p, OUTSIDE))
+        for i in range(count):
+            x = load(as_x(samples), i)
+            slot = min(load(_slots(slots), i), greatest)
+            store(_slots(slots), i, slot if (x >= lower) & (x <= upper) else outside)
+
+    return find

@@ -65,11 +65,11 @@ def _byte_bins(bins: Bins) -> DeviceBins:
     if num_bins <= 256 - first and np.array_equal(by_value, expected):
         fields = {"first": first, "flip": flip}
         return DeviceBins(
-            "gpualgo::UnitBins", parameters.UNIT_BINS, lambda _: fields, table_bins=256
+            "gpualgo::UnitBins", parameters.UNIT_BINS_PARAMS, lambda _: fields, table_bins=256
         )
     values = {"bins": by_value.tolist(), "flip": flip}
     return DeviceBins(
-        "gpualgo::ByteBins", parameters.BYTE_BINS, lambda _: values, table_bins=256,
+        "gpualgo::ByteBins", parameters.BYTE_BINS_PARAMS, lambda _: values, table_bins=256,
         shares_bins=True,
     )  # fmt: skip
 
@@ -188,7 +188,7 @@ def _even_bins(bins: Bins, even: Fit) -> DeviceBins:
     }  # fmt: skip
     constant_bits = 0 if is_narrow else even.bits
     return DeviceBins(
-        f"gpualgo::EvenBins<{types}, {constant_bits}>", parameters.even_bins(even.dtype),
+        f"gpualgo::EvenBins<{types}, {constant_bits}>", parameters.even_bins_params(even.dtype),
         lambda _: values, table_bins=bins.num_bins,
     )  # fmt: skip
 
@@ -228,7 +228,7 @@ def search_bins(bins: Bins, most_shared: int = SEARCH_SHARED_BYTES) -> DeviceBin
 
     return DeviceBins(
         f"gpualgo::SearchBins<{dtypes.cpp_name(bins.sample_dtype)}, {str(in_shared).lower()}>",
-        parameters.search_bins(key), values,
+        parameters.search_bins_params(key), values,
         table + starts.astype("<u4").tobytes(), shared_bytes if in_shared else 0, bins.num_bins,
         True,
     )  # fmt: skip

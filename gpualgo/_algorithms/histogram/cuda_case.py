@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda_bins, joint_parameters, joint_policy, policy
+from gpualgo._algorithms.histogram import cuda_bins, parameters, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import Dims, merge
+from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import templates
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
@@ -22,7 +22,7 @@ from gpualgo._cuda.templates import VECTOR_BYTES, Access, functor
 from gpualgo._operators.operator import Operator, known
 
 if TYPE_CHECKING:
-    from gpualgo._algorithms.histogram.joint_problem import JointHistogram
+    from gpualgo._algorithms.histogram.joint import JointHistogram
 
 
 _NONE = known("no_operator")
@@ -35,7 +35,7 @@ class Case:
     problem: JointHistogram
     op: Operator  # only its source is called, if samples are computed
     device: int
-    machine: policy.Machine
+    machine: tuning.Machine
     at: Places
     inputs: tuple[tuple[int, int], ...]  # slot of each array, and offset of its first sample
     samples: Dims
@@ -60,10 +60,10 @@ class Case:
         if self.items or not self.kept:
             return 1
         strides = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
-        if self.num_samples >= policy.SHORT_ROW and abs(strides[0]) >= abs(strides[1]):
+        if self.num_samples >= tuning.SHORT_ROW and abs(strides[0]) >= abs(strides[1]):
             return 1
         max_channels = self.machine.small_words // (self.bins.table_bins * words)
-        return max(1, min(self.num_places, max_channels, joint_policy.STRIDED.block_threads))
+        return max(1, min(self.num_places, max_channels, tuning.JOINT_STRIDED.block_threads))
 
     def rows(self, channels: int, parts: int, first: int, count: int) -> dict[str, Any]:
         """Return JointRows of `count` kept indices from `first` on."""
@@ -86,7 +86,7 @@ class Case:
         return templates.spec_of(header, expression, fields, self.op, sample, self.element)
 
 
-def device_bins(problem: JointHistogram, machine: policy.Machine) -> DeviceBins:
+def device_bins(problem: JointHistogram, machine: tuning.Machine) -> DeviceBins:
     """Return JointBins of the fastest exact kinds."""
     parts: list[DeviceBins] = []
     free_bytes = cuda_bins.SEARCH_SHARED_BYTES
@@ -112,14 +112,14 @@ def device_bins(problem: JointHistogram, machine: policy.Machine) -> DeviceBins:
     kinds = ", ".join(part.cpp for part in parts)
     return DeviceBins(
         f"gpualgo::JointBins<gpualgo::Tuple<{kinds}>>",
-        joint_parameters.bins([part.fields for part in parts]), values, table, 4 * words[-1],
+        parameters.bins_params([part.fields for part in parts]), values, table, 4 * words[-1],
         problem.num_bins, any(part.is_search for part in parts),
     )  # fmt: skip
 
 
 def case_of(
     problem: JointHistogram, views: Sequence[View], op: Operator | None, target: View,
-    machine: policy.Machine, bins: DeviceBins,
+    machine: tuning.Machine, bins: DeviceBins,
 ) -> Case:  # fmt: skip
     """Return the case of arrays; samples may be read in any order."""
     shape, slots = views[0].shape, Places(len(views), 1)
@@ -142,7 +142,7 @@ def case_of(
     access, items = _access(views, read_dtypes, limit, starts, samples, kept)
     num_samples = math.prod(extent for extent, _ in samples)
     num_places = math.prod(extent for extent, _ in kept)
-    if items and num_samples < policy.SHORT_ROW and num_places > 4 * machine.num_sms:
+    if items and num_samples < tuning.SHORT_ROW and num_places > 4 * machine.num_sms:
         access, items = _strided(len(views)), 0
     return Case(
         problem, _NONE if op is None else op, views[0].device, machine, slots,
@@ -175,8 +175,8 @@ def _access(
         )
     )
     cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
-    return Access(cpp, joint_parameters.FLAT), items
+    return Access(cpp, parameters.FLAT_PARAMS), items
 
 
 def _strided(leaves: int) -> Access:
-    return Access(f"gpualgo::StridedItems<{leaves}>", joint_parameters.strided(leaves))
+    return Access(f"gpualgo::StridedItems<{leaves}>", parameters.joint_strided_params(leaves))

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from gpualgo._cuda.layout import DIVISOR, layout
-from gpualgo._cuda.parameters import F64, I32, I64, POINTER, U32, U64, Parameters, scalar
+from gpualgo._cuda.parameters import F64, I32, I64, POINTER, U32, U64, Parameters, init, scalar
+from gpualgo._cuda.templates import DIVISOR, layout
 
-TABLE_SIZE = Parameters("TableSize", num_slots=I64, replicas=I64, words=I64)
+TABLE_SIZE_PARAMS = Parameters("TableSize", num_slots=I64, replicas=I64, words=I64)
 _COMMON = Parameters(
     "HistogramCommon",
     input=POINTER, output=POINTER, counters=POINTER, tickets=POINTER, counter_bytes=I64,
-    result=I64, num_bins=I64, output_bytes=I64, bin_stride=I64, table=TABLE_SIZE,
+    result=I64, num_bins=I64, output_bytes=I64, bin_stride=I64, table=TABLE_SIZE_PARAMS,
     blocks_per_row=DIVISOR, kept=layout(2),
 )  # fmt: skip
-BYTE_BINS = Parameters("ByteBins", bins=I32[256], flip=U64)
-UNIT_BINS = Parameters("UnitBins", first=U32, flip=U32)
+BYTE_BINS_PARAMS = Parameters("ByteBins", bins=I32[256], flip=U64)
+UNIT_BINS_PARAMS = Parameters("UnitBins", first=U32, flip=U32)
 
 
 @cache
-def even_bins(position: np.dtype[Any]) -> Parameters:
+def even_bins_params(position: np.dtype[Any]) -> Parameters:
     """Return EvenBins with positions of a dtype."""
     real, fixed = scalar(position), U32 if position.itemsize == 4 else U64
     return Parameters(
@@ -33,7 +34,7 @@ def even_bins(position: np.dtype[Any]) -> Parameters:
 
 
 @cache
-def search_bins(key: np.dtype[Any]) -> Parameters:
+def search_bins_params(key: np.dtype[Any]) -> Parameters:
     """Return SearchBins with thresholds of a dtype."""
     padded = scalar(key, alignment=8)
     return Parameters(
@@ -45,13 +46,13 @@ def search_bins(key: np.dtype[Any]) -> Parameters:
 
 
 @cache
-def flat(bins: Parameters) -> Parameters:
+def flat_params(bins: Parameters) -> Parameters:
     """Return FlatHistogram<Bins>."""
     return Parameters("FlatHistogram", common=_COMMON, num_items=I64, bins=bins)
 
 
 @cache
-def strided(bins: Parameters) -> Parameters:
+def strided_params(bins: Parameters) -> Parameters:
     """Return StridedHistogram<Bins>."""
     return Parameters(
         "StridedHistogram",
@@ -60,10 +61,63 @@ def strided(bins: Parameters) -> Parameters:
 
 
 @cache
-def small(bins: Parameters) -> Parameters:
+def small_params(bins: Parameters) -> Parameters:
     """Return SmallHistogram<Bins>."""
     return Parameters(
         "SmallHistogram",
         input=POINTER, output=POINTER, words=POINTER, bin_stride=I64, num_items=U32, num_slots=U32,
         num_bins=U32, output_bytes=U32, bins=bins,
+    )  # fmt: skip
+
+
+# --- Kernel parameters of joint and weighted histograms (histogram/joint.cuh and its users).
+
+ROUND_PARAMS = Parameters(
+    "RoundSums",
+    sums=POINTER, head=POINTER, output=POINTER, num_slots=I64, num_bins=I64, first_place=I64,
+    number_bytes=I64, bins_per_place=DIVISOR, places=layout(1), cells=layout(1),
+)  # fmt: skip
+FLAT_PARAMS = Parameters("FlatItems")
+
+
+@cache
+def joint_strided_params(leaves: int) -> Parameters:
+    """Return StridedItems<leaves>."""
+    return Parameters("StridedItems", items=layout(leaves))
+
+
+def bins_params(each: Sequence[Parameters]) -> Parameters:
+    """Return JointBins of these kinds of bins."""
+    kinds = Parameters("Tuple", **{f"v{i}": kind for i, kind in enumerate(each)})
+    count = I64[len(each)]
+    return Parameters("JointBins", each=kinds, num_bins=count, shared_words=count)
+
+
+def _rows(leaves: int, access: Parameters) -> Parameters:
+    return Parameters(
+        "JointRows",
+        num_items=I64, first=I64, end=I64, channels=I64, blocks_per_row=DIVISOR,
+        kept=layout(leaves), access=access,
+    )  # fmt: skip
+
+
+def counted_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
+    """Return JointHistogram<leaves, Bins, Access>."""
+    return Parameters(
+        "JointHistogram",
+        input=POINTER[leaves], output=POINTER, counters=POINTER, tickets=POINTER,
+        counter_bytes=I64, result=I64, num_bins=I64, output_bytes=I64, table=TABLE_SIZE_PARAMS,
+        places=layout(1), cells=layout(1), rows=_rows(leaves, access), bins=bins,
+    )  # fmt: skip
+
+
+def weighted_params(
+    leaves: int, num_bytes: int, bins: Parameters, access: Parameters
+) -> Parameters:
+    """Return WeightedHistogram<leaves, A, Bins, Access>, for an A of `num_bytes` bytes."""
+    return Parameters(
+        "WeightedHistogram",
+        weight=init(num_bytes), input=POINTER[leaves], sums=POINTER, head=POINTER, num_bins=I64,
+        num_digits=I64, table=TABLE_SIZE_PARAMS, num_slots=I64,
+        rows=_rows(leaves, access), bins=bins,
     )  # fmt: skip

@@ -12,11 +12,11 @@ from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.arguments import Edges
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import dense_strides
+from gpualgo._base.strides import dense_strides
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

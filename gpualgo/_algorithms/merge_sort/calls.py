@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._algorithms.merge_sort import in_order
-from gpualgo._algorithms.merge_sort import merge_problem as merging
+from gpualgo._algorithms.merge_sort import problem as in_order
+from gpualgo._algorithms.merge_sort import problem as merging
 from gpualgo._algorithms.merge_sort import problem as sorting
 from gpualgo._algorithms.merge_sort.comparison import descending_of
 from gpualgo._algorithms.radix_sort import materialize
@@ -45,7 +45,7 @@ def merge_problem(
         arguments += [a_values, b_values]
     if any(map(is_lazy, arguments)):
         from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.real import made
+        from gpualgo._lazy.making import made
 
         arguments = list(place_lazy(arguments, (out,), where))
         names = ("a", "b", "a_values", "b_values")
@@ -53,7 +53,7 @@ def merge_problem(
             made(x, False, f"{where}: {name}", stream)
             for x, name in zip(arguments, names, strict=False)
         ]
-    views, forms = merging.arguments_of(tuple(arguments), where, less is not None)
+    views, forms = merging.merge_arguments(tuple(arguments), where, less is not None)
     ways = descending_of(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
     params = ways, num_keys, forms

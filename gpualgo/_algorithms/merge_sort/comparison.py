@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
-from gpualgo._algorithms.radix_sort.tuples import ways_of
+from gpualgo._algorithms.radix_sort.tuple_problem import ways_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, results
+from gpualgo._pipeline import checks, elements, outputs
 
 Dtype: TypeAlias = np.dtype[Any]
 BOOL = np.dtype(np.bool_)
@@ -39,7 +39,7 @@ class Comparison(NamedTuple):
 def descending_of(descending: Any, form: Form | None, less: Any, where: str) -> tuple[bool, ...]:
     """Return the checked `descending`: one flag if `less` is given, else one per field."""
     if less is not None:
-        return (checks.flag(descending, "descending", where),)
+        return (checks.flag_argument(descending, "descending", where),)
     return ways_of(descending, form, where)
 
 
@@ -59,7 +59,7 @@ def comparison_of(
     element = elements.element_of(views, form)
     if op is not None:
         elements.check_operator(op, element, where)
-        dtype = results.dtype_of(op, (element, element), None, device, where)
+        dtype = outputs.dtype_of(op, (element, element), None, device, where)
         if dtype != BOOL:
             raise TypeError(
                 f"op returns {records.shown(dtype)}, and not a bool; return a comparison, as "

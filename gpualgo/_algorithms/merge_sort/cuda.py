@@ -3,17 +3,130 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpualgo._algorithms.merge_sort import policy
+from gpualgo._algorithms.merge_sort import tuning
 from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.merge_sort.cuda_steps import Buffer, Kernels
-from gpualgo._algorithms.radix_sort.cuda_builder import Builder, position_bytes
+from gpualgo._algorithms.radix_sort.cuda import Builder, position_bytes
+from gpualgo._algorithms.radix_sort.operands import Operand
 from gpualgo._arrays.view import View
-from gpualgo._cuda.plan import NONE, Plan
+from gpualgo._cuda import build
+from gpualgo._cuda.parameters import Packed
+from gpualgo._cuda.plan import NONE, Launch, Plan
+from gpualgo._cuda.templates import WARP
+from gpualgo._driver import device as gpu
 
 if TYPE_CHECKING:
-    from gpualgo._algorithms.merge_sort.problem import MergeSort
+    from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
+
+
+# --- Kernel launches of the merge sort: sorted tiles, and merged pairs of runs.
+
+
+class Buffer(NamedTuple):
+    """Argument slots of rows, one array per field of keys and values; `NONE` if absent."""
+
+    keys: tuple[int, ...]
+    values: tuple[int, ...]
+
+    @property
+    def run(self) -> dict[str, tuple[int, ...]]:
+        """Return the fields of a MergeRun."""
+        return {"keys": self.keys, "values": self.values}
+
+
+class Kernels:
+    """The kernels for rows of one length, and their tiling."""
+
+    def __init__(
+        self, order: Comparison, values: Sequence[int], num_rows: int, row_items: int, device: int
+    ) -> None:
+        """`values`: sizes of the values moved with the keys."""
+        self.device, self.num_rows, self.row_items = device, num_rows, row_items
+        props, key_bytes = gpu.get(device), order.element.itemsize
+        self.policy = tuning.policy_of(
+            num_rows * row_items, key_bytes, props.shared_limit, bool(values)
+        )
+        self.merging = tuning.merging(self.policy)
+        self.key_bytes = key_bytes
+        self.overlaps = props.may_overlap
+        async_bytes = props.shared_limit if props.capability >= (8, 0) else 0
+        self.specs = tuning.specs(order, values, self.policy, self.overlaps, async_bytes)
+        is_ahead = tuning.is_ahead(order.element, values, self.merging, async_bytes)
+        self.merge_bytes = self.merging.shared_bytes(key_bytes, is_ahead)
+        blocks = props.num_sms * self.merging.blocks_per_sm(key_bytes)
+        self.merge_blocks = min(blocks, tuning.MAX_GRID) if is_ahead else tuning.MAX_GRID
+        self.sorted_per_row = -(-row_items // self.policy.tile_items)
+        self.tiles_per_row = -(-row_items // self.merging.tile_items)
+        self.num_tiles = num_rows * self.tiles_per_row  # merge tiles
+        self.num_passes = (self.sorted_per_row - 1).bit_length()
+
+    def sort_tiles(self, source: Buffer, target: Buffer) -> Launch:
+        """Return the launch that sorts each tile of the rows."""
+        tiling, row_items = self.policy, self.row_items
+        width = min(tiling.block_threads, 1 << (-(-row_items // tiling.items) - 1).bit_length())
+        rows_per_tile, magic, num_tiles = 1, 0, self.num_rows * self.sorted_per_row
+        if width < tiling.block_threads:
+            rows_per_tile = tiling.block_threads // width
+            num_tiles = -(-self.num_rows // rows_per_tile)
+            magic = (1 << 32) // row_items + 1
+        packed = self.specs[0].parameters.pack(
+            num_tiles=num_tiles, num_rows=self.num_rows, row_items=row_items,
+            tiles_per_row=self.sorted_per_row, rows_per_tile=rows_per_tile, threads_per_row=width,
+            row_magic=magic,
+        )  # fmt: skip
+        slots = {
+            "keys": source.keys, "values": source.values, "output_keys": target.keys,
+            "output_values": target.values,
+        }  # fmt: skip
+        (kernel,) = build.kernels(self.specs[:1], self.device)
+        return Launch(
+            kernel, min(num_tiles, tuning.MAX_GRID), tiling.block_threads, packed, self.device,
+            slots, shared_bytes=tiling.shared_bytes(self.key_bytes),
+        )  # fmt: skip
+
+    def merge_runs(self, source: Buffer, target: Buffer, cuts: int, number: int) -> list[Launch]:
+        """Return the launches of one merge pass, which halves the number of runs."""
+        run = self.policy.tile_items << number
+        tiles = run // self.merging.tile_items
+        packed = self.specs[1].parameters.pack(
+            num_tiles=self.num_tiles, row_items=self.row_items, first_items=run, second_items=run,
+            second_begin=run, tiles_per_row=self.tiles_per_row, tiles_per_pair=2 * tiles,
+        )  # fmt: skip
+        return self._merge(packed, source, source, target, cuts)
+
+    def merge_two(
+        self, sources: tuple[Buffer, Buffer], lengths: tuple[int, int], target: Buffer, cuts: int
+    ) -> list[Launch]:
+        """Return the launches that merge two arrays of these lengths."""
+        packed = self.specs[1].parameters.pack(
+            num_tiles=self.num_tiles, row_items=self.row_items, first_items=lengths[0],
+            second_items=lengths[1], second_begin=0, tiles_per_row=self.tiles_per_row,
+            tiles_per_pair=self.num_tiles,
+        )  # fmt: skip
+        return self._merge(packed, *sources, target, cuts)
+
+    def _merge(
+        self, packed: Packed, first: Buffer, second: Buffer, target: Buffer, cuts: int
+    ) -> list[Launch]:
+        slots: dict[str, Any] = {
+            "first": first.run, "second": second.run, "output_keys": target.keys,
+            "output_values": target.values, "cuts": cuts,
+        }  # fmt: skip
+        find_cuts, merge = build.kernels(self.specs[1:], self.device)
+        threads = self.merging.block_threads
+        cut_tiles = threads - threads // WARP  # per block of the kernel that finds cuts
+        grids = -(-self.num_tiles // cut_tiles), min(self.num_tiles, self.merge_blocks)
+        return [
+            Launch(
+                kernel, min(grid, tuning.MAX_GRID), threads, packed, self.device, slots,
+                shared_bytes=shared, overlaps=self.overlaps,
+            )
+            for kernel, grid, shared in zip(
+                (find_cuts, merge), grids, (0, self.merge_bytes),
+                strict=True,
+            )
+        ]  # fmt: skip
 
 
 def plan_of(
@@ -63,7 +176,7 @@ class _Builder(Builder):
         key_slots = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
         values = pairs[count:]
         value_sizes = [source.itemsize for source, _ in values]
-        is_moved, index_bytes, indices = policy.are_moved(value_sizes), 0, NONE
+        is_moved, index_bytes, indices = tuning.are_moved(value_sizes), 0, NONE
         if is_moved:
             value_slots = [self._gather_source(source, target)[:2] for source, target in values]
         else:
@@ -97,7 +210,7 @@ class _Builder(Builder):
         side, cuts = rows.home, NONE
         if kernels.num_passes:
             sizes = [self._num_items * size for size in (*rows.sizes, *rows.value_sizes)]
-            *slots, cuts = self._workspace_pieces([*sizes, policy.CUT_BYTES * kernels.num_tiles])
+            *slots, cuts = self._workspace_pieces([*sizes, tuning.CUT_BYTES * kernels.num_tiles])
             count = len(rows.sizes)
             side = Buffer(tuple(slots[:count]), tuple(slots[count:]) or (NONE,))
         buffers = [side, rows.home]
@@ -107,3 +220,85 @@ class _Builder(Builder):
             other = rows.home if current is side else side
             self.steps += kernels.merge_runs(current, other, cuts, number)
             current = other
+
+
+# --- Merge of two sorted arrays on a GPU.
+
+
+def merge_plan(
+    problem: Merge, order: Comparison, views: Sequence[View], targets: Sequence[View]
+) -> Plan:
+    """Return the plan of a merge of keys, or of keys and values."""
+    builder = _MergeBuilder(problem, order, views, targets)
+    builder.add()
+    return Plan(builder.device, builder.steps, builder.pieces)
+
+
+class _MergeBuilder(Builder):
+    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
+
+    def __init__(
+        self, problem: Merge, order: Comparison, views: Sequence[View], targets: Sequence[View]
+    ) -> None:
+        super().__init__(0, sum(problem.lengths), views, targets)
+        self._num_rows = 1
+        self.order, self.lengths = order, problem.lengths
+        self.num_keys, self.num_values = problem.num_keys, problem.num_values
+
+    def add(self) -> None:
+        """Merge keys, and values with them; values that are not moved are gathered at the end."""
+        keys, values = self.num_keys, self.num_values
+        a, b = self._sources[:keys], self._sources[keys : 2 * keys]
+        all_values = self._sources[2 * keys :]
+        a_values, b_values = all_values[:values], all_values[values:]
+        sizes = [operand.itemsize for operand in a_values]
+        is_moved = tuning.are_moved(sizes)
+        val_src: tuple[tuple[int, ...], tuple[int, ...]] = (NONE,), (NONE,)
+        val_dst: tuple[int, ...] = (NONE,)
+        indices, index_bytes = NONE, 0
+        out_keys, out_values = self._targets[:keys], self._targets[keys:]
+        key_dst = self._target_slots(out_keys)
+        if is_moved and values:
+            val_src = self._dense_slots(a_values), self._dense_slots(b_values)
+            val_dst = self._target_slots(out_values)
+        elif values:
+            index_bytes = position_bytes(self._row_items)
+            indices = self._scratch(self._row_items * index_bytes)
+            sizes, val_dst = [index_bytes], (indices,)
+        kernels = Kernels(self.order, sizes, 1, self._row_items, self.device)
+        sources = Buffer(self._dense_slots(a), val_src[0]), Buffer(self._dense_slots(b), val_src[1])
+        (cuts,) = self._workspace_pieces([tuning.CUT_BYTES * kernels.num_tiles])
+        self.steps += kernels.merge_two(sources, self.lengths, Buffer(key_dst, val_dst), cuts)
+        for target, slot in zip(out_keys, key_dst, strict=True):
+            self._scatter(target, slot)
+        if is_moved:
+            for target, slot in zip(out_values, val_dst, strict=False):
+                self._scatter(target, slot)
+            return
+        for first, second, target in zip(a_values, b_values, out_values, strict=True):
+            self._fetch(first, second, target, indices, index_bytes)
+
+    def _dense_slots(self, operands: Sequence[Operand]) -> tuple[int, ...]:
+        """Return the slots of arrays, copied to scratch pieces where they are not dense."""
+        slots = []
+        for operand in operands:
+            slot = operand.place
+            if operand.num_bytes and not operand.is_ready:
+                slot = self._scratch(operand.num_bytes)
+                self._copy(operand, True, slot)
+            slots.append(slot)
+        return tuple(slots)
+
+    def _target_slots(self, targets: Sequence[Operand]) -> tuple[int, ...]:
+        """Return the slots of the results, of scratch pieces where targets are not dense."""
+        return tuple(t.place if t.is_ready else self._scratch(t.num_bytes) for t in targets)
+
+    def _fetch(
+        self, first: Operand, second: Operand, target: Operand, indices: int, index_bytes: int
+    ) -> None:
+        """Add the steps that gather the items of two concatenated arrays."""
+        joined = target.like(self._scratch(target.num_bytes), target.itemsize)
+        for operand, offset in ((first, 0), (second, first.num_bytes)):
+            if operand.num_bytes:
+                self._copy(operand, True, (joined.place, offset))
+        self._scatter(target, self._gather_items(joined, target, indices, index_bytes))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort import parameters, policy
+from gpualgo._algorithms.merge_sort import tuning
 from gpualgo._algorithms.merge_sort.comparison import comparison_of, descending_of
 from gpualgo._arrays.view import View, is_contiguous
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Problem, problem_of
-from gpualgo._pipeline.results import Result
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -44,29 +44,28 @@ class RunCuts(Problem):
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._cuda import build
-        from gpualgo._cuda.launch import Launch
-        from gpualgo._cuda.plan import Places, Plan
+        from gpualgo._cuda.plan import Launch, Places, Plan
         from gpualgo._driver import device as gpu
 
         props, slots = gpu.get(self.device), Places(len(views), len(targets))
-        spec = policy.run_cuts(self.order, self.num_runs, props.may_overlap)
-        unused = [0] * (parameters.MAX_RANKS - len(self.ranks))
+        spec = tuning.run_cuts(self.order, self.num_runs, props.may_overlap)
+        unused = [0] * (tuning.MAX_RANKS - len(self.ranks))
         packed = spec.parameters.pack(lengths=self.lengths, ranks=[*self.ranks, *unused])
         sources = [slots.source(i) for i in range(len(views))]
         count = self.num_keys
         keys = [tuple(sources[i : i + count]) for i in range(0, len(sources), count)]
         (kernel,) = build.kernels([spec], self.device)
         launch = Launch(
-            kernel, len(self.ranks), policy.CUT_THREADS, packed, self.device,
+            kernel, len(self.ranks), tuning.CUT_THREADS, packed, self.device,
             {"keys": keys, "cuts": slots.target(0)}, overlaps=props.may_overlap,
-            shared_bytes=policy.cut_bytes(self.order.element.itemsize),
+            shared_bytes=tuning.cut_bytes(self.order.element.itemsize),
         )  # fmt: skip
         return Plan(self.device, [launch])
 
 
 def can_cut(runs: Sequence[Sequence[View]], num_ranks: int) -> bool:
     """Return whether a kernel can cut these runs, each given as its fields, at all ranks."""
-    fits = policy.can_cut(len(runs[0]), len(runs)) and num_ranks <= parameters.MAX_RANKS
+    fits = tuning.can_cut(len(runs[0]), len(runs)) and num_ranks <= tuning.MAX_RANKS
     return fits and all(
         len(view.shape) == 1 and is_contiguous(view) for fields in runs for view in fields
     )

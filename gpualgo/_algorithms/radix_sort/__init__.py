@@ -212,7 +212,7 @@ def sort_spec(
     if values is not None:
         views = (*views, view_of(values, f"{where}: values"))
     if descending is not False:
-        descending = checks.flag(descending, "descending", where)
+        descending = checks.flag_argument(descending, "descending", where)
     begin_bit, end_bit = bits
     if type(begin_bit) is not int:
         begin_bit = checks.integer(begin_bit, "begin_bit", where)
@@ -229,7 +229,7 @@ def materialize(
 ) -> tuple[Any, Any, Any]:
     """Return keys, values and out with lazy inputs computed; new arrays are sorted in place."""
     from gpualgo._lazy.combining import place_lazy
-    from gpualgo._lazy.real import made
+    from gpualgo._lazy.making import made
 
     keys, values = place_lazy((keys, values), (out,), where)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
@@ -243,9 +243,9 @@ def materialize(
 
 def _tuple_sort(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...]]:
     """Return the problem of tuple keys or values; imports its module on first use."""
-    from gpualgo._algorithms.radix_sort import tuples
+    from gpualgo._algorithms.radix_sort import tuple_problem
 
-    return tuples.problem_and_views(where, *arguments)
+    return tuple_problem.problem_and_views(where, *arguments)
 
 
 @overload
@@ -351,7 +351,7 @@ def argsort(
         options = {"descending": descending, "axis": axis, "dtype": dtype}
         return elsewhere.call("argsort", out, stream, keys, **options)
     if descending is not False:
-        descending = checks.flag(descending, "descending", "argsort")
+        descending = checks.flag_argument(descending, "descending", "argsort")
     if type(axis) is not int:
         axis = checks.plain_axis(axis, "argsort")
     params = (descending, 0, None, axis, dtype)

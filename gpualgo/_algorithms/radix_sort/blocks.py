@@ -2,7 +2,7 @@
 
 Rows that fit are sorted several at a time. A longer row is sorted in runs, which are copied back to
 the host. Each block of the result is then a stable sort of one piece of each run, in the order of
-the runs. Exact cuts delimit the pieces (`gpualgo/_base/splitting.py`; ties are broken by run and
+the runs. Exact cuts delimit the pieces (`gpualgo/_base/threads.py`; ties are broken by run and
 index), so the result does not depend on the runs. Keys and values cross the bus twice each way.
 """
 
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import policy
+from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.ranks import ranks_of
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._algorithms.transform.policy import Applied
+from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
-from gpualgo._base.splitting import cuts
+from gpualgo._base.threads import cuts
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import as_operator
@@ -69,7 +69,7 @@ class _OutOfCoreSort:
         self.dtypes = [array.dtype for array in arrays]
         if self.index is not None:
             self.dtypes.append(self.index)  # positions are sorted as values
-        has_words = all(dtype.itemsize in policy.WORDS for dtype in self.dtypes)
+        has_words = all(dtype.itemsize in tuning.WORDS for dtype in self.dtypes)
         is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
         self.item_bytes = _COPIES * moved + (0 if is_plain else _PACKED_BYTES)

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_numpy, cpu_runs
+from gpualgo._algorithms.radix_sort import cpu_again, cpu_numpy, cpu_rows
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
+from gpualgo._algorithms.radix_sort import cpu_ways as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
+from gpualgo._algorithms.radix_sort.cpu_rows import launch as rows_launch
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import scratch
 from gpualgo._pipeline.routines import Routine, bytes_of, compiled, of_numpy
+from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.radix_sort.problem import Sort
+    from gpualgo._pipeline.problem import Prepared
+
 
 WORD_SIZES = (1, 2, 4, 8, 16)  # sizes of values that are moved together with their keys
 LONG_ROW = 1 << 17  # from this many keys on, all cores sort one row together
@@ -46,8 +51,8 @@ def radix_sort(
         cpu_numpy.sort(keys, out_keys, descending)
     elif values is None or out_values is None:
         _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
-    elif order.is_whole and cpu_runs.is_nearly_sorted(keys, axis, descending):
-        cpu_runs.sort_pairs(
+    elif order.is_whole and cpu_rows.is_nearly_sorted(keys, axis, descending):
+        cpu_rows.sort_pairs(
             keys, as_bytes(values), out_keys, as_bytes(out_values), axis, descending
         )
     elif values.itemsize in WORD_SIZES:
@@ -62,8 +67,8 @@ def radix_sort(
 
 def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along axis to out, whose integer dtype holds it."""
-    if cpu_numpy.orders(keys, descending) or cpu_runs.takes(keys, axis, descending):
-        cpu_runs.order(keys, out, axis, descending)
+    if cpu_numpy.orders(keys, descending) or cpu_rows.takes(keys, axis, descending):
+        cpu_rows.order(keys, out, axis, descending)
         return
     order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
     _sort(as_bytes(keys), None, None, as_bytes(out), axis, order)
@@ -80,7 +85,7 @@ def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -
         order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
         if cpu_numpy.takes(keys, outs[0], axis, order):
             return cpu_numpy.routines(keys)
-    is_by_numpy = keys.dtype in cpu_runs.COUNTED or cpu_numpy.orders(keys, problem.descending)
+    is_by_numpy = keys.dtype in cpu_rows.COUNTED or cpu_numpy.orders(keys, problem.descending)
     if problem.index_dtype is not None and is_by_numpy:
         return [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
     return [routine_of(keys.size, length, work)]
@@ -296,3 +301,66 @@ def _digits(differ: int, widest: int) -> list[tuple[int, int]]:
         digits.append((low, bits))
         differ = differ >> low + bits << low + bits
     return digits
+
+
+# --- CPU sort prepared for arrays of fixed layouts, for repeated calls.
+
+
+def prepared(
+    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
+    order: Order,
+) -> Prepared | None:  # fmt: skip
+    """Return a function that sorts arrays of these layouts.
+
+    None if threads share rows, or values do not travel with their keys.
+    """
+    if out_keys is not None and out_values is None and cpu_numpy.takes(keys, out_keys, axis, order):
+        if keys.ndim > 1:
+            descending = order.descending
+            return lambda arrays, results, _: cpu_numpy.sort(
+                arrays[0].reshape(results[0].shape), results[0], descending
+            )
+        sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
+        takes_short_rows = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
+        if takes_short_rows and not (order.descending or HAS_RANGES):
+            cpu_again.add(keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
+        by_numpy = sort.fresh
+        return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
+    is_order = out_keys is None
+    if is_order and ways.most_ordered(keys.dtype) and not HAS_RANGES:
+        cpu_again.add_order(keys.dtype)
+    if out_values is not None and out_values.itemsize not in WORD_SIZES:
+        return None
+    inputs = (keys, values, out_keys, out_values)
+    moved = [a if a is None else np.moveaxis(as_bytes(a), axis, -1) for a in inputs]
+    if keys.shape[axis] >= LONG_ROW:
+        return None
+    launch = rows_launch(moved, order.numbers())
+    shape, descending = keys.shape, order.descending
+    if is_order:
+
+        def write_order(arrays: Any, results: Any, _: Any) -> None:
+            rows = arrays[0].reshape(shape)
+            if cpu_numpy.orders(rows, descending) or cpu_rows.takes(rows, axis, descending):
+                cpu_rows.order(rows, results[0], axis, descending)
+            else:
+                launch((arrays[0], 0, 0, results[0]))
+
+        return write_order
+    if values is None:
+        return lambda arrays, results, _: launch((arrays[0], 0, results[0], 0))
+
+    def sort_pairs(arrays: Any, results: Any, _: Any) -> None:
+        rows = arrays[0].reshape(shape)
+        if order.is_whole and cpu_rows.is_nearly_sorted(rows, axis, descending):
+            items = as_bytes(arrays[1]).reshape(shape)
+            cpu_rows.sort_pairs(rows, items, results[0], as_bytes(results[1]), axis, descending)
+        else:
+            launch((*arrays, *results))
+
+    return sort_pairs
+
+
+def _row(array: Array) -> Array:
+    """Return an array flattened without a copy."""
+    return array if array.ndim == 1 else array.reshape(-1)

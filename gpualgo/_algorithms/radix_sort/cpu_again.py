@@ -83,7 +83,7 @@ order_by: Callable[..., Any] = _no_match
 def add_order(dtype: np.dtype[Any]) -> None:
     """Register a dtype whose rows NumPy's argsort orders faster."""
     global order_by
-    from gpualgo._algorithms.radix_sort.cpu_runs import row_order
+    from gpualgo._algorithms.radix_sort.cpu_rows import row_order
     from gpualgo._cpu.direct import short_row_lookup
 
     if dtype not in _orders:

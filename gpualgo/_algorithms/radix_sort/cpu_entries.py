@@ -23,14 +23,10 @@ def kernel(name: str, *options: int | str) -> Kernel:
 
 
 def _generate(name: str, *options: int | str) -> Callable[..., None]:
-    from gpualgo._algorithms.radix_sort import (
-        cpu_coded_kernels,
-        cpu_kernels,
-        cpu_lines,
-        cpu_merge_kernels,
-        cpu_row_kernels,
-        cpu_runs_kernels,
-    )
+    from gpualgo._algorithms.radix_sort import cpu_kernels, cpu_merge_kernels, cpu_row_kernels
+    from gpualgo._algorithms.radix_sort import cpu_merge_kernels as cpu_coded_kernels
+    from gpualgo._algorithms.radix_sort import cpu_row_kernels as cpu_lines
+    from gpualgo._algorithms.radix_sort import cpu_row_kernels as cpu_runs_kernels
 
     for module in (
         cpu_kernels, cpu_lines, cpu_row_kernels, cpu_merge_kernels, cpu_coded_kernels,

@@ -34,7 +34,7 @@ from gpualgo._algorithms.radix_sort.cpu_parameters import (
     USED,
     VALUES,
 )  # fmt: skip
-from gpualgo._cpu.pointers import call, load, pointer_to, store
+from gpualgo._cpu.packing import call, load, pointer_to, store
 
 words = pointer_to(types.intp)
 unsigned = pointer_to(types.uint64)

@@ -9,14 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import parameters, policy
+from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.digits import Digit, digits_of, last_key, packed_digits
 from gpualgo._algorithms.radix_sort.words import Ways
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.pieces import KEPT, STATES, TICKETS, Piece
-from gpualgo._cuda.plan import NONE, Clear
+from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, Clear, Launch, Piece
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 from gpualgo._driver import workspace
@@ -24,7 +22,7 @@ from gpualgo._driver.driver import Kernel
 from gpualgo._driver.workspace import aligned
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
-_KEPT_TILES = (workspace.STATE_BYTES - _CONTROL_BYTES) // (8 * policy.NUM_DIGITS)
+_KEPT_TILES = (workspace.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # limit of the digit tables of rows sorted at once
 
 Steps: TypeAlias = list[Launch | Clear]
@@ -82,12 +80,12 @@ class Layout:
 
     def __init__(self, job: Job, num_rows: int, num_passes: int, ring: int) -> None:
         words = job.index_bytes // 4
-        tables = num_rows * num_passes * policy.NUM_DIGITS * job.index_bytes
+        tables = num_rows * num_passes * tuning.NUM_DIGITS * job.index_bytes
         self.counts = aligned(72 + 4 * num_rows)
         self.control_bytes = self.counts + tables
-        self.state_bytes = _CONTROL_BYTES + ring * policy.NUM_DIGITS * 8 * words
+        self.state_bytes = _CONTROL_BYTES + ring * tuning.NUM_DIGITS * 8 * words
         self.schedule = aligned(tables)
-        self.table_bytes = self.schedule + aligned(4 * parameters.MAX_PASSES)
+        self.table_bytes = self.schedule + aligned(4 * tuning.MAX_PASSES)
         num_keys = num_rows * job.row_items
         keys, values = aligned(num_keys * job.key_bytes), aligned(num_keys * job.value_bytes)
         self.first_values = keys
@@ -125,12 +123,12 @@ class Batch:
         self._limit, self._sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
         digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, job.is_in_place)
         num_keys = num_rows * job.row_items
-        tiling = policy.pass_policy(
+        tiling = tuning.pass_policy(
             num_keys, job.key_bytes, job.value_bytes, job.index_bytes, self._limit
         )
         tiles_per_row = -(-job.row_items // tiling.tile_items)
         num_tiles = tiles_per_row * num_rows
-        ring = min(policy.RING, 1 << max(4, (num_tiles - 1).bit_length()))
+        ring = min(tuning.RING, 1 << max(4, (num_tiles - 1).bit_length()))
         stored_tiles = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
         self.layout = Layout(job, num_rows, len(digits), max(16, stored_tiles))
         num_words = (max(self.layout.state_bytes, workspace.STATE_BYTES) - _CONTROL_BYTES) // 8
@@ -138,20 +136,20 @@ class Batch:
             num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
         padding = last_key(job.dtype, job.descending)
         packed = [
-            parameters.PASS.pack(
+            tuning.PASS_PARAMS.pack(
                 num_tiles=num_tiles, row_items=job.row_items, tiles_per_row=tiles_per_row,
                 num_words=num_words, ring=ring, makes_values=job.makes_indices, pass_index=index,
                 num_passes=len(digits), digit=digit, padding=padding,
             )
             for index, digit in enumerate(packed_digits(digits, len(digits)))
         ]  # fmt: skip
-        hist_policy = policy.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
+        hist_policy = tuning.histogram_policy(num_keys * job.key_bytes, len(digits), self._limit)
         overlaps = gpu.get(job.device).may_overlap
         specs = [
-            policy.histogram_spec(
+            tuning.histogram_spec(
                 job.dtype, job.descending, len(digits), job.index_bytes, hist_policy, overlaps
             ),
-            policy.pass_spec(
+            tuning.pass_spec(
                 job.dtype, job.descending, job.value_bytes, job.result_bytes, job.index_bytes,
                 tiling, num_rows > 1, overlaps,
             ),
@@ -161,7 +159,7 @@ class Batch:
         self._passes = self._pass_launches(pass_kernel, tiling, num_tiles, packed)
 
     def _histogram_launch(
-        self, kernel: Kernel, tiling: policy.HistogramPolicy, digits: list[Digit]
+        self, kernel: Kernel, tiling: tuning.HistogramPolicy, digits: list[Digit]
     ) -> Callable[..., Launch]:
         job = self.job
         items = VECTOR_BYTES // job.key_bytes
@@ -170,9 +168,9 @@ class Batch:
         per_row = max(1, min(-(-job.row_items // min_items), resident // self.num_rows))
         chunk = -(-job.row_items // (per_row * items)) * items
         per_row = -(-job.row_items // chunk)
-        packed = parameters.HISTOGRAM.pack(
+        packed = tuning.HISTOGRAM_PARAMS.pack(
             row_items=job.row_items, chunk_items=chunk, num_rows=self.num_rows,
-            blocks_per_row=per_row, digits=packed_digits(digits, parameters.MAX_PASSES),
+            blocks_per_row=per_row, digits=packed_digits(digits, tuning.MAX_PASSES),
             is_in_place=job.is_in_place, has_to_write=job.has_to_write,
         )  # fmt: skip
         return partial(
@@ -181,7 +179,7 @@ class Batch:
         )  # fmt: skip
 
     def _pass_launches(
-        self, kernel: Kernel, tiling: policy.Policy, num_tiles: int, packed: list[Packed]
+        self, kernel: Kernel, tiling: tuning.Policy, num_tiles: int, packed: list[Packed]
     ) -> list[Callable[..., Launch]]:
         job, overlaps = self.job, gpu.get(self.job.device).may_overlap
         grid = min(num_tiles, self._sms * tiling.blocks_per_sm)
@@ -251,7 +249,7 @@ def steps_of(
 
     Rows are sorted in batches that share storage; the size of the digit tables limits a batch.
     """
-    per_row = 8 * 2 * policy.TABLE_BYTES * job.index_bytes // 4
+    per_row = 8 * 2 * tuning.TABLE_BYTES * job.index_bytes // 4
     budget = max(_TABLE_BYTES, job.num_rows * job.row_items * job.key_bytes // 100)
     batch_rows = min(job.num_rows, max(1, budget // per_row))
     remaining = job.num_rows % batch_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from gpualgo._algorithms.radix_sort import policy
+from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._arrays.view import View
 
 
@@ -33,7 +33,7 @@ class Operand:
         )
         # Dense rows of a size that kernels can move.
         self.is_ready = (
-            self.is_gapless and self.itemsize in policy.WORDS and view.ptr % self.itemsize == 0
+            self.is_gapless and self.itemsize in tuning.WORDS and view.ptr % self.itemsize == 0
         )
 
     def like(self, place: int, itemsize: int) -> Operand:
@@ -47,5 +47,5 @@ class Operand:
         operand.dims = [(e, s) for (e, _), s in zip(self.dims, operand.strides, strict=True)]
         operand.row_strides, operand.num_bytes = operand.strides, step
         operand.is_gapless = operand.is_aligned = True
-        operand.is_ready = itemsize in policy.WORDS
+        operand.is_ready = itemsize in tuning.WORDS
         return operand

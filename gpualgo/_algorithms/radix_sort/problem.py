@@ -10,11 +10,11 @@ import numpy as np
 
 from gpualgo._arrays.view import View, check_items
 from gpualgo._base import dtypes
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -108,8 +108,8 @@ class Sort(Problem):
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
+        from gpualgo._algorithms.radix_sort.cpu import prepared
         from gpualgo._algorithms.radix_sort.cpu_orders import Order
-        from gpualgo._algorithms.radix_sort.cpu_prepared import prepared
 
         axis, sources = self.axis, list(arrays)
         if axis is None:

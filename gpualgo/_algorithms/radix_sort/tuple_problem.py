@@ -10,18 +10,20 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import words
 from gpualgo._algorithms.radix_sort.problem import bits_of, index_dtype_of, key_dtype_of
+from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items, view_of
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
+from gpualgo._pipeline.outputs import Result
+from gpualgo._pipeline.problem import Array, Problem, problem_of
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.routines import Routine
+
 
 Forms = tuple[Form | None, ...]
 
@@ -155,3 +157,41 @@ def values_beside(
             )
         moved = tuple([inputs.broadcast_to(view, shape) for view in moved])
     return moved, moved_form
+
+
+# --- Calls of `radix_sort` and `argsort` whose keys or values are tuples of arrays.
+
+
+def problem_and_views(
+    where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
+    index_dtype: Any,
+) -> tuple[Problem, Views]:  # fmt: skip
+    """Return the problem and views of function `where`; with an index dtype, of an argsort."""
+    views, arg_forms = arguments_of((keys,) if values is None else (keys, values), where)
+    ways = ways_of(descending, arg_forms[0], where)
+    begin_bit, end_bit = bits
+    begin_bit = checks.integer(begin_bit, "begin_bit", where)
+    if end_bit is not None:
+        end_bit = checks.integer(end_bit, "end_bit", where)
+    if arg_forms[0] is not None and (begin_bit, end_bit) != (0, None):
+        raise TypeError(
+            f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
+            "leave them out, and shift or mask the numbers instead"
+        )
+    params = (ways, begin_bit, end_bit, checks.plain_axis(axis, where), index_dtype, arg_forms)
+    return problem_of(TupleSort, views, None, None, params, where, 0), views
+
+
+def ways_of(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
+    """Return for each field of a key whether it is sorted in descending order."""
+    if form is None:
+        return (checks.flag_argument(descending, "descending", where),)
+    if isinstance(descending, (bool, np.bool_)):
+        return (bool(descending),) * len(form.names)
+    flags = forms.parts_of(descending, form) if isinstance(descending, tuple) else None
+    if flags is None or not all(isinstance(flag, (bool, np.bool_)) for flag in flags):
+        raise TypeError(
+            f"{where}: descending must be a bool, or a tuple of bools with the structure of "
+            f"keys: {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
+        )
+    return tuple(map(bool, flags))

@@ -159,7 +159,7 @@ def reduce(
         options = {"axis": axis, "keepdims": keepdims, "dtype": dtype}
         return elsewhere.call("reduce", out, stream, x, init, op, **options)
     if keepdims is not False:
-        keepdims = checks.flag(keepdims, "keepdims", "reduce")
+        keepdims = checks.flag_argument(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
     params: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)

@@ -9,11 +9,11 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import cuda
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._algorithms.transform.policy import Applied
+from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import dense_view
 from gpualgo._base import records
-from gpualgo._base.extents import dense_strides
 from gpualgo._base.records import Apart
+from gpualgo._base.strides import dense_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator

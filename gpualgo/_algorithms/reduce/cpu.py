@@ -9,27 +9,126 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import cpu_numpy
+from gpualgo._algorithms.reduce import cpu_again, cpu_numpy
 from gpualgo._algorithms.reduce import cpu_parameters as rk
-from gpualgo._algorithms.reduce.cpu_layout import Layout, inner_axes, layout_of, step_of
-from gpualgo._base import records
-from gpualgo._base.extents import dense_strides
+from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
+from gpualgo._base.strides import dense_strides
 from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
-from gpualgo._cpu.interleaved import offsets_of, together
-from gpualgo._cpu.kernels import Kernel, computing, get_kernel
-from gpualgo._cpu.launch import CostEstimate
-from gpualgo._cpu.layout import Room, is_dense, leaf, packer, table
+from gpualgo._cpu.direct import folder
+from gpualgo._cpu.interleaved import MOST_OFFSETS, Offsets, may_be, offsets_of, together
+from gpualgo._cpu.kernels import Kernel, check, computing, get_kernel
+from gpualgo._cpu.launch import CostEstimate, Launch, Steps
+from gpualgo._cpu.layout import Dims, Room, is_dense, leaf, merge, packer, table
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, lent
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.routines import Routine, compiled
+from gpualgo._pipeline.run import HAS_RANGES
+
+if TYPE_CHECKING:
+    from gpualgo._cpu.image import Loaded
+    from gpualgo._pipeline.problem import Prepared
+
+
+# --- Layout of a CPU reduction: along the reduced elements, or across neighbouring columns.
+
+_SHORT = 64  # up to this many reduced elements, many outputs are folded together as columns
+_WIDE = 16  # minimum number of neighbouring outputs that are folded as columns
+_LEAST_INNER = 8  # elements per partial from which a separate first pass pays
+
+
+class Layout(NamedTuple):
+    """Elements that one pass reads: their dtype and dimensions.
+
+    A dimension is (length, stride of each field of x, then of out if the dimension is kept).
+    """
+
+    dtype: Element
+    kept: tuple[tuple[int, ...], ...]
+    reduced: tuple[tuple[int, ...], ...]
+    column: bool  # the last kept dimension is folded as columns
+    offsets: Offsets | None = None  # of interleaved fields
+
+    @property
+    def length(self) -> int:
+        """Number of elements folded into one output."""
+        return prod(dim[0] for dim in self.reduced)
+
+
+@lru_cache(256)
+def layout_of(
+    shape: tuple[int, ...], strides: Strides, out_strides: Strides, axes: tuple[int, ...],
+    is_commutative: bool, dtype: Element,
+) -> tuple[list[int], Layout]:  # fmt: skip
+    """Return the offset to add to each field's address, and the layout from there."""
+    count, shifts = len(strides), [0] * len(strides)
+    dims = list(zip(shape, *strides, strict=True))
+    kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
+    kept = [(*dims[axis], *steps) for axis, *steps in zip(kept_axes, *out_strides, strict=True)]
+    reduced = [dims[axis] for axis in axes]
+    if is_commutative:
+        # Any order is correct: use the memory order.
+        for i, (length, *steps) in enumerate(reduced):
+            if sum(steps) < 0:
+                shifts = [s + (length - 1) * step for s, step in zip(shifts, steps, strict=True)]
+                reduced[i] = (length, *(-step for step in steps))
+        reduced = sorted(reduced, key=lambda dim: -step_of(dim, count))
+    outer, inner = merge(sorted(kept, key=lambda dim: -step_of(dim, count))), merge(reduced)
+    column = _column_dim(outer, inner, dtype)
+    if column is not None:
+        outer.append(outer.pop(column))
+    return shifts, Layout(dtype, tuple(outer), tuple(inner), column is not None)
+
+
+@lru_cache(256)
+def inner_axes(
+    shape: tuple[int, ...], strides: Strides, dtype: Element, axes: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Return the reduced axes inside the contiguous one, if reducing them first is faster."""
+    length = 1
+    for i in range(len(axes) - 1, -1, -1):
+        n = shape[axes[i]]
+        if _is_near([steps[axes[i]] for steps in strides], dtype) and n >= _WIDE:
+            return axes[i + 1 :] if length >= _LEAST_INNER else ()
+        length *= n
+    return ()
+
+
+def step_of(dim: Sequence[int], count: int) -> int:
+    """Return the distance of neighbours in a dimension, summed over an element's fields."""
+    return sum(map(abs, dim[1 : 1 + count]))
+
+
+def _is_near(strides: Sequence[int], dtype: Element) -> bool:
+    """Return whether neighbours are contiguous, or as close as an element's fields allow."""
+    if not records.is_record(dtype):
+        return strides[0] == dtype.itemsize
+    # Fields may be interleaved, and some may be broadcast.
+    widest = dtype.itemsize
+    if isinstance(dtype, records.Computed):
+        widest = max(number.itemsize for number in dtype.numbers)
+    return all(0 <= stride <= widest for stride in strides) and any(strides)
+
+
+def _column_dim(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
+    """Return the kept dimension to fold as columns, or None to fold along the reduced ones."""
+    length, count = prod(dim[0] for dim in reduced), len(records.leaves(dtype))
+    if not kept or (length >= _SHORT and _is_near(reduced[-1][1:], dtype)):
+        return None
+    for i, dim in enumerate(kept):
+        if _is_near(dim[1 : 1 + count], dtype) and dim[0] >= _WIDE:
+            return i
+    longest = max(range(len(kept)), key=lambda i: kept[i][0])
+    return longest if length < _SHORT <= kept[longest][0] else None
+
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
@@ -273,3 +372,147 @@ def _number(
         *leaf(0, x, target, is_direct, capacity, room, group), 0, part_stride, *run, pack,
         *(dim[1 + k] for dim in kept), *strides, *(dim[1 + k] for dim in reduced),
     ]  # fmt: skip
+
+
+# --- Reductions on the CPU that are prepared once for arrays of known layouts.
+
+_Plan: TypeAlias = tuple[list[tuple[Launch, int]], Steps | None]
+
+
+def prepared(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
+    source: Element, acc: Dtype,
+) -> Prepared | None:  # fmt: skip
+    """Return a call of `reduce` for arrays of these layouts; None if it needs more than passes."""
+    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc)
+    if fold is None:
+        return _prepared(leaves, outs, op, axes, source, acc)
+    kernel_run: list[Prepared | None] = []  # built on the first call with init
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        if not init:
+            cpu_numpy.folded(fold, arrays[0], outs[0])
+            return
+        if not kernel_run:
+            scalars = [out.reshape(()) for out in outs]  # without kept axes
+            kernel_run.append(_prepared(arrays, scalars, op, axes, source, acc))
+        assert kernel_run[0] is not None  # because op commutes
+        kernel_run[0](arrays, outs, init)
+
+    return run
+
+
+def _prepared(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
+    source: Element, acc: Dtype,
+) -> Prepared | None:  # fmt: skip
+    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
+    if not op.commutative and inner_axes(shape, strides, source, axes):
+        return None
+    out_strides = tuple([out.strides for out in outs])
+    shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
+    numbers, size = records.leaves(source), leaves[0].size
+    is_row = bool(axes) and source is acc and strides == ((acc.itemsize,),)
+    if op.is_known and is_row and not records.is_record(acc):
+        fold = _fold_of(op, acc)
+        if fold is not None and op.name == "add" and not HAS_RANGES:
+            cpu_again.add(acc, fold)
+        if fold is not None and size < cpu_again.MOST_ELEMENTS:
+            row = fold
+            return lambda arrays, outs, init: check(row(arrays[0], outs[0], init))
+    if len(shifts) == len(outs) == 1 and num_parts(layout, acc) <= 1:
+        shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
+        if not shift:
+            return lambda arrays, outs, init: last((init, arrays[0], outs[0]))
+        return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
+    separate = _launches(layout, op, acc)
+    plans: Memo[_Plan] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
+    is_close = may_be(strides, numbers, size)
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        inputs = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
+        offsets = offsets_of(inputs, strides, numbers, size) if is_close else None
+        plan = separate if offsets is None else plans.get(offsets)
+        if plan is None:
+            plan = plans.add(offsets, _launches(layout._replace(offsets=offsets), op, acc))
+        passes, steps = plan
+        out_ptrs = [address(out) for out in outs]
+        if steps is not None and steps.is_alone:
+            steps(init, inputs, out_ptrs)
+            return
+        partials = []  # keeps buffers alive until they are read
+        for launch, count in passes[:-1]:
+            buffers = [np.empty(count, number) for number in records.leaves(acc)]
+            partials.append(buffers)
+            partial_ptrs = [address(partial) for partial in buffers]
+            launch((0, *inputs, *partial_ptrs))
+            inputs = partial_ptrs
+        passes[-1][0]((init, *inputs, *out_ptrs))
+
+    steps = separate[1]
+    if steps is None or len(shifts) > 1 or len(outs) > 1:
+        return run
+    steps_of_one, shift = steps, shifts[0]
+
+    def run_one(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        if steps_of_one.is_alone:
+            steps_of_one(init, (address(arrays[0]) + shift,), (address(outs[0]),))
+        else:
+            run(arrays, outs, init)
+
+    return run_one
+
+
+def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
+    """Return the fold of any short contiguous row, in the order of `reduce`."""
+    tile = rk.tile_of(acc)
+    layout = Layout(acc, (), ((tile + 1, acc.itemsize),), column=False)
+    first_pass, code = pass_of(layout, between(layout, 2, acc), acc), kernel(op, acc, layout)
+    room = -(-first_pass.num_bytes // 64) * 64
+    if room + cpu_again.MOST_TILES * acc.itemsize > MEMORY_BYTES:
+        return None
+    indices = range(len(first_pass.words))
+    slots = rk.INIT, rk.LENGTH, rk.TILES, indices[first_pass.starts][0], indices[first_pass.outs][0]
+    fold = folder(code, first_pass.words, slots, tile, cpu_again.MOST_TILES, room)
+    if fold is None:
+        return None
+
+    def fold_row(row: Array, out: Array, init: int) -> int:
+        try:
+            memory = FREE.pop()
+        except IndexError:
+            memory = lent(0)
+        status = fold(memory.address, out, row, init)
+        FREE.append(memory)
+        return status
+
+    return fold_row
+
+
+def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Plan:
+    """Return the passes with their numbers of partials (0 for the last), and all as one call."""
+    passes: list[tuple[Launch, int]] = []
+    code = computed_by(op, layout, acc)
+    while (parts := num_parts(layout, acc)) > 1:
+        after = between(layout, parts, acc)
+        launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc), code)
+        passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
+        layout, code = after, None
+    passes.append((_launch(kernel(op, acc, layout), pass_of(layout, None, acc), code), 0))
+    if len(passes) == 1 or passes[0][0].work >= threads.LARGE_BYTES:
+        return passes, None
+    sizes = [[count * number.itemsize for number in records.leaves(acc)] for _, count in passes]
+    return passes, Steps([launch for launch, _ in passes], sizes[:-1])
+
+
+def _launch(kernel: Kernel, pass_: Pass, code: Loaded | None) -> Launch:
+    """Return the launch of a pass; its arguments are init, input and output addresses.
+
+    `code` computes the elements, if they are computed.
+    """
+    words, indices = pass_.words, range(len(pass_.words))
+    if code is not None:
+        words = words.copy()
+        words[rk.COMPUTE] = code.address
+    slots = (rk.INIT, *indices[pass_.starts][: pass_.reads], *indices[pass_.outs][: pass_.writes])
+    return Launch(kernel, words, slots, pass_.num_bytes, pass_.num_tasks, pass_.work, code)

@@ -42,9 +42,8 @@ from gpualgo._algorithms.reduce.cpu_parameters import (
 from gpualgo._base import records
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import before, leaves_of
-from gpualgo._cpu.packing import fetched, offset
+from gpualgo._cpu.packing import call, copy_bytes, fetched, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import SIZE, START
-from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
 
 _words = pointer_to(types.intp)
 

@@ -9,18 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import policy, small_policy
+from gpualgo._algorithms.reduce import tuning
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import Dims, merge
+from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.interleaved import fitting, interleaved
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.layout import is_nested
 from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.pieces import KEPT, TICKETS, Piece
-from gpualgo._cuda.plan import NONE, Places, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, tagged_bytes
+from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Launch, Piece, Places, Plan
+from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, is_nested, tagged_bytes
 from gpualgo._driver.workspace import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
 
@@ -130,22 +127,22 @@ def _rows(case: _Case) -> Plan:
     num_rows = math.prod(extent for extent, _ in outer)
     repeated = _repeated(case)
     if _is_flat(case, repeated):
-        access = policy.flat(_is_aligned(case, repeated), leaves, repeated or 0)
+        access = tuning.flat(_is_aligned(case, repeated), leaves, repeated or 0)
         fields: dict[str, Any] = {"row_strides": _row_strides(case)}
     else:
         outputs = len(records.leaves(acc))
         is_even = len(outer) <= 1 and len(case.reduced) <= 1
         nested = is_nested(case.reduced)
-        access = policy.strided(leaves, outputs, is_even=is_even, is_nested=nested)
+        access = tuning.strided(leaves, outputs, is_even=is_even, is_nested=nested)
         fields = {"rows": outer, "elements": case.reduced}
-    small = small_policy.cut(num_items, source) if num_rows == 1 else None
+    small = tuning.small_cut(num_items, source) if num_rows == 1 else None
     if small is not None:
         return _small(case, num_items, access, fields, small)
-    cut = policy.cut_rows(case.op, num_rows, num_items, source)
+    cut = tuning.cut_rows(case.op, num_rows, num_items, source)
     pieces = []
     if cut.blocks_per_row > 1:  # blocks combine through tagged words, initially zero
         pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
-    spec = policy.rows_spec(case.op, source, acc, access, cut)
+    spec = tuning.rows_spec(case.op, source, acc, access, cut)
     packed = spec.parameters.pack(
         num_rows=num_rows, num_items=num_items, chunk_items=cut.chunk_items,
         blocks_per_row=cut.blocks_per_row, access=fields,
@@ -156,11 +153,11 @@ def _rows(case: _Case) -> Plan:
 
 def _small(
     case: _Case, num_items: int, access: Access, fields: dict[str, Any],
-    cut: small_policy.SmallCut,
+    cut: tuning.SmallCut,
 ) -> Plan:  # fmt: skip
     """Return the plan of a single short row."""
     args, first_piece = case.leaves.at, len(case.leaves.pieces)
-    spec = small_policy.spec(case.op, case.source, case.acc, access, cut.policy)
+    spec = tuning.small_spec(case.op, case.source, case.acc, access, cut.policy)
     packed = spec.parameters.pack(num_items=num_items, access=fields)
     pieces = []
     if cut.num_blocks > 1:
@@ -189,7 +186,7 @@ def _row_strides(case: _Case) -> tuple[int, ...]:
 
 def _is_aligned(case: _Case, repeated: int | None) -> bool:
     """Return whether a lane of a flat row can load its elements as one vector."""
-    return case.fitting([_row_strides(case)], repeated or 0) >= policy.row_items(case.source)
+    return case.fitting([_row_strides(case)], repeated or 0) >= tuning.row_items(case.source)
 
 
 def _interleaved(case: _Case) -> _Case | None:
@@ -231,12 +228,12 @@ def _columns(case: _Case) -> Plan:
     num_rows = math.prod(extent for extent, _ in reduced)
     num_batches = math.prod(extent for extent, _ in batch)
     items = _column_items(case)
-    widest = policy.column_items(source, acc, num_columns)
-    size = max(policy.packed_size(source), acc.itemsize // 2)
+    widest = tuning.column_items(source, acc, num_columns)
+    size = max(tuning.packed_size(source), acc.itemsize // 2)
     is_even = len(reduced) == 1
-    bytes_read = policy.bytes_read(source)
-    cut = policy.cut_columns(num_batches, num_rows, num_columns, widest, items, size, bytes_read)
-    spec = policy.columns_spec(case.op, source, acc, cut, is_even)
+    bytes_read = tuning.bytes_read(source)
+    cut = tuning.cut_columns(num_batches, num_rows, num_columns, widest, items, size, bytes_read)
+    spec = tuning.columns_spec(case.op, source, acc, cut, is_even)
     packed = spec.parameters.pack(
         num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
         num_blocks=cut.num_blocks, num_column_tiles=cut.num_column_tiles,
@@ -260,7 +257,7 @@ def _column_items(case: _Case) -> int:
         return 1
     offsets = [s for _, s in case.reduced] + [s[:leaves] for _, s in case.outer[:-1]]
     limit = case.fitting(offsets)
-    return limit and policy.column_items(case.source, case.acc, num_columns, limit)
+    return limit and tuning.column_items(case.source, case.acc, num_columns, limit)
 
 
 def _is_columns(case: _Case) -> bool:

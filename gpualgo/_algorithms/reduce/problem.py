@@ -9,12 +9,12 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import without_axes
+from gpualgo._base.strides import without_axes
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -78,12 +78,12 @@ class Reduction(Problem):
     def prepared(
         self, op: Operator | None, arrays: list[Array], results: list[Array]
     ) -> Prepared | None:
-        from gpualgo._algorithms.reduce import cpu_prepared
+        from gpualgo._algorithms.reduce import cpu
 
         assert op is not None
         if len(results[0].shape) > len(self.shape):  # keepdims
             results = [np.squeeze(result, self.axes) for result in results]
-        return cpu_prepared.prepared(arrays, results, op, self.axes, self.source, self.acc)
+        return cpu.prepared(arrays, results, op, self.axes, self.source, self.acc)
 
     def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

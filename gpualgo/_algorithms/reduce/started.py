@@ -13,9 +13,8 @@ import numpy as np
 
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import without_axes
-from gpualgo._operators.joint import without_source
-from gpualgo._operators.operator import Operator
+from gpualgo._base.strides import without_axes
+from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import starts
 from gpualgo._pipeline.problem import Array
 
@@ -43,7 +42,7 @@ class PerRowInitReduction(starts.PerRowInit, Reduction):
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
         from gpualgo._algorithms.reduce import cuda
         from gpualgo._algorithms.transform import cuda as elementwise
-        from gpualgo._algorithms.transform.policy import Applied
+        from gpualgo._algorithms.transform.tuning import Applied
         from gpualgo._cuda.plan import Places
 
         args = Places(len(views), len(targets))

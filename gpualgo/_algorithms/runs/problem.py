@@ -13,9 +13,9 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, results
+from gpualgo._pipeline import checks, outputs
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -89,14 +89,14 @@ class Runs(Problem):
     @property
     def kept(self) -> str:
         """Selection criterion of the kernel."""
-        from gpualgo._algorithms.select import policy
+        from gpualgo._algorithms.select import tuning
 
-        return policy.HEADS
+        return tuning.HEADS
 
     def _check_equality(self, op: Operator) -> None:
         """Raise TypeError unless eq returns a bool."""
         element = records.held(self.source)
-        returned = results.dtype_of(op, (element, element), None, self.device, self.where)
+        returned = outputs.dtype_of(op, (element, element), None, self.device, self.where)
         if returned != BOOL:
             raise TypeError(
                 f"{self.where}: eq returns {records.shown(returned)} of two "
@@ -144,10 +144,10 @@ class Runs(Problem):
     ) -> Prepared | None:
         if 0 in self.shape or any(array.shape != self.shape for array in arrays):
             return None
-        from gpualgo._algorithms.select import cpu_prepared
+        from gpualgo._algorithms.select import cpu
 
         outs = results[: -1 - self.gives_lengths]
-        return cpu_prepared.heads(self.source, arrays, outs, op, self.gives_lengths)
+        return cpu.prepared_heads(self.source, arrays, outs, op, self.gives_lengths)
 
     def run_chunked(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,

@@ -149,7 +149,7 @@ def inclusive_scan(
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
-        reverse = checks.flag(reverse, "reverse", INCLUSIVE)
+        reverse = checks.flag_argument(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
     params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
@@ -262,7 +262,7 @@ def exclusive_scan(
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:
-        reverse = checks.flag(reverse, "reverse", EXCLUSIVE)
+        reverse = checks.flag_argument(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
     params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params

@@ -11,25 +11,217 @@ as if it were the only one; this depends on lengths and dtypes only.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.scan import blocks_cut, blocks_work, cuda
-from gpualgo._algorithms.scan.blocks_work import Work
-from gpualgo._algorithms.scan.cuda_layout import Way, way_of
-from gpualgo._algorithms.scan.policy_lines import cut_columns
+from gpualgo._algorithms.scan import cuda, tuning
+from gpualgo._algorithms.scan.cuda import Way, way_of
+from gpualgo._algorithms.scan.tuning_lines import cut_columns
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import ordered_strides
-from gpualgo._driver import driver
+from gpualgo._base.strides import ordered_strides
+from gpualgo._cuda.plan import Plan
+from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_blocks, host_whole
-from gpualgo._pipeline.problem import NO_INIT, Array
+from gpualgo._pipeline.host_blocks import Index
+from gpualgo._pipeline.problem import NO_INIT, Array, Start
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
+
+
+# --- Shared by block-wise scans: the arrays of a call, device memory for a part, and copies.
+
+BLOCK_BYTES = 256 << 20  # of elements and results; smaller arrays are copied to the GPU as a whole
+
+
+class Work(NamedTuple):
+    """A scan of host arrays, whose axes have one common memory order if an axis is given."""
+
+    problem: Scan
+    arrays: list[Array]
+    results: list[Array]
+    op: Operator
+    start: Start
+    stream: int
+    order: tuple[int, ...]  # of axes, outermost first
+    written: host_blocks.WriteState
+
+    @property
+    def device(self) -> int:
+        return self.problem.device
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.arrays[0].shape)
+
+    @property
+    def leaves(self) -> tuple[records.Dtype, ...]:
+        """The dtypes of an element's and of a result's fields."""
+        return (*records.leaves(self.problem.source), *records.leaves(self.problem.acc))
+
+    @property
+    def item_bytes(self) -> int:
+        return sum(leaf.itemsize for leaf in self.leaves)
+
+    @property
+    def widest(self) -> int:
+        """The larger of an element's and a result's bytes."""
+        return int(max(self.problem.source.itemsize, self.problem.acc.itemsize))
+
+    def memory(
+        self, items: int, plans: Sequence[Plan]
+    ) -> AbstractContextManager[tuple[list[int], host_blocks.Queue]]:
+        """Allocate device memory for `items` elements and results."""
+        sizes = [items * leaf.itemsize for leaf in self.leaves]
+        return host_blocks.memory(self.device, self.stream, sizes, plans)
+
+    def upload(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
+        for part, address in zip(parts, memory, strict=False):
+            staging.upload_all(part, address, self.device, self.stream)
+
+    def download(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
+        self.written.has_begun = True
+        for part, address in zip(parts, memory[len(self.arrays) :], strict=True):
+            staging.download_all(address, part, self.device, self.stream)
+
+
+# --- Scans of partial lines: each part begins at a tile and continues from the prefix before it.
+#
+# Tiles of long lines are folded from left to right. The prefix before a tile is an initial
+# value like `init`, so results have the bits of a scan of the whole line. That prefix is the
+# exclusive result of the element after the block, which is uploaded too. An inclusive scan of
+# a block is therefore preceded by an exclusive one, of which one value is kept.
+
+MOST_LINES = 64  # neighbouring lines that are scanned together
+
+
+def scan_parts(work: Work, way: Way) -> None:
+    """Scan lines in parts, one line after the other or neighbouring lines together."""
+    if way.is_reverse:  # a reversed scan starts at the last element
+        work = work._replace(
+            arrays=[np.flip(x, way.axis) for x in work.arrays],
+            results=[np.flip(x, way.axis) for x in work.results],
+        )
+    cut = _Cut(work, way._replace(is_reverse=False))
+    with work.memory(cut.most_items, list(cut.plans.values())) as (memory, queue):
+        for group in cut.groups:
+            cut.scan(group, memory, queue)
+        driver.synchronize(work.stream)
+
+
+class _Cut:
+    """Parts of lines: their lengths, and their plans.
+
+    On the device a part is a matrix with one column for each line.
+    """
+
+    def __init__(self, work: Work, way: Way) -> None:
+        self.work, self.axis, self.is_exclusive = work, way.axis, way.is_exclusive
+        self.way = way._replace(axis=None)
+        shape = work.shape
+        self.num_items = math.prod(shape) if way.axis is None else shape[way.axis]
+        self.groups = list(self._groups())
+        widths = {self.width_of(group) for group in self.groups}
+        tile = tuning.policy_of(way.num_bytes, work.problem.source, work.problem.acc)
+        items = tile.tile_items(work.widest)
+        row_bytes = max(widths) * work.item_bytes
+        step = max(1, BLOCK_BYTES // (row_bytes * items)) * items
+        self.parts = [(lo, min(lo + step, self.num_items)) for lo in range(0, self.num_items, step)]
+        self.most_items = max(widths) * min(step + 1, self.num_items)
+        self.plans: dict[tuple[int, int, bool], Plan] = {}
+        for width in widths:
+            for part in self.parts:
+                for count, is_exclusive in self._scans(*part):
+                    self._plan(count, width, is_exclusive)
+
+    def _groups(self) -> Iterator[Index]:
+        """Yield groups of neighbouring lines that are scanned together."""
+        work = self.work
+        if self.axis is None:
+            yield tuple(slice(0, extent) for extent in work.shape)
+            return
+        depth = work.order.index(self.axis)
+        for outer in host_blocks.indices(work.shape, work.order[:depth], 1, 1):
+            for inner in host_blocks.indices(work.shape, work.order[depth + 1 :], 1, MOST_LINES):
+                yield tuple(
+                    outer_slice if work.order.index(i) < depth else inner_slice
+                    for i, (outer_slice, inner_slice) in enumerate(zip(outer, inner, strict=True))
+                )
+
+    def width_of(self, group: Index) -> int:
+        """Return the number of lines in a group."""
+        return int(math.prod(s.stop - s.start for s in group) // self.num_items)
+
+    def _scans(self, start: int, end: int) -> list[tuple[int, bool]]:
+        """Return the scans of a part as (number of elements, is_exclusive)."""
+        carries = [(end - start + 1, True)] if end < self.num_items else []
+        if carries and self.is_exclusive:
+            return carries
+        return [*carries, (end - start, self.is_exclusive)]
+
+    def _plan(self, count: int, width: int, is_exclusive: bool) -> Plan:
+        """Return the plan for one line of a part; all its lines share it."""
+        key = count, width, is_exclusive
+        if key not in self.plans:
+            work = self.work
+            views = [
+                view._replace(strides=(view.dtype.itemsize * width,))
+                for view in host_blocks.dense(work.leaves, (count,), work.device)
+            ]
+            sides = views[: len(work.arrays)], views[len(work.arrays) :]
+            way = self.way._replace(is_exclusive=is_exclusive)
+            self.plans[key] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], way)
+        return self.plans[key]
+
+    def scan(self, group: Index, memory: Sequence[int], queue: host_blocks.Queue) -> None:
+        """Scan the lines of a group, part by part."""
+        work, width = self.work, self.width_of(group)
+        sizes = [leaf.itemsize for leaf in work.leaves]
+        lines = [
+            [address + line * size for address, size in zip(memory, sizes, strict=True)]
+            for line in range(width)
+        ]
+        starts = [work.start] * width
+        for start, end in self.parts:
+            upload_end = min(end + 1, self.num_items)
+            work.upload([self._part(x, group, start, upload_end) for x in work.arrays], memory)
+            next_starts = starts
+            for count, is_exclusive in self._scans(start, end):
+                for addresses, line_start in zip(lines, starts, strict=True):
+                    plan = self._plan(count, width, is_exclusive)
+                    queue(plan, *addresses, words=work.op.words, start=line_start)
+                if count > end - start:
+                    next_starts = self._fetch_carries(memory, (end - start) * width, width)
+            starts = next_starts
+            work.download([self._part(x, group, start, end) for x in work.results], memory)
+
+    def _part(self, x: Array, group: Index, start: int, end: int) -> list[Array]:
+        if self.axis is None:
+            return staging.stretch(x, start, end)
+        index = list(group)
+        index[self.axis] = slice(start, end)
+        return [x[tuple(index)].transpose(self.work.order)]
+
+    def _fetch_carries(self, memory: Sequence[int], first: int, count: int) -> list[Start]:
+        """Wait for `count` results from index `first` on; return them as initial values."""
+        work, acc = self.work, self.work.problem.acc
+        carries: Any = np.zeros(count, acc)
+        names = acc.names or (None,)
+        for name, address in zip(names, memory[len(work.arrays) :], strict=True):
+            leaf = acc if name is None else acc[name]
+            values = np.empty(count, leaf)
+            staging.fetch(
+                address + first * leaf.itemsize, values.ctypes.data, values.nbytes, work.stream
+            )
+            driver.synchronize(work.stream)
+            (carries if name is None else carries[name])[...] = values
+        return [(carry.tobytes(), 1, 0, 0) for carry in np.split(carries, count)]
+
 
 # of lines and results that one kernel scans together; above it each line is scanned alone
 LINES_BYTES = 4 << 30
@@ -43,7 +235,7 @@ def scan(
     fields = records.leaves(problem.source)
     if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
         return False
-    if sum(x.nbytes for x in (*arrays, *results)) <= blocks_work.BLOCK_BYTES:
+    if sum(x.nbytes for x in (*arrays, *results)) <= BLOCK_BYTES:
         return False
     sources, targets = host_whole.views_if_whole(arrays, results, places, problem.device)
     way = way_of(problem, problem.source, sources, targets)
@@ -75,20 +267,20 @@ def _run(work: Work, way: Way) -> None:
     """Scan in blocks of whole lines if they fit, else in partial lines."""
     axis, num_items = way.axis, way.columns[0]
     if axis is None:
-        blocks_cut.scan(work, way)
+        scan_parts(work, way)
         return
     line_bytes, joint_lines = num_items * work.item_bytes, 1
     if way.kernel == "columns":
         cut = cut_columns(*way.columns, records.held(work.problem.source), work.problem.acc)
         inner = work.order[work.order.index(axis) + 1 :]
         joint_lines = math.prod(work.shape[i] for i in inner) if cut.is_narrow else 1
-    limit = blocks_work.BLOCK_BYTES if way.kernel == "tiles" else LINES_BYTES
+    limit = BLOCK_BYTES if way.kernel == "tiles" else LINES_BYTES
     if joint_lines * line_bytes <= limit:
-        _whole_lines(work, way, line_bytes, max(blocks_work.BLOCK_BYTES, joint_lines * line_bytes))
+        _whole_lines(work, way, line_bytes, max(BLOCK_BYTES, joint_lines * line_bytes))
         return
     if way.kernel != "tiles":  # each as if it were the only line
         way = way._replace(kernel="tiles", num_bytes=num_items * work.widest)
-    blocks_cut.scan(work, way)
+    scan_parts(work, way)
 
 
 def _whole_lines(work: Work, way: Way, line_bytes: int, limit: int) -> None:

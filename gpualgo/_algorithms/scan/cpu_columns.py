@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.scan.cpu_chain import Function, inline
+from gpualgo._algorithms.scan.cpu_kernels import Function, inline
 from gpualgo._algorithms.scan.cpu_parameters import (
     ACROSS,
     COLUMNS,
@@ -27,9 +27,8 @@ from gpualgo._algorithms.scan.cpu_parameters import (
 from gpualgo._algorithms.scan.cpu_parameters import COLUMNS_TAIL as TAIL
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import before, leaves_of
-from gpualgo._cpu.packing import fetched, offset
+from gpualgo._cpu.packing import call, copy_bytes, fetched, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import START
-from gpualgo._cpu.pointers import call, copy_bytes, load, pointer_to, store
 
 _words = pointer_to(types.intp)
 

@@ -2,34 +2,199 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.scan import policy
-from gpualgo._algorithms.scan import policy_lines as lines_policy
-from gpualgo._algorithms.scan.cuda_case import Case, sizes_of
-from gpualgo._algorithms.scan.cuda_layout import Way, canonical, is_dense, way_of
+from gpualgo._algorithms.scan import tuning
+from gpualgo._algorithms.scan import tuning_lines as lines_policy
+from gpualgo._algorithms.scan.tuning_lines import kernel_of
+from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform import cuda as transformation
-from gpualgo._algorithms.transform.policy import Applied
+from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import Dims, dense_strides, merge
+from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
 from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.pieces import STATES, Piece
-from gpualgo._cuda.plan import FIRST, NONE, Places, Plan
-from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
+from gpualgo._cuda.plan import FIRST, NONE, STATES, Launch, Piece, Places, Plan
+from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
-from gpualgo._operators.joint import without_source
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, without_source
+from gpualgo._pipeline import starts
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.scan.problem import Scan
+    from gpualgo._algorithms.scan.started import PerRowInitScan
+
+
+# --- Lines of a scan in canonical form: the dimensions of a line and those of all lines.
+
+
+class Way(NamedTuple):
+    """Scan strategy: everything that affects result bits except elements, operator and dtypes.
+
+    Lines that are scanned in parts use the strategy of the whole array.
+    """
+
+    kernel: str
+    num_bytes: int  # of all lines, in the wider dtype
+    columns: tuple[int, int, int]  # rows, columns and batches of a column scan
+    axis: int | None
+    is_exclusive: bool
+    is_reverse: bool
+
+
+def way_of(
+    problem: Scan, source: records.Element, views: Sequence[View], targets: Sequence[View]
+) -> Way:
+    """Return the scan strategy for arrays of these layouts."""
+    elements, lines = canonical(problem.axis, views, targets)
+    stored, acc = records.held(source), problem.acc
+    num_items, *extents = (math.prod(n for n, _ in elements), *(n for n, _ in lines))
+    columns = num_items, (extents or [1])[-1], math.prod(extents[:-1])
+    num_bytes = num_items * math.prod(extents) * max(stored.itemsize, acc.itemsize)
+    kernel = kernel_of(elements, lines, stored, acc)
+    direction = problem.is_exclusive, problem.is_reverse
+    return Way(kernel, num_bytes, columns, problem.axis, *direction)
+
+
+def canonical(
+    axis: int | None, views: Sequence[View], targets: Sequence[View]
+) -> tuple[Dims, Dims]:
+    """Return the dimensions of a line and those of all lines, with byte strides: inputs', outputs'.
+
+    Lines may be visited in any order; they are sorted by their strides in memory.
+    """
+    shape = views[0].shape
+    strides = [view.strides for view in views]
+    for target in targets:
+        out = target.strides
+        strides.append(out if len(out) == len(shape) else dense_strides(shape, out[0]))  # flattened
+    dims = list(zip(shape, zip(*strides, strict=True), strict=True))
+    if axis is None:
+        return merge(dims), []
+    line = [dims.pop(axis)]
+    dims.sort(key=lambda dim: -sum(map(abs, dim[1])))
+    return merge(line), merge(dims)
+
+
+def is_dense(elements: Dims, sizes: tuple[int, ...]) -> bool:
+    """Return whether a line's elements are contiguous in all inputs and outputs."""
+    if not elements:
+        return True
+    return len(elements) == 1 and elements[0][1] == sizes
+
+
+# --- The input of a plan of a scan: lines, their elements, and their addresses.
+
+
+@dataclass(frozen=True)
+class Case:
+    """One scan to plan. Strides and addresses are listed per input field, then per output field."""
+
+    op: Operator
+    source: Any  # Dtype, or Computed for scan_tiles_kernel and scan_wave_kernel
+    acc: Dtype
+    elements: Dims  # of a line, in scan order
+    lines: Dims
+    addresses: tuple[int, ...]  # of the first line's first element
+    starts: tuple[int, ...]  # byte offset of that element from the array's first element
+    is_exclusive: bool
+    is_reversed: bool  # dense lines that the kernel walks from their ends
+    device: int
+    at: Places
+    is_in_place: bool
+    way: Way
+
+    @property
+    def num_items(self) -> int:
+        return math.prod(extent for extent, _ in self.elements)
+
+    @property
+    def num_lines(self) -> int:
+        return math.prod(extent for extent, _ in self.lines)
+
+    @property
+    def inner_lines(self) -> tuple[int, tuple[int, ...]]:
+        """The dimension of lines that are closest together; extent 1 if there is only one line."""
+        return self.lines[-1] if self.lines else (1, self.sizes)
+
+    @property
+    def num_inputs(self) -> int:
+        return len(records.leaves(self.source))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return sizes_of(self.source, self.acc)
+
+    @property
+    def widest(self) -> int:
+        return max(int(self.source.itemsize), self.acc.itemsize)
+
+    @property
+    def is_of_records(self) -> bool:
+        """Whether elements have several fields or are computed from the input."""
+        return records.is_record(self.acc) or records.is_record(self.source)
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether elements are numbers and lines are contiguous, at one fixed distance."""
+        is_plain = not self.is_of_records and len(self.lines) <= 1
+        return is_plain and is_dense(self.elements, self.sizes)
+
+    @property
+    def is_async(self) -> bool:
+        return gpu.get(self.device).capability >= (8, 0)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each field is contiguous, with lines that start at multiples of a vector.
+
+        False for reversed lines.
+        """
+        if not records.is_record(self.acc) or self.source != self.acc:
+            return False
+        bounds = [*self.addresses, *(stride for _, strides in self.lines for stride in strides)]
+        return is_dense(self.elements, self.sizes) and math.gcd(*bounds) % VECTOR_BYTES == 0
+
+    def is_whole(self, side: int) -> bool:
+        """Whether input (side 0) or output records have the kernel's layout and vector alignment.
+
+        False for reversed lines and for records with gaps.
+        """
+        leaves = self.num_inputs
+        own = slice(leaves) if side == 0 else slice(leaves, None)
+        numbers = records.leaves(self.acc)
+        if len(numbers) != leaves or self.acc.itemsize != sum(one.itemsize for one in numbers):
+            return False
+        first = self.addresses[own][0]
+        offsets = tuple(address - first for address in self.addresses[own])
+        steps = {stride for _, strides in self.elements for stride in strides[own]}
+        lines = [strides[own] for _, strides in self.lines]
+        return (
+            records.leaves(self.source) == numbers
+            and offsets == records.offsets(self.acc)
+            and self.acc.itemsize <= records.PIECE_BYTES
+            and steps <= {self.acc.itemsize}
+            and all(len(set(strides)) == 1 for strides in lines)
+            and math.gcd(VECTOR_BYTES, first, *(strides[0] for strides in lines)) == VECTOR_BYTES
+        )
+
+    def unit(self, side: int, offsets: Iterable[int], start: int = 0) -> int:
+        """Return the widest access, up to 16 bytes, aligned at `start` plus all `offsets`."""
+        return math.gcd(VECTOR_BYTES, self.addresses[side] + start, *offsets)
+
+
+def sizes_of(source: Dtype, acc: Dtype) -> tuple[int, ...]:
+    """Return the item sizes of an element's fields, inputs then outputs."""
+    return tuple(leaf.itemsize for leaf in (*records.leaves(source), *records.leaves(acc)))
+
 
 Dtype = np.dtype[Any]
 _CONTROL_BYTES = 256  # LookbackControl
@@ -110,22 +275,22 @@ def _last_offset(elements: Dims, side: int) -> int:
 def _tiles(case: Case) -> Plan:
     """Plan scan_tiles_kernel or scan_wave_kernel: few long lines."""
     source, acc, num_items, widest = case.source, case.acc, case.num_items, case.widest
-    cut = policy.policy_of(case.way.num_bytes, source, acc)
+    cut = tuning.policy_of(case.way.num_bytes, source, acc)
     tiles_per_line = -(-num_items // cut.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
-    access, fields = _access(case, isinstance(cut, policy.WavePolicy))
+    access, fields = _access(case, isinstance(cut, tuning.WavePolicy))
     fixed = {
         "num_tiles": num_tiles, "num_items": num_items, "num_words": num_words,
         "tiles_per_line": tiles_per_line, "access": fields,
     }  # fmt: skip
-    if isinstance(cut, policy.WavePolicy):
-        spec = policy.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
+    if isinstance(cut, tuning.WavePolicy):
+        spec = tuning.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
         packed = spec.parameters.pack(**fixed)
         return _plan(case, spec, num_tiles, cut.block_threads, packed, states)
     capability = gpu.get(case.device).capability
     cut = cut.fitting(source, acc, gpu.get(case.device).shared_limit)
-    spec = policy.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
+    spec = tuning.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
     grid = min(num_tiles, gpu.get(case.device).num_sms * cut.blocks_per_sm)
     threads = cut.block_threads + 2 * WARP
     packed = spec.parameters.pack(**fixed)
@@ -246,24 +411,24 @@ def _access(case: Case, is_wave: bool) -> tuple[Access, dict[str, Any]]:
     source, acc = case.source, case.acc
     if isinstance(source, records.Computed):
         steps = case.elements[0][1] if case.elements else (0,) * len(case.addresses)
-        return policy.computed(source, acc), {"steps": steps, "lines": case.lines}
+        return tuning.computed(source, acc), {"steps": steps, "lines": case.lines}
     if case.is_apart and not is_wave:
-        return policy.apart(source, acc), {"lines": case.lines}
+        return tuning.apart(source, acc), {"lines": case.lines}
     if case.is_of_records and len(case.elements) <= 1:
         steps = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
-        access = policy.stepped(source, acc, case.is_whole(0), case.is_whole(1))
+        access = tuning.stepped(source, acc, case.is_whole(0), case.is_whole(1))
         return access, {"steps": steps, "lines": case.lines}
     if case.is_of_records:  # a line of several dimensions is the only one
-        return policy.winding(source, acc), {"elements": case.elements}
+        return tuning.winding(source, acc), {"elements": case.elements}
     if not case.is_flat:
-        return policy.strided(source, acc), {"lines": case.lines, "elements": case.elements}
+        return tuning.strided(source, acc), {"lines": case.lines, "elements": case.elements}
     strides = case.lines[0][1] if case.lines else (0, 0)
     # A reversed scan starts at the end of a line.
     ends = case.num_items * source.itemsize, case.num_items * acc.itemsize
     alignments = case.addresses[0] | strides[0], case.addresses[1] | strides[1]
     if case.is_reversed:
         alignments = alignments[0] | ends[0], alignments[1] | ends[1]
-    access = policy.flat(source, acc, alignments, case.is_reversed)
+    access = tuning.flat(source, acc, alignments, case.is_reversed)
     return access, {
         "input_stride": strides[0], "output_stride": strides[1], "num_items": case.num_items,
     }  # fmt: skip
@@ -296,3 +461,80 @@ def _column_units(case: Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, 
             unit = case.unit(side, [*offsets, step, size, cut.width * cut.items * itemsize])
             units[side] = unit if unit >= cut.items * itemsize else 0
     return (units[0], units[1]), bool(is_flipped)
+
+
+# --- Scans with per-row initial values on a GPU: an inclusive scan, then op with each row's
+# value.
+
+_IDENTITY = Operator(lambda a: a)
+Part = tuple[list[View], list[tuple[int, int]]]
+
+
+class _ScanSlots(Places):
+    """Argument slots of a scan that writes to temporary storage, whose pieces come first."""
+
+    def target(self, i: int) -> int:
+        return super().piece(i)
+
+    def piece(self, i: int) -> int:
+        return super().piece(self.num_targets + i)
+
+
+def per_row_init_plan(
+    problem: PerRowInitScan, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:
+    """Return the plan of a scan; the fields of init follow those of x in `views`."""
+    acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_own]
+    slots_of = scan_slots = Places(len(views), len(targets))
+    if problem.is_exclusive:
+        scanned_views = [
+            View(0, shape, dense_strides(shape, t.dtype.itemsize), t.dtype, t.device, None, False,
+                 None)
+            for t in targets
+        ]  # fmt: skip
+        pieces = [Piece(math.prod(shape) * view.dtype.itemsize) for view in scanned_views]
+        scan = copy.copy(problem)
+        scan.is_exclusive = False
+        scan_slots = _ScanSlots(*slots_of)
+        scan_plan = plan_of(scan, of_x, op, scanned_views, at=scan_slots)
+        plan = Plan(targets[0].device, scan_plan.steps, [*pieces, *scan_plan.pieces])
+    else:
+        scanned_views = list(targets)
+        plan = plan_of(problem, of_x, op, targets, at=slots_of)
+    init_part, op_part, scan_part = problem.parts
+    init_views = [_broadcast_along_axis(problem, view) for view in views[problem.num_own :]]
+    init_slots = [slots_of.source(i) for i in range(problem.num_own, len(views))]
+    outs, out_slots = _part(problem, targets, op_part, slots_of)
+    scanned, scan_slots_read = _part(problem, scanned_views, scan_part, scan_slots)
+    if 0 not in outs[0].shape:
+        number, extents = starts.of_records(acc), outs[0].shape
+        applied = Applied(without_source(op), (number, number), acc)
+        inputs = [*(view._replace(shape=extents) for view in init_views), *scanned]
+        slots = out_slots, [*init_slots, *scan_slots_read]
+        plan.steps += elementwise.plan_of(applied, inputs, extents, outs, slots).steps
+    outs, out_slots = _part(problem, targets, init_part, slots_of)
+    for out, out_slot, view, init_slot in zip(outs, out_slots, init_views, init_slots, strict=True):
+        if 0 not in out.shape:
+            identity, slots = Applied(_IDENTITY, (out.dtype,), out.dtype), ([out_slot], [init_slot])
+            plan.steps += elementwise.plan_of(identity, [view], out.shape, [out], slots).steps
+    return plan
+
+
+def _broadcast_along_axis(problem: PerRowInitScan, view: View) -> View:
+    """Return a view of the initial values that is broadcast along the scan axis."""
+    axis: Any = problem.axis
+    shape = (*view.shape[:axis], 1, *view.shape[axis:])
+    return view._replace(shape=shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))
+
+
+def _part(problem: PerRowInitScan, views: Sequence[View], part: slice, at: Places) -> Part:
+    """Return a part of each line, and the argument slots and byte offsets where it begins."""
+    axis: Any = problem.axis
+    start, end, _ = part.indices(problem.shape[axis])
+    shape = (*problem.shape[:axis], max(0, end - start), *problem.shape[axis + 1 :])
+    offsets = [start * view.strides[axis] for view in views]
+    views_of_part = [
+        view._replace(ptr=view.ptr + offset, shape=shape)
+        for view, offset in zip(views, offsets, strict=True)
+    ]
+    return views_of_part, [(at.target(i), offset) for i, offset in enumerate(offsets)]

@@ -10,12 +10,12 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

@@ -44,9 +44,9 @@ class PerRowInitScan(starts.PerRowInit, Scan):
         return slice(1), slice(1, None), slice(-1)
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.scan import cuda_started
+        from gpualgo._algorithms.scan import cuda
 
-        return cuda_started.plan_of(self, views, op, targets)
+        return cuda.per_row_init_plan(self, views, op, targets)
 
     def routines(
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None

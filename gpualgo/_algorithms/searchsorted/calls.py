@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._algorithms.merge_sort import in_order
+from gpualgo._algorithms.merge_sort import problem as in_order
 from gpualgo._algorithms.merge_sort.comparison import descending_of
 from gpualgo._algorithms.searchsorted.problem import INDEX, Search, arguments_of
 from gpualgo._arrays.view import as_view
@@ -61,7 +61,7 @@ def _materialized(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[An
     if not (is_lazy(a) or is_lazy(v)):
         return a, v
     from gpualgo._lazy.combining import place_lazy
-    from gpualgo._lazy.real import made
+    from gpualgo._lazy.making import made
 
     a, v = place_lazy((a, v), (out,), where)
     return made(a, False, f"{where}: a", stream), made(v, False, f"{where}: v", stream)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.merge_sort.cpu_order_kernels import before, inline
+from gpualgo._algorithms.merge_sort.cpu_kernels import before, inline
 from gpualgo._algorithms.searchsorted import cpu_parameters as at
 from gpualgo._base import dtypes
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.pointers import load, pointer_to, same, store
+from gpualgo._cpu.packing import load, pointer_to, same, store
 
 _words = pointer_to(types.intp)
 _BLOCK = at.BLOCK

@@ -8,13 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.searchsorted import parameters, policy
+from gpualgo._algorithms.searchsorted import tuning
 from gpualgo._arrays.view import View, strides_for
-from gpualgo._base.extents import merge
+from gpualgo._base.strides import merge
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import KEPT, Piece
-from gpualgo._cuda.plan import NONE, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, Launch, Piece, Places, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 
@@ -34,16 +32,16 @@ def plan_of(
     # Neighbouring threads should read and write neighbours; the order of dimensions is free.
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     dev = gpu.get(device)
-    kind = policy.policy_of(order.element, dev.shared_limit)
+    kind = tuning.policy_of(order.element, dev.shared_limit)
     kind = replace(kind, may_fall=problem.may_fall)
     num_queries = math.prod(shape)
     alignment = _alignment(problem, order, views[0])
-    kind = policy.with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
-    cut = policy.cut_of(kind, problem.num_sorted, num_queries, dev.num_sms)
-    spec = policy.spec(
+    kind = tuning.with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
+    cut = tuning.cut_of(kind, problem.num_sorted, num_queries, dev.num_sms)
+    spec = tuning.spec(
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
-    sample_starts = (0, *cut.begins, *[0] * parameters.MOST_SAMPLES)[: parameters.MOST_SAMPLES + 1]
+    sample_starts = (0, *cut.begins, *[0] * tuning.MOST_SAMPLES)[: tuning.MOST_SAMPLES + 1]
     packed = spec.parameters.pack(
         num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=cut.num_tiles,
         steps=[view.strides[0] for view in sorted_views], num_levels=cut.num_levels,
@@ -56,21 +54,21 @@ def plan_of(
         "output": args.target(0), "samples": args.piece(0) if cut.begins else NONE,
     }  # fmt: skip
     launch = Launch(
-        build.kernel(spec, device), cut.grid, policy.BLOCK_THREADS, packed, device, slots,
+        build.kernel(spec, device), cut.grid, tuning.BLOCK_THREADS, packed, device, slots,
         shared_bytes=kind.shared_bytes(order.element),
     )  # fmt: skip
     if not cut.begins:
         return Plan(device, [launch])
-    sampling = policy.samples_spec(problem.sides[0], order.element, kind.node_bits)
+    sampling = tuning.samples_spec(problem.sides[0], order.element, kind.node_bits)
     num_items = cut.begins[-1]
     packed = sampling.parameters.pack(
         num_sorted=problem.num_sorted, num_samples=cut.num_samples,
         step=sorted_views[0].strides[0], sample_begins=sample_starts, num_items=num_items,
     )  # fmt: skip
-    grid = min(-(-num_items // policy.BLOCK_THREADS), dev.num_sms * policy.SAMPLE_BLOCKS_PER_SM)
+    grid = min(-(-num_items // tuning.BLOCK_THREADS), dev.num_sms * tuning.SAMPLE_BLOCKS_PER_SM)
     sample_slots = {"sorted": [args.source(0)], "samples": args.piece(0)}
     sample_launch = Launch(
-        build.kernel(sampling, device), grid, policy.BLOCK_THREADS, packed, device, sample_slots
+        build.kernel(sampling, device), grid, tuning.BLOCK_THREADS, packed, device, sample_slots
     )
     return Plan(device, [sample_launch, launch], [Piece(num_items * order.element.itemsize, KEPT)])
 

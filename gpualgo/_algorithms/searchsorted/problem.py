@@ -11,12 +11,12 @@ from gpualgo._algorithms.merge_sort.comparison import comparison_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

@@ -80,7 +80,7 @@ def segmented_sort(
     """
     if is_lazy(keys) or is_lazy(values) or is_lazy(offsets):
         from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.real import made
+        from gpualgo._lazy.making import made
 
         keys, values, offsets = place_lazy((keys, values, offsets), (out,), _WHERE)
         keys = made(keys, False, f"{_WHERE}: keys", stream)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import from_dtype, types
 
 from gpualgo._algorithms.segmented_sort import cpu_parameters as at
-from gpualgo._cpu.pointers import load, pointer_to, store
+from gpualgo._cpu.packing import load, pointer_to, store
 
 _words = pointer_to(types.intp)
 

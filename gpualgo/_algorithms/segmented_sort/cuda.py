@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.merge_sort import policy as merge_sort
+from gpualgo._algorithms.merge_sort import tuning as merge_sort
 from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.merge_sort.cuda_steps import Buffer
-from gpualgo._algorithms.radix_sort.cuda_builder import Builder, position_bytes
-from gpualgo._algorithms.segmented_sort import policy
+from gpualgo._algorithms.merge_sort.cuda import Buffer
+from gpualgo._algorithms.radix_sort.cuda import Builder, position_bytes
+from gpualgo._algorithms.segmented_sort import tuning
 from gpualgo._algorithms.segments import cuda as segments
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.plan import NONE, Clear, Plan
+from gpualgo._cuda.plan import NONE, Clear, Launch, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import aligned
@@ -48,7 +47,7 @@ class _Builder(Builder):
         key_slots = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
         values = pairs[count:]
         sizes = [source.itemsize for source, _ in values]
-        is_moved, index_bytes, indices = policy.are_moved(sizes), 0, NONE
+        is_moved, index_bytes, indices = tuning.are_moved(sizes), 0, NONE
         if is_moved:
             value_slots = [self._gather_source(source, target)[:2] for source, target in values]
         else:
@@ -71,15 +70,15 @@ class _Builder(Builder):
         """Add the steps that sort dense rows into `home`; `sizes`: those of values."""
         device, num_items = gpu.get(self.device), self._row_items
         num_segments, key_bytes = max(1, self.offsets.shape[0] - 1), self.order.element.itemsize
-        tile = policy.policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)
+        tile = tuning.policy_of(num_items, num_segments, key_bytes, sizes, device.shared_limit)
         num_tiles, num_parts = -(-num_items // tile.tile_items), -(-num_items // tile.merge_items)
         num_rounds = (num_tiles - 1).bit_length()
         counts_at = aligned(segments.marks_bytes(num_items))
-        lengths = [counts_at + (num_rounds + 1) * policy.COUNT_BYTES]
+        lengths = [counts_at + (num_rounds + 1) * tuning.COUNT_BYTES]
         if num_rounds:
             lengths += [
-                policy.SPAN_BYTES * (num_parts + 1), 2 * policy.CUT_BYTES * num_parts,
-                policy.EDGES_BYTES * num_parts,
+                tuning.SPAN_BYTES * (num_parts + 1), 2 * tuning.CUT_BYTES * num_parts,
+                tuning.EDGES_BYTES * num_parts,
                 *(num_items * size for size in [*self._key_sizes, *sizes]),
             ]  # fmt: skip
         marks, *others = self._workspace_pieces(lengths)
@@ -95,7 +94,7 @@ class _Builder(Builder):
         ]
         if num_rounds:
             self._add_spans(tile, num_parts, {**heads, "edges": edges, "spans": spans})
-        spec = policy.tiles_spec(self.order, sizes, tile, device.may_overlap)
+        spec = tuning.tiles_spec(self.order, sizes, tile, device.may_overlap)
         slots = {
             **source.run, "home": home.run, "side": side.run, **heads, "spans": spans,
             "has_odd": (marks, counts_at),
@@ -115,13 +114,13 @@ class _Builder(Builder):
             )
 
     def _add_rounds(
-        self, tile: policy.Policy, sizes: list[int], num_parts: int, num_rounds: int,
+        self, tile: tuning.Policy, sizes: list[int], num_parts: int, num_rounds: int,
         buffers: tuple[Buffer, Buffer], counts: tuple[int, int], cuts: int, common: dict[str, Any],
     ) -> None:  # fmt: skip
         """Add the rounds of merges; the last one writes the first buffer."""
         device, element = gpu.get(self.device), self.order.element
         async_bytes = device.shared_limit if device.capability >= (8, 0) else 0
-        specs = policy.merge_specs(self.order, sizes, tile, device.may_overlap, async_bytes)
+        specs = tuning.merge_specs(self.order, sizes, tile, device.may_overlap, async_bytes)
         kernels = build.kernels(specs, self.device)
         max_blocks = device.num_sms * tile.merge_blocks
         grids = -(-4 * num_parts // tile.merge_threads), min(2 * num_parts, max_blocks)
@@ -131,13 +130,13 @@ class _Builder(Builder):
         for remaining in range(num_rounds, 0, -1):
             source, target = buffers[remaining % 2], buffers[1 - remaining % 2]
             packed = specs[0].parameters.pack(
-                num_tiles=num_parts, rounds_left=remaining, merge=policy.NO_ROWS
+                num_tiles=num_parts, rounds_left=remaining, merge=tuning.NO_ROWS
             )
             merged = {
                 "first": source.run, "second": source.run, "output_keys": target.keys,
                 "output_values": target.values, "cuts": cuts,
             }  # fmt: skip
-            count = marks, counts_at + policy.COUNT_BYTES * remaining
+            count = marks, counts_at + tuning.COUNT_BYTES * remaining
             self.steps += [
                 Launch(
                     kernel, grid, tile.merge_threads, packed, self.device,
@@ -151,12 +150,12 @@ class _Builder(Builder):
     def _key_sizes(self) -> list[int]:
         return [source.itemsize for source in self._sources[: self.num_keys]]
 
-    def _add_spans(self, tile: policy.Policy, num_parts: int, slots: dict[str, Any]) -> None:
+    def _add_spans(self, tile: tuning.Policy, num_parts: int, slots: dict[str, Any]) -> None:
         """Add the steps that find the segments that span merge tiles."""
         overlaps = gpu.get(self.device).may_overlap
-        specs = policy.span_specs(tile, overlaps)
+        specs = tuning.span_specs(tile, overlaps)
         packed = specs[0].parameters.pack(num_items=self._row_items, num_tiles=num_parts)
-        threads = policy.SPAN_THREADS
+        threads = tuning.SPAN_THREADS
         grids = -(-num_parts // (threads // WARP)), -(-(num_parts + 1) // threads)
         self.steps += [
             Launch(kernel, grid, threads, packed, self.device, slots, overlaps=overlaps)

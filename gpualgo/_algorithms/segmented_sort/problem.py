@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.merge_sort.comparison import comparison_of
 from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_beside
-from gpualgo._algorithms.segments import offsets as of_segments
+from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

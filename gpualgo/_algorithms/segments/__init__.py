@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, overload
 
-from gpualgo._algorithms.segments import offsets as of_segments
+from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._algorithms.segments.problem import (
+    STARTED,
     Segmented,
     SegmentedExclusiveScan,
     SegmentedReduction,
     SegmentedScan,
 )
-from gpualgo._algorithms.segments.started import STARTED
 from gpualgo._lazy.sources import taken, tried
 from gpualgo._pipeline import elements, inputs, starts
 from gpualgo._pipeline.inputs import Views

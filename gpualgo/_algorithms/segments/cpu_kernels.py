@@ -18,7 +18,7 @@ from numba import types
 from gpualgo._algorithms.segments import cpu_parameters as at
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import leaves_of
-from gpualgo._cpu.pointers import load, pointer_to, store
+from gpualgo._cpu.packing import load, pointer_to, store
 
 _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 _TASK, _FAN, _CHAIN = at.TASK, at.FAN, at.CHAIN

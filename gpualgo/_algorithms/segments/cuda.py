@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.segments import policy
-from gpualgo._algorithms.select import policy as reading
+from gpualgo._algorithms.segments import tuning
+from gpualgo._algorithms.select import tuning as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import KEPT, STATES, TICKETS, Piece
-from gpualgo._cuda.plan import NONE, Clear, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, Clear, Launch, Piece, Places, Plan
 from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES, aligned
-from gpualgo._operators.joint import without_source
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, without_source
 
 if TYPE_CHECKING:
-    from gpualgo._algorithms.segments.problem import SegmentedReduction, SegmentedScan
-    from gpualgo._algorithms.segments.started import PerRowInitReduction
+    from gpualgo._algorithms.segments.problem import (
+        PerRowInitReduction,
+        SegmentedReduction,
+        SegmentedScan,
+    )
 
 _CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
@@ -40,10 +40,10 @@ def reduction(
     source, acc, device = problem.source, problem.acc, offsets.device
     num_items, num_segments = inputs[0].shape[0], problem.num_segments
     overlaps = gpu.get(device).may_overlap
-    kind, cut = policy.policy_of(acc, overlaps), policy.cut_of(num_items, num_segments)
+    kind, cut = tuning.policy_of(acc, overlaps), tuning.cut_of(num_items, num_segments)
     access, fields = _access(source, inputs)
-    specs = policy.reduce_specs(op, source, acc, offsets.dtype, access, kind)
-    chunk_bytes = aligned(cut.capacity * policy.CHUNK_BYTES)
+    specs = tuning.reduce_specs(op, source, acc, offsets.dtype, access, kind)
+    chunk_bytes = aligned(cut.capacity * tuning.CHUNK_BYTES)
     piece = Piece(chunk_bytes + cut.capacity * acc.itemsize, KEPT)
     if not piece.fits:
         piece = Piece(piece.num_bytes)
@@ -55,14 +55,14 @@ def reduction(
     }  # fmt: skip
     at = at or Places(len(views), len(targets))
     slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
-    warps = policy.BLOCK_THREADS // WARP
+    warps = tuning.BLOCK_THREADS // WARP
     blocks = -(-num_segments // (cut.per_warp * warps))
-    most_blocks = gpu.get(device).num_sms * policy.BLOCKS_PER_SM
+    most_blocks = gpu.get(device).num_sms * tuning.BLOCKS_PER_SM
     grids = [blocks, min(most_blocks, cut.capacity), min(most_blocks, -(-cut.capacity // WARP))]
     shared = [kind.shared_bytes, 0, kind.joining_bytes]
     launches = [
         Launch(
-            kernel, grid, policy.BLOCK_THREADS, spec.parameters.pack(**fixed), device, slots,
+            kernel, grid, tuning.BLOCK_THREADS, spec.parameters.pack(**fixed), device, slots,
             shared_bytes=size, overlaps=overlaps and i > 0,
         )
         for i, (spec, kernel, grid, size) in enumerate(
@@ -80,14 +80,14 @@ def scan(
     init_views = views[problem.num_own :]
     source, acc, device = problem.source, problem.acc, offsets.device
     (num_items,) = inputs[0].shape
-    kind = policy.scan_policy_of(acc, gpu.get(device).shared_limit)
+    kind = tuning.scan_policy_of(acc, gpu.get(device).shared_limit)
     num_tiles = -(-num_items // kind.tile_items)
     access, fields = _access(source, inputs)
     states = Piece(_CONTROL_BYTES + num_tiles * tagged_bytes(acc), STATES, is_zeroed=True)
     marks = Piece(marks_bytes(num_items), KEPT)
     if not marks.fits:
         marks = Piece(marks.num_bytes)
-    scan_spec = policy.scan_spec(
+    scan_spec = tuning.scan_spec(
         op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if init_views else None
     )
     kernel = build.kernel(scan_spec, device)
@@ -106,7 +106,7 @@ def scan(
     if not init_views:
         slots["offsets"] = NONE
     launch = Launch(
-        kernel, min(num_tiles, num_sms * policy.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
+        kernel, min(num_tiles, num_sms * tuning.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
         device, slots, shared_bytes=kind.shared_bytes,
     )  # fmt: skip
     mark_launch = marking(offsets, at.source(len(inputs)), num_items, mark_slots)
@@ -125,7 +125,7 @@ def marked(marks: int) -> dict[str, Any]:
 
 def marking(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
-    spec, device, threads = policy.heads_spec(offsets.dtype), offsets.device, policy.BLOCK_THREADS
+    spec, device, threads = tuning.heads_spec(offsets.dtype), offsets.device, tuning.BLOCK_THREADS
     (num_offsets,) = offsets.shape
     packed = spec.parameters.pack(
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0]
@@ -141,7 +141,7 @@ def started_reduction(
     """Return the plan of a reduction with an initial value per segment, after the offsets."""
     args, init_views = views[: problem.num_own], views[problem.num_own :]
     offsets, at = args[-1], Places(len(views), len(targets))
-    spec = policy.starts_spec(without_source(op), problem.acc, offsets.dtype)
+    spec = tuning.starts_spec(without_source(op), problem.acc, offsets.dtype)
     packed = spec.parameters.pack(
         num_items=problem.num_items, num_segments=problem.num_segments,
         offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in init_views],
@@ -151,7 +151,7 @@ def started_reduction(
         "starts": [at.source(i) for i in range(len(args), len(views))],
         "offsets": at.source(len(args) - 1), "output": [at.target(i) for i in range(len(targets))],
     }  # fmt: skip
-    device, threads = offsets.device, policy.BLOCK_THREADS
+    device, threads = offsets.device, tuning.BLOCK_THREADS
     blocks = -(-problem.num_segments // threads)
     launch = Launch(build.kernel(spec, device), blocks, threads, packed, device, slots)
     if not problem.num_items:

@@ -7,20 +7,79 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.segments import offsets as of_segments
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import View
-from gpualgo._base import records
+from gpualgo._arrays.view import View, view_of
+from gpualgo._base import dtypes, recording, records
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, device_checks, elements, inputs, starts
 from gpualgo._pipeline.inputs import Views
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.routines import Routine
+
+
+# --- Offsets of segments: checks of their dtype, shape and, if the host has them, values.
+
+
+def view(x: Any, where: str, stream: Any = None, beside: tuple[Any, ...] = ()) -> View:
+    """Return the view of offsets; lazy ones are computed on the device of `beside`."""
+    if is_lazy(x):
+        from gpualgo._lazy.combining import place_lazy
+        from gpualgo._lazy.making import made
+
+        (x,) = place_lazy((x,), beside, where)
+        x = made(x, False, f"{where}: offsets", stream)
+    return view_of(x, f"{where}: offsets")
+
+
+def check(offsets: View, where: str) -> None:
+    """Raise unless offsets are integers in one dimension, at least one."""
+    if offsets.dtype.kind not in "iu":
+        raise TypeError(f"{where}: offsets has dtype {offsets.dtype}; pass integers")
+    dtypes.check(offsets.dtype, f"{where}: offsets")  # integers may have another byte order
+    if len(offsets.shape) != 1 or offsets.shape[0] == 0:
+        raise ValueError(
+            f"{where}: offsets has shape {offsets.shape}; pass a one-dimensional array, one "
+            "longer than the number of segments"
+        )
+
+
+def check_values(
+    offsets: View, num_items: int, where: str, stream: Any = None, of: str = "x"
+) -> None:
+    """Raise ValueError for host offsets that fall or are out of range.
+
+    Those on a GPU are checked with GPUALGO_CHECK=1. Skipped while calls are recorded, because their
+    arrays may stand for others. `of` is the name of the array that offsets index.
+    """
+    if recording.active and recording.current() is not None:
+        return
+    if offsets.device == CPU:
+        values = device_checks.of_host(offsets, where, stream, "the host reads the offsets")
+    elif device_checks.are_on():
+        values = device_checks.values(offsets, where, stream)
+    else:
+        return
+    if int(values[0]) < 0 or int(values[-1]) > num_items:
+        # The others are between these, unless they fall.
+        end = values[0] if values[0] < 0 else values[-1]
+        raise ValueError(
+            f"{where}: offsets has {end}, and {of} has {num_items} elements; pass offsets within it"
+        )
+    falls = values[1:] < values[:-1]
+    if falls.any():
+        i = int(np.argmax(falls))
+        raise ValueError(
+            f"{where}: offsets falls from {values[i]} to {values[i + 1]} at index {i + 1}; "
+            "pass non-decreasing offsets"
+        )
+
 
 Forms = tuple[Form | None, ...]
 
@@ -51,7 +110,7 @@ class Segmented(Problem):
                 f"{where}: x has {len(of_x[0].shape)} dimensions; pass a one-dimensional array, "
                 "such as x.reshape(-1)"
             )
-        of_segments.check(offsets, where)
+        check(offsets, where)
         self.num_items, self.num_segments = of_x[0].shape[0], offsets.shape[0] - 1
 
     @classmethod
@@ -60,7 +119,7 @@ class Segmented(Problem):
 
     def for_data(self, views: Views, stream: Any) -> Problem:
         offsets = views[self.num_own - 1]
-        of_segments.check_values(offsets, self.num_items, self.where, stream)
+        check_values(offsets, self.num_items, self.where, stream)
         return self
 
     def routines(
@@ -81,7 +140,7 @@ class Segmented(Problem):
             views, form = inputs.spread(arguments[0], f"{self.where}: x")
         except ValueError:  # shapes differ from the prepared ones, which the caller reports
             return None
-        return (*views, of_segments.view(arguments[1], self.where)), (form, None)
+        return (*views, view(arguments[1], self.where)), (form, None)
 
 
 class SegmentedReduction(Segmented):
@@ -147,3 +206,48 @@ class SegmentedExclusiveScan(SegmentedScan):
     """Arguments that equal calls of `segmented_exclusive_scan` share."""
 
     is_exclusive = True
+
+
+# --- Segments with one initial value each: the arrays of init come last, after the offsets.
+
+
+class _Started(starts.PerRowInit, Segmented):
+    """Base class of the three algorithms."""
+
+    @property
+    def init_shape(self) -> tuple[int, ...]:
+        return (self.num_segments,)
+
+    def taken_before(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        return Segmented.taken(self, arguments, where)
+
+
+class PerRowInitReduction(_Started, SegmentedReduction):
+    """Arguments that equal calls of `segmented_reduce` share if init is an array."""
+
+    def __init__(
+        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
+    ) -> None:
+        super().__init__(device, views, op, init, rest, where)
+        self.is_start = False  # the kernels that fold elements get no init
+        self.is_empty = False  # results of empty segments are their initial values
+
+    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+        from gpualgo._algorithms.segments import cuda
+
+        return cuda.started_reduction(self, views, op, targets)
+
+
+class PerRowInitScan(_Started, SegmentedScan):
+    """Arguments that equal calls of `segmented_inclusive_scan` share if init is an array."""
+
+
+class PerRowInitExclusiveScan(_Started, SegmentedExclusiveScan):
+    """Arguments that equal calls of `segmented_exclusive_scan` share if init is an array."""
+
+
+STARTED: dict[type[Segmented], type[Segmented]] = {
+    SegmentedReduction: PerRowInitReduction,
+    SegmentedScan: PerRowInitScan,
+    SegmentedExclusiveScan: PerRowInitExclusiveScan,
+}

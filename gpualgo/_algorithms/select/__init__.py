@@ -9,7 +9,7 @@ from gpualgo._arrays.view import View, as_view
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import taken
-from gpualgo._operators.predicates import is_function
+from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import counted, inputs
 from gpualgo._pipeline.problem import problem_of
 

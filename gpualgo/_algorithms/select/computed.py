@@ -13,8 +13,7 @@ from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
 from gpualgo._lazy.expression import Group
 from gpualgo._lazy.sources import Source
-from gpualgo._operators.joint import joint
-from gpualgo._operators.operator import Operator, known
+from gpualgo._operators.operator import Operator, joint, known
 
 
 def marked(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,11 +13,17 @@ from gpualgo._base.records import Apart
 from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import bound
 from gpualgo._cpu.kernels import Kernel, computing, get_code, get_entry, get_kernel, scratch
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, Room, is_dense, leaf, merge, packer
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator, known
 from gpualgo._pipeline.routines import Routine, compiled
+
+if TYPE_CHECKING:
+    from gpualgo._pipeline.problem import Prepared
+
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
@@ -219,7 +225,7 @@ def _index_picker() -> int:
     """Return the address of the function that writes the marked indices."""
 
     def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_pick_kernels import place_kernel
+        from gpualgo._algorithms.select.cpu_kernels import place_kernel
 
         return place_kernel(records.ORIGIN)
 
@@ -230,7 +236,7 @@ def _picker(itemsize: int) -> int:
     """Return the address of the function that compacts the marked numbers of an item size."""
 
     def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_pick_kernels import pick_kernel
+        from gpualgo._algorithms.select.cpu_kernels import pick_kernel
 
         return pick_kernel(itemsize)
 
@@ -294,3 +300,101 @@ def seek() -> Kernel:
         return seek_kernel
 
     return get_kernel(("seek",), write)
+
+
+# --- Selection and search on the CPU, prepared once for arrays of known layouts.
+#
+# Only for input that fits one task.
+
+
+def prepared_search(
+    source: records.Source, arrays: Sequence[Array], op: Operator | None, *, is_counting: bool
+) -> Prepared | None:
+    """Return a call of `cpu.count` or `cpu.first` for these layouts; None above one task."""
+    job = Job(source, arrays, [], op, MARKED)
+    if job.num_items > at.PIECE:
+        return None
+    launch = _counting(job, walk() if is_counting else seek())
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
+        launch((outs[0], *arrays))
+
+    return run
+
+
+def prepared_select(
+    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
+    kept: str, picks: tuple[int, ...] | None, *, keeps_rest: bool,
+) -> Prepared | None:  # fmt: skip
+    """Return a call of `cpu.select` for arrays of these layouts; None above one task.
+
+    The count is the last output. `picks` are the indices of a call's arrays that are read.
+    """
+    job = Job(source, arrays, outs, op, kept)
+    if job.num_items > at.PIECE:
+        return None
+    counting = _counting(job, walk()) if keeps_rest else None
+    launch = _launch(job, counting is not None)
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
+        *out_addresses, count = [address(out) for out in outs]
+        if picks is not None:
+            arrays = [arrays[i] for i in picks]
+        input_addresses, total = [address(array) for array in arrays], []
+        if counting is not None:
+            counting((count, *input_addresses))
+            total = [int(outs[-1])]
+        outs[-1][...] = 0  # index of the first kept element
+        launch([count, *input_addresses, *out_addresses, *total])
+
+    return run
+
+
+def prepared_heads(
+    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
+    gives_lengths: bool,
+) -> Prepared | None:  # fmt: skip
+    """Return a call of `cpu.heads`, with the runs' lengths as last output; None above one task."""
+    num_items = arrays[0].size
+    if num_items > at.PIECE:
+        return None
+    starts = np.empty(num_items, np.int64) if gives_lengths else None
+    job = Job(source, arrays, outs, op, HEADS, starts)
+    launch = _launch(job, False)
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
+        *targets, count = outs
+        run_starts = np.empty(num_items + 1, np.int64)
+        if gives_lengths:
+            *targets, lengths = targets
+            targets.append(run_starts)
+        count[...] = 0
+        launch((count, *arrays, *targets))
+        if gives_lengths:
+            num_runs = int(count)
+            run_starts[num_runs] = num_items
+            np.subtract(run_starts[1 : num_runs + 1], run_starts[:num_runs], lengths[:num_runs])
+
+    return run
+
+
+def _counting(job: Job, kernel: Kernel) -> Launch:
+    """Return a launch of one task, given the addresses of its result and its inputs."""
+    arguments = job.table(0, job.num_items, is_counting=True, total=-1)
+    slots = (at.PLACES, *_input_slots(job))
+    return Launch(kernel, arguments, slots, job.num_bytes, 1, job.work)
+
+
+def _launch(job: Job, keeps_rest: bool) -> Launch:
+    """Return a launch of one task, given count, inputs, outs and (with a rest) the total."""
+    arguments = job.table(0, job.num_items, is_counting=False, total=-1)
+    num_outs = len(job.outs) + (job.starts is not None)
+    targets = range(len(arguments) - at.WRITTEN * num_outs + at.OUT, len(arguments), at.WRITTEN)
+    slots = (at.PLACES, *_input_slots(job), *targets, *([at.TOTAL] if keeps_rest else []))
+    return Launch(walk(), arguments, slots, job.num_bytes, 1, job.work)
+
+
+def _input_slots(job: Job) -> list[int]:
+    """Return the table indices of the input addresses."""
+    ndim = len(job.dims)
+    return [at.TAIL + ndim + k * (at.READ + ndim) + START for k in range(len(job.reads))]

@@ -8,14 +8,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gpualgo._algorithms.select import policy
+from gpualgo._algorithms.select import tuning
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.extents import Dims, merge
+from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.pieces import STATES, Piece
-from gpualgo._cuda.plan import Clear, Places, Plan
+from gpualgo._cuda.plan import STATES, Clear, Launch, Piece, Places, Plan
 from gpualgo._cuda.templates import Access, is_aligned
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
@@ -52,21 +50,21 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     if num_items == 0:
         return Plan(device, [Clear(args.target(len(outs)), count.dtype.itemsize)])
     source, written = problem.source, problem.written
-    if problem.kept == policy.MARKED and not isinstance(source, records.Computed):
+    if problem.kept == tuning.MARKED and not isinstance(source, records.Computed):
         numbers = [*records.leaves(source)[:-1], _BYTE]  # any nonzero byte is true
         source = records.with_leaves(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
     if _is_index_only(problem):
-        cut = policy.late_policy(gpu.get(device).shared_limit)
+        cut = tuning.late_policy(gpu.get(device).shared_limit)
     else:
-        cut = policy.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
+        cut = tuning.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
     access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
-    is_wide = num_items >= policy.NARROW_COUNTS
+    is_wide = num_items >= tuning.NARROW_COUNTS
     num_tiles = -(-num_items // cut.tile_items)
     state_words = (1 + is_wide) * (1 + problem.gives_lengths)
     piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
-    kind = policy.Kind(
+    kind = tuning.Kind(
         _NO_OPERATOR if op is None else op, source, written, access, cut, problem.kept, is_wide,
         problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
@@ -81,7 +79,7 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
         "output": [args.target(i) for i in range(len(outs))],
         "num_kept": args.target(len(outs)), "states": args.piece(0),
     }  # fmt: skip
-    grid = min(num_tiles, gpu.get(device).num_sms * policy.BLOCKS_PER_SM)
+    grid = min(num_tiles, gpu.get(device).num_sms * tuning.BLOCKS_PER_SM)
     specs = [kind.counting, kind.selecting] if problem.keeps_rest else [kind.selecting]
     shared = [0, kind.shared_bytes] if problem.keeps_rest else [kind.shared_bytes]
     launches = [
@@ -118,6 +116,6 @@ def access_of(
     numbers = records.leaves(source)
     if not dims or (len(dims) == 1 and dims[0][1] == records.read_bytes(source)):
         is_packed = is_aligned(numbers, items, math.gcd(16, *pointers))
-        return policy.dense(is_packed), {}
+        return tuning.dense(is_packed), {}
     is_even = len(dims) == 1
-    return policy.spaced(len(numbers), is_even), {"places": dims}
+    return tuning.spaced(len(numbers), is_even), {"places": dims}

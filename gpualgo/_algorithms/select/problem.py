@@ -13,9 +13,9 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, results
+from gpualgo._pipeline import checks, outputs
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -86,9 +86,9 @@ class Selection(Problem):
     @property
     def kept(self) -> str:
         """Selection criterion of the kernel."""
-        from gpualgo._algorithms.select import policy
+        from gpualgo._algorithms.select import tuning
 
-        return policy.MARKED if self.is_marked else policy.IF
+        return tuning.MARKED if self.is_marked else tuning.IF
 
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
@@ -133,7 +133,7 @@ class Selection(Problem):
     def _check_predicate(self, op: Operator) -> None:
         """Raise TypeError unless the predicate returns a bool."""
         element = records.held(self.source)
-        returned = results.dtype_of(op, (element,), None, self.device, self.where)
+        returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
         if returned != BOOL:
             raise TypeError(
                 f"{self.where}: predicate returns {records.shown(returned)} of "
@@ -182,11 +182,12 @@ class Selection(Problem):
             return None
         if any(array.shape != self.shape for array in arrays):
             return None
-        from gpualgo._algorithms.select import cpu, cpu_prepared
+        from gpualgo._algorithms.select import cpu
+        from gpualgo._algorithms.select import cpu as cpu_prepared
 
         kept = cpu.MARKED if self.is_marked else cpu.IF
         source, arrays = self.read_by_cpu(arrays)
-        return cpu_prepared.select(
+        return cpu_prepared.prepared_select(
             source, arrays, results[:-1], op, kept, self.picks, keeps_rest=self.keeps_rest
         )
 

@@ -173,7 +173,7 @@ def _parse(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
         axis = checks.plain_axis(axis, where)
     if is_lazy(x):
         from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.real import made
+        from gpualgo._lazy.making import made
 
         (x,) = place_lazy((x,), (out,), where)
         x = made(x, axis is None, f"{where}: x", stream)

@@ -3,25 +3,198 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cuda_builder import Builder, position_bytes
+from gpualgo._algorithms.radix_sort.cuda import Builder, position_bytes
 from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Job
 from gpualgo._algorithms.radix_sort.digits import flipped_bits
 from gpualgo._algorithms.radix_sort.operands import Operand
-from gpualgo._algorithms.top_k import parameters, policy
-from gpualgo._algorithms.top_k.cuda_sample import Kept, Left, LongRows
+from gpualgo._algorithms.top_k import tuning
+from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.plan import NONE, Places, Plan
+from gpualgo._cuda.plan import NONE, Launch, Places, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.top_k.problem import FirstElements, Ranked, RankedElements
+
+
+# --- Candidates in long rows: samples, bounds, filters, selection of ranks, and scratch storage.
+
+Place = int | tuple[int, int]
+
+
+class Kept(NamedTuple):
+    """Slots of the scratch pieces of a row: its sample, and lists of candidates between bounds."""
+
+    sample_keys: int
+    sample_positions: int
+    bounds: int
+    keys: int
+    positions: int
+    control: int  # of the kernels that narrow ranks down
+
+
+class Left(NamedTuple):
+    """The slots of a list of candidates, and its capacity."""
+
+    places: dict[str, Place]
+    capacity: int
+
+
+@dataclass(frozen=True)
+class LongRows:
+    """Rows that are filtered one after another."""
+
+    device: int
+    dtype: np.dtype[Any]
+    descending: bool
+    row_items: int
+    flip: int
+    place: int
+    ranks: Sequence[int]
+    is_one: bool  # only elements of the ranks are wanted, not all up to a rank
+
+    @cached_property
+    def lists(self) -> Lists:
+        """Return the samples that bound the ranks."""
+        return tuning.lists_of(self.row_items, self.ranks, self.is_one)
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Return whether several blocks select from the candidates, because there are many."""
+        return any(sample.kept(self.row_items) > tuning.MOST_LEFT for sample in self.lists.samples)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Return the sizes of the pieces of `Kept`."""
+        samples = self.lists.samples
+        size, capacity = 1 << samples[0].bits, sum(sample.capacity for sample in samples)
+        key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
+        return (
+            size * key, size * index, len(samples) * tuning.BOUNDS_BYTES, capacity * key,
+            capacity * index, tuning.control_bytes(len(self.ranks), self.row_items),
+        )  # fmt: skip
+
+    def left(self, rank: int, kept: Kept) -> Left:
+        """Return the candidates for the `rank`-th of the ranks after `steps`."""
+        samples, of_ranks = self.lists
+        number, begin = of_ranks[rank], self._offsets[of_ranks[rank]]
+        key, index = tuning.ordered_bytes(self.dtype), tuning.index_bytes(self.row_items)
+        places: dict[str, Place] = {
+            "kept_keys": (kept.keys, begin * key),
+            "kept_positions": (kept.positions, begin * index),
+            "bounds": (kept.bounds, number * tuning.BOUNDS_BYTES),
+        }
+        return Left(places, samples[number].capacity)
+
+    @property
+    def specs(self) -> list[build.Spec]:
+        number = len(self.lists.samples)
+        return tuning.sample_specs(*self._kind, number, self._overlaps)
+
+    @property
+    def narrow_specs(self) -> list[build.Spec]:
+        return tuning.narrow_specs(*self._kind, not self.is_one, self._overlaps)
+
+    def steps(self, row: int, kept: Kept) -> list[Launch]:
+        """Return the launches that store the elements of a row between bounds of a sample."""
+        samples, size = self.lists.samples, 1 << self.lists.samples[0].bits
+        gather, bound, keep = self.specs
+        gathered = {"keys": kept.sample_keys, "positions": kept.sample_positions}
+        packed = tuning.GATHER_SAMPLE_PARAMS.pack(
+            row_items=self.row_items, flip=self.flip, sample_bits=samples[0].bits
+        )
+        grid, threads = -(-size // tuning.GATHER_THREADS), tuning.GATHER_THREADS
+        slots: dict[str, Any] = {"row": self._row(row), **gathered}
+        launches = [self._launch(gather, grid, threads, packed, slots, False)]
+        control = tuning.control_bytes(len(self.ranks), self.row_items) if self.is_narrowed else 0
+        packed = tuning.BOUND_SAMPLE_PARAMS.pack(
+            num_samples=size, control_words=control // 4,
+            first=_padded(sample.first for sample in samples),
+            last=_padded(sample.last for sample in samples),
+        )  # fmt: skip
+        slots = {**gathered, "bounds": kept.bounds, "control": kept.control if control else NONE}
+        launches.append(self._launch(bound, 2 * len(samples), tuning.LARGE_BLOCK, packed, slots))
+        packed = tuning.FILTER_PARAMS.pack(
+            row_items=self.row_items, flip=self.flip, begin=_padded(self._offsets),
+            capacity=_padded(sample.capacity for sample in samples),
+        )  # fmt: skip
+        slots = {
+            "row": self._row(row), "bounds": kept.bounds, "keys": kept.keys,
+            "positions": kept.positions,
+        }  # fmt: skip
+        num_sms = gpu.get(self.device).num_sms
+        grid = tuning.filter_grid(self.row_items, self.dtype.itemsize, num_sms)
+        return [*launches, self._launch(keep, grid, tuning.FILTER_THREADS, packed, slots)]
+
+    def narrow(self, row: int, kept: Kept, result: Place, result_step: int = 0) -> list[Launch]:
+        """Return the launches that find all ranks among the candidates; write them or positions."""
+        narrow, write = self.narrow_specs
+        samples, of_ranks = self.lists
+        counts = len(self.ranks) * tuning.STATE_BYTES
+        slots = {
+            "row": self._row(row), "kept_keys": kept.keys, "kept_positions": kept.positions,
+            "bounds": kept.bounds, "states": kept.control, "counts": (kept.control, counts),
+            "result": result,
+        }  # fmt: skip
+        num_items = max(sample.kept(self.row_items) for sample in samples)
+        number, num_sms = len(self.ranks), gpu.get(self.device).num_sms
+        grid = tuning.narrow_grid(num_items, number, num_sms)
+        launches = []
+        for i in range(tuning.num_digits(self.dtype, self.row_items) + 1):
+            packed = tuning.NARROW_PARAMS.pack(
+                row_items=self.row_items, result_step=result_step, is_first=i == 0,
+                num_ranks=number, flip=self.flip, ranks=_padded(self.ranks),
+                lists=_padded(of_ranks), begin=_padded(self._offsets),
+                capacity=_padded(s.capacity for s in samples),
+            )  # fmt: skip
+            launches.append((narrow, packed))
+        launches[-1] = write, launches[-1][1]
+        return [
+            self._launch(spec, grid * number, tuning.NARROW_THREADS, packed, slots)
+            for spec, packed in launches
+        ]
+
+    @property
+    def _offsets(self) -> list[int]:
+        """Return the offsets of the lists, in elements."""
+        ends = np.cumsum([0, *(sample.capacity for sample in self.lists.samples)])
+        return [int(end) for end in ends[:-1]]
+
+    def _row(self, row: int) -> tuple[int, int]:
+        return self.place, row * self.row_items * self.dtype.itemsize
+
+    @property
+    def _kind(self) -> tuple[np.dtype[Any], bool, int]:
+        return self.dtype, self.descending, self.row_items
+
+    @property
+    def _overlaps(self) -> bool:
+        return gpu.get(self.device).may_overlap
+
+    def _launch(
+        self, spec: build.Spec, grid: int, threads: int, packed: Any, slots: dict[str, Any],
+        may_overlap: bool = True,
+    ) -> Launch:  # fmt: skip
+        """Return a launch; all but the first may start while the previous kernel still runs."""
+        return Launch(
+            build.kernel(spec, self.device), grid, threads, packed, self.device, slots,
+            overlaps=may_overlap and self._overlaps,
+        )  # fmt: skip
+
+
+def _padded(numbers: Any) -> list[int]:
+    """Return numbers padded with zeros to the length of kernel arrays."""
+    padded = list(numbers)
+    return [*padded, *([0] * (tuning.RANKS - len(padded)))]
+
 
 _POSITION_BYTES = 8
 _WIDE = np.dtype(np.uint64)
@@ -69,34 +242,34 @@ class _Builder(Builder):
         return Plan(self.device, self.steps, self.pieces)
 
     def add_first(self, count: int) -> None:
-        strategy = policy.way_of(self._num_rows, self._row_items, count)
+        strategy = tuning.way_of(self._num_rows, self._row_items, count)
         values, indices = self._outs
-        if strategy == policy.SHORT:
+        if strategy == tuning.SHORT:
             self._add_short(count, (values, 0), indices)
-        elif strategy == policy.BLOCK:
+        elif strategy == tuning.BLOCK:
             slots = {"values": values, "positions": indices}
-            self._add_select(policy.SORTED, self._num_rows, count - 1, count, slots)
-        elif strategy == policy.LONG:
+            self._add_select(tuning.SORTED, self._num_rows, count - 1, count, slots)
+        elif strategy == tuning.LONG:
             self._add_first_of_long(count)
         else:
             self._add_take(self._add_argsort(), self._row_items, 0, count, (values, 0), indices)
 
     def add_ranks(self, ranks: Sequence[int]) -> None:
         (slot,) = self._outs
-        strategies = [policy.way_of_rank(self._num_rows, self._row_items, rank) for rank in ranks]
-        if len(ranks) > policy.MOST_RANKS:
+        strategies = [tuning.way_of_rank(self._num_rows, self._row_items, rank) for rank in ranks]
+        if len(ranks) > tuning.MOST_RANKS:
             order = self._add_argsort()
             for start, rank in zip(self._offsets(ranks), ranks, strict=True):
                 self._add_take(order, self._row_items, rank, 1, (slot, start), NONE)
-        elif policy.LONG in strategies:
+        elif tuning.LONG in strategies:
             self._add_ranks_of_long(ranks)
         else:
             for strategy, start, rank in zip(strategies, self._offsets(ranks), ranks, strict=True):
-                if strategy == policy.SHORT:
+                if strategy == tuning.SHORT:
                     self._add_short(rank + 1, (slot, start), NONE)
                     continue
                 slots = {"values": (slot, start), "positions": NONE}
-                self._add_select(policy.ONE, self._num_rows, rank, 0, slots)
+                self._add_select(tuning.ONE, self._num_rows, rank, 0, slots)
 
     def _offsets(self, ranks: Sequence[int]) -> list[int]:
         """Return the byte offset of each rank's elements."""
@@ -110,7 +283,7 @@ class _Builder(Builder):
         if long_rows.is_narrowed:
             build.kernels([*long_rows.specs, *long_rows.narrow_specs], self.device)
         else:
-            spec = self._selection(policy.ONE, 0, True)[1]
+            spec = self._selection(tuning.ONE, 0, True)[1]
             build.kernels([*long_rows.specs, spec], self.device)
         for row in range(self._num_rows):
             self.steps += long_rows.steps(row, scratch)
@@ -121,7 +294,7 @@ class _Builder(Builder):
             for i, rank in enumerate(ranks):
                 slots = {"values": (slot, begin + i * step), "positions": NONE}
                 candidates = long_rows.left(i, scratch)
-                self._add_select(policy.ONE, 1, rank, 0, slots, row, candidates)
+                self._add_select(tuning.ONE, 1, rank, 0, slots, row, candidates)
 
     def _long_rows(self, ranks: Sequence[int], is_one: bool) -> LongRows:
         return LongRows(
@@ -132,14 +305,14 @@ class _Builder(Builder):
     # Strategies.
 
     def _add_short(self, count: int, values: tuple[int, int], positions: int) -> None:
-        spec = policy.short_spec(self._dtype, self._descending, self._row_items)
-        packed = parameters.SHORT_ROWS.pack(
+        spec = tuning.short_spec(self._dtype, self._descending, self._row_items)
+        packed = tuning.SHORT_ROWS_PARAMS.pack(
             num_rows=self._num_rows, row_items=self._row_items, count=count, flip=self._flip
         )
         slots = {"rows": self._rows, "values": values, "positions": positions}
-        rows_per_block = policy.SHORT_THREADS // WARP
+        rows_per_block = tuning.SHORT_THREADS // WARP
         grid = -(-self._num_rows // rows_per_block)
-        self._launch(spec, grid, policy.SHORT_THREADS, packed, slots)
+        self._launch(spec, grid, tuning.SHORT_THREADS, packed, slots)
 
     def _add_select(
         self, result: str, grid: int, rank: int, num_sorted: int, slots: dict[str, Any],
@@ -147,7 +320,7 @@ class _Builder(Builder):
     ) -> None:  # fmt: skip
         """Add a selection by blocks, from whole rows or from the candidates of one row."""
         tile, spec, overlaps = self._selection(result, num_sorted, candidates is not None)
-        packed = parameters.SELECT_ROWS.pack(
+        packed = tuning.SELECT_ROWS_PARAMS.pack(
             row_items=self._row_items, rank=rank, flip=self._flip,
             capacity=0 if candidates is None else candidates.capacity,
         )  # fmt: skip
@@ -161,23 +334,23 @@ class _Builder(Builder):
 
     def _selection(
         self, result: str, num_sorted: int, from_list: bool
-    ) -> tuple[policy.SelectPolicy, build.Spec, bool]:
+    ) -> tuple[tuning.SelectPolicy, build.Spec, bool]:
         """Return the policy and kernel of a selection by blocks, and whether launches overlap."""
-        tile = policy.select_policy(self._row_items, num_sorted)
+        tile = tuning.select_policy(self._row_items, num_sorted)
         overlaps = from_list and gpu.get(self.device).may_overlap
-        spec = policy.select_spec(
+        spec = tuning.select_spec(
             self._dtype, self._descending, self._row_items, tile, result, from_list, overlaps
         )
         return tile, spec, overlaps
 
     def _add_first_of_long(self, count: int) -> None:
         values, indices = self._outs
-        num_rows, is_sorted = self._num_rows, count <= policy.MOST_SORTED
+        num_rows, is_sorted = self._num_rows, count <= tuning.MOST_SORTED
         listed = indices if is_sorted else self._scratch(num_rows * count * _POSITION_BYTES)
         long_rows = self._long_rows([count - 1], False)
         scratch, candidates = self._candidate_scratch(long_rows), Left({}, 0)
         is_narrowed = long_rows.is_narrowed and not is_sorted
-        result, num_sorted = (policy.SORTED, count) if is_sorted else (policy.LISTED, 0)
+        result, num_sorted = (tuning.SORTED, count) if is_sorted else (tuning.LISTED, 0)
         if is_narrowed:
             build.kernels([*long_rows.specs, *long_rows.narrow_specs], self.device)
         else:
@@ -230,14 +403,14 @@ class _Builder(Builder):
         positions: int,
     ) -> None:  # fmt: skip
         num_items = self._num_rows * count
-        packed = parameters.TAKE.pack(
+        packed = tuning.TAKE_PARAMS.pack(
             row_items=self._row_items, order_items=order_items, first=first, num_items=num_items,
             count=count,
         )  # fmt: skip
         slots = {"rows": self._rows, "order": order, "values": values, "positions": positions}
-        grid = -(-num_items // policy.TAKE_THREADS)
-        spec = policy.take_spec(self._itemsize)
-        self._launch(spec, grid, policy.TAKE_THREADS, packed, slots)
+        grid = -(-num_items // tuning.TAKE_THREADS)
+        spec = tuning.take_spec(self._itemsize)
+        self._launch(spec, grid, tuning.TAKE_THREADS, packed, slots)
 
     def _candidate_scratch(self, long_rows: LongRows) -> Kept:
         """Return scratch pieces for the candidates of a row; all rows use them in turn."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
 from gpualgo._arrays.view import View
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan

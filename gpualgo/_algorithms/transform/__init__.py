@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from gpualgo._algorithms.transform.problem import Transformation
-from gpualgo._algorithms.transform.scalars import NUMBERS, bind, is_scalar
+from gpualgo._algorithms.transform.problem import NUMBERS, Transformation, bind, is_scalar
 from gpualgo._arrays.forms import Form, is_tuple, taken_apart
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, records

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import cuda
-from gpualgo._algorithms.transform.policy import Applied
+from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import threads
-from gpualgo._base.extents import order_of
+from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging

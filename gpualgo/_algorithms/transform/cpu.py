@@ -201,7 +201,7 @@ def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
         from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
         from gpualgo._cpu.elements import storage
         from gpualgo._cpu.leaves import leaves_of
-        from gpualgo._cpu.pointers import pointers_to
+        from gpualgo._cpu.packing import pointers_to
 
         # LLVM vectorises an in-place loop only if both pointers are the same value.
         sources = pointers_to(tuple(map(storage, inputs)), slots)

@@ -23,8 +23,7 @@ from gpualgo._algorithms.transform.cpu_parameters import (
     TAKEN,
 )  # fmt: skip
 from gpualgo._cpu.leaves import Leaves
-from gpualgo._cpu.packing import offset
-from gpualgo._cpu.pointers import call, load, load_each, pointer_to, store
+from gpualgo._cpu.packing import call, load, load_each, offset, pointer_to, store
 
 _words = pointer_to(types.intp)
 

@@ -3,20 +3,83 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gpualgo._algorithms.transform import cuda_whole as whole
-from gpualgo._algorithms.transform import policy
+from gpualgo._algorithms.transform import tuning
 from gpualgo._algorithms.transform.cuda_case import Case, Cut
-from gpualgo._algorithms.transform.policy import Applied
+from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base import records
-from gpualgo._base.extents import Dims, merge
+from gpualgo._base.records import Element, Interleaved
+from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
-from gpualgo._cuda.launch import Launch
-from gpualgo._cuda.plan import Places, Plan
-from gpualgo._cuda.templates import is_aligned
+from gpualgo._cuda.interleaved import interleaved
+from gpualgo._cuda.plan import Launch, Places, Plan
+from gpualgo._cuda.templates import VECTOR_BYTES, is_aligned
+
+# --- Transformation of interleaved numbers, such as the fields of records.
+
+MOST_NUMBERS = 4  # of a record that is read (apply_to_numbers of transform/kernel.cuh)
+
+
+def cut(case: Case) -> Cut | None:
+    """Return the kernel for contiguous operands of which some are whole records, or None."""
+    if len(case.dims) != 1:
+        return None
+    num_items, steps = case.dims[0]
+    outputs, out_indices = _outputs(case)
+    inputs = list(_inputs(case))
+    operands = (outputs, *(operand for operand, _ in inputs))
+    if not any(isinstance(operand, Interleaved) for operand in operands):
+        return None
+    indices = (*out_indices, *(index for _, index in inputs))
+    if [steps[i] for i in indices] != [n for item in operands for n in records.read_bytes(item)]:
+        return None
+    index_dtypes = records.POSITION, records.SHARED_POSITION
+    pointers = [case.pointers[i] for i in indices if case.operands[i] not in index_dtypes]
+    alignment = math.gcd(VECTOR_BYTES, *pointers)
+    items = tuning.pack_items(operands, VECTOR_BYTES)
+    if not is_aligned(operands, items, alignment):
+        return None
+    loads = tuning.loads_in_flight(case.applied.inputs, items)
+    spec = tuning.flat_spec(case.applied, items, loads, operands)
+    blocks = -(-num_items // (tuning.BLOCK_THREADS * items * loads))
+    firsts = (out_indices, [index - case.num_outputs for _, index in inputs])
+    return Cut(spec, blocks, {"num_items": num_items}, firsts)
+
+
+def _outputs(case: Case) -> tuple[Element, list[int]]:
+    """Return the output element type, and the operands whose addresses are passed."""
+    count, result = case.num_outputs, case.applied.result
+    record = _interleaved_record(case, 0, count)
+    if record is None or not record.is_tight:  # the gaps between the numbers belong to other arrays
+        return result, list(range(count))
+    return Interleaved(result, record.size, record.offsets), [record.offsets.index(0)]
+
+
+def _inputs(case: Case) -> Iterator[tuple[Element, int]]:
+    """Yield the input element types, with the operand whose address is passed."""
+    start, end = case.num_outputs, len(case.operands)
+    while start < end:
+        for stop in range(min(end, start + MOST_NUMBERS), start + 1, -1):
+            record = _interleaved_record(case, start, stop)
+            if record is not None:
+                yield record, start + record.offsets.index(0)
+                start = stop
+                break
+        else:
+            yield case.operands[start], start
+            start += 1
+
+
+def _interleaved_record(case: Case, start: int, end: int) -> Interleaved | None:
+    """Return how some operands are interleaved, or None if they are not."""
+    operands, (_, steps) = case.operands[start:end], case.dims[0]
+    if len(operands) < 2 or any(map(records.is_position, operands)):
+        return None
+    record = records.record(map(str, range(len(operands))), operands)
+    return interleaved(record, case.pointers[start:end], [steps[start:end]], steps[start])
 
 
 def plan_of(
@@ -34,7 +97,7 @@ def plan_of(
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     pointers = tuple(view.ptr for view in (*targets, *views))
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
-    chosen = _flat(case) or whole.cut(case) or _turned(case) or _rows(case)
+    chosen = _flat(case) or cut(case) or _turned(case) or _rows(case)
     spec, blocks, fixed, (outs, inputs) = chosen
     device = targets[0].device
     if within is None:
@@ -48,7 +111,7 @@ def plan_of(
         "input": [within[1][i] for i in inputs or range(len(views))],
     }
     launch = Launch(
-        build.kernel(spec, device), blocks, policy.BLOCK_THREADS, spec.parameters.pack(**fixed),
+        build.kernel(spec, device), blocks, tuning.BLOCK_THREADS, spec.parameters.pack(**fixed),
         device, takes={"pointers": slots},
     )  # fmt: skip
     return Plan(device, [launch])
@@ -60,17 +123,17 @@ def _flat(case: Case) -> Cut | None:
     if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
         return None
     items, loose = _packs(case)
-    loads = policy.loads_in_flight(case.applied.inputs, items)
-    blocks = -(-case.num_items // (policy.BLOCK_THREADS * items * loads))
-    spec = policy.flat_spec(case.applied, items, loads, loose=loose)
+    loads = tuning.loads_in_flight(case.applied.inputs, items)
+    blocks = -(-case.num_items // (tuning.BLOCK_THREADS * items * loads))
+    spec = tuning.flat_spec(case.applied, items, loads, loose=loose)
     return Cut(spec, blocks, {"num_items": case.num_items})
 
 
 def _packs(case: Case) -> tuple[int, int]:
     """Return the elements of a pack, and a bit mask of inputs that are not aligned for it."""
-    items, count = policy.pack_items(case.operands, case.alignment(-1, [])), case.num_outputs
+    items, count = tuning.pack_items(case.operands, case.alignment(-1, [])), case.num_outputs
     output_alignment = case.alignment((1 << count) - 1, [])
-    most = min(policy.LOOSE_ITEMS, policy.pack_items(case.operands, output_alignment))
+    most = min(tuning.LOOSE_ITEMS, tuning.pack_items(case.operands, output_alignment))
     inputs, pointers = case.applied.inputs, case.pointers[count:]
     loose = [k for k, dtype in enumerate(inputs) if not is_aligned([dtype], most, pointers[k])]
     # Neighbours share the computation of random numbers only within an aligned pack.
@@ -102,10 +165,10 @@ class _Tiles(NamedTuple):
         case = self.case
         steps = {k: case.operands[k].itemsize for k in (*range(case.num_outputs), *self.turned)}
         extents = case.dims[self.axis][0], case.dims[-1][0]
-        items: int = math.gcd(policy.SQUARE_ITEMS[max(steps.values())], *extents)
+        items: int = math.gcd(tuning.SQUARE_ITEMS[max(steps.values())], *extents)
         items = min(items, *(max(1, self.unit(k) // step) for k, step in steps.items()))
         sizes = [steps[k] for k in self.turned]
-        while items > 0 and policy.tile_bytes(items, sizes) > policy.TRANSPOSED_BYTES:
+        while items > 0 and tuning.tile_bytes(items, sizes) > tuning.TRANSPOSED_BYTES:
             items //= 2
         return items
 
@@ -126,7 +189,7 @@ def _turned(case: Case) -> Cut | None:
     steps = tuple(map(records.step_of, case.operands))
     num_columns, across = case.dims[-1] if len(case.dims) > 1 else (0, ())
     count = case.num_outputs
-    if num_columns < policy.SQUARES or across[:count] != steps[:count]:
+    if num_columns < tuning.SQUARES or across[:count] != steps[:count]:
         return None
 
     def turned_along(strides: tuple[int, ...]) -> list[int]:
@@ -140,7 +203,7 @@ def _turned(case: Case) -> Cut | None:
     candidates = [
         _Tiles(case, axis, turned_along(strides))
         for axis, (extent, strides) in enumerate(case.dims[:-1])
-        if extent >= policy.SQUARES
+        if extent >= tuning.SQUARES
     ]
     tiles = max(candidates, key=lambda candidate: len(candidate.turned), default=None)
     while tiles is not None and tiles.turned and not tiles.items():
@@ -148,10 +211,10 @@ def _turned(case: Case) -> Cut | None:
     if tiles is None or not tiles.turned:
         return None
     items, (num_rows, down) = tiles.items(), case.dims[tiles.axis]
-    cut = [-(-n // (policy.SQUARES * items)) for n in (num_rows, num_columns)]
+    cut = [-(-n // (tuning.SQUARES * items)) for n in (num_rows, num_columns)]
     bits = sum(1 << k - count for k in tiles.turned)
     batch = tiles.batch
-    spec = policy.transposed_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
+    spec = tuning.transposed_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
     fixed = {
         "num_rows": num_rows, "num_columns": num_columns, "tiles_down": cut[0],
         "tiles_across": cut[1], "row_strides": down, "column_strides": across, "batch": batch,
@@ -169,14 +232,14 @@ def _rows(case: Case) -> Cut:
     dense_operands = [case.operands[i] for i in count if dense >> i & 1]
     items = 1
     if dense | repeated == (1 << len(count)) - 1 and not repeated & (1 << case.num_outputs) - 1:
-        items = math.gcd(policy.pack_items(dense_operands, case.alignment(dense, outer)), extent)
+        items = math.gcd(tuning.pack_items(dense_operands, case.alignment(dense, outer)), extent)
     inputs = [case.operands[i] for i in count if i >= case.num_outputs and not repeated >> i & 1]
-    loads = policy.loads_in_flight(inputs, items)
+    loads = tuning.loads_in_flight(inputs, items)
     num_packs = case.num_items // items
-    kinds = policy.Kinds(dense, repeated)
-    spec = policy.rows_spec(case.applied, items, loads, kinds, len(outer) <= 1)
+    kinds = tuning.Kinds(dense, repeated)
+    spec = tuning.rows_spec(case.applied, items, loads, kinds, len(outer) <= 1)
     fixed = {
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
         "rows": outer,
     }  # fmt: skip
-    return Cut(spec, -(-num_packs // (policy.BLOCK_THREADS * loads)), fixed)
+    return Cut(spec, -(-num_packs // (tuning.BLOCK_THREADS * loads)), fixed)

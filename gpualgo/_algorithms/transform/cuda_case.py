@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.transform.policy import Applied
+from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._base import records
-from gpualgo._base.extents import Dims
+from gpualgo._base.strides import Dims
 from gpualgo._cuda import build
 
 

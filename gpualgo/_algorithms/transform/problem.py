@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import types
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
-from gpualgo._base import records
-from gpualgo._base.extents import order_of
+from gpualgo._base import dtypes, records
+from gpualgo._base.errors import shown
+from gpualgo._base.memo import Memo
 from gpualgo._base.records import Apart
-from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements, inputs, results
+from gpualgo._base.strides import order_of
+from gpualgo._operators.key import python_function
+from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-from gpualgo._pipeline.results import Result
 
 if TYPE_CHECKING:
-    from gpualgo._algorithms.transform.policy import Applied
+    from gpualgo._algorithms.transform.tuning import Applied
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.problem import Prepared
     from gpualgo._pipeline.routines import Routine
@@ -51,7 +56,7 @@ class Transformation(Problem):
         for argument in self.arguments:
             dtype_of_argument = argument.dtype if isinstance(argument, Apart) else argument
             elements.check_operator(op, dtype_of_argument, where)
-        self.result = results.dtype_of(op, self.arguments, dtype, device, where)
+        self.result = outputs.dtype_of(op, self.arguments, dtype, device, where)
         if records.is_record(self.result):
             self.form = form_of(self.result.names or (), (*forms, *lazy_forms))
         all_inputs = tuple(range(len(views)))
@@ -62,7 +67,7 @@ class Transformation(Problem):
         )
 
     def _applied(self, op: Operator) -> Applied:
-        from gpualgo._algorithms.transform.policy import Applied
+        from gpualgo._algorithms.transform.tuning import Applied
 
         return Applied(op, self.arguments, self.result, self.reads)
 
@@ -137,3 +142,83 @@ def _arguments(
         next(nums) if form is None else Apart(records.record(names, [next(nums) for _ in names]))
         for form, names in ((form, () if form is None else form.names) for form in forms)
     )
+
+
+# --- Scalar arguments of a transformation: binds them to its operator.
+
+NUMBERS = frozenset(
+    (bool, int, float, complex, *(np.dtype(n).type for n in dtypes.NAMES if n != "bfloat16"))
+)
+"""Types of all numbers but bfloat16's, which NumPy lacks."""
+
+
+def is_scalar(x: Any) -> bool:
+    """Return whether an argument is a number, not an array."""
+    return type(x) in NUMBERS or isinstance(x, np.generic)
+
+
+class _Template(NamedTuple):
+    """Binds numbers to the operators of one code object.
+
+    Each code object needs its own template, as facts learnt about its numbers hold for it only.
+    """
+
+    # the operator's code, kept alive because the memo's key is its id; or the operator itself
+    source: Any
+    bind: Callable[..., types.FunctionType]
+    code: types.CodeType
+
+
+_templates: Memo[_Template] = Memo(1 << 10)
+
+
+def bind(op: Any, arguments: tuple[Any, ...], where: str) -> tuple[Any, tuple[Any, ...]]:
+    """Return an operator of the arrays alone, which captures the numbers, and the arrays."""
+    pattern = tuple(map(is_scalar, arguments))
+    template = None
+    if type(op) is types.FunctionType and op.__defaults__ is None:
+        template = _templates.look((id(op.__code__), pattern))
+    if template is None:
+        op = as_operator(op, where, len(arguments)).fn
+        for number in arguments:
+            if isinstance(number, np.generic):
+                dtypes.check(number.dtype, f"{where}: an argument")
+        if all(pattern):
+            shown = ", ".join(map(repr, arguments))
+            raise TypeError(
+                f"{where}: all arguments are numbers ({shown}); pass at least one array"
+            )
+        template = _template_of(op, pattern)
+    numbers: list[Any] = [op]
+    arrays: list[Any] = []
+    for argument, is_number in zip(arguments, pattern, strict=True):
+        (numbers if is_number else arrays).append(argument)
+    bound = template.bind(*numbers)
+    bound.__code__ = template.code
+    return bound, tuple(arrays)
+
+
+def _template_of(fn: Any, pattern: tuple[bool, ...]) -> _Template:
+    function = python_function(fn)
+    source: Any = fn if function is None else function.__code__
+
+    def make() -> _Template:
+        location: dict[str, Any] = {"co_filename": shown(fn)}
+        if function is not None:  # errors then name this function's line
+            location = {"co_filename": source.co_filename, "co_firstlineno": source.co_firstlineno}
+        bind = _binder(pattern)
+        code = bind(fn, *pattern[: sum(pattern)]).__code__
+        return _Template(source, bind, code.replace(**location))
+
+    return _templates.made((id(source), pattern), make)
+
+
+@cache
+def _binder(pattern: tuple[bool, ...]) -> Callable[..., types.FunctionType]:
+    """Return f(fn, *numbers), which returns a function of the array elements that calls fn."""
+    names = [f"{'s' if is_number else 'a'}{i}" for i, is_number in enumerate(pattern)]
+    numbers = [name for name in names if name[0] == "s"]
+    arrays = [name for name in names if name[0] == "a"]
+    outer, inner, call = (", ".join(parts) for parts in (["fn", *numbers], arrays, names))
+    binder: Callable[..., types.FunctionType] = eval(f"lambda {outer}: lambda {inner}: fn({call})")
+    return binder

@@ -9,8 +9,8 @@ from numba import types
 
 from gpualgo._operators.numpy_rules import codegen, complexes, floats
 from gpualgo._operators.numpy_rules.code import Code
+from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.promotion import default_name, is_inexact
-from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
     Weak,

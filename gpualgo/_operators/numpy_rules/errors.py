@@ -6,18 +6,58 @@ import contextlib
 import inspect
 import linecache
 import re
+import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from numba.core import config
+from numba.core.errors import TypingError
 
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError, shown
 from gpualgo._base.records import Apart, Argument
+from gpualgo._operators.captured import ConstantNeeded, asked
 from gpualgo._operators.key import python_function
-from gpualgo._operators.numbers import ConstantNeeded, asked
-from gpualgo._operators.numpy_rules import refusal
+
+# --- Errors of unsupported operators, which keep their message although numba wraps exceptions.
+
+
+class Refused(TypingError):
+    """Raised while numba types or lowers an operator; `last` returns its message."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        _last.sentence = sentence
+
+
+class ValueNeeded(Refused):
+    """Raised if code depends on the value of a data number."""
+
+    def __init__(self, words: Iterable[int], is_exponent: bool = False) -> None:
+        super().__init__("a number has to be known before the operator is compiled")
+        asked.note(words, is_exponent)
+
+
+_last = threading.local()
+
+
+def forget() -> None:
+    """Clear the state at the start of a compilation."""
+    _last.sentence = None
+    asked.note(())
+
+
+def last() -> str | None:
+    """Return the message of the last `Refused` of this thread's compilation, else None."""
+    return getattr(_last, "sentence", None)
+
+
+def shown_integer(value: int) -> str:
+    """Return an integer as text, abbreviated if it is long."""
+    text = str(value)
+    return text if len(text) < 40 else f"{text[:20]}… ({len(text)} digits)"
+
 
 _BRANCHES = (
     "all branches of op must return numbers, plain tuples of the same length, or namedtuples with "
@@ -49,7 +89,7 @@ def source_of(fn: Any) -> str:
 @contextlib.contextmanager
 def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
     """Turn numba's exceptions in a block into a CompileError with fn's source line."""
-    refusal.forget()
+    forget()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
@@ -67,7 +107,7 @@ def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
         dtypes = ", ".join(_argument(argument) for argument in arg_dtypes)
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
-        sentence = refusal.last() or _message_for(_with_readable_types(reason))
+        sentence = last() or _message_for(_with_readable_types(reason))
         if sentence is not None:
             raise CompileError(f"{start}{sentence}: {source_of(fn)}{_line_of(reason)}") from error
         if "row_stack" in reason:

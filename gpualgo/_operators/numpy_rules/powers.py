@@ -6,11 +6,11 @@ from typing import Any
 
 from numba import types
 
-from gpualgo._operators.numbers import WHOLE_POWERS
+from gpualgo._operators.captured import WHOLE_POWERS
 from gpualgo._operators.numpy_rules import codegen
 from gpualgo._operators.numpy_rules.code import Code
+from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.promotion import is_inexact
-from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import WEAK_KINDS, Weak, native, scalar_type
 from gpualgo._operators.numpy_rules.weak import is_within

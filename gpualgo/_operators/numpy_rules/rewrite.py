@@ -7,6 +7,7 @@ marked by `adopt` are rewritten; other numba code of the process is unchanged.
 
 from __future__ import annotations
 
+import operator
 import types as pytypes
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,11 +15,276 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError
-from gpualgo._operators.captured import Slot
-from gpualgo._operators.numpy_rules import language, storage
-from gpualgo._operators.numpy_rules.lookup import Lookup
-from gpualgo._operators.numpy_rules.rewriter import Rewriter, as_number
+from gpualgo._operators.captured import Data, Slot, is_array
+from gpualgo._operators.guards import reads_of
+from gpualgo._operators.key import python_function
+from gpualgo._operators.numpy_rules import codegen as slots
+from gpualgo._operators.numpy_rules import intrinsics, language, storage, table
+from gpualgo._operators.numpy_rules.intrinsics import Lookup
+from gpualgo._operators.numpy_rules.types import NARROW, NarrowValue, WeakValue
+
+# --- Rewrites one block of numba's IR to calls and constants that promote as NumPy 2 does.
+
+_IDENTITY = (operator.is_, operator.is_not)
+_CONVERSION_OF_COUNTER = {range: "python", enumerate: "numbered"}
+
+
+class Rewriter:
+    def __init__(self, lookup: Lookup, block: Any, adoption: Any) -> None:
+        self.lookup, self.block, self.adoption = lookup, block, adoption
+        self.func_ir, self.ir = lookup.func_ir, lookup.ir
+        self.body: list[Any] = []
+
+    def run(self) -> None:
+        for statement in self.block.body:
+            if isinstance(statement, self.ir.Assign):
+                self._assign(statement)
+            elif isinstance(statement, self.ir.SetItem):
+                statement.index = self._converted("plain", statement.index, statement.loc)
+            self.body.append(statement)
+        self.block.body = self.body
+
+    def _assign(self, statement: Any) -> None:
+        value = statement.value
+        is_constant, constant = self.lookup.constant_of(value)
+        if isinstance(value, self.ir.Arg):
+            is_constant, constant = self.lookup.default_of(value)
+        if is_constant:
+            self._rewrite_constant(statement, constant, value.loc)
+        elif isinstance(value, self.ir.Expr):
+            rewrite = getattr(self, f"_rewrite_{value.op}", None)
+            if rewrite is not None:
+                rewrite(statement, value)
+
+    def _rewrite_binop(self, statement: Any, value: Any) -> None:
+        fn = value.fn if value.op == "binop" else value.immutable_fn
+        if fn in _IDENTITY:
+            return
+        args = [value.lhs, value.rhs]
+        if fn is operator.contains:
+            args = [self._converted("uniform", value.lhs, value.loc), value.rhs]
+        self._replace(statement, self._call(fn, tuple(args), value.loc))
+
+    _rewrite_inplace_binop = _rewrite_binop
+
+    def _rewrite_unary(self, statement: Any, value: Any) -> None:
+        self._replace(statement, self._call(value.fn, (value.value,), value.loc))
+
+    def _rewrite_pair_first(self, statement: Any, value: Any) -> None:
+        """Convert a counter, which numba types as int64, to a Python int."""
+        counted = self.lookup.counted_by(value)
+        if counted is not None:
+            raw = self._store(value, value.loc)
+            call = self._conversion(_CONVERSION_OF_COUNTER[counted], raw, value.loc)
+            self._replace(statement, call)
+
+    def _rewrite_getiter(self, statement: Any, value: Any) -> None:
+        value._kws["value"] = self._converted("uniform", value.value, value.loc)
+
+    def _rewrite_build_set(self, statement: Any, value: Any) -> None:
+        """Replace a set by a tuple: operators use constant sets with `in` only."""
+        self._replace(statement, self.ir.Expr.build_tuple(value.items, value.loc))
+
+    def _rewrite_getitem(self, statement: Any, value: Any) -> None:
+        """Convert an index that was computed from Python numbers."""
+        value._kws["index"] = self._converted("index", value.index, value.loc)
+        value._kws["value"] = self._converted("uniform", value.value, value.loc)
+
+    def _rewrite_static_getitem(self, statement: Any, value: Any) -> None:
+        if value.index_var is not None:
+            value._kws["index_var"] = self._converted("index", value.index_var, value.loc)
+
+    def _rewrite_getattr(self, statement: Any, value: Any) -> None:
+        if value.attr in table.SIZES:
+            raw = self._store(value, value.loc)
+            self._replace(statement, self._conversion("python", raw, value.loc))
+        elif value.attr in table.PARTS:
+            part = np.real if value.attr == "real" else np.imag
+            self._replace(statement, self._call(part, (value.value,), value.loc))
+
+    def _rewrite_constant(self, statement: Any, constant: Any, loc: Any) -> None:
+        number = as_number(constant)
+        if number is not constant:
+            self._replace(statement, self.ir.Const(number, loc))
+            return
+        target = self.adoption.target
+        make = target.extending.intrinsic
+        if type(constant) is Data:
+            number = slots.number_intrinsic(constant.number, make, self.adoption.number)
+            self._replace(statement, self._call_intrinsic(number, (), loc))
+            return
+        if type(constant) is Slot:
+            array = slots.array_intrinsic(constant, target.arrayobj, make, self.adoption.words)
+            self._replace(statement, self._call_intrinsic(array, (), loc))
+            return
+        if is_array(constant):
+            raise CompileError(
+                "op reads an array that is an attribute of a module; give it a name of its own "
+                "outside of op and use that"
+            )
+        entry = table.entry_of(constant)
+        if entry is not None and entry.style != "plain":
+            if statement.target.name in self.lookup.values_passed_on:
+                constant = _as_python(constant, entry)
+            else:  # only called, by its intrinsic; numba may not support the function itself
+                statement.value = self.ir.Const(None, loc)
+                return
+        function = python_function(constant)
+        if function is not None:
+            device = self.adoption.device_function(function)
+            self._replace(statement, self.ir.Global(function.__name__, device, loc))
+            return
+        owner = self.lookup.owner_of(statement.value)
+        language.check_function(constant, owner, getattr(statement.value, "attr", ""))
+
+    def _rewrite_call(self, statement: Any, call: Any) -> None:
+        is_known, fn = self.lookup.constant(call.func)
+        entry = table.entry_of(fn) if is_known else None
+        if entry is not None and entry.style == "plain":
+            self._rewrite_plain_call(statement, call, fn)
+        elif entry is not None:
+            self._rewrite_known_call(statement, call, fn, entry)
+        elif is_known and _is_recursive(fn):
+            call.args = [self._converted("any_value", arg, call.loc) for arg in call.args]
+        elif not is_known:
+            self._rewrite_method(statement, call)
+
+    def _rewrite_plain_call(self, statement: Any, call: Any, fn: Any) -> None:
+        if fn in (range, slice) or (fn is enumerate and len(call.args) == 2):
+            call.args = [self._converted("plain", arg, call.loc) for arg in call.args]
+        if fn in (enumerate, zip):
+            call.args = [self._converted("uniform", arg, call.loc) for arg in call.args]
+        if fn is len:
+            raw = self._store(call, call.loc)
+            self._replace(statement, self._conversion("python", raw, call.loc))
+
+    def _rewrite_known_call(self, statement: Any, call: Any, fn: Any, entry: Any) -> None:
+        if call.kws or call.vararg:
+            given = "keyword arguments" if call.kws else "arguments from a tuple"
+            raise language.NotInAnOperator(
+                f"op calls {entry.shown} with {given}, which kernels do not support; "
+                "write the arguments one by one"
+            )
+        args = tuple(call.args)
+        if entry.style == "conversion":
+            return self._replace(statement, self._conversion(entry.does, args[0], call.loc))
+        if entry.style == "pair":
+            return self._rewrite_divmod(statement, args, entry, call.loc)
+        if entry.style == "extreme":  # max(a, b, c) is max(max(a, b), c)
+            while len(args) > 2:
+                joint = self._store(self._call(fn, args[:2], call.loc), call.loc)
+                args = (joint, *args[2:])
+        return self._replace(statement, self._call(fn, args, call.loc))
+
+    def _rewrite_divmod(self, statement: Any, args: Any, entry: Any, loc: Any) -> None:
+        pair = (np.floor_divide, np.remainder)
+        if entry.is_builtin:
+            pair = (operator.floordiv, operator.mod)  # type: ignore[assignment]
+        items = [self._store(self._call(fn, args, loc), loc) for fn in pair]
+        self._replace(statement, self.ir.Expr.build_tuple(items, loc))
+
+    def _rewrite_method(self, statement: Any, call: Any) -> None:
+        """Replace a.conjugate(), which numba lacks for some dtypes, by np.conjugate."""
+        method = self.lookup.definition(call.func)
+        if not isinstance(method, self.ir.Expr) or method.op != "getattr":
+            return
+        if method.attr in table.METHODS and not call.args:
+            for other in self.body:
+                if isinstance(other, self.ir.Assign) and other.value is method:
+                    other.value = self.ir.Const(None, call.loc)
+            self._replace(statement, self._call(np.conjugate, (method.value,), call.loc))
+
+    def _call(self, fn: Any, args: tuple[Any, ...], loc: Any) -> Any:
+        target, entry = self.adoption.target, table.entry_of(fn)
+        if entry is None:
+            raise language.NotInAnOperator(
+                f"op holds the operator {fn.__name__!r}, which kernels do not support"
+            )
+        make = target.extending.intrinsic
+        intrinsic = intrinsics.calling(entry, fn, len(args), make, target.is_cuda)
+        return self._call_intrinsic(intrinsic, args, loc)
+
+    def _conversion(self, name: str, var: Any, loc: Any) -> Any:
+        make = self.adoption.target.extending.intrinsic
+        return self._call_intrinsic(intrinsics.converting(name, make), (var,), loc)
+
+    def _converted(self, name: str, var: Any, loc: Any) -> Any:
+        return self._store(self._conversion(name, var, loc), loc)
+
+    def _call_intrinsic(self, intrinsic: Any, args: tuple[Any, ...], loc: Any) -> Any:
+        callee = self._store(self.ir.Global(intrinsic._name, intrinsic, loc), loc)
+        return self.ir.Expr.call(callee, args, (), loc)
+
+    def _store(self, value: Any, loc: Any) -> Any:
+        ir = self.ir
+        var = ir.Var(self.block.scope, self.adoption.target.ir_utils.mk_unique_var("$numpy"), loc)
+        self.body.append(ir.Assign(value, var, loc))
+        self.func_ir._definitions[var.name].append(value)
+        return var
+
+    def _replace(self, statement: Any, value: Any) -> None:
+        definitions = self.func_ir._definitions[statement.target.name]
+        for i, old in enumerate(definitions):
+            if old is statement.value:
+                definitions[i] = value
+        statement.value = value
+
+
+def as_number(constant: Any) -> Any:
+    """Return a constant with Python numbers and 16-bit floats wrapped in this package's types."""
+    kind = type(constant)
+    if kind in (int, float, complex):
+        return WeakValue(constant)
+    if isinstance(constant, np.generic):
+        name = dtypes.name_of(constant.dtype)
+        return NarrowValue(constant, name) if name in NARROW else constant
+    if kind is tuple:
+        items = tuple(as_number(item) for item in constant)
+        return items if any(a is not b for a, b in zip(items, constant, strict=True)) else constant
+    return constant
+
+
+def _as_python(fn: Any, entry: Any) -> Any:
+    """Return a function of the table as a Python function that can be passed as an argument."""
+    lowest, highest = entry.arity
+    if lowest != highest or lowest > 3:
+        raise language.NotInAnOperator(
+            f"op passes {entry.shown} as an argument; wrap it in a lambda of scalars"
+        )
+    wrappers = (lambda a: fn(a), lambda a, b: fn(a, b), lambda a, b, c: fn(a, b, c))
+    return wrappers[lowest - 1]
+
+
+def _is_recursive(fn: Any) -> bool:
+    """Return whether a Python function is recursive, directly or through other functions."""
+    start = python_function(fn)
+    if start is None:
+        return False
+    pending = [start]
+    reached: set[int] = set()
+    while pending:
+        current = pending.pop()
+        for callee in _callees(current):
+            if callee.__code__ is start.__code__:  # itself or its compiled copy
+                return True
+            if id(callee) not in reached:
+                reached.add(id(callee))
+                pending.append(callee)
+    return False
+
+
+def _callees(fn: pytypes.FunctionType) -> list[Any]:
+    values = [fn.__globals__.get(name) for name in reads_of(fn.__code__).globals]
+    for cell in fn.__closure__ or ():
+        try:
+            values.append(cell.cell_contents)
+        except ValueError:  # empty
+            continue
+    functions = [python_function(value) for value in values]
+    return [function for function in functions if function is not None]
+
 
 MARK = "__gpualgo_adopted__"
 

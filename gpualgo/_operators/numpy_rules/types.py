@@ -17,9 +17,9 @@ from numba import types
 from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype, from_dtype
 
-from gpualgo._operators.numbers import widened
+from gpualgo._operators.captured import widened
+from gpualgo._operators.numpy_rules.errors import Refused, shown_integer
 from gpualgo._operators.numpy_rules.promotion import WEAK, result_name
-from gpualgo._operators.numpy_rules.refusal import Refused, shown
 
 NARROW = ("float16", "bfloat16")
 WEAK_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
@@ -150,7 +150,9 @@ def as_kind(kind: str, value: Any) -> Any:
     try:
         return _PYTHON[kind](value)
     except OverflowError:
-        raise Refused(f"the Python integer {shown(value)} is too large for a float") from None
+        raise Refused(
+            f"the Python integer {shown_integer(value)} is too large for a float"
+        ) from None
 
 
 def scalar_name(ty: types.Type) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._operators.numpy_rules.refusal import Refused, ValueNeeded, shown
+from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded, shown_integer
 from gpualgo._operators.numpy_rules.types import NATIVE, Weak, WeakValue, as_kind, bounds_of
 
 
@@ -19,7 +19,7 @@ def check_fits(ty: Weak, name: str) -> None:
     for value in ty.values or ():
         if ty.kind == "int" and not limits.min <= value <= limits.max:
             raise Refused(
-                f"the Python integer {shown(value)} is out of bounds for {name}; "
+                f"the Python integer {shown_integer(value)} is out of bounds for {name}; "
                 "convert the other operand to a wider dtype, or the number to a float"
             )
 

@@ -12,8 +12,7 @@ from gpualgo._base.records import Apart, Argument
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import language, table
 from gpualgo._operators.numpy_rules.rewrite import Target
-from gpualgo._operators.operator import Operator
-from gpualgo._operators.recognised import PYTHON
+from gpualgo._operators.operator import PYTHON, Operator
 
 
 def function_of(op: Operator, arity: int) -> pytypes.FunctionType:
@@ -62,9 +61,9 @@ def abi_wrapper(
     """
     from numba import types
 
-    from gpualgo._operators.numpy_rules import elements
+    from gpualgo._operators.numpy_rules import storage
 
-    arg_types = tuple(map(elements.argument_type, arguments))
+    arg_types = tuple(map(storage.argument_type, arguments))
 
     @target.extending.intrinsic  # type: ignore[untyped-decorator]
     def apply(typingctx: Any, to: Any, args: Any) -> Any:
@@ -76,22 +75,22 @@ def abi_wrapper(
 
             def loaded(dtype: Any) -> Any:
                 slot = builder.gep(values[1], [context.get_constant(types.intp, next(numbers))])
-                return elements.unpacked(context, builder, dtype, builder.load(slot))
+                return storage.unpacked(context, builder, dtype, builder.load(slot))
 
             operands = []
             for argument, ty in zip(arguments, arg_types, strict=True):
                 loaded_fields = map(loaded, records.slots((argument,)))
                 if isinstance(argument, Apart):
-                    operands.append(elements.put_together(context, builder, ty, loaded_fields))
+                    operands.append(storage.put_together(context, builder, ty, loaded_fields))
                 else:
                     operands.append(next(loaded_fields))
             function = context.get_function(callee, inner)
             for library in getattr(function, "libs", ()):
                 context.active_code_library.add_linking_library(library)
             value = function(builder, operands)
-            result_type = elements.element_type(result)
-            value = elements.cast(context, builder, value, inner.return_type, result_type)
-            elements.pack(context, builder, result, value, values[0])
+            result_type = storage.element_type(result)
+            value = storage.cast(context, builder, value, inner.return_type, result_type)
+            storage.pack(context, builder, result, value, values[0])
             return context.get_dummy_value()
 
         return types.void(to, args), generate

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._base import extents, threads
+from gpualgo._base import strides as extents
+from gpualgo._base import threads
 from gpualgo._operators.numpy_rules import table
 
 # (Elements in a block, least elements worth several blocks), for expensive ufuncs and for those

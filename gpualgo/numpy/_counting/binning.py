@@ -21,8 +21,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
-from gpualgo.numpy._call.arguments import NotTaken
-from gpualgo.numpy._call.transfer import host_of
+from gpualgo.numpy._call.arguments import NotTaken, host_of
 
 _range = range
 

@@ -13,10 +13,9 @@ from gpualgo._algorithms.histogram import histogram as counted
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import array_of
+from gpualgo.numpy._call import function
+from gpualgo.numpy._call.arguments import array_of, beside, host_of
 from gpualgo.numpy._call.function import numpys
-from gpualgo.numpy._call.transfer import beside, host_of
 from gpualgo.numpy._counting.histograms import COUNT, FLOAT, are_few, like, shape_of
 
 
@@ -52,14 +51,14 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     size = max(high + 1, least)
     if weights is None:
         return counted(x, size, (0, size))  # each integer is a bin of its own
-    if results.dtype_of(x, name).kind == "b":
+    if function.dtype_of(x, name).kind == "b":
         x = lazy_of(x).astype(np.uint8)
     return reduce_by_index(x, weights, size, 0.0, dtype=FLOAT)
 
 
 def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bool) -> None:
     """Raise for arguments that NumPy rejects; an empty list has no dtype."""
-    kind = results.dtype_of(x, name)
+    kind = function.dtype_of(x, name)
     shape = shape_of(x)
     if len(shape) != 1:
         raise ValueError(f"{name}: x has shape {shape}; pass one axis")
@@ -72,5 +71,5 @@ def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bo
             raise ValueError(
                 f"{name}: weights has shape {shape_of(weights)} and x {shape}; pass as many"
             )
-        if dtypes.kind(results.dtype_of(weights, name)) == "c":
+        if dtypes.kind(function.dtype_of(weights, name)) == "c":
             raise TypeError(f"{name}: weights are complex; pass the parts separately")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import warnings
 from typing import Any
 
@@ -10,13 +12,13 @@ import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
-from gpualgo._lazy import is_lazy
+from gpualgo._lazy import is_lazy, operators
+from gpualgo._lazy.combining import applied
 from gpualgo.lazy import functions
-from gpualgo.numpy._call import function, results
-from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array
+from gpualgo.numpy._call import function
+from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array, is_host
 from gpualgo.numpy._call.function import numpys
-from gpualgo.numpy._elementwise.ufunc_calls import mapped
-from gpualgo.numpy._elementwise.ufuncs import UFUNCS, UFunc
+from gpualgo.numpy._elementwise.ufuncs import UFUNCS, UFunc, mapped
 
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62
@@ -39,7 +41,7 @@ def clip(
     low, high = _limits(a_min, a_max, min, max)
     x = a if type(a) in (bool, int, float, complex) else as_array(a, "clip")
     kind = np.asarray(x).dtype if x is a and not hasattr(a, "dtype") else None
-    kind = results.dtype_of(x, "clip") if kind is None else kind
+    kind = function.dtype_of(x, "clip") if kind is None else kind
     if kind.kind in "iu":  # a Python number outside the dtype's range is no limit
         info = np.iinfo(kind)
         low = None if type(low) is int and low <= info.min else low
@@ -86,7 +88,7 @@ def nan_to_num(
         return x
     if type(values) is np.ndarray and function.is_few(values.size, function.FEW):
         return np.nan_to_num(values, copy, nan, posinf, neginf)
-    kind = results.dtype_of(values, name)
+    kind = function.dtype_of(values, name)
     if dtypes.kind(kind) not in "fc":
         return values if not copy or is_lazy(values) else _copied(values)
     if not copy and is_lazy(values):
@@ -105,7 +107,7 @@ def nan_to_num(
 
 
 def _copied(x: Any) -> Any:
-    return results.number_of(copy(x))
+    return function.number_of(copy(x))
 
 
 def _close(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
@@ -153,10 +155,10 @@ def _is_neginf(x: Any) -> Any:
 
 def _infinite(x: Any, op: Any, out: Any, name: str) -> Any:
     values = as_array(x, name)
-    kind = results.dtype_of(values, name)
+    kind = function.dtype_of(values, name)
     if kind.kind == "c":
         raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
-    return mapped(op, (values,), results.out_of(out, name), name)
+    return mapped(op, (values,), function.out_of(out, name), name)
 
 
 @numpys("One transform")
@@ -206,3 +208,205 @@ def sinc(x: Any) -> Any:
         y[y == 0] = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
         return UFUNCS["divide"](UFUNCS["sin"](y), y, out=y)
     return mapped(_sinc, (values,), None, "sinc")
+
+
+# --- Parts of complex numbers: real and imaginary parts, and angles.
+
+
+@numpys(
+    "None for host arrays; one transform on a GPU", arrays=0,
+    differs="on a GPU a new array, not a view",
+)  # fmt: skip
+def real(val: Any) -> Any:
+    """Return the real parts; real numbers are returned unchanged.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.real([1 + 2j, 3])
+    array([1., 3.])
+    """
+    return _part(val, np.real, "real")
+
+
+@numpys(
+    "None for host arrays; one transform on a GPU", arrays=0,
+    differs="on a GPU a new array, not a view",
+)  # fmt: skip
+def imag(val: Any) -> Any:
+    """Return the imaginary parts; zeros for real numbers.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.imag([1 + 2j, 3])
+    array([2., 0.])
+    """
+    return _part(val, np.imag, "imag")
+
+
+def _part(val: Any, native: Any, name: str) -> Any:
+    if isinstance(val, (np.number, np.bool_)) or type(val) in (bool, int, float, complex):
+        return native(val)
+    val = array_of(val, name)
+    if is_lazy(val):
+        return getattr(val, name)
+    if is_host(val):
+        return native(val)
+    if name == "real" and function.dtype_of(val, name).kind != "c":
+        return val
+    return mapped(native, (val,), None, name)
+
+
+def _angle(z: Any) -> Any:
+    return np.arctan2(np.imag(z), np.real(z))
+
+
+def _degrees(z: Any) -> Any:
+    return np.arctan2(np.imag(z), np.real(z)) * (180 / math.pi)
+
+
+def _angle_of_real(x: Any) -> Any:
+    return np.arctan2(0, x)
+
+
+def _degrees_of_real(x: Any) -> Any:
+    return np.arctan2(0, x) * (180 / math.pi)
+
+
+@numpys("One transform; host arrays: NumPy's loops on all cores")
+def angle(z: Any, deg: Any = False) -> Any:
+    """Return the angles of complex numbers, in radians or degrees.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.angle([1, 1j, -1], deg=True)
+    array([  0.,  90., 180.])
+    """
+    x = as_array(z, "angle")
+    is_complex = function.dtype_of(x, "angle").kind == "c"
+    if type(x) is np.ndarray and function.is_few(x.size, _ALL):
+        angles = UFUNCS["arctan2"](x.imag if is_complex else 0, x.real)
+        if not deg:
+            return angles
+        return UFUNCS["multiply"](angles, 180 / math.pi, out=angles if angles.ndim else None)
+    ops = (_angle, _degrees) if is_complex else (_angle_of_real, _degrees_of_real)
+    return mapped(ops[bool(deg)], (x,), None, "angle")
+
+
+# --- Rounding to decimals, tens or integers: one transform each.
+
+
+def _round(a: Any, decimals: Any, out: Any, name: str) -> Any:
+    decimals = operator.index(decimals)
+    if not -(1 << 31) <= decimals < 1 << 31:
+        raise OverflowError(f"{name}: decimals={decimals} is beyond 32 bits")
+    x = as_array(a, name)
+    kind = dtypes.kind(function.dtype_of(x, name))
+    out = function.out_of(out, name)
+    if out is not None and tuple(out.shape) != tuple(x.shape):
+        message = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
+        raise ValueError(message)
+    if kind in "ui" and decimals >= 0:
+        return UFUNCS["positive"](x, out=out)
+    if not decimals:
+        return UFUNCS["rint"](x, out=out)
+    if kind in "ui":
+        unit = _power_of_ten(-decimals)
+        if math.isinf(unit):
+            raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
+        return _round_to_tens(x, unit, out, name)
+    dtype = function.dtype_of(x, name)
+    if dtype.kind == "b":
+        raise NotTaken(f"{name}: bools have no decimals; use numpy.{name}")
+    op = _to_decimals if decimals > 0 else _to_tens
+    if dtype.kind == "c":
+        op = _COMPLEX_OPS[dtype, op]
+    return mapped(op, (x, _power_of_ten(abs(decimals))), out, name)
+
+
+@functools.lru_cache(256)
+def _power_of_ten(exponent: int) -> float:
+    """Return a power of ten as NumPy computes it: by products, which round beyond 10**22."""
+    power = 1.0
+    for _ in range(min(exponent, 400)):
+        power *= 10.0
+    return power
+
+
+def _to_decimals(a: Any, unit: Any) -> Any:
+    return np.rint(a * unit) / unit
+
+
+def _to_tens(a: Any, unit: Any) -> Any:
+    return np.rint(a / unit) * unit
+
+
+_COMPLEX_OPS: dict[Any, Any] = {
+    (np.dtype(np.complex64), _to_decimals): lambda a, unit: np.complex64(
+        _to_decimals(a.real, unit), _to_decimals(a.imag, unit)
+    ),
+    (np.dtype(np.complex64), _to_tens): lambda a, unit: np.complex64(
+        _to_tens(a.real, unit), _to_tens(a.imag, unit)
+    ),
+    (np.dtype(np.complex128), _to_decimals): lambda a, unit: np.complex128(
+        _to_decimals(a.real, unit), _to_decimals(a.imag, unit)
+    ),
+    (np.dtype(np.complex128), _to_tens): lambda a, unit: np.complex128(
+        _to_tens(a.real, unit), _to_tens(a.imag, unit)
+    ),
+}
+
+
+def _integer_to_tens(a: Any, unit: Any) -> Any:
+    return _to_tens(np.float64(a), unit)
+
+
+def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
+    """Return integers rounded to tens, hundreds, ...; ``out=`` receives float64, as in NumPy."""
+    rounded = applied(_integer_to_tens, (x, unit), name)
+    if out is not None:
+        function.check_cast(np.dtype(float), out, name)
+        return function.stored(rounded, out, name)
+    rounded = operators.cast(rounded, np.dtype(float), function.dtype_of(x, name), name)
+    return rounded if is_lazy(x) else function.number_of(copy(rounded))
+
+
+@numpys("One transform")
+def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Return the elements rounded to a number of decimals, halves to the even digit.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.round([1.25, 1.75, 2.5], 1)
+    array([1.2, 1.8, 2.5])
+    """
+    return _round(a, decimals, out, "round")
+
+
+@numpys("One transform")
+def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
+    """Return the elements rounded to a number of decimals, as `round`.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.around([0.5, 1.5, 2.5])
+    array([0., 2., 2.])
+    """
+    return _round(a, decimals, out, "around")
+
+
+@numpys("One transform")
+def fix(x: Any, out: Any = None) -> Any:
+    """Return the elements rounded towards zero.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.fix([2.9, -2.9])
+    array([ 2., -2.])
+    """
+    return UFUNCS["trunc"](x, out=out)

@@ -11,11 +11,11 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError, shown
-from gpualgo._lazy import ufuncs
+from gpualgo._lazy import operators
 from gpualgo._lazy.combining import applied
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import NotTaken
-from gpualgo.numpy._elementwise.ufunc_calls import LAZY, NUMBERS_ALONE, arguments_of
+from gpualgo.numpy._elementwise.ufuncs import LAZY, NUMBERS_ALONE, arguments_of
 
 _UNSET: Any = np._NoValue
 
@@ -127,7 +127,7 @@ def _as_types(elements: Any, kinds: tuple[np.dtype[Any], ...]) -> Any:
             f"vectorize: the function returns {len(parts)} numbers, otypes has {len(kinds)}"
         )
     converted = [
-        x if x.dtype == kind else ufuncs.cast(x, x.dtype, kind, "vectorize")
+        x if x.dtype == kind else operators.cast(x, x.dtype, kind, "vectorize")
         for x, kind in zip(parts, kinds, strict=True)
     ]
     return converted[0] if names is None else tuple(converted)

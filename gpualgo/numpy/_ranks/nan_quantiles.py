@@ -10,12 +10,12 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._lazy.kept import Kept
-from gpualgo.numpy._call import function, results
+from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import array_of, is_host
 from gpualgo.numpy._call.function import numpys
-from gpualgo.numpy._ranks import computed, quantiles, weighted
+from gpualgo.numpy._ranks import computed, quantiles
 from gpualgo.numpy._ranks import quantile_methods as methods
-from gpualgo.numpy._ranks.order_statistics import Rows, has_nan, rows_of
+from gpualgo.numpy._ranks.computed import Rows, has_nan, rows_of
 
 _UNSET: Any = np._NoValue
 _PASSES = "One reduction that counts the numbers, one sort, one gather"
@@ -65,7 +65,7 @@ def nan_quantiles(
 ) -> Any:  # fmt: skip
     """Return quantiles of the numbers in rows."""
     a = array_of(a, f"{where}: a")
-    own = results.dtype_of(a, where)
+    own = function.dtype_of(a, where)
     if not has_nan(own) and weights is None:
         name = "percentile" if percent else "quantile"
         if 0 not in tuple(a.shape):
@@ -74,7 +74,7 @@ def nan_quantiles(
         return getattr(np, where)(a, q, axis, out, False, method, keepdims, weights=weights)
     if own.kind == "c":
         raise TypeError(f"{where}: a must be an array of real numbers, got dtype {own}")
-    out = results.out_of(out, where)
+    out = function.out_of(out, where)
     is_weak = type(q) in (int, float)
     fractions = quantiles.fractions_of(q, percent, where)
     methods.check(method, where)
@@ -84,7 +84,7 @@ def nan_quantiles(
         return quantiles.finished(empty, rows, (), keepdims, out, "unsafe", where)
     shape = tuple(fractions.shape)
     if weights is not None:
-        value = weighted.quantiles(a, fractions, axis, method, weights, True, where)
+        value = computed.weighted_quantiles(a, fractions, axis, method, weights, True, where)
         return quantiles.finished(value, rows, shape, keepdims, out, "unsafe", where)
     lengths = _lengths_of(rows)
     if lengths is None:
@@ -94,7 +94,7 @@ def nan_quantiles(
     else:
         on_device = fractions
         if not is_host(rows.x) and is_host(fractions):
-            on_device = results.beside(rows.x, fractions, where)
+            on_device = function.beside(rows.x, fractions, where)
         value = computed.quantiles(rows, on_device, shape, method, is_weak, lengths, where)
     return quantiles.finished(value, rows, shape, keepdims, out, "unsafe", where)
 
@@ -147,7 +147,7 @@ def nanmedian(
     a = array_of(a, f"{where}: a")
     if is_host(a) and function.is_few(a.size, _FEW):
         return np.nanmedian(a, axis, out, False, keepdims)
-    out = results.out_of(out, where)
+    out = function.out_of(out, where)
     rows = rows_of(a, axis, where)
     if _is_empty(rows):
         value = quantiles.of_nothing(rows, where)

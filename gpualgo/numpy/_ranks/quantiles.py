@@ -12,12 +12,12 @@ from gpualgo import lazy
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.markers import same
-from gpualgo.numpy._call import function, results
+from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import array_of, is_host
 from gpualgo.numpy._call.function import numpys
-from gpualgo.numpy._ranks import between, computed, weighted
+from gpualgo.numpy._ranks import computed
 from gpualgo.numpy._ranks import quantile_methods as methods
-from gpualgo.numpy._ranks.order_statistics import Rows, at_ranks, rows_of
+from gpualgo.numpy._ranks.computed import Rows, at_ranks, rows_of
 
 _UNSET: Any = np._NoValue
 FEW_WITH_WEIGHTS = 1 << 15  # 4096: NumPy 75 µs, here 480; 2^20: 36 ms or more, 18 to 46
@@ -37,8 +37,8 @@ def finished(
         found = found.reshape(shape) if is_numpys else copy(lazy.asarray(found).reshape(shape))
     if out is None:
         return found[()] if is_numpys and not keeps_axes else found
-    kind, wanted = results.dtype_of(found, where), tuple(out.shape)
-    kind = results.check_cast(kind, out, where, casting)
+    kind, wanted = function.dtype_of(found, where), tuple(out.shape)
+    kind = function.check_cast(kind, out, where, casting)
     if wanted != shape and (where == "median" or not _broadcasts(shape, wanted)):
         raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
     if is_numpys and is_host(out):
@@ -78,7 +78,7 @@ def fractions_of(q: Any, percent: bool, where: str) -> Any:
 
 
 def _gpu_fractions(q: Any, percent: bool, where: str) -> Any:
-    kind = results.dtype_of(q, where)
+    kind = function.dtype_of(q, where)
     if kind.kind not in "biuf":
         raise TypeError(f"{where}: q must be real numbers, got dtype {kind}")
     if len(q.shape) > 2:
@@ -94,18 +94,18 @@ def quantiles(
 ) -> Any:  # fmt: skip
     """Return quantiles of all elements in rows."""
     a = array_of(a, f"{where}: a")
-    own = results.dtype_of(a, where)
+    own = function.dtype_of(a, where)
     if is_left_to_numpy(a, own, q, method, weights):
         native = getattr(np, where)
         return native(a, q, axis, out, False, method, keepdims, weights=weights)
     if own.kind == "c":
         raise TypeError(f"{where}: a must be an array of real numbers, got dtype {own}")
-    out = results.out_of(out, where)
+    out = function.out_of(out, where)
     is_weak = type(q) in (int, float)
     fractions = fractions_of(q, percent, where)
     methods.check(method, where)
     if weights is not None:
-        value = weighted.quantiles(a, fractions, axis, method, weights, False, where)
+        value = computed.weighted_quantiles(a, fractions, axis, method, weights, False, where)
         rows = rows_of(a, axis, where)
         return finished(value, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
     check_between(own, fractions, method, where)
@@ -118,7 +118,7 @@ def quantiles(
 
 def check_between(own: Any, q: Any, method: str, where: str) -> None:
     """Raise TypeError for methods that interpolate bools: NumPy does not subtract them."""
-    sample = q if is_host(q) else np.empty(0, results.dtype_of(q, where))
+    sample = q if is_host(q) else np.empty(0, function.dtype_of(q, where))
     if own.kind == "b" and not methods.is_picking(sample, method):
         raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
 
@@ -147,7 +147,7 @@ def of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     element, last = at_ranks(rows, ranks or [0])
     if not q.ndim:
         return _single_quantile(rows, element, last, places, (), None)
-    out = results.new(rows.x, (*q.shape, *rows.shape), places.kind, where)
+    out = function.new(rows.x, (*q.shape, *rows.shape), places.kind, where)
     for index in np.ndindex(q.shape):
         _single_quantile(
             rows, element, last, places, index, out[(*index, ...)] if is_host(out) else out[index]
@@ -159,11 +159,11 @@ def _single_quantile(rows: Rows, element: Any, last: Any, places: Any, index: An
     """Return one quantile of each row."""
     low = element(int(places.low[index]))
     if places.part is None:
-        return between.made(same, (low,), (), last, places.kind, out, rows, rows.dtype)
+        return computed.made(same, (low,), (), last, places.kind, out, rows, rows.dtype)
     high = element(int(places.high[index]))
     fraction, complement = places.part[index], places.rest[index]
-    op, weight, wide = between.between(fraction, complement, rows.dtype, places.kind)
-    return between.made(op, (low, high), (weight,), last, places.kind, out, rows, wide)
+    op, weight, wide = computed.between(fraction, complement, rows.dtype, places.kind)
+    return computed.made(op, (low, high), (weight,), last, places.kind, out, rows, wide)
 
 
 _DIFFERS = (
@@ -223,7 +223,7 @@ def median(
     a = array_of(a, "median: a")
     if is_host(a) and function.is_few(a.size, function.FEW):
         return np.median(a, axis, out, False, keepdims)
-    out = results.out_of(out, "median")
+    out = function.out_of(out, "median")
     rows = rows_of(a, axis, "median")
     value = middles(rows) if rows.length else of_nothing(rows, "median")
     return finished(value, rows, (), keepdims, out, "unsafe", "median")
@@ -239,10 +239,10 @@ def middles(rows: Rows) -> Any:
     is_odd = rows.length % 2 == 1
     element, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
-        return between.made(same, (element(half),), (), last, kind, None, rows, kind)
+        return computed.made(same, (element(half),), (), last, kind, None, rows, kind)
     wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
     pair = element(half - 1), element(half)
-    return between.made(between.middle, pair, (), last, kind, None, rows, wide)
+    return computed.made(computed.middle, pair, (), last, kind, None, rows, wide)
 
 
 def of_nothing(rows: Rows, where: str) -> Any:
@@ -251,4 +251,4 @@ def of_nothing(rows: Rows, where: str) -> Any:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = mean_dtype(rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
-    return results.beside(rows.x, np.full(rows.shape, nan, kind), where)
+    return function.beside(rows.x, np.full(rows.shape, nan, kind), where)

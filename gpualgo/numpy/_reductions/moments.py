@@ -6,24 +6,28 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
+from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.kept import Kept
+from gpualgo._operators.markers import second
+from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.lazy import moments, reductions
-from gpualgo.numpy._call import results
-from gpualgo.numpy._call.arguments import NotTaken, array_of
+from gpualgo.lazy import reductions
+from gpualgo.numpy._call import function
+from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
 from gpualgo.numpy._call.function import numpys
-from gpualgo.numpy._folds.masks import lazy_mask_of
-from gpualgo.numpy._folds.reducing import (
+from gpualgo.numpy._folds import (
     UNSET,
     arrayed,
     axis_of_means,
     flag_of,
     is_there,
+    lazy_mask_of,
     real_of,
     reduced,
     settled,
@@ -47,19 +51,19 @@ def mean_of(
     a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, mask: Any, name: str
 ) -> Any:  # fmt: skip
     """Return ``np.mean``, of the elements in a lazy mask if there is one."""
-    own = results.dtype_of(a, name)
-    kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
+    own = function.dtype_of(a, name)
+    kind = reductions.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     if dtype is None and out is not None:
-        kind = wider(kind, results.dtype_of(out, name))
+        kind = wider(kind, function.dtype_of(out, name))
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
-    acc = moments.wide_of(kind)
+    acc = reductions.moment_dtype(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
         sum_dtype = None if acc == own else acc
         total = reduced(np.add, a, axis, sum_dtype, None, keepdims, UNSET, UNSET, name)
     else:
         a, _ = real_of(a, own, kind)
-        count, total = moments.counted_sums(a, mask, axis, acc, keepdims)
+        count, total = reductions.counted_sums(a, mask, axis, acc, keepdims)
     if is_there(count) and not (count if mask is None else np.all(count)):
         warn("Mean of empty slice", True)
     return divided(total, count, kind, out, name)
@@ -69,8 +73,8 @@ def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
     """Return sums divided by counts, as kind or in ``out=``."""
     if is_there(total):
         return settled(total / count, kind, out, name)
-    wanted = kind if out is None else results.dtype_of(out, name)
-    own = results.dtype_of(total, name)
+    wanted = kind if out is None else function.dtype_of(out, name)
+    own = function.dtype_of(total, name)
     if is_there(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
         number = float(count)
         return transform(lambda s: s / number, total, dtype=wanted, out=out)
@@ -82,7 +86,7 @@ def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
 
 
 def _quotients(total: Any, count: Any, wanted: Any) -> Any:
-    return moments.lazy_as(total / count, wanted)
+    return reductions.lazy_as(total / count, wanted)
 
 
 _QUOTIENTS = Kept(_quotients)
@@ -93,29 +97,29 @@ def variance_of(
     is_root: bool, name: str,
 ) -> Any:  # fmt: skip
     """Return ``np.var`` or ``np.std``, of the elements in a lazy mask if there is one."""
-    own = results.dtype_of(a, name)
-    kind = moments.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
+    own = function.dtype_of(a, name)
+    kind = reductions.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
     ddof = _number(ddof, name)
-    if is_root and out is not None and results.dtype_of(out, name).kind in "biu":
+    if is_root and out is not None and function.dtype_of(out, name).kind in "biu":
         raise TypeError(f"{name}: out has dtype {out.dtype}; a square root needs a float dtype")
     if mean is UNSET and (kind.kind in "biu" or (own.kind == "c" and kind.kind != "c")):
         mean = mean_of(a, axis, dtype, None, True, mask, name)  # NumPy rounds it, too
     if mean is not UNSET and mean is not None:
         return _variance_around(a, axis, dtype, out, ddof, keepdims, mask, mean, is_root, name)
-    result = kind if dtype is not None else moments.real_of(kind)
-    stats = moments.moments(a, mask, axis, kind, keepdims)
+    result = kind if dtype is not None else reductions.real_of(kind)
+    stats = reductions.moments(a, mask, axis, kind, keepdims)
     count = stats[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
     freedom: Any = _degrees_of_freedom(count, ddof, name) if is_there(count) else None
     if is_there(stats[-1]):
-        return settled(moments.spread_of(stats, freedom, is_root), result, out, name)
-    wanted = result if out is None else results.dtype_of(out, name)
-    if mask is None and dtypes.can_cast(moments.real_of(moments.wide_of(kind)), wanted):
-        op = moments.spread(len(stats), float(freedom), is_root)
+        return settled(reductions.spread_of(stats, freedom, is_root), result, out, name)
+    wanted = result if out is None else function.dtype_of(out, name)
+    if mask is None and dtypes.can_cast(reductions.real_of(reductions.moment_dtype(kind)), wanted):
+        op = reductions.spread(len(stats), float(freedom), is_root)
         return transform(op, *stats[1:], dtype=wanted, out=out)
     if mask is None or is_there(count):
         lazy = tuple(lazy_of(one) for one in stats)
-        return settled(moments.spread_of(lazy, freedom, is_root), result, out, name)
+        return settled(reductions.spread_of(lazy, freedom, is_root), result, out, name)
     return copy(_SPREADS(stats, name, ddof, type(ddof), is_root, wanted, name), out=out)
 
 
@@ -123,7 +127,7 @@ def _spreads(*args: Any) -> Any:
     """Return variances or standard deviations from moments with counts."""
     *stats, ddof, _, is_root, wanted, name = args
     freedom = _degrees_of_freedom(stats[0], ddof, name)
-    return moments.lazy_as(moments.spread_of(tuple(stats), freedom, is_root), wanted)
+    return reductions.lazy_as(reductions.spread_of(tuple(stats), freedom, is_root), wanted)
 
 
 _SPREADS = Kept(_spreads)
@@ -159,24 +163,26 @@ def _variance_around(
     is_root: bool, name: str,
 ) -> Any:  # fmt: skip
     """Return variances around a given mean: sums of squared distances."""
-    own, x = results.dtype_of(a, name), lazy_of(a)
-    if (acc := moments.wide_of(own)) != own:
+    own, x = function.dtype_of(a, name), lazy_of(a)
+    if (acc := reductions.moment_dtype(own)) != own:
         x = x.astype(acc)
     if hasattr(mean, "dtype") and not isinstance(mean, np.generic):
         mean = lazy_of(array_of(mean, f"{name}: mean"))
     distance = np.subtract(x, mean)
     is_complex = distance.dtype.kind == "c"
     squares = applied(_squared_modulus if is_complex else _squared, (distance,), name)
-    kind = moments.float_of(own if acc != own else squares.dtype)
+    kind = reductions.float_of(own if acc != own else squares.dtype)
     if dtype is not None:
         kind = dtypes.as_dtype(dtype, name)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
         total = reduced(
-            np.add, squares, axis, moments.wide_of(kind), None, keepdims, UNSET, UNSET, name
+            np.add, squares, axis, reductions.moment_dtype(kind), None, keepdims, UNSET, UNSET, name
         )
     else:
-        count, total = moments.counted_sums(squares, mask, axis, moments.wide_of(kind), keepdims)
+        count, total = reductions.counted_sums(
+            squares, mask, axis, reductions.moment_dtype(kind), keepdims
+        )
     freedom = _degrees_of_freedom(count, ddof, name)
     value = (total if is_there(total) else lazy_of(total)) / freedom
     if is_root and kind.kind in "biu":
@@ -213,7 +219,7 @@ def mean(
     """
     a = arrayed(a, "mean")
     mask = lazy_mask_of(where, a, "mean")
-    return mean_of(a, axis, dtype, results.out_of(out, "mean"), keepdims, mask, "mean")
+    return mean_of(a, axis, dtype, function.out_of(out, "mean"), keepdims, mask, "mean")
 
 
 _PASSES = (
@@ -234,7 +240,7 @@ def var(
     >>> float(gnp.var([1, 2, 3, 4]))
     1.25
     """
-    a, ddof, out = arrayed(a, "var"), ddof_of(ddof, correction), results.out_of(out, "var")
+    a, ddof, out = arrayed(a, "var"), ddof_of(ddof, correction), function.out_of(out, "var")
     mask = lazy_mask_of(where, a, "var")
     return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")
 
@@ -252,6 +258,83 @@ def std(
     >>> float(gnp.std([1, 1, 5, 5]))
     2.0
     """
-    a, ddof, out = arrayed(a, "std"), ddof_of(ddof, correction), results.out_of(out, "std")
+    a, ddof, out = arrayed(a, "std"), ddof_of(ddof, correction), function.out_of(out, "std")
     mask = lazy_mask_of(where, a, "std")
     return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "std")
+
+
+# --- Weighted averages: one reduction of pairs.
+
+
+@numpys("One reduction; with weights, of pairs", few=FEW, differs=(
+    f"{QUIET}; weights on a GPU that sum to zero give NaN or infinity (NumPy: ZeroDivisionError)"
+))  # fmt: skip
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = UNSET
+) -> Any:
+    """Return the weighted mean of the elements over axes.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> float(gnp.average([1, 2, 6], weights=[3, 2, 1]))
+    2.1666666666666665
+    """
+    name = "average"
+    a, keepdims = arrayed(a, name), flag_of(keepdims, name)
+    if axis is not None:
+        axis = checks.plain_axes(axis, name)
+    if weights is None:
+        result = mean_of(a, axis, None, None, keepdims, None, name)
+        if not returned:
+            return result
+        kind, count = function.dtype_of(result, name), reductions.count_of(a.shape, axis, name)
+        number = np.asarray(count).astype(kind)[()]
+        if is_there(result):
+            return result, number if not result.ndim else np.full(result.shape, number)
+        return result, copy(applied(second, (result, number), name))
+    weights = _weights_of(weights, a, axis, name)
+    kinds = [function.dtype_of(x, name) for x in (a, weights)]
+    kind = np.result_type(*kinds, *(["f8"] if kinds[0].kind in "biu" else []))
+    acc = reductions.moment_dtype(kind)
+    pair: Any = _PAIRS((a, weights), name, acc)
+    total, scale = reduce(pair, (0, 0), reductions.added, axis=axis, keepdims=keepdims)
+    if is_there(scale) and np.any(scale == 0):
+        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
+    result = divided(total, scale, kind, None, name)
+    return (result, settled(scale, kind, None, name)) if returned else result
+
+
+def _pairs(x: Any, weights: Any, acc: Any) -> Any:
+    return applied(
+        _weighted, (reductions.lazy_as(x, acc), reductions.lazy_as(weights, acc)), "average"
+    )
+
+
+_PAIRS = Kept(_pairs)
+
+
+def _weighted(x: Any, weight: Any) -> Any:
+    return x * weight, weight
+
+
+def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
+    """Return weights broadcast to the shape of a; they may have only the reduced axes."""
+    weights = array_of(arrayed(weights, f"{name}: weights"), f"{name}: weights")
+    if is_host(weights) and not is_host(a) and not is_lazy(a):
+        weights = function.beside(a, weights, name)
+    shape = tuple(a.shape)
+    if tuple(weights.shape) == shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    checks.axes_of(axis, len(shape), name)
+    axes = tuple(i % len(shape) for i in axes)
+    if tuple(weights.shape) != tuple(shape[i] for i in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    in_order: Any = np.transpose(lazy_of(weights), np.argsort(axes))
+    new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
+    return in_order.reshape(new_shape).broadcast_to(shape)

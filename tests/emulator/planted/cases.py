@@ -37,22 +37,22 @@ from emulator.planted.calls import (
 )
 from emulator.planted.search import searches
 from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
-from gpualgo._algorithms.by_index import policy as indexed
-from gpualgo._algorithms.by_key import policy as by_key
-from gpualgo._algorithms.histogram import joint_policy as joint
-from gpualgo._algorithms.histogram import policy as histogram
-from gpualgo._algorithms.histogram import small_policy as small
-from gpualgo._algorithms.merge_sort import policy as merge_sort
-from gpualgo._algorithms.radix_sort import cuda_builder, cuda_counting
-from gpualgo._algorithms.radix_sort import policy as radix_sort
-from gpualgo._algorithms.reduce import policy as reduce
-from gpualgo._algorithms.reduce import small_policy as small_reduce
-from gpualgo._algorithms.scan import policy as scan
-from gpualgo._algorithms.scan import policy_lines as lines
-from gpualgo._algorithms.searchsorted import policy as searchsorted
-from gpualgo._algorithms.segmented_sort import policy as segment_policy
-from gpualgo._algorithms.select import policy as select
-from gpualgo._algorithms.top_k import policy as top_k
+from gpualgo._algorithms.by_index import tuning as indexed
+from gpualgo._algorithms.by_key import tuning as by_key
+from gpualgo._algorithms.histogram import tuning as histogram
+from gpualgo._algorithms.histogram import tuning as joint
+from gpualgo._algorithms.histogram import tuning as small
+from gpualgo._algorithms.merge_sort import tuning as merge_sort
+from gpualgo._algorithms.radix_sort import cuda
+from gpualgo._algorithms.radix_sort import tuning as radix_sort
+from gpualgo._algorithms.reduce import tuning as reduce
+from gpualgo._algorithms.reduce import tuning as small_reduce
+from gpualgo._algorithms.scan import tuning as scan
+from gpualgo._algorithms.scan import tuning_lines as lines
+from gpualgo._algorithms.searchsorted import tuning as searchsorted
+from gpualgo._algorithms.segmented_sort import tuning as segment_policy
+from gpualgo._algorithms.select import tuning as select
+from gpualgo._algorithms.top_k import tuning as top_k
 
 Patch = tuple[Any, str, Any]  # a module's constant, for as long as the case runs
 
@@ -124,13 +124,13 @@ _MERGES = (
     (merge_sort, "LARGE", {128: merge_sort.Policy(64, 3)}),
     (merge_sort, "SMALLER", {}),
     (merge_sort, "MAX_GRID", 2),
-    (cuda_builder, "KEPT_BYTES", 0),  # of storage each byte counts
+    (cuda, "KEPT_BYTES", 0),  # of storage each byte counts
 )
 _TILE_OF_SEGMENTS = segment_policy.Policy(64, 4, 1, 32, 2, 1)
 _SEGMENTS = (
     (segment_policy, "SHORT", {(128, True): _TILE_OF_SEGMENTS}),
     (segment_policy, "SPAN_THREADS", 64),
-    (cuda_builder, "KEPT_BYTES", 0),
+    (cuda, "KEPT_BYTES", 0),
 )
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
@@ -147,7 +147,7 @@ _JOINT = (
 _COUNTING = (
     *_HISTOGRAM,
     (radix_sort, "MAX_ROW_WARPS", 1),
-    (cuda_counting, "_FEW_KEYS", {1: 0}),
+    (cuda, "_FEW_KEYS", {1: 0}),
 )
 _FEW_SAMPLES = (
     (small, "SMALL", {1 << 30: small.Shape(64, 1, 1 << 7, 2)}),

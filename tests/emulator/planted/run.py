@@ -16,7 +16,7 @@ from support import Backend
 from emulator import streams, trial, work
 from emulator.planted.bug import WRONG, Bug
 from emulator.planted.cases import CASES, Case
-from gpualgo._cuda import build, kept
+from gpualgo._cuda import build
 from gpualgo._pipeline.problem import Problem
 
 
@@ -31,7 +31,7 @@ class Verdict(NamedTuple):
 def plant(bug: Bug, folder: Path) -> Path:
     """Return a copy of cuda_src that has the bug."""
     target = folder / "cuda_src"
-    shutil.copytree(kept.source_folder(), target)
+    shutil.copytree(build.source_folder(), target)
     header = target / bug.header
     text = header.read_text()
     assert text.count(bug.old) == 1, f"{bug.name}: not once in {bug.header}"

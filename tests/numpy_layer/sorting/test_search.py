@@ -13,8 +13,7 @@ from support import BFLOAT16, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy import NotTaken
-from gpualgo.numpy._orders import lookups
+from gpualgo.numpy import NotTaken, _orders
 
 SMALL = settings(
     max_examples=examples(60, emulated=4), deadline=None, database=None, derandomize=True
@@ -130,7 +129,7 @@ def test_bins_of_which_nobody_looked(
     backend: Backend, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Few bins on a GPU are searched as elements are read, many by a search: the same places."""
-    monkeypatch.setattr(lookups, "MOST", most)
+    monkeypatch.setattr(_orders, "MOST", most)
     x = np.array([[np.nan, -1.0, 0.0], [0.5, 2.0, 7.0]])
     ends = [0.0, 2.0, np.nan], [np.nan, 2.0, 0.0], [np.nan, np.nan]
     for bins in ([-1, 0.5, 0.5, 2], [2, 0.5, 0.5, -1], [3, 3], [5, 1, 0], *ends):

@@ -1,0 +1,224 @@
+"""Kernel parameters and tuning table of merge sorts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
+from gpualgo._algorithms.radix_sort.tuning import WORDS, word
+from gpualgo._base import records
+from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, Parameters
+from gpualgo._cuda.templates import DIVISOR, functor
+
+# --- Kernel parameters of the merge sort (merge_sort/*.cuh).
+
+MAX_RANKS = 64  # cuts per launch (merge_sort/cuts.cuh)
+
+
+@cache
+def sort_tiles_params(leaves: int, values: int) -> Parameters:
+    """Return SortTilesParams for `leaves` key fields and `values` value fields."""
+    return Parameters(
+        "SortTilesParams",
+        keys=POINTER[leaves], values=POINTER[values], output_keys=POINTER[leaves],
+        output_values=POINTER[values], num_tiles=I64, num_rows=I64, row_items=I64,
+        tiles_per_row=DIVISOR, rows_per_tile=I64, threads_per_row=I64, row_magic=I64,
+    )  # fmt: skip
+
+
+@cache
+def merge_params(leaves: int, values: int) -> Parameters:
+    """Return MergeParams for `leaves` key fields and `values` value fields."""
+    run = Parameters("MergeRun", keys=POINTER[leaves], values=POINTER[values])
+    return Parameters(
+        "MergeParams",
+        first=run, second=run, output_keys=POINTER[leaves], output_values=POINTER[values],
+        cuts=POINTER, num_tiles=I64, row_items=I64, first_items=I64, second_items=I64,
+        second_begin=I64, tiles_per_row=DIVISOR, tiles_per_pair=DIVISOR,
+    )  # fmt: skip
+
+
+@cache
+def run_cuts_params(leaves: int, runs: int) -> Parameters:
+    """Return RunCutsParams for `runs` runs of keys with `leaves` fields."""
+    return Parameters(
+        "RunCutsParams",
+        keys=POINTER[leaves][runs], cuts=POINTER, lengths=I64[runs], ranks=I64[MAX_RANKS],
+    )  # fmt: skip
+
+
+# --- Tuning of the GPU merge sort: kernels, template arguments, tile sizes.
+
+MOVED_BYTES = 16  # of values that are moved with their keys; others are gathered at the end
+MAX_GRID = 1 << 30
+CUT_BYTES = 32  # MergeCut
+# Threads of a merging multiprocessor, with 64 and 128 registers each; half as many if it sorts.
+THREADS, WIDE_THREADS = 1024, 512
+VALUE_THREADS = 512  # most threads of a block that sorts keys with values
+
+# Cuts of several runs: one block per rank, with at most CUT_SAMPLES samples of all runs in a round,
+# in at most CUT_SHARED bytes of shared memory, which need no kernel attribute.
+CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 512, 2048, 40 << 10
+MAX_RUNS = 16
+MAX_PARAMETERS = 3300  # bytes of pointers, of the 4096 bytes of kernel parameters
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of the kernels of merge_sort/ (MergeSortPolicy)."""
+
+    block_threads: int
+    items: int  # elements per thread
+
+    @property
+    def tile_items(self) -> int:
+        return self.block_threads * self.items
+
+    def blocks_per_sm(self, key_bytes: int) -> int:
+        """Return how many blocks share a multiprocessor, given their registers."""
+        return max(1, (THREADS if key_bytes <= 16 else WIDE_THREADS) // self.block_threads)
+
+    def shared_bytes(self, key_bytes: int, is_ahead: bool = False) -> int:
+        """Return the size of the kernels' shared memory, which the kernels check."""
+        items = self.tile_items + (1 - self.items % 2) * self.block_threads + 2 * self.items + 1
+        size = items * key_bytes * (1 + is_ahead) + 2 * self.tile_items
+        return -(-size // 64) * 64 + 64
+
+
+# By the maximum bytes of a key. An odd number of items per thread avoids bank conflicts in shared
+# memory; longer tiles need fewer passes. 2^28 float32 on an H200, by a < b: 512 x 17 13.7 ms, 1024
+# x 17 and 256 x 17 14.0, 512 x 19 13.5, but other functions and values spill; 128 registers per
+# thread instead of 64 14.8, although nothing spills.
+LARGE = {
+    4: Policy(512, 17),
+    8: Policy(512, 9),
+    16: Policy(256, 9),
+    32: Policy(128, 9),
+    64: Policy(128, 5),
+    128: Policy(128, 3),
+}
+# Merge tiles have fewer threads than LARGE: with more blocks, some load while others compare.
+MERGE_THREADS = 256
+# By the maximum number of elements: fewer threads, so that more multiprocessors get tiles.
+SMALLER = {1 << 17: 128, 1 << 20: 256}
+
+
+def policy_of(
+    num_items: int, key_bytes: int, shared_limit: int, has_values: bool = False
+) -> Policy:
+    """Return the policy for `num_items` elements of all rows together."""
+    policy = next(policy for most, policy in LARGE.items() if key_bytes <= most)
+    if has_values:  # their positions need as many registers again
+        policy = replace(policy, block_threads=min(VALUE_THREADS, policy.block_threads))
+    threads = next((n for most, n in SMALLER.items() if num_items <= most), policy.block_threads)
+    policy = replace(policy, block_threads=min(threads, policy.block_threads))
+    # Two blocks share a multiprocessor, whose memory is little more than the limit of one block.
+    while 2 * policy.shared_bytes(key_bytes) > shared_limit and policy.block_threads > 64:
+        policy = replace(policy, block_threads=policy.block_threads // 2)
+    return policy
+
+
+def merging(sorting: Policy) -> Policy:
+    """Return the policy of merges; their tiles divide a sorted tile."""
+    return replace(sorting, block_threads=min(MERGE_THREADS, sorting.block_threads))
+
+
+def are_moved(sizes: Sequence[int]) -> bool:
+    """Return whether values of these sizes are moved with their keys."""
+    return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
+
+
+def is_ahead(
+    element: records.Element, values: Sequence[int], merging: Policy, async_bytes: int
+) -> bool:
+    """Return whether merge tiles are prefetched by asynchronous copies while others are merged.
+
+    async_bytes: shared memory per block, 0 without asynchronous copies (before sm_80). 2^28 float32
+    on an H200: a sort of keys takes 14.8 ms with them and 13.6 without, one with values of 4 bytes
+    26.0 and 28.8.
+    """
+    if not values:
+        return False
+    fits = 2 * merging.shared_bytes(element.itemsize, is_ahead=True) <= async_bytes
+    return fits and all(leaf.itemsize >= 4 for leaf in records.leaves(element))
+
+
+def specs(
+    order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
+) -> tuple[Spec, Spec, Spec]:
+    """Return the kernels that sort tiles, find splits and merge, for values of these sizes."""
+    leaves, count = len(records.leaves(order.element)), max(1, len(values))
+    tiles, merge = sort_tiles_params(leaves, count), merge_params(leaves, count)
+    value_type, tile = words(values), merging(policy)
+    is_async = is_ahead(order.element, values, tile, async_bytes)
+    return (
+        _spec("tiles.cuh", "sort_tiles", order, value_type, policy, (overlaps, False), tiles),
+        _spec("merge.cuh", "merge_splits", order, str(count), tile, (overlaps, is_async), merge),
+        _spec("merge.cuh", "merge", order, value_type, tile, (overlaps, is_async), merge),
+    )
+
+
+def samples_of(key_bytes: int) -> int:
+    """Return how many samples of all runs a block has in a round."""
+    return min(CUT_SAMPLES, CUT_SHARED // (key_bytes + 4) // 64 * 64)
+
+
+def cut_bytes(key_bytes: int) -> int:
+    """Return the shared memory of a block that cuts runs, which the kernel checks."""
+    return samples_of(key_bytes) * (key_bytes + 4) + 64 * MAX_RUNS
+
+
+def can_cut(leaves: int, runs: int) -> bool:
+    """Return whether a kernel supports `runs` runs of elements with `leaves` fields."""
+    return runs <= MAX_RUNS and 8 * leaves * runs <= MAX_PARAMETERS
+
+
+def run_cuts(order: Comparison, runs: int, overlaps: bool) -> Spec:
+    key_bytes = order.element.itemsize
+    arguments = CUT_THREADS, samples_of(key_bytes), cut_bytes(key_bytes), str(overlaps).lower()
+    expression = (
+        f"gpualgo::run_cuts_kernel<gpualgo::RunCutsPolicy<{', '.join(map(str, arguments))}>, "
+        f"{order_name(order)}, {records.cpp_name(order.element)}, {runs}>"
+    )
+    params = run_cuts_params(len(records.leaves(order.element)), runs)
+    return Spec("merge_sort/cuts.cuh", expression, params)
+
+
+def _spec(
+    header: str, name: str, order: Comparison, values: str, policy: Policy,
+    flags: tuple[bool, bool], params: Parameters,
+) -> Spec:  # fmt: skip
+    key_bytes = order.element.itemsize
+    arguments = (
+        policy.block_threads, policy.items, policy.blocks_per_sm(key_bytes),
+        policy.shared_bytes(key_bytes, flags[1]), *(str(flag).lower() for flag in flags),
+    )  # fmt: skip
+    expression = (
+        f"gpualgo::{name}_kernel<gpualgo::MergeSortPolicy<{', '.join(map(str, arguments))}>, "
+        f"{order_name(order)}, {records.cpp_name(order.element)}, {values}>"
+    )
+    header, op, args = f"merge_sort/{header}", order.op, (order.element, order.element)
+    if op is None or build.is_functor(op, args, BOOL):
+        return Spec(header, expression, params)
+    return Spec(header, expression, params, op, args, BOOL)
+
+
+def order_name(order: Comparison) -> str:
+    """Return the C++ type that compares elements (parts/order.cuh)."""
+    if order.op is None:
+        descending_mask = sum(1 << i for i, is_descending in enumerate(order.ways) if is_descending)
+        return f"gpualgo::ByValue<{descending_mask}>"
+    less = functor(order.op, (order.element, order.element), BOOL)
+    return f"gpualgo::ByFunction<{less}, {str(order.is_turned).lower()}>"
+
+
+def words(sizes: Sequence[int]) -> str:
+    """Return the C++ type of values of these sizes, which are moved together."""
+    types = [word(size) for size in sizes]
+    if len(types) < 2:
+        return types[0] if types else "gpualgo::NoValues"
+    return f"gpualgo::Tuple<{', '.join(types)}>"

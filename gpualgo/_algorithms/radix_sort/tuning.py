@@ -1,0 +1,317 @@
+"""Kernel parameters and tuning table of radix sorts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from gpualgo._algorithms.histogram.parameters import TABLE_SIZE_PARAMS
+from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
+from gpualgo._algorithms.radix_sort.words import Dtype, Ways
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, U32, U64, Parameters
+from gpualgo._cuda.templates import DIVISOR, WARP, layout
+
+# --- Kernel parameters of the radix sort (radix_sort/*.cuh).
+
+MAX_PASSES = 12
+MAX_ROW_PASSES = 8
+_DIGIT = Parameters("Digit", shift=U32, mask=U32, flip=U32)
+_TABLES = Parameters(
+    "RadixTables", control=POINTER, counts=POINTER, starts=POINTER, schedule=POINTER
+)
+_BUFFER = Parameters("RadixBuffer", keys=POINTER, values=POINTER)
+HISTOGRAM_PARAMS = Parameters(
+    "RadixHistogramParams",
+    keys=POINTER, tables=_TABLES, row_items=I64, chunk_items=I64, num_rows=I64,
+    blocks_per_row=DIVISOR, digits=_DIGIT[MAX_PASSES], is_in_place=U32, has_to_write=U32,
+)  # fmt: skip
+PASS_PARAMS = Parameters(
+    "RadixPassParams",
+    input=_BUFFER, output=_BUFFER, sides=_BUFFER[2], states=POINTER, tables=_TABLES,
+    num_tiles=I64, row_items=I64, tiles_per_row=DIVISOR, num_words=I64, ring=U32,
+    makes_values=U32, pass_index=U32, num_passes=U32, digit=_DIGIT, padding=U64,
+)  # fmt: skip
+ROWS_PARAMS = Parameters(
+    "SortRowsParams",
+    keys=POINTER, values=POINTER, output_keys=POINTER, output_values=POINTER, num_rows=I64,
+    row_items=I64, padding=U64, is_padding_highest=U32, num_passes=U32,
+    digits=_DIGIT[MAX_ROW_PASSES],
+)  # fmt: skip
+SMALL_ROWS_PARAMS = Parameters(
+    "SortSmallRowsParams",
+    keys=POINTER, values=POINTER, output_keys=POINTER, output_values=POINTER, num_rows=I64,
+    row_items=I64, mask=U64, flip=U64, shift=I64,
+)  # fmt: skip
+KEY_BINS_PARAMS = Parameters("KeyBins")
+COUNT_PARAMS = Parameters(
+    "CountingSortCount",
+    input=POINTER, counters=POINTER, offsets=POINTER, ticket=POINTER, num_items=I64, flip=I64,
+    table=TABLE_SIZE_PARAMS, num_blocks=DIVISOR,
+)  # fmt: skip
+FILL_PARAMS = Parameters(
+    "CountingSortFill", output=POINTER, offsets=POINTER, num_items=I64, flip=I64
+)
+
+
+@cache
+def pack_words_params(count: int) -> Parameters:
+    return Parameters(
+        "PackParams",
+        numbers=POINTER[count], indices=POINTER, words=POINTER, num_items=I64, row_items=DIVISOR,
+        layout=layout(count),
+    )  # fmt: skip
+
+
+@cache
+def unpack_words_params(count: int) -> Parameters:
+    return Parameters(
+        "UnpackParams",
+        words=POINTER, numbers=POINTER[count], num_items=I64, layout=layout(count),
+    )  # fmt: skip
+
+
+# --- Tuning of the GPU radix sort: kernels, template arguments, tile sizes.
+
+NUM_DIGITS = 1 << DIGIT_BITS
+TABLE_BYTES = 4 * NUM_DIGITS
+RING = 2048  # most tile states of one pass
+WORDS = (1, 2, 4, 8, 16)  # sizes of values that are moved as one item
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of radix_pass_kernel (RadixPolicy of radix_sort/passes.cuh)."""
+
+    block_threads: int
+    items: int  # keys per thread
+    blocks_per_sm: int
+    window: int = 8  # tile states that a thread reads at once
+    prefetches: bool = False  # to L2, the next tile's keys while one is ranked (from sm_90 on)
+    values_follow: bool = False  # values reuse the keys' shared memory instead of having their own
+    joins: bool = False  # keys and values of one size as pairs, in shared memory and between passes
+
+    @property
+    def tile_items(self) -> int:
+        return self.block_threads * self.items
+
+    def shared_bytes(self, key_bytes: int, value_bytes: int, index_bytes: int = 8) -> int:
+        """Return the size of RadixPass::Shared, which checks it."""
+        tables = (self.block_threads // WARP + index_bytes // 4) * TABLE_BYTES
+        in_turn = self.values_follow and value_bytes > 0
+        moved = max(key_bytes, value_bytes) if in_turn else key_bytes + value_bytes
+        moved *= self.tile_items
+        return tables + -(-(moved + 112) // TABLE_BYTES) * TABLE_BYTES
+
+
+# Keyed by the maximum bytes of a key and of its value. With fewer tiles, blocks wait less for each
+# other's counts.
+MIDDLE = {
+    (4, 0): Policy(1024, 24, 1, 4),
+    (4, 4): Policy(1024, 12, 1, 2),
+    (4, 8): Policy(1024, 9, 1, 2),
+    (4, 16): Policy(1024, 6, 1, 2),
+    (8, 0): Policy(1024, 13, 1, 2),
+    (8, 4): Policy(1024, 10, 1, 2),
+    (8, 8): Policy(1024, 8, 1, 1),
+    (8, 16): Policy(1024, 5, 1, 2),
+}
+# Above this many keys, tiles are larger. ms for 2^28 keys on an H200, with this table and with
+# MIDDLE; in the same run, except 8-byte keys with values (two runs).
+MIDDLE_KEYS = 1 << 24
+LARGE = MIDDLE | {
+    (4, 0): Policy(512, 80, 1, 4, prefetches=True),  # 3.77, 4.08
+    (4, 4): Policy(512, 48, 1, 4, values_follow=True),  # 6.57, 7.44
+    (4, 8): Policy(512, 32, 1, 2, values_follow=True),  # 8.75, 11.3
+    (8, 4): Policy(512, 36, 1, 2, values_follow=True),  # 17.0, 22.0
+    (8, 8): Policy(640, 22, 1, 1, values_follow=True),  # 21.0, 24.1
+}
+# Replaces LARGE where key and value have the same size. Not for 8 bytes: 22.7 ms, with LARGE 21.8.
+JOINED = {
+    4: Policy(512, 44, 1, 2, joins=True),  # 5.98, with LARGE 6.22
+}
+# Up to this many keys: small tiles, so that every multiprocessor gets some. us for uint32 at most.
+SMALLER = {
+    1 << 17: Policy(256, 4, 3),  # 34
+    1 << 18: Policy(512, 8, 2),  # 38
+    1 << 20: Policy(512, 16, 1, 16),  # 50
+    1 << 22: Policy(512, 16, 2),  # 123
+}
+SMALLER_WIDE = 1 << 20  # the limit if a key and its value take more than 8 bytes
+
+
+def pass_policy(
+    num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, shared_limit: int
+) -> Policy:
+    """Return the policy of radix_pass_kernel."""
+    value_size = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
+    table = LARGE if num_keys > MIDDLE_KEYS else MIDDLE
+    large = table[(4 if key_bytes <= 4 else 8, value_size)]
+    joined = JOINED.get(key_bytes) if table is LARGE and key_bytes == value_bytes else None
+    if joined and joined.shared_bytes(key_bytes, value_bytes, index_bytes) <= shared_limit:
+        large = joined
+    policy = next((smaller for most, smaller in SMALLER.items() if num_keys <= most), large)
+    if num_keys > SMALLER_WIDE and key_bytes + value_bytes > 8:
+        policy = large
+    while policy.shared_bytes(key_bytes, value_bytes, index_bytes) > shared_limit:
+        if policy.items > 4:
+            policy = replace(policy, items=policy.items // 2)
+        else:  # fewer warps: each has its own table
+            policy = replace(policy, block_threads=policy.block_threads // 2)
+    return policy
+
+
+@dataclass(frozen=True)
+class HistogramPolicy:
+    """Template arguments of radix_histogram_kernel (RadixHistogramPolicy)."""
+
+    block_threads: int
+    loads: int  # vectors of 16 bytes per thread
+    replicas: int  # copies of the tables
+    blocks_per_sm: int
+
+    def shared_bytes(self, num_passes: int) -> int:
+        """Return the size of RadixHistogramShared."""
+        return num_passes * TABLE_BYTES * self.replicas + 16
+
+
+LARGE_HISTOGRAM = HistogramPolicy(1024, 4, 32, 1)
+SMALL_HISTOGRAM = HistogramPolicy(512, 1, 4, 2)
+SMALL_HISTOGRAM_BYTES = 8 << 20
+
+
+def histogram_policy(num_bytes: int, num_passes: int, shared_limit: int) -> HistogramPolicy:
+    """Return the policy of radix_histogram_kernel."""
+    policy = SMALL_HISTOGRAM if num_bytes <= SMALL_HISTOGRAM_BYTES else LARGE_HISTOGRAM
+    while policy.shared_bytes(num_passes) > shared_limit:
+        policy = replace(policy, replicas=policy.replicas // 2)
+    return policy
+
+
+@dataclass(frozen=True)
+class RowPolicy:
+    """Template arguments of sort_rows_kernel (BlockSortPolicy of radix_sort/rows.cuh)."""
+
+    warps: int  # warps per row
+    items: int  # keys per thread
+    rows_per_block: int
+    blocks_per_sm: int
+
+    @property
+    def block_threads(self) -> int:
+        return self.warps * self.rows_per_block * WARP
+
+    def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
+        """Return the size of the kernel's shared memory, which checks it."""
+        items = self.warps * WARP * self.items
+        row = self.warps * TABLE_BYTES + items * (key_bytes + 2 * has_values) + 64
+        return self.rows_per_block * -(-row // TABLE_BYTES) * TABLE_BYTES
+
+
+SMALL_ROW = 32  # up to this many keys, each lane sorts one
+MAX_ROW_WARPS = 16
+ROWS_PER_BLOCK = 4  # if one warp sorts a row
+FEW_ROWS_ITEMS = 8
+REGISTERS = 1 << 16  # registers of a multiprocessor
+
+
+def row_policy(
+    num_rows: int, row_items: int, key_bytes: int, value_bytes: int, sms: int, shared_limit: int
+) -> RowPolicy | None:
+    """Return the policy of sort_rows_kernel; None if rows are too long for a block."""
+    items = 32 if key_bytes <= 4 else 16
+    if value_bytes > 4:
+        items = 16 if value_bytes <= 8 else 8
+    per_thread = -(-row_items // WARP)
+    if per_thread > items * MAX_ROW_WARPS:
+        return None
+    if per_thread <= items and num_rows >= sms:
+        items, warps = _power_of_two(per_thread), 1
+    else:
+        if num_rows < sms:  # each row has its own multiprocessor: use more warps
+            least = _power_of_two(-(-per_thread // MAX_ROW_WARPS))
+            items = max(least, min(items, FEW_ROWS_ITEMS))
+        warps = _power_of_two(-(-per_thread // items))
+    rows = ROWS_PER_BLOCK if warps == 1 else 1
+    registers = 40 + items * (max(1, key_bytes // 4) + (value_bytes > 0))
+    blocks = max(1, min(16, REGISTERS // (warps * rows * WARP * registers)))
+    policy = RowPolicy(warps, items, rows, blocks)
+    return policy if policy.shared_bytes(key_bytes, value_bytes > 0) <= shared_limit else None
+
+
+def _power_of_two(value: int) -> int:
+    return 1 << max(0, value - 1).bit_length()
+
+
+def word(itemsize: int) -> str:
+    """Return the C++ type that moves items of a size."""
+    if itemsize == 0:
+        return "gpualgo::NoValue"
+    return "uint4" if itemsize == 16 else f"gpualgo::uint{8 * itemsize}"
+
+
+def histogram_spec(
+    dtype: Dtype, descending: Ways, num_passes: int, index_bytes: int, policy: HistogramPolicy,
+    overlaps: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel that counts the digits and plans the passes."""
+    arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
+    keys = order(dtype, descending)
+    return Spec(
+        "radix_sort/histogram.cuh",
+        "gpualgo::radix_histogram_kernel<gpualgo::RadixHistogramPolicy"
+        f"<{', '.join(map(str, arguments))}>, {num_passes}, {keys}, {word(index_bytes)}>",
+        HISTOGRAM_PARAMS,
+    )
+
+
+def pass_spec(
+    dtype: Dtype, descending: Ways, value_bytes: int, result_bytes: int, index_bytes: int,
+    policy: Policy, has_rows: bool, overlaps: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel of a pass; `result_bytes`: size of the values that the last pass writes.
+
+    `overlaps`: the kernel may start while the previous one still runs (sm_90).
+    """
+    shared = policy.shared_bytes(dtype.itemsize, value_bytes, index_bytes)
+    arguments = (
+        policy.block_threads, policy.items, policy.blocks_per_sm, policy.window, shared,
+        *(str(flag).lower() for flag in (
+            policy.joins, policy.values_follow, policy.prefetches and overlaps, overlaps,
+        )),
+    )  # fmt: skip
+    keys = order(dtype, descending)
+    return Spec(
+        "radix_sort/passes.cuh",
+        f"gpualgo::radix_pass_kernel<gpualgo::RadixPolicy<{', '.join(map(str, arguments))}>, "
+        f"{str(has_rows).lower()}, {keys}, {word(value_bytes)}, {word(result_bytes)}, "
+        f"{word(index_bytes)}>",
+        PASS_PARAMS,
+    )
+
+
+def rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, policy: RowPolicy) -> Spec:
+    """Return the kernel that sorts rows that fit a block."""
+    shared = policy.shared_bytes(dtype.itemsize, value_bytes > 0)
+    arguments = (
+        policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm, shared,
+    )  # fmt: skip
+    return Spec(
+        "radix_sort/rows.cuh",
+        f"gpualgo::sort_rows_kernel<gpualgo::BlockSortPolicy<{', '.join(map(str, arguments))}>, "
+        f"{order(dtype, descending)}, {word(value_bytes)}>",
+        ROWS_PARAMS,
+    )
+
+
+SMALL_ROWS_THREADS = 256
+
+
+def small_rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, width: int) -> Spec:
+    """Return the kernel that sorts rows of at most `width` keys, one per lane."""
+    return Spec(
+        "radix_sort/rows.cuh",
+        f"gpualgo::sort_small_rows_kernel<{SMALL_ROWS_THREADS}, {width}, "
+        f"{order(dtype, descending)}, {word(value_bytes)}>",
+        SMALL_ROWS_PARAMS,
+    )

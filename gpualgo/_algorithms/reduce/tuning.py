@@ -1,0 +1,479 @@
+"""Kernel parameters and tuning table of reductions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from gpualgo._base import records
+from gpualgo._base.records import Element
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
+from gpualgo._cuda.templates import (
+    DIVISOR,
+    ROWS_PER_WARP,
+    VECTOR_BYTES,
+    WARP,
+    Access,
+    functor,
+    layout,
+    layout_of,
+    layout_type,
+    nested_layout,
+    spec_of,
+)
+from gpualgo._operators.operator import Operator
+
+# --- Parameter structs of the reduction kernels (rows.cuh, small.cuh and columns.cuh of reduce/).
+
+Dtype = np.dtype[Any]
+
+
+@cache
+def _common(source: Element, acc: Dtype) -> Parameters:
+    return Parameters(
+        "ReduceCommon",
+        init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
+        output=POINTER[len(records.leaves(acc))], partials=POINTER, tickets=POINTER,
+    )  # fmt: skip
+
+
+@cache
+def flat_rows_params(leaves: int) -> Parameters:
+    """Return FlatRows of elements with `leaves` fields."""
+    return Parameters("FlatRows", row_strides=I64[leaves])
+
+
+@cache
+def strided_rows_params(
+    leaves: int, outputs: int, is_even: bool, is_nested: bool = False
+) -> Parameters:
+    """Return StridedRows of elements with `leaves` fields and results with `outputs`.
+
+    is_even: one dimension of rows and one of elements; is_nested: two dimensions of elements.
+    """
+    elements = nested_layout(leaves) if is_nested else layout_of(leaves, is_even)
+    return Parameters("StridedRows", rows=layout_of(leaves + outputs, is_even), elements=elements)
+
+
+@cache
+def rows_params(source: Element, acc: Dtype, access: Parameters) -> Parameters:
+    return Parameters(
+        "RowsParams",
+        common=_common(source, acc), num_rows=I64, num_items=I64, chunk_items=I64,
+        blocks_per_row=DIVISOR, access=access,
+    )  # fmt: skip
+
+
+@cache
+def small_params(source: Element, acc: Dtype, access: Parameters) -> Parameters:
+    return Parameters(
+        "SmallReduce",
+        init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
+        output=POINTER[len(records.leaves(acc))], words=POINTER, num_items=U32,
+        access=access,
+    )  # fmt: skip
+
+
+@cache
+def columns_params(source: Element, acc: Dtype, is_even: bool) -> Parameters:
+    """Return ColumnsParams<A, T, Rows>; is_even: rows have one dimension."""
+    leaves, outputs = len(records.leaves(source)), len(records.leaves(acc))
+    return Parameters(
+        "ColumnsParams",
+        common=_common(source, acc), num_rows=I64, rows_per_block=I64, num_columns=I64,
+        num_blocks=DIVISOR, num_column_tiles=DIVISOR, column_strides=I64[leaves],
+        output_column_strides=I64[outputs],
+        rows=layout_of(leaves, is_even), batch=layout(leaves + outputs),
+    )  # fmt: skip
+
+
+# --- Tuning table of reductions: kernels, template arguments, tilings.
+#
+# Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of a kernel (ReducePolicy of reduce/rows.cuh)."""
+
+    block_threads: int
+    loads: int  # vectors that a thread loads before it combines them
+    max_tiles: int  # tiles per warp in a block's chunk; for grouped rows, rows per group
+
+    def cpp(self, min_blocks: int = 0) -> str:
+        """Return the C++ type; with min_blocks 0 ptxas chooses the occupancy.
+
+        ptxas's choice is 1 % faster than a bound of 1 if no registers spill.
+        """
+        arguments = (self.block_threads, self.loads, self.max_tiles, min_blocks)
+        return f"gpualgo::ReducePolicy<{', '.join(map(str, arguments))}>"
+
+    @property
+    def warps(self) -> int:
+        return self.block_threads // WARP
+
+
+# Few long rows, for commutative and other operators: GB/s at 2^28 float32 on an H200.
+COMMUTATIVE = Policy(512, 4, 16)  # 4375
+ORDERED = Policy(512, 4, 8)  # 4330
+# 8 bytes and more: with 4 loads so many bytes are in flight that DRAM pages thrash.
+WIDE_COMMUTATIVE = Policy(512, 2, 32)  # 4440 (float64)
+WIDE_ORDERED = Policy(512, 2, 64)  # 4466 (float64), 4291 as ORDERED
+# Up to SMALL_BYTES latency dominates: more blocks, smaller tiles. µs of 2^16 float32, sum and
+# lambda: 4.5, 4.5 as SMALLEST; 4.8, 5.0 as SMALL. Of 2^22: 7.2, 7.4 as MIDDLE; 7.7, 7.7 as
+# COMMUTATIVE and ORDERED. small_policy takes precedence for a single row.
+SMALLEST, SMALLEST_BYTES = Policy(256, 1, 16), 256 << 10
+SMALL = Policy(512, 2, 16)
+SMALL_BYTES = 2 << 20
+MIDDLE, MIDDLE_BYTES = Policy(256, 4, 16), 32 << 20  # for elements of less than 8 bytes
+ROWS = Policy(256, 4, 1)
+SHORT_ROWS = 4  # rows per group of less than a warp
+COLUMNS = Policy(256, 4, 1)
+# Larger records do not fit in the registers of large blocks.
+WIDE_RECORD, RECORD_THREADS = 32, 256
+RECORD_SLOTS_BYTES = 16 << 10  # shared memory for a block's tiles
+# Bytes of records that a thread of reduce_columns_kernel loads before it combines them; the
+# elements computed from them may take twice as much.
+PACKED_BYTES = 128
+# Upper bound on blocks, two per multiprocessor: with a few more the last would run alone. A chunk
+# gets as many tiles per warp as that requires. argmin of 2^24: 23.1 µs; 29.5 with MOST_BLOCKS as a
+# lower bound.
+MOST_BLOCKS = 264
+TARGET_BLOCKS = 1056  # from here on each row has a warp of its own
+# Blocks of reduce_columns_kernel; the last block of each set of columns joins the partials. µs of
+# float32, sum and std, (16384, 256), (16384, 1024), (262144, 1024): with 1056 blocks 16, 90, 26,
+# 58, 251, 285; with 528 12, 33, 23, 37, 242, 256; with 264 10, 23, 22, 33, 249, 280. Narrow loads
+# need more in flight: (67108864, 3) takes 217 with 1056, 276 with 528 (two runs).
+COLUMN_BLOCKS, FEW_COLUMN_BLOCKS, FEW_COLUMN_BYTES = 528, 264, 64 << 20
+
+
+def blocks_policy(op: Operator, num_bytes: int, dtype: Element) -> Policy:
+    if num_bytes <= SMALL_BYTES:
+        policy = SMALLEST if num_bytes <= SMALLEST_BYTES else SMALL
+    elif num_bytes <= MIDDLE_BYTES and widest_read(dtype) < 8:
+        policy = MIDDLE
+    elif widest_read(dtype) < 8:
+        policy = COMMUTATIVE if op.commutative else ORDERED
+    else:
+        policy = WIDE_COMMUTATIVE if op.commutative else WIDE_ORDERED
+    return for_records(policy, dtype)
+
+
+def row_items(dtype: Element) -> int:
+    """Return the neighbours that a lane loads (`row_items` of reduce/rows.cuh)."""
+    return max(1, VECTOR_BYTES // widest_read(dtype))
+
+
+def widest_read(dtype: Element) -> int:
+    """Return the bytes of the widest field that is read from memory."""
+    return max((leaf.itemsize for leaf in records.memory_leaves(dtype)), default=1)
+
+
+def bytes_read(dtype: Element) -> int:
+    """Return the bytes of memory read per element, including the gaps of a record."""
+    fields = records.memory_leaves(dtype)
+    if isinstance(dtype, records.Computed) or len(fields) < len(records.leaves(dtype)):
+        return sum(leaf.itemsize for leaf in fields)
+    return dtype.itemsize
+
+
+def packed_size(dtype: Element) -> int:
+    """Return the bytes of registers an element takes until it is combined.
+
+    Neighbours may share an index, and computed elements are computed only then.
+    """
+    if isinstance(dtype, records.Computed) or records.SHARED_POSITION in records.leaves(dtype):
+        return bytes_read(dtype)
+    return dtype.itemsize
+
+
+def for_records(policy: Policy, dtype: Element) -> Policy:
+    """Return a policy whose threads have about as many bytes in flight if elements are records.
+
+    A wide record takes many registers and much shared memory. A wide computed element is computed
+    only when it is combined, and counts half.
+    """
+    is_wide = isinstance(dtype, records.Computed) and dtype.itemsize > WIDE_RECORD
+    lane_bytes = row_items(dtype) * max(bytes_read(dtype), dtype.itemsize // 2 if is_wide else 0)
+    if lane_bytes <= VECTOR_BYTES:
+        # Longer chunks if fields are indices or computed: argmax of 2^28 float32 4080 GB/s (3870).
+        doubled = replace(policy, max_tiles=2 * policy.max_tiles)
+        return doubled if records.is_record(dtype) and policy is COMMUTATIVE else policy
+    loads = 1 << max(0, round(math.log2(policy.loads * VECTOR_BYTES / lane_bytes)))
+    threads = policy.block_threads if dtype.itemsize <= WIDE_RECORD else RECORD_THREADS
+    max_tiles = RECORD_SLOTS_BYTES // (threads // WARP * dtype.itemsize)
+    return Policy(threads, loads, min(policy.max_tiles * policy.loads // loads, max_tiles))
+
+
+@dataclass(frozen=True)
+class RowsCut:
+    """Tiling of rows: one row per `width` lanes, or (width 0) rows cut into blocks' chunks."""
+
+    policy: Policy
+    width: int
+    chunk_items: int
+    blocks_per_row: int
+    num_blocks: int
+
+
+def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> RowsCut:
+    """Return the tiling of num_rows rows of num_items elements."""
+    items = row_items(dtype)
+    vectors = -(-num_items // items)
+    policy = for_records(ROWS, dtype)
+    short = vectors <= WARP * policy.loads
+    if num_rows > 1 and (short or num_rows >= ROWS_PER_WARP):
+        width = min(WARP, 1 << (vectors - 1).bit_length())
+        groups = policy.block_threads // width
+        # If there are many short rows, a group takes several: each is one load of a lane.
+        is_many = width < WARP and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
+        policy = replace(policy, max_tiles=min(SHORT_ROWS, policy.loads) if is_many else 1)
+        return RowsCut(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
+    policy = blocks_policy(op, num_rows * num_items * bytes_read(dtype), dtype)
+    tiles = -(-vectors // (WARP * policy.loads))
+    all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
+    per_warp = max(1, min(policy.max_tiles, -(-all_blocks // MOST_BLOCKS)))
+    chunk_tiles = per_warp * policy.warps
+    blocks = -(-tiles // chunk_tiles)
+    chunk_items = chunk_tiles * WARP * items * policy.loads
+    return RowsCut(policy, 0, chunk_items, blocks, blocks * num_rows)
+
+
+def _min_blocks(op: Operator, source: Element, access: Access, cut: RowsCut) -> int:
+    """Return 1 for kernels that would otherwise spill registers to fit more blocks, else 0."""
+    if records.is_record(source):
+        return 1
+    size = source.itemsize
+    is_strided = access in (strided(), strided(is_even=True), strided(is_nested=True))
+    many_addresses = is_strided and size <= 2  # one for each of a lane's 8 or 16 items
+    many_values = (size == 1 and op.name is None) or (size == 8 and 0 < cut.width < WARP)
+    return int(many_addresses or many_values)
+
+
+def rows_spec(
+    op: Operator, source: Element, acc: np.dtype[Any], access: Access, cut: RowsCut
+) -> Spec:
+    """Return the kernel that reduces rows through `access`, a template of reduce/rows.cuh."""
+    element = records.cpp_name(source)
+    policy = cut.policy.cpp(_min_blocks(op, source, access, cut))
+    kernel = (
+        f"reduce_rows_kernel<{policy}, {cut.width}"
+        if cut.width
+        else f"reduce_blocks_kernel<{policy}"
+    )
+    expression = (
+        f"gpualgo::{kernel}, {functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
+        f"gpualgo::{access.cpp.replace('T', element, 1)}>"
+    )
+    params = rows_params(source, acc, access.fields)
+    return spec_of("reduce/rows.cuh", expression, params, op, acc, source)
+
+
+def flat(aligned: bool, leaves: int = 1, repeated: int = 0) -> Access:
+    """Return the access to contiguous rows; `repeated` is a bit mask of constant fields."""
+    mask = f", {repeated}" if repeated else ""
+    return Access(f"FlatRows<T, {str(aligned).lower()}{mask}>", flat_rows_params(leaves))
+
+
+def strided(
+    leaves: int = 1, outputs: int = 1, *, is_even: bool = False, is_nested: bool = False
+) -> Access:
+    """Return the access to rows of any strides; is_even: rows and elements have one dimension each.
+
+    is_nested: elements have two dimensions, rows any number.
+    """
+    params = strided_rows_params(leaves, outputs, is_even, is_nested)
+    elements = ", gpualgo::NestedLayout" if is_nested else ""
+    return Access(f"StridedRows<T, {outputs}, gpualgo::{layout_type(is_even)}{elements}>", params)
+
+
+@dataclass(frozen=True)
+class ColumnsCut:
+    """Tiling of columns and rows over blocks."""
+
+    policy: Policy
+    width: int  # threads across
+    items: int  # neighbouring columns per thread
+    rows_per_block: int
+    num_blocks: int  # along the rows
+    num_column_tiles: int
+
+    @property
+    def columns(self) -> int:
+        """Columns per block."""
+        return self.width * self.items
+
+
+def cut_columns(
+    num_batches: int, num_rows: int, num_columns: int, widest: int, items: int, itemsize: int,
+    bytes_read: int,
+) -> ColumnsCut:  # fmt: skip
+    """Return the tiling of num_batches × (num_rows, num_columns), reduced over rows.
+
+    `widest` is the columns of one access if all were aligned, `items` those it has. The association
+    depends on `widest` only, not on alignment. `itemsize` is an element's bytes in registers,
+    `bytes_read` its bytes in memory.
+    """
+    loads = max(1, min(COLUMNS.loads, PACKED_BYTES // (widest * itemsize)))
+    policy = replace(COLUMNS, loads=loads)
+    threads = -(-num_columns // widest)
+    # Rows per slot; if rows are few, threads spread across columns instead.
+    slots = 1 << max(1, num_rows // loads).bit_length() - 1
+    width = max(WARP, policy.block_threads // slots)
+    width = min(width, 1 << (threads - 1).bit_length())
+    wide_tiles = -(-num_columns // (width * widest))
+    slots = policy.block_threads // width
+    least = slots * loads  # rows that keep every thread's loads in flight
+    is_few = num_batches * num_rows * num_columns * bytes_read <= FEW_COLUMN_BYTES
+    many = TARGET_BLOCKS if widest * itemsize < VECTOR_BYTES else COLUMN_BLOCKS
+    target = FEW_COLUMN_BLOCKS if is_few else many
+    blocks = min(-(-num_rows // least), max(1, target // (wide_tiles * num_batches)))
+    rows_per_block = -(-num_rows // blocks)
+    tiles = -(-num_columns // (width * items))
+    return ColumnsCut(policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles)
+
+
+def column_items(
+    source: Element, acc: np.dtype[Any], num_columns: int, fitting: int = VECTOR_BYTES
+) -> int:
+    """Return how many columns one access covers: a power of two, at most `fitting`."""
+    limit = min(VECTOR_BYTES // widest_read(source), 64 // acc.itemsize)
+    return math.gcd(1 << max(1, limit).bit_length() - 1, num_columns, max(1, fitting))
+
+
+def columns_spec(
+    op: Operator, source: Element, acc: np.dtype[Any], cut: ColumnsCut, is_even: bool
+) -> Spec:
+    """Return the kernel that reduces columns; is_even: rows have one dimension."""
+    # Records may spill registers, unless only one field is read from memory.
+    is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
+    is_wide = records.is_record(source) and not is_one
+    # So may bytes under a lambda or with columns apart next to an index field, and 8-byte elements
+    # under a lambda on newer GPUs.
+    is_alone = records.is_record(source) and cut.items == 1
+    size, is_lambda = widest_read(source), op.name is None
+    is_tight = (size == 1 and (is_lambda or is_alone)) or (size == 8 and is_lambda)
+    policy = cut.policy.cpp(int(is_wide or is_tight))
+    rows = f"gpualgo::{layout_type(is_even)}<{len(records.leaves(source))}>"
+    expression = (
+        f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
+        f"{functor(op, (acc, acc), acc)}, "
+        f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {rows}>"
+    )
+    params = columns_params(source, acc, is_even)
+    return spec_of("reduce/columns.cuh", expression, params, op, acc, source)
+
+
+# --- Tuning table of short reductions: one wave of blocks (reduce/small.cuh).
+#
+# Tilings depend on length and dtypes only, never on the GPU, so that results have the same bits.
+
+SMALL_MOST_BLOCKS = 256  # two for each multiprocessor; the last block joins the partials
+
+
+@dataclass(frozen=True)
+class Small:
+    """Template arguments of the kernel (SmallReducePolicy)."""
+
+    block_threads: int
+    loads: int  # vectors per thread
+    # Cycles the last block waits before it polls the others' values. Does not affect the bits.
+    wait: int
+
+    def bytes_of(self, num_blocks: int) -> int:
+        """Return the bytes that so many blocks read with 16-byte loads."""
+        return num_blocks * self.block_threads * self.loads * VECTOR_BYTES
+
+    def cpp(self, min_blocks: int) -> str:
+        share = -(-(SMALL_MOST_BLOCKS - 1) // self.block_threads)
+        arguments = self.block_threads, self.loads, share, self.wait, min_blocks
+        return f"gpualgo::SmallReducePolicy<{', '.join(map(str, arguments))}>"
+
+
+# By the upper bound on the bytes that are read. A policy serves as many blocks as its bytes fill in
+# vectors of 16 bytes; the first three serve one block, which waits for nobody. Index inputs are not
+# read and always use the first policy, with up to MOST_BLOCKS blocks. Records may need more blocks
+# than their policy serves; the wait is that of the first policy for as many blocks. Waits are tuned
+# for float32; index inputs, and records in two blocks, take as long with 0, 300 and 600 cycles.
+# µs of float32 on an H200 (general kernel):
+#           2^12       2^16       2^18       2^20       2^22
+#   sum     3.5 (4.2)  4.0 (4.3)  4.1 (4.8)  4.5 (5.4)  6.1 (7.1)
+#   lambda  3.5 (4.3)  4.1 (4.5)  4.2 (4.9)  4.6 (5.5)  7.2 (7.4)
+# µs by cycles of wait:
+#           0    150  300  450  600
+#   2^16    4.1  3.9  4.0  4.1  4.1
+#   2^18    4.4  4.1  4.1  4.2  4.3
+#   2^20    4.9  4.8  4.7  4.5  4.6
+SMALL_POLICIES = {
+    4 << 10: Small(128, 2, 0),
+    16 << 10: Small(512, 2, 0),
+    32 << 10: Small(512, 4, 0),
+    256 << 10: Small(256, 1, 300),
+    1 << 20: Small(256, 2, 300),
+    4 << 20: Small(256, 4, 450),
+    16 << 20: Small(512, 8, 600),
+}
+# With narrower elements so many vectors do not fit in registers.
+MANY_LOADS, MANY_LOADS_BYTES = 8, 4
+SM_BLOCKS = 2  # blocks per multiprocessor at most, since MOST_BLOCKS is two each
+
+
+@dataclass(frozen=True)
+class SmallCut:
+    """Tiling of the elements over blocks."""
+
+    policy: Small
+    num_blocks: int
+
+
+def small_cut(num_items: int, source: Element) -> SmallCut | None:
+    """Return the tiling of one row, or None if it is not small."""
+    items = row_items(source)
+    num_bytes = num_items * bytes_read(source)
+    small = next(
+        (candidate for limit, candidate in SMALL_POLICIES.items() if num_bytes <= limit), None
+    )
+    if small is None or num_items < items:
+        return None
+    if small.loads >= MANY_LOADS and widest_read(source) < MANY_LOADS_BYTES:
+        return None
+    fitted = for_records(Policy(small.block_threads, small.loads, 1), source)
+    small = replace(small, block_threads=fitted.block_threads, loads=fitted.loads)
+    blocks = -(-(num_items // items) // (small.block_threads * small.loads))
+    if blocks > SMALL_MOST_BLOCKS:
+        return None
+    return SmallCut(replace(small, wait=_wait(num_bytes, blocks)), blocks)
+
+
+def _wait(num_bytes: int, num_blocks: int) -> int:
+    """Return the wait of the first policy that serves so many bytes and blocks."""
+    return next(
+        candidate.wait
+        for limit, candidate in SMALL_POLICIES.items()
+        if max(num_bytes, candidate.bytes_of(num_blocks)) <= limit
+    )
+
+
+def _small_min_blocks(source: Element, access: Access, small: Small) -> int:
+    """Return how many blocks a multiprocessor must hold; 1 if registers would spill."""
+    is_flat = access.cpp.startswith("FlatRows<T, true")
+    return SM_BLOCKS if small.wait and is_flat and not records.is_record(source) else 1
+
+
+def small_spec(
+    op: Operator, source: Element, acc: np.dtype[Any], access: Access, found: Small
+) -> Spec:
+    """Return the kernel that reduces a row through `access`."""
+    element = records.cpp_name(source)
+    expression = (
+        f"gpualgo::reduce_small_kernel<{found.cpp(_small_min_blocks(source, access, found))}, "
+        f"{functor(op, (acc, acc), acc)}, {records.cpp_name(acc)}, {element}, "
+        f"gpualgo::{access.cpp.replace('T', element, 1)}>"
+    )
+    params = small_params(source, acc, access.fields)
+    return spec_of("reduce/small.cuh", expression, params, op, acc, source)

@@ -1,0 +1,319 @@
+"""CPU kernels of scans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from gpualgo._algorithms.scan.cpu_parameters import (
+    ABREAST,
+    AGGREGATE,
+    AGGREGATE_BYTES,
+    AGGREGATES,
+    CHAIN_TAIL,
+    CHAINS,
+    EMIT,
+    FLAGS,
+    FOLD,
+    INIT,
+    IS_CUT,
+    LENGTH,
+    LINK_MAJOR,
+    LINKS,
+    LISTS,
+    NEXT,
+    OUT,
+    OUT_JUMP,
+    OUT_STEP,
+    OUTER,
+    PATIENCE,
+    PREFIX_BYTES,
+    SCRATCH_BYTES,
+    SLOTS,
+    SPAN,
+    STRIPS,
+    TASKS,
+    TILE,
+    X_JUMP,
+    X_STEP,
+    X,
+)
+from gpualgo._algorithms.scan.cpu_parameters import STRIPS_TAIL as TAIL
+from gpualgo._base import records
+from gpualgo._cpu.compile_operator import cast
+from gpualgo._cpu.elements import storage
+from gpualgo._cpu.leaves import leaves_of, placed
+from gpualgo._cpu.packing import call, load, offset, pointer_to, reader, store, writer
+
+# --- Single-pass scan on the CPU: threads share rows that are cut into links and never wait.
+#
+# A thread publishes its link's aggregate before it scans the link. It computes the link's
+# prefix from the aggregates before it, strictly from left to right, so the prefix has the
+# same bits in every thread. An aggregate that is not published in time is recomputed.
+
+Function = Callable[[int, int, int, int, int, int], None]
+"""f(table, scratch, chain, link, prefix, aggregate): addresses, except chain and link.
+
+aggregate reduces a link. fold advances the chain's prefix to a link from the aggregates of the link
+and of the one before; link 0 initialises it. emit scans a link from its prefix.
+"""
+
+_words = pointer_to(types.intp)
+
+
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile a function that is called from compiled code, on its first call."""
+    return numba.njit(error_model="numpy")(function)
+
+
+def _take(_typing: Any, pointer: Any, index: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        address = builder.gep(args[0], [args[1]])
+        return builder.atomic_rmw("add", address, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.intp(pointer, types.intp), generate
+
+
+def _publish(_typing: Any, pointer: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        address = builder.gep(args[0], [args[1]])
+        builder.store_atomic(ir.Constant(ir.IntType(64), 1), address, "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.intp), generate
+
+
+def _is_published(_typing: Any, pointer: Any, index: Any) -> Any:
+    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
+        builder.fence("acquire")  # orders the flag after all earlier reads
+        flag = builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
+        return builder.icmp_signed("!=", flag, ir.Constant(ir.IntType(64), 0))
+
+    return types.boolean(pointer, types.intp), generate
+
+
+take, publish, is_published = intrinsic(_take), intrinsic(_publish), intrinsic(_is_published)
+
+
+def emit_all(table: int, scratch: int, first: int, last: int) -> None:
+    """Emit links of rows that are not cut; they are independent."""
+    p = _words(table)
+    for task in range(first, last):
+        chain, link = task // load(p, LINKS), task % load(p, LINKS)
+        call(load(p, EMIT), (table + 8 * CHAIN_TAIL, scratch, chain, link, 0, 0))
+
+
+def take_links(table: int, scratch: int, first: int, last: int) -> None:
+    """Take links in task order until last - first are done or none remain."""
+    p = _words(table)
+    flags, chains, links = _words(load(p, FLAGS)), load(p, CHAINS), load(p, LINKS)
+    arguments, size = table + 8 * CHAIN_TAIL, load(p, AGGREGATE_BYTES)
+    recomputed = scratch + load(p, SCRATCH_BYTES)
+    folded, prefixes = _words(recomputed + size), recomputed + size + 8 * chains
+    for _ in range(first, last):
+        task = take(p, NEXT)
+        if task >= load(p, TASKS):
+            break
+        if load(p, LINK_MAJOR):
+            chain, link = task % chains, task // chains
+        else:
+            chain, link = task // links, task % links
+        link_args = (arguments, scratch, chain)
+        prefix, first_flag = prefixes + chain * load(p, PREFIX_BYTES), chain * links
+        aggregates = load(p, AGGREGATES) + first_flag * size
+        own_aggregate = aggregates + link * size
+        call(load(p, AGGREGATE), (*link_args, link, prefix, own_aggregate))
+        publish(flags, first_flag + link)
+        for j in range(load(folded, chain), link + 1):
+            source, polls = aggregates + j * size, load(p, PATIENCE)
+            while polls > 0 and not is_published(flags, first_flag + j):
+                polls -= 1
+            if not is_published(flags, first_flag + j):
+                call(load(p, AGGREGATE), (*link_args, j, prefix, recomputed))
+                # if it is published by now, its thread may be overwriting the link
+                if not is_published(flags, first_flag + j):
+                    source = recomputed
+            call(load(p, FOLD), (*link_args, j, prefix, source))
+        store(folded, chain, link + 1)
+        call(load(p, EMIT), (*link_args, link, prefix, own_aggregate))
+
+
+# --- Functions of a scan along rows or parts of rows: four strips of elements at once.
+
+
+def _one_by_one(_typing: Any) -> Any:
+    def generate(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
+        builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+one_by_one = intrinsic(_one_by_one)  # prevents LLVM from gathering distant elements into vectors
+
+
+def strip_functions(
+    fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
+) -> tuple[Function, Function, Function]:
+    """Return aggregate, fold and emit for strips: tiles of a cut row, or whole rows.
+
+    A chain's prefix holds the value that each strip of a link starts from, then the next link's.
+    There an element is one record; in x and out its fields are in separate arrays.
+    """
+    a_size, x_sizes, count = acc.itemsize, leaves_of(source).sizes, len(records.leaves(acc))
+    get, put = reader(storage(acc)), writer(storage(acc))
+    words, moved, read = placed(source).words, placed(source).moved, _reader(source, acc)
+    scan_strips = _through(fn, source, acc, exclusive, dense)
+
+    @inline
+    def rows_of(table: int, scratch: int, chain: int) -> tuple[Any, Any]:
+        """Return the addresses of a chain's fields in x and in out."""
+        p = _words(table)
+        outer, lengths = load(p, OUTER), table + 8 * (TAIL + LISTS * count)
+        for k in range(count):
+            strides = lengths + 8 * outer * (1 + k)
+            x = load(p, TAIL + X * count + k) + offset(chain, outer, lengths, strides)
+            strides += 8 * outer * count
+            y = load(p, TAIL + OUT * count + k) + offset(chain, outer, lengths, strides)
+            store(_words(scratch), k, x)
+            store(_words(scratch + SLOTS), k, y)
+        return words(scratch), words(scratch + SLOTS)
+
+    def aggregate(
+        table: int, scratch: int, chain: int, link: int, prefix: int, target: int
+    ) -> None:
+        p = _words(table)
+        # the last tile's aggregate is not needed
+        n = min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)
+        if n <= 0:
+            return
+        k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
+        jump = words(table + 8 * (TAIL + X_JUMP * count))
+        sx = x_sizes if dense else words(table + 8 * (TAIL + X_STEP * count))
+        row, _ = rows_of(table, scratch, chain)
+        s0 = moved(row, jump, link * ABREAST)
+        s1, s2, s3 = moved(s0, jump, k1), moved(s0, jump, k2), moved(s0, jump, k3)
+        a, b, c, d = read(s0), read(s1), read(s2), read(s3)
+        for i in range(1, load(p, TILE)):
+            one_by_one()
+            a, b = fn(a, read(moved(s0, sx, i))), fn(b, read(moved(s1, sx, i)))
+            c, d = fn(c, read(moved(s2, sx, i))), fn(d, read(moved(s3, sx, i)))
+        put(target, a)
+        put(target + k1 * a_size, b)
+        put(target + k2 * a_size, c)
+        put(target + k3 * a_size, d)
+
+    def fold(table: int, scratch: int, chain: int, link: int, prefix: int, source: int) -> None:
+        p = _words(table)
+        first, init = 0, load(p, INIT)
+        if link > 0:
+            put(prefix, get(prefix + ABREAST * a_size))
+        elif init:
+            put(prefix, get(init))
+        else:
+            put(prefix + a_size, get(source))
+            first = 1
+        for k in range(first, min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)):
+            value_address = prefix + k * a_size
+            put(value_address + a_size, fn(get(value_address), get(source + k * a_size)))
+
+    def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
+        p = _words(table)
+        is_cut, init, strips = load(p, IS_CUT), load(p, INIT), load(p, STRIPS)
+        jump = words(table + 8 * (TAIL + X_JUMP * count))
+        jump_out = words(table + 8 * (TAIL + OUT_JUMP * count))
+        x_row, out_row = rows_of(table, scratch, chain)
+        first, spacing = link * load(p, SPAN), 1
+        q, stop = first, min(first + load(p, SPAN), strips)
+        is_whole = is_cut == 0 and stop - first == load(p, SPAN)
+        if is_whole:
+            spacing = load(p, SPAN) // ABREAST  # four long runs prefetch best
+            stop = first + spacing
+        while q < stop:
+            n, m = ABREAST if is_whole else min(ABREAST, stop - q), load(p, TILE)
+            start = init
+            if is_cut:
+                if q == 0 and init == 0:
+                    # the chain's first strip starts from its first element, the others from a
+                    # prefix
+                    n = 1
+                else:
+                    start = prefix + (q - first) * a_size
+                    n = n - 1 if n > 1 and q + n == strips else n
+                m = min(m, load(p, LENGTH) - (q + n - 1) * m)
+            x, y = moved(x_row, jump, q), moved(out_row, jump_out, q)
+            scan_strips(table, x, y, spacing, n, m, start, a_size if is_cut else 0)
+            q += 1 if is_whole else n
+
+    return aggregate, fold, emit
+
+
+def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
+    """Return a function that reads an element of x and converts it to acc."""
+    read = placed(source).read
+    if source == acc:
+        return read
+    convert = cast(source, acc)
+    return inline(lambda addresses: convert(read(addresses)))
+
+
+def _through(
+    fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
+) -> Any:
+    """Return the loop over n strips of m elements that start from values `step` bytes apart.
+
+    If `start` is 0 they start from their first elements. If n is below four, the last strip is
+    processed several times, with the same effect, because all reads precede the writes.
+    """
+    get, read = reader(storage(acc)), _reader(source, acc)
+    words, moved, _, put = placed(acc)
+    x_sizes, a_sizes, count = (
+        leaves_of(source).sizes,
+        leaves_of(acc).sizes,
+        len(records.leaves(acc)),
+    )
+
+    @inline
+    def through(
+        table: int, s0: Any, d0: Any, spacing: int, n: int, m: int, start: int, step: int
+    ) -> None:
+        lists = table + 8 * TAIL
+        k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
+        jump, jump_out = words(lists + 8 * X_JUMP * count), words(lists + 8 * OUT_JUMP * count)
+        s1, d1 = moved(s0, jump, spacing * k1), moved(d0, jump_out, spacing * k1)
+        s2, d2 = moved(s0, jump, spacing * k2), moved(d0, jump_out, spacing * k2)
+        s3, d3 = moved(s0, jump, spacing * k3), moved(d0, jump_out, spacing * k3)
+        # Constant steps save registers.
+        sx = x_sizes if dense else words(lists + 8 * X_STEP * count)
+        sy = a_sizes if dense else words(lists + 8 * OUT_STEP * count)
+        first = 0
+        if start:
+            a, b = get(start), get(start + k1 * step)
+            c, d = get(start + k2 * step), get(start + k3 * step)
+        else:
+            a, b, c, d = read(s0), read(s1), read(s2), read(s3)
+            put(d0, a)
+            put(d1, b)
+            put(d2, c)
+            put(d3, d)
+            first = 1
+        for i in range(first, m):
+            one_by_one()
+            e, f = read(moved(s0, sx, i)), read(moved(s1, sx, i))
+            g, h = read(moved(s2, sx, i)), read(moved(s3, sx, i))
+            if not exclusive:
+                a, b, c, d = fn(a, e), fn(b, f), fn(c, g), fn(d, h)
+            put(moved(d0, sy, i), a)
+            put(moved(d1, sy, i), b)
+            put(moved(d2, sy, i), c)
+            put(moved(d3, sy, i), d)
+            if exclusive:
+                a, b, c, d = fn(a, e), fn(b, f), fn(c, g), fn(d, h)
+
+    return through

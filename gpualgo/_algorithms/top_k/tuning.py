@@ -1,0 +1,318 @@
+"""Kernel parameters and tuning table of selections by rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort.digits import order
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, U32, U64, Parameters
+from gpualgo._cuda.templates import DIVISOR, VECTOR_BYTES, WARP
+
+# --- Kernel parameters of the selection by rank (top_k/*.cuh).
+
+SELECT_ROWS_PARAMS = Parameters(
+    "SelectRowsParams",
+    rows=POINTER, kept_keys=POINTER, kept_positions=POINTER, bounds=POINTER, values=POINTER,
+    positions=POINTER, row_items=I64, rank=I64, capacity=I64, flip=U64,
+)  # fmt: skip
+GATHER_SAMPLE_PARAMS = Parameters(
+    "GatherSampleParams",
+    row=POINTER, keys=POINTER, positions=POINTER, row_items=I64, flip=U64, sample_bits=U32,
+)  # fmt: skip
+RANKS = 8  # most ranks per launch (most_ranks)
+BOUND_SAMPLE_PARAMS = Parameters(
+    "BoundSampleParams",
+    keys=POINTER, positions=POINTER, bounds=POINTER, control=POINTER, num_samples=I64,
+    control_words=I64, first=I64[RANKS], last=I64[RANKS],
+)  # fmt: skip
+BOUNDS_BYTES = 48  # of SampleBounds
+FILTER_PARAMS = Parameters(
+    "FilterParams",
+    row=POINTER, bounds=POINTER, keys=POINTER, positions=POINTER, row_items=I64, flip=U64,
+    begin=I64[RANKS], capacity=I64[RANKS],
+)  # fmt: skip
+STATE_BYTES = 72  # of RankState
+NARROW_PARAMS = Parameters(
+    "NarrowParams",
+    row=POINTER, kept_keys=POINTER, kept_positions=POINTER, bounds=POINTER, states=POINTER,
+    counts=POINTER, result=POINTER, row_items=I64, result_step=I64, is_first=I64,
+    num_ranks=I64, flip=U64, ranks=I64[RANKS], lists=I64[RANKS], begin=I64[RANKS],
+    capacity=I64[RANKS],
+)  # fmt: skip
+SHORT_ROWS_PARAMS = Parameters(
+    "ShortRowsParams",
+    rows=POINTER, values=POINTER, positions=POINTER, num_rows=I64, row_items=I64, count=I64,
+    flip=U64,
+)  # fmt: skip
+TAKE_PARAMS = Parameters(
+    "TakeParams",
+    rows=POINTER, order=POINTER, values=POINTER, positions=POINTER, row_items=I64, order_items=I64,
+    first=I64, num_items=I64, count=DIVISOR,
+)  # fmt: skip
+
+
+# --- Tuning of the GPU selection by rank: strategies, template arguments, sample sizes.
+
+Dtype = np.dtype[Any]
+
+SHORT, BLOCK, LONG, SORT = "a warp for each row", "a block for each row", "a sample", "a sort"
+SHORT_ROW = 1024  # elements that a warp holds, 32 per lane
+SHORT_COUNT = WARP  # most elements that a warp finds in a short row
+SHORT_THREADS = 256
+# Filtering a row takes at least four launches, whatever its length. For shorter rows, or more rows,
+# one block per row is faster.
+LONG_ROW = 1 << 15  # minimum length of a row, times the number of rows
+MOST_SORTED = 2048  # elements that a block sorts in shared memory
+FEW_SORTED = 64
+LARGEST_SHARE = 16  # to select more than this part of a row is not faster than to sort it
+MOST_RANKS = RANKS  # for more ranks, rows are sorted
+MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
+
+
+def way_of(num_rows: int, row_items: int, count: int) -> str:
+    """Return the strategy that finds the first `count` elements of each row."""
+    if row_items <= SHORT_ROW and count <= SHORT_COUNT:
+        return SHORT
+    if row_items >= LONG_ROW * num_rows:
+        return LONG if count <= max(MOST_SORTED, row_items // LARGEST_SHARE) else SORT
+    return BLOCK if count <= MOST_SORTED else SORT
+
+
+def way_of_rank(num_rows: int, row_items: int, rank: int) -> str:
+    """Return the strategy that finds the element of a rank in each row."""
+    if row_items <= SHORT_ROW and rank < SHORT_COUNT:
+        return SHORT
+    return LONG if row_items >= LONG_ROW * num_rows else BLOCK
+
+
+def ordered_bytes(dtype: Dtype) -> int:
+    """Return the size of a key in comparisons."""
+    return max(4, dtype.itemsize)
+
+
+def index_bytes(row_items: int) -> int:
+    """Return the size of positions and counts within a row."""
+    return 4 if row_items < 1 << 32 else 8
+
+
+# --- samples ------------------------------------------------------------------------------------
+
+MOST_SAMPLE_BITS = 15  # of a sample for a single rank, in which one block finds each bound
+DEVIATIONS, MORE = 6, 6  # distance of bounds from a rank: standard deviations, and a constant
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Size of a sample, and the ranks within it that are bounds."""
+
+    bits: int  # log2 of the size
+    first: int  # rank of the lower bound; -1: no bound
+    last: int  # rank of the upper bound; the size: no bound
+    capacity: int  # of the list of candidates
+
+    def kept(self, row_items: int) -> int:
+        """Return the expected number of elements between the bounds."""
+        return ((self.last - self.first) * row_items) >> self.bits
+
+
+class Lists(NamedTuple):
+    """Samples whose bounds do not overlap, and the index of the sample of each rank."""
+
+    samples: tuple[Sample, ...]
+    of_ranks: tuple[int, ...]
+
+
+def lists_of(row_items: int, ranks: Sequence[int], is_one: bool) -> Lists:
+    """Return the samples for the elements of some ranks, or (not is_one) up to one rank."""
+    samples = [sample_of(row_items, rank, is_one) for rank in ranks]
+    merged: list[Sample] = []
+    of_ranks = [0] * len(ranks)
+    for i in sorted(range(len(ranks)), key=lambda i: (samples[i].first, samples[i].last)):
+        sample = samples[i]
+        if merged and sample.first <= merged[-1].last:
+            previous = merged.pop()
+            last = max(previous.last, sample.last)
+            capacity = min(row_items, previous.capacity + sample.capacity)
+            sample = replace(previous, last=last, capacity=capacity)
+        merged.append(sample)
+        of_ranks[i] = len(merged) - 1
+    return Lists(tuple(merged), tuple(of_ranks))
+
+
+def sample_of(row_items: int, rank: int, is_one: bool) -> Sample:
+    """Return the sample for the elements up to a rank, or (is_one) for the element of that rank.
+
+    The number of samples before a rank is its share, give or take a few times the square root of
+    that. Up to a rank, candidates and samples cost the same for about sqrt(8 n) samples; for a
+    single rank in the middle, for about (3 n) ** (2 / 3).
+    """
+    log = row_items.bit_length() - 1
+    bits = min((2 * log + 3) // 3, MOST_SAMPLE_BITS) if is_one else (log + 3) // 2
+    bits = max(8, min(bits, 20, log - 2))
+    size = 1 << bits
+    expected = (rank + 1) * size / row_items
+    margin = DEVIATIONS * math.sqrt(expected * max(0.0, 1 - expected / size)) + MORE
+    first = max(-1, math.floor(expected - margin)) if is_one else -1
+    last = min(size, math.ceil(expected + margin))
+    between = last - first
+    size_with_margin = between + 8 * math.sqrt(between) + 32  # with a margin for variance
+    return Sample(bits, first, last, min(row_items, math.ceil(size_with_margin * row_items / size)))
+
+
+# --- kernels ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SelectPolicy:
+    """Template arguments of select_rows_kernel (SelectRowsPolicy of top_k/select.cuh)."""
+
+    block_threads: int
+    capacity: int  # elements that are sorted
+
+    def shared_bytes(self, dtype: Dtype, row_items: int) -> int:
+        """Return the size of SelectRow::Shared with its padding, which the kernel checks."""
+        index, warps = index_bytes(row_items), self.block_threads // WARP
+        search = 2048 * index + (16 + index) * warps + 2 * index + 48
+        return search + self.capacity * (ordered_bytes(dtype) + index) + 64
+
+
+LARGE_BLOCK = 512  # threads of a block that has its own multiprocessor, with 128 registers
+
+
+def select_policy(row_items: int, num_sorted: int) -> SelectPolicy:
+    """Return the policy for rows of `row_items` elements, of which `num_sorted` are sorted."""
+    threads = LARGE_BLOCK
+    if row_items <= 1 << 14:
+        threads = 128 if row_items <= 1 << 11 else 256
+    capacity = 1
+    if num_sorted:
+        capacity = FEW_SORTED if num_sorted <= FEW_SORTED else MOST_SORTED
+    return SelectPolicy(threads, capacity)
+
+
+SORTED, LISTED, ONE = "select_sorted", "select_listed", "select_one"
+
+
+def _flag(is_true: bool) -> str:
+    return str(is_true).lower()
+
+
+def _types(dtype: Dtype, descending: bool, row_items: int) -> str:
+    return f"{order(dtype, descending)}, gpualgo::uint{8 * index_bytes(row_items)}"
+
+
+def select_spec(
+    dtype: Dtype, descending: bool, row_items: int, policy: SelectPolicy, result: str,
+    is_left: bool = False, overlaps: bool = False,
+) -> Spec:  # fmt: skip
+    """Return the kernel that finds elements of rows, one block per row.
+
+    is_left: among the candidates of one row. `overlaps`: the kernel may start while the previous
+    one still runs (sm_90).
+    """
+    shared = policy.shared_bytes(dtype, row_items)
+    return Spec(
+        "top_k/select.cuh",
+        f"gpualgo::select_rows_kernel<gpualgo::SelectRowsPolicy<{policy.block_threads}, "
+        f"{policy.capacity}, {shared}, {_flag(overlaps)}>, gpualgo::{result}, {_flag(is_left)}, "
+        f"{_types(dtype, descending, row_items)}>",
+        SELECT_ROWS_PARAMS,
+    )
+
+
+GATHER_THREADS = 256
+FILTER_THREADS, FILTER_BLOCKS = 512, 2  # per multiprocessor, with 64 registers
+FEW_LISTS = 4  # most lists for FILTER_BLOCKS; with more lists, one block per multiprocessor
+FILTER_LOADS, FILTER_ITEMS = 8, 32  # most vectors and elements that a thread holds
+
+
+FILTER_STAGED = 2048  # bytes of kept elements that a warp gathers
+
+
+def sample_specs(
+    dtype: Dtype, descending: bool, row_items: int, num_lists: int, overlaps: bool
+) -> list[Spec]:
+    """Return the kernels that take a sample, find bounds in it, and store elements between them."""
+    types = _types(dtype, descending, row_items)
+    gather, bound = f"{GATHER_THREADS}, {_flag(overlaps)}", f"{LARGE_BLOCK}, {_flag(overlaps)}"
+    staged = FILTER_STAGED // (ordered_bytes(dtype) + index_bytes(row_items))
+    numbers = (
+        FILTER_THREADS, _filter_loads(dtype.itemsize), staged // WARP * WARP,
+        FILTER_BLOCKS if num_lists <= FEW_LISTS else 1, _flag(overlaps),
+    )  # fmt: skip
+    keep = f"gpualgo::FilterPolicy<{', '.join(map(str, numbers))}>, {num_lists}"
+    kernels = (
+        ("sample", f"gather_sample_kernel<{gather}, {types}>", GATHER_SAMPLE_PARAMS),
+        ("sample", f"bound_sample_kernel<{bound}, {types}>", BOUND_SAMPLE_PARAMS),
+        ("filter", f"filter_kernel<{keep}, {types}>", FILTER_PARAMS),
+    )
+    return [Spec(f"top_k/{file}.cuh", f"gpualgo::{name}", takes) for file, name, takes in kernels]
+
+
+def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
+    """Return the number of blocks that filter `num_items` items."""
+    tile = FILTER_THREADS * _filter_loads(itemsize) * VECTOR_BYTES // itemsize
+    return max(1, min(-(-num_items // tile), num_sms * FILTER_BLOCKS))
+
+
+def _filter_loads(itemsize: int) -> int:
+    return min(FILTER_LOADS, FILTER_ITEMS * itemsize // VECTOR_BYTES)
+
+
+NARROW_THREADS, NARROW_BLOCKS = 256, 4  # per multiprocessor
+NARROW_SHARE = 1 << 12  # least elements per block
+DIGIT_BITS = 11
+
+
+def narrow_specs(
+    dtype: Dtype, descending: bool, row_items: int, takes_all: bool, overlaps: bool
+) -> list[Spec]:
+    """Return the kernels that find ranks among the candidates, and that write the result."""
+    policy = f"gpualgo::NarrowPolicy<{NARROW_THREADS}, {NARROW_BLOCKS}, {_flag(overlaps)}>"
+    types = f"{policy}, {_flag(takes_all)}, {_types(dtype, descending, row_items)}"
+    return [
+        Spec("top_k/narrow.cuh", f"gpualgo::{name}<{types}>", NARROW_PARAMS)
+        for name in ("narrow_kernel", "write_ranks_kernel")
+    ]
+
+
+def narrow_grid(num_items: int, num_ranks: int, num_sms: int) -> int:
+    """Return the number of blocks per rank, a power of two, for `num_items` candidates."""
+    blocks = min(-(-num_items // NARROW_SHARE), num_sms * NARROW_BLOCKS // num_ranks)
+    return 1 << max(0, blocks.bit_length() - 1)
+
+
+def num_digits(dtype: Dtype, row_items: int) -> int:
+    """Return the number of digits of keys and positions."""
+    positions = max(1, (row_items - 1).bit_length())
+    return -(-8 * ordered_bytes(dtype) // DIGIT_BITS) + -(-positions // DIGIT_BITS)
+
+
+def control_bytes(num_ranks: int, row_items: int) -> int:
+    """Return the size of the states and counts of some ranks."""
+    return num_ranks * (STATE_BYTES + (index_bytes(row_items) << DIGIT_BITS))
+
+
+def short_spec(dtype: Dtype, descending: bool, row_items: int) -> Spec:
+    """Return the kernel that finds the first elements of rows, one warp per row."""
+    items = 1 << max(0, -(-row_items // WARP) - 1).bit_length()
+    return Spec(
+        "top_k/rows.cuh",
+        f"gpualgo::short_rows_kernel<{SHORT_THREADS}, {items}, {order(dtype, descending)}>",
+        SHORT_ROWS_PARAMS,
+    )
+
+
+TAKE_THREADS = 256
+
+
+def take_spec(itemsize: int) -> Spec:
+    """Return the kernel that gathers elements by their positions."""
+    expression = f"gpualgo::take_kernel<{TAKE_THREADS}, gpualgo::uint{8 * itemsize}>"
+    return Spec("top_k/take.cuh", expression, TAKE_PARAMS)

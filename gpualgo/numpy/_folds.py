@@ -1,0 +1,399 @@
+"""Reductions by ufuncs: axes, masks, accumulation."""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.scan import inclusive_scan
+from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
+from gpualgo._lazy import is_lazy, operators
+from gpualgo._lazy.combining import applied, led_by
+from gpualgo._lazy.kept import Again, Kept
+from gpualgo._pipeline import checks
+from gpualgo.lazy import LazyArray, full, reductions
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.numpy._call import function
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of, is_host
+
+# --- Shared parts of cumulative functions and ``ufunc.accumulate``: one scan, in NumPy's dtype.
+
+# Earlier scans without options, by the input's dtype: the operator and the result's dtype.
+_plain_scans: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
+
+
+def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
+    """Return ``ufunc.accumulate``: one scan, and a conversion if it computes in a wider dtype.
+
+    Raises
+    ------
+    TypeError, ValueError, numpy.exceptions.AxisError
+        As NumPy.
+    """
+    if dtype is out is None and (axis is None or type(axis) is int) and type(x) in ARRAY_TYPES:
+        plan = _plain_scans.get((ufunc, x.dtype))
+        if plan is not None and (axis is None or x.ndim):
+            return inclusive_scan(x, None, plan[0], axis=axis, dtype=plan[1])
+    out = function.out_of(out, name)
+    if out is not None:
+        operators.no_lazy_out(out, name)
+    if axis is not None and type(axis) is not int:
+        axis = checks.plain_axis(axis, name)
+    if not x.ndim and axis is not None:
+        raise TypeError(f"{name}: a 0-d array has no axis; pass axis=None")
+    own = function.dtype_of(x, name)
+    kind = _accumulated_dtype(ufunc, own, dtype, out, name)
+    wide = reductions.wide_of(ufunc, kind)
+    if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
+        function.warn_of_parts(own, wide, stacklevel=6)
+        x = _converted(ufunc, x, own, wide, name)
+    op = reductions.operator_of(ufunc, wide)
+    wanted = kind if out is None else function.dtype_of(out, name)
+    if out is None and wanted == wide:
+        if dtype is None and type(x) in ARRAY_TYPES:
+            _plain_scans[ufunc, x.dtype] = op, wide
+        return inclusive_scan(x, None, op, axis=axis, dtype=wide)
+    if wanted == wide:
+        try:
+            return inclusive_scan(x, None, op, axis=axis, dtype=wide, out=out)
+        except ValueError:  # out overlaps x, or has another shape: `stored` raises
+            pass
+    result = inclusive_scan(x, None, op, axis=axis, dtype=wide)
+    if out is None:  # the result is a narrower float
+        return transform(_unchanged, result, dtype=wanted)
+    return function.stored(lazy_of(result), out, name)
+
+
+def _unchanged(a: Any) -> Any:
+    return a
+
+
+def _accumulated_dtype(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
+    """Return the dtype of the results before they are written to out."""
+    rule = reductions.RULES[ufunc]
+    if rule is reductions.BOOL:
+        reductions.check_bool(ufunc, dtype, name)
+        return np.dtype(bool)
+    if dtype is not None:
+        return dtypes.as_dtype(dtype, name)
+    if out is not None:  # as in NumPy
+        return function.dtype_of(out, name)
+    if rule is reductions.OWN:
+        return ufunc.resolve_dtypes((own, own, None))[2]
+    return reductions.sum_dtype(own) if rule is reductions.SUM else own
+
+
+def _converted(ufunc: np.ufunc, x: Any, own: Any, wide: Any, name: str) -> Any:
+    if reductions.RULES[ufunc] is reductions.BOOL:
+        return applied(np.bool_, (x,), name)
+    return operators.cast(x if is_lazy(x) else lazy_of(x), own, wide, name)
+
+
+# --- ``where=`` of reductions: excluded elements are replaced by the identity.
+
+_UNSET: Any = np._NoValue
+_BOOL = np.dtype(bool)
+# Identities; extremes use the initial value instead.
+_IDENTITIES: dict[np.ufunc, Any] = {
+    np.add: 0, np.multiply: 1, np.logical_or: False, np.logical_and: True, np.logical_xor: False,
+    np.bitwise_or: 0, np.bitwise_xor: 0, np.bitwise_and: -1, np.gcd: 0, np.lcm: 1, np.hypot: 0,
+    np.logaddexp: -np.inf, np.logaddexp2: -np.inf,
+}  # fmt: skip
+
+
+def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Return ``where=`` as an array of bool that broadcasts to a shape; None for all."""
+    if where is _UNSET or where is True:
+        return None
+    mask = where
+    if isinstance(mask, np.ndarray) or not hasattr(mask, "dtype"):
+        mask = np.asarray(mask)
+        if not isinstance(where, np.ndarray):
+            mask = mask.astype(bool)  # as NumPy does with lists and numbers
+        if not mask.ndim:
+            return None if mask else full(shape, False)
+    mask = array_of(mask, f"{name}: where")
+    if (kind := function.dtype_of(mask, name)) != _BOOL:
+        raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
+    if len(mask.shape) > len(shape):
+        raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
+    return mask
+
+
+def lazy_mask_of(where: Any, a: Any, name: str) -> Any:
+    """Return the mask as a lazy array of the shape and in the library of an array."""
+    shape = tuple(a.shape)
+    mask = mask_of(where, shape, name)
+    return None if mask is None else led_by(lazy_of(mask).broadcast_to(shape), lazy_of(a))
+
+
+def identity_of(ufunc: np.ufunc, start: Any, kind: Any, name: str) -> Any:
+    """Return the replacement of excluded elements: the identity, else the initial value."""
+    if ufunc in _IDENTITIES:
+        return np.array(_IDENTITIES[ufunc]).astype(kind)[()]  # -1 has all bits
+    if start is None:
+        raise ValueError(
+            f"{name}: where= needs initial=, because there may be no elements to choose from"
+        )
+    return kind.type(start)
+
+
+def _masked(x: Any, mask: Any, kind: Any, filler: Any, _bits: bytes) -> Any:
+    """Return the elements, excluded ones replaced."""
+    return np.where(mask.broadcast_to(x.shape), x if x.dtype == kind else x.astype(kind), filler)
+
+
+MASKED = Kept(_masked)
+
+
+# --- Shared parts of NumPy's reductions: axes, masks, initial values, outputs.
+
+UNSET: Any = np._NoValue
+Dtype = np.dtype[Any]
+
+_NUMBERS = frozenset((bool, int, float, complex))
+# Earlier reductions without options, by the input's dtype: initial value, operator, result's dtype.
+_plain_reductions: dict[tuple[np.ufunc, Any], tuple[Any, Any, Dtype]] = {}
+BOOL = np.dtype(bool)
+INDEX = np.dtype(np.intp)
+
+
+def reduced(
+    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
+    where: Any, name: str,
+) -> Any:  # fmt: skip
+    """Return ``ufunc.reduce`` in one pass."""
+    if dtype is out is None and where is initial is UNSET:
+        plan = _earlier_plan(ufunc, a)
+        if plan is not None and (axis is None or (type(axis) is int and len(a.shape))):
+            keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
+            return reduce(a, plan[0], plan[1], axis=axis, keepdims=keepdims, dtype=plan[2])
+    return _reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
+
+
+def _earlier_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
+    """Return how an array of a GPU or a kept expression was reduced before without options."""
+    is_kept = type(a) is Again
+    if not is_kept and type(a) not in ARRAY_TYPES:
+        return None
+    plan = _plain_reductions.get((ufunc, a.dtype))
+    if plan is None or 0 in a.shape or (is_kept and plan[2] != a.dtype):
+        return None
+    return plan
+
+
+def _reduced(
+    ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
+    where: Any, name: str,
+) -> Any:  # fmt: skip
+    a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), function.out_of(out, name)
+    axis = axis_of(axis, a.ndim, name)
+    if 0 in a.shape:
+        check_some(ufunc, a.shape, axis, initial, name)
+    own = function.dtype_of(a, name)
+    kind = _kind_of(ufunc, own, dtype, out, name)
+    if dtype is None and out is not None and initial is not UNSET:
+        # NumPy casts `initial` to out's dtype.
+        wanted = function.dtype_of(out, name)
+        kind = wanted if dtypes.can_cast(kind, wanted) and kind != BOOL else kind
+    start = start_of(initial, kind)
+    a, own = real_of(a, own, kind)
+    if initial is UNSET:
+        start = reductions.started(ufunc, kind)
+    if (mask := mask_of(where, a.shape, name)) is not None:
+        replacement = identity_of(ufunc, start, kind, name)
+        a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
+    elif not isinstance(a, LazyArray):
+        if kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
+            return settled(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
+        wide = reductions.wide(kind)
+        if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
+            op = reductions.operator_of(ufunc, kind)
+            direct_out = out if is_direct(a, out, wide, name) else None
+            if initial is UNSET and dtype is out is None and wide == kind:
+                _plain_reductions[ufunc, a.dtype] = start, op, wide
+            result = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=direct_out)
+            if direct_out is not None or (out is None and wide == kind):
+                return result
+            return settled(result, kind, out, name)
+    elif dtype is out is None and initial is UNSET and own == kind == reductions.wide(kind):
+        _plain_reductions[ufunc, kind] = start, reductions.operator_of(ufunc, kind), kind
+    result = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
+    return settled(result, kind, out, name)
+
+
+def check_some(
+    ufunc: np.ufunc,
+    shape: tuple[int, ...],
+    axis: Any,
+    initial: Any,
+    name: str,
+    cure: str = "; pass initial=",
+) -> None:
+    """Raise ValueError for a reduction over no elements without an identity or initial value."""
+    if initial is not None and (initial is not UNSET or ufunc.identity is not None):
+        return
+    if not all(shape[i] for i in checks.axes_of(axis, len(shape), name)):
+        raise ValueError(
+            f"{name}: there are no elements along the axes: zero-size array to reduction operation "
+            f"{ufunc.__name__} which has no identity{cure}"
+        )
+
+
+def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
+    """Return complex numbers without imaginary parts if the result is real."""
+    if own.kind != "c" or kind.kind in "cb":
+        return a, own
+    function.warn_of_parts(own, kind, stacklevel=6)
+    real = lazy_of(a).real
+    return real, real.dtype
+
+
+def arrayed(a: Any, name: str) -> Any:
+    """Return an argument as an array, also a number."""
+    if type(a) in _NUMBERS:
+        return np.asarray(a)
+    if a is None:
+        raise NotTaken(f"{name}: a is None; pass an array")
+    return a
+
+
+def flag_of(keepdims: Any, name: str) -> bool:
+    """Return ``keepdims=`` as True or False."""
+    if keepdims is UNSET:
+        return False
+    if type(keepdims) is not bool:
+        try:
+            return bool(operator.index(keepdims))
+        except TypeError:
+            if not isinstance(keepdims, np.bool_):
+                raise TypeError(
+                    f"{name}: keepdims must be True or False, got {shown(keepdims)}"
+                ) from None
+    return bool(keepdims)
+
+
+def axis_of(axis: Any, ndim: int, name: str) -> Any:
+    """Return axes as `gpualgo.reduce` takes them; NumPy also accepts an axis of a 0-d array."""
+    if axis is None or (type(axis) is int and ndim):
+        return axis
+    return reductions.axis_of(axis, ndim, name)
+
+
+def axis_of_means(axis: Any, ndim: int, name: str) -> Any:
+    """Return axes as `axis_of`, but reject an axis of a 0-d array: NumPy's means do."""
+    if axis is not None and not ndim:
+        checks.axes_of(checks.plain_axes(axis, name), 0, name)
+    return axis_of(axis, ndim, name)
+
+
+def start_of(initial: Any, kind: Dtype) -> Any:
+    """Return ``initial=`` as a number of the result's dtype, cast as NumPy does."""
+    if initial is UNSET or initial is None:
+        return None
+    value = np.empty((), kind)
+    value[()] = initial
+    return value[()]
+
+
+def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
+    """Return the dtype to compute in; sums use that of a wider ``out=``, as in NumPy."""
+    rule = reductions.RULES[ufunc]
+    if rule is reductions.BOOL:
+        reductions.check_bool(ufunc, dtype, name)
+        return BOOL
+    if dtype is not None:
+        return dtypes.as_dtype(dtype, name)
+    kind = reductions.sum_dtype(own) if rule is reductions.SUM else own
+    if out is None or rule is not reductions.SUM:
+        return kind
+    return wider(kind, function.dtype_of(out, name))
+
+
+def wider(kind: Dtype, wanted: Dtype) -> Dtype:
+    """Return the dtype for sums of numbers of kind: a float ``out=`` avoids integer overflow."""
+    is_wider = kind.kind in "biu" or (wanted.itemsize > kind.itemsize)
+    if wanted.kind not in "fc" or kind.kind == "c" != wanted.kind or not is_wider:
+        return kind
+    return np.promote_types(kind, wanted)
+
+
+# --- any and all of numbers -------------------------------------------------------------------
+
+
+def _first_true(a: Any, b: Any) -> Any:
+    return a if a != 0 else b
+
+
+def _first_false(a: Any, b: Any) -> Any:
+    return b if a != 0 else a
+
+
+_DECIDING: dict[np.ufunc, tuple[Any, int]] = {
+    np.logical_or: (_first_true, 0),
+    np.logical_and: (_first_false, 1),
+}
+
+
+def _any_or_all(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
+    """Return any or all of numbers in host memory: the operator returns a deciding element."""
+    op, identity = _DECIDING[ufunc]
+    return reduce(a, identity, op, axis=axis, keepdims=keepdims) != 0
+
+
+# --- results ----------------------------------------------------------------------------------
+
+
+def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
+    """Return whether `gpualgo.reduce` can write to ``out=``: same dtype, no overlap with a."""
+    if out is None or function.dtype_of(out, name) != kind:
+        return False
+    return not (is_host(a) and isinstance(out, np.ndarray) and np.may_share_memory(a, out))
+
+
+def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
+    """Return a result cast to kind, or written to ``out=`` with unsafe casting, as NumPy does.
+
+    Dropping an imaginary part gives NumPy's warning.
+    """
+    wanted = kind if out is None else function.dtype_of(out, name)
+    own = function.dtype_of(found, name)
+    if isinstance(found, (np.generic, np.ndarray)):
+        if out is None:
+            return np.asarray(found).astype(wanted, copy=False)[()]
+        if out.shape != np.shape(found):
+            raise ValueError(f"{name}: out has shape {out.shape}, the result has {np.shape(found)}")
+        np.copyto(out, found, casting="unsafe")
+        return out
+    if own == wanted and isinstance(found, LazyArray):
+        return copy(found, out=out)
+    if own == wanted and out is None:
+        return found
+    if own.kind == "c" != wanted.kind:
+        function.warn_of_parts(own, wanted, stacklevel=5)
+        return copy(lazy_of(found).real.astype(wanted), out=out)
+    if dtypes.can_cast(own, wanted) and not isinstance(found, LazyArray):
+        return transform(_identity, found, dtype=wanted, out=out)
+    return copy(lazy_of(found).astype(wanted), out=out)
+
+
+def _identity(value: Any) -> Any:
+    return value
+
+
+def is_there(x: Any) -> bool:
+    """Return whether a result is in host memory, so that reading it does not wait."""
+    return isinstance(x, (bool, np.generic, np.ndarray))
+
+
+def warn(text: str, is_so: Any, stacklevel: int = 5) -> None:
+    """Warn as NumPy does if a condition in host memory is true; device conditions are ignored."""
+    if is_there(is_so) and np.any(is_so):
+        warnings.warn(text, RuntimeWarning, stacklevel=stacklevel)

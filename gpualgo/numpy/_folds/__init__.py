@@ -1,1 +1,0 @@
-"""Shared parts of reductions, scans and ufunc methods: axes, masks, dtypes."""

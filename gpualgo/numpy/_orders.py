@@ -1,0 +1,194 @@
+"""Orders of elements: indices that sort, gathers, lookups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo import lazy
+from gpualgo._algorithms.merge_sort import merge_sort
+from gpualgo._algorithms.radix_sort import argsort
+from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._arrays.view import view_of
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.combining import place_lazy
+from gpualgo._lazy.places import is_aligned
+
+# --- Gathers along an axis, with separate indices for each row.
+
+
+def aligned(x: Any) -> Any:
+    """Return an array that kernels can index; an unaligned NumPy array is copied."""
+    if isinstance(x, lazy.LazyArray):
+        return x if all(map(is_aligned, x.leaves)) else copy(x)
+    return np.array(x) if type(x) is np.ndarray and not x.flags.aligned else x
+
+
+def along(x: Any, places: Any, axis: int) -> Any:
+    """Return ``numpy.take_along_axis`` lazily; apart from the axis, shapes are equal."""
+    shape, indices_shape = tuple(x.shape), tuple(places.shape)
+    outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    indices = lazy.asarray(places).reshape(outer, indices_shape[axis], inner)
+    if inner != 1:
+        indices = indices * inner + lazy.arange(inner)
+    if outer != 1:
+        indices = indices + lazy.arange(outer).reshape(outer, 1, 1) * (shape[axis] * inner)
+    return lazy.take(lazy.asarray(aligned(x)).reshape(-1), indices).reshape(indices_shape)
+
+
+# --- Operators that look up elements in a short array on a GPU: membership in one pass.
+#
+# The operator captures the array, so its elements are cached and no indices are stored.
+
+MOST = 1 << 10  # elements of the longest short array
+
+
+def is_short_on_gpu(x: Any, where: str) -> bool:
+    """Return whether an array is on a GPU, short and not empty."""
+    if type(x) is np.ndarray or is_lazy(x) or len(x.shape) != 1:
+        return False
+    return 0 < x.shape[0] <= MOST and view_of(x, where).device != CPU
+
+
+def _contains(keys: Any, x: Any) -> Any:
+    index, count = np.int64(0), np.int64(len(keys))
+    while count > 1:
+        half = count // 2
+        if keys[index + half - 1] < x:
+            index += half
+        count -= half
+    return keys[index] == x or keys[min(index + 1, len(keys) - 1)] == x
+
+
+def holding(keys: Any, invert: bool) -> Callable[[Any], Any]:
+    """Return an operator: whether a number is in a sorted array of its dtype, or is not."""
+    if invert:
+        return lambda x: not _contains(keys, x)
+    return lambda x: _contains(keys, x)
+
+
+# --- NumPy's order of complex numbers: by real part, then imaginary part, NaN last.
+
+
+def complex_less(a: Any, b: Any) -> Any:
+    """Return whether a precedes b: NaN parts follow all numbers, a NaN real part comes last."""
+    if a.real < b.real:
+        return a.imag == a.imag or b.imag != b.imag
+    if a.real > b.real:
+        return a.imag == a.imag and b.imag != b.imag
+    if a.real == b.real or (a.real != a.real and b.real != b.real):
+        return a.imag < b.imag or (a.imag == a.imag and b.imag != b.imag)
+    return b.real != b.real
+
+
+def more(a: Any, b: Any) -> Any:
+    """Return whether a precedes b in descending order, with NaN last as well."""
+    if a.real > b.real:
+        return a.imag == a.imag or b.imag != b.imag
+    if a.real < b.real:
+        return a.imag == a.imag and b.imag != b.imag
+    if a.real == b.real or (a.real != a.real and b.real != b.real):
+        return a.imag > b.imag or (a.imag == a.imag and b.imag != b.imag)
+    return b.real != b.real
+
+
+def group(a: Any) -> Any:
+    """Return the primary sort key: 0 for a number, 1 if only the imaginary part is NaN, else 2."""
+    if a.real != a.real:
+        return np.uint8(2)
+    return np.uint8(a.imag != a.imag)
+
+
+def real(a: Any) -> Any:
+    return a.real
+
+
+def imag(a: Any) -> Any:
+    return a.imag
+
+
+# --- Orders by several numbers: complex numbers and rows.
+
+_MOST_FIELDS = 8  # of a tuple used as a sort key
+
+
+def fields(x: Any) -> list[Any]:
+    """Return the numbers to sort a lazy array by, the most significant first."""
+    if x.dtype.kind != "c":
+        return [x]
+    parts = (group, real, imag)
+    return [lazy.transform(part, x) for part in parts]
+
+
+def order_of_rows(rows: Any) -> Any:
+    """Return the stable order of the rows of a matrix; the first column is the most significant.
+
+    Few columns are sorted as one tuple key. More columns are compared row by row, which usually
+    ends early.
+    """
+    matrix = lazy.asarray(rows)
+    columns = [field for j in range(min(matrix.shape[1], _MOST_FIELDS + 1))
+               for field in fields(matrix[:, j])]  # fmt: skip
+    if len(columns) <= _MOST_FIELDS:
+        return order_by(columns)
+    precedes = complex_less if matrix.dtype.kind == "c" else _precedes
+    count, length = matrix.shape
+
+    def less(i: Any, j: Any) -> Any:
+        for k in range(length):
+            a, b = rows[i, k], rows[j, k]
+            if precedes(a, b):
+                return True
+            if precedes(b, a):
+                return False
+        return False
+
+    return merge_sort(counted(count, rows), less=less)
+
+
+def _precedes(a: Any, b: Any) -> Any:
+    return a < b or (a == a and b != b)
+
+
+def order_by(fields: Sequence[Any], axis: int = 0) -> Any:
+    """Return the stable order by arrays, the most significant first."""
+    if len(fields) == 1:
+        return argsort(fields[0], axis=axis)
+    if len(fields) <= _MOST_FIELDS:
+        return argsort(tuple(fields), axis=axis)
+    order = None
+    while fields:  # from the least significant to the most
+        keys, fields = fields[-_MOST_FIELDS:], fields[:-_MOST_FIELDS]
+        if order is None:
+            order = argsort(tuple(keys), axis=axis)
+        else:
+            finer = argsort(tuple([along(x, order, axis) for x in keys]), axis=axis)
+            order = copy(along(order, finer, axis))
+    return order
+
+
+def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
+    """Return complex numbers sorted and flattened, and their indices in x."""
+    flat = lazy.asarray(aligned(x)).reshape(-1)
+    order = order_by(fields(flat)) if flat.size else transform(_zero, flat)
+    return copy(lazy.take(flat, order) if flat.size else flat), order
+
+
+def zeros(count: int, like: Any) -> Any:
+    """Return zeros of int64 in the library of an array."""
+    lazy_zeros = lazy.full((count,), np.int64(0))
+    return copy(*place_lazy((lazy_zeros,), (like,), "zeros"))
+
+
+def counted(count: int, like: Any) -> Any:
+    """Return 0, 1, ..., count - 1 in the library of an array."""
+    return copy(*place_lazy((lazy.arange(count),), (like,), "counted"))
+
+
+def _zero(a: Any) -> Any:
+    return np.int64(0)

@@ -1,1 +1,0 @@
-"""Shared parts of sorts and searches: lexicographic orders, gathers."""

@@ -1,0 +1,125 @@
+"""Products of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.lazy import reductions
+from gpualgo.numpy._call import function, loops
+from gpualgo.numpy._call.arguments import NotTaken, as_array
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._elementwise.ufuncs import UFUNCS
+
+# --- Products of vectors: one reduction, which does not store the elementwise products.
+
+_PASSES = "One reduction that multiplies while reading; host floats: BLAS on all cores"
+
+
+def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
+    """Return two arrays of at most one axis and of equal shape.
+
+    Raises
+    ------
+    NotTaken
+        They are matrices, whose product is not a reduction along memory.
+    """
+    x, y = as_array(a, name), as_array(b, name)
+    if x.ndim > 1 or y.ndim > 1:
+        raise NotTaken(
+            f"{name}: the arrays have {x.ndim} and {y.ndim} axes, here they may have one; use the "
+            "matrix product of the arrays' own library"
+        )
+    if x.ndim and y.ndim and x.shape != y.shape:
+        raise ValueError(f"{name}: shapes {tuple(x.shape)} and {tuple(y.shape)} not aligned")
+    return x, y
+
+
+def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
+    out = function.out_of(out, name)
+    if out is not None:
+        _check_out(x, y, out, name)
+    if not (x.ndim and y.ndim):
+        return UFUNCS["multiply"](x, y, out=out)
+    native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
+    if type(x) is type(y) is np.ndarray and function.is_few(x.size, function.FEW):
+        return native(x, y) if out is None else native(x, y, out)
+    if out is None and _is_blas(x, y, is_conjugate):
+        return loops.dotted(x, y)
+    return reductions.products(x, y, out, is_conjugate, name)
+
+
+_ALL = 1 << 62
+_BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
+
+
+def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
+    """Return whether NumPy's BLAS multiplies two vectors: floats of one dtype on the host."""
+    return (
+        type(x) is type(y) is np.ndarray
+        and x.dtype == y.dtype
+        and x.dtype in _BLAS
+        and (is_conjugate or x.dtype.kind == "f")
+        and hasattr(np, "vecdot")  # new in NumPy 2
+        and function.is_few(x.size, _ALL)
+    )
+
+
+def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
+    kind = np.result_type(function.dtype_of(x, name), function.dtype_of(y, name))
+    shape = () if x.ndim and y.ndim else tuple(x.shape or y.shape)
+    if function.dtype_of(out, name) != kind or tuple(out.shape) != shape:
+        raise ValueError(
+            f"{name}: out must have shape {shape} and dtype {kind}, got {tuple(out.shape)} and "
+            f"{function.dtype_of(out, name)}"
+        )
+
+
+@numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
+def dot(a: Any, b: Any, out: Any = None) -> Any:
+    """Return the dot product of two vectors; numbers are multiplied.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> int(gnp.dot([1, 2, 3], [4, 5, 6]))
+    32
+    """
+    return _product(*_vectors(a, b, "dot"), out, False, "dot")
+
+
+@numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
+def inner(a: Any, b: Any, /) -> Any:
+    """Return the inner product of two vectors.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> int(gnp.inner([1, 2, 3], [4, 5, 6]))
+    32
+    """
+    return _product(*_vectors(a, b, "inner"), None, False, "inner")
+
+
+@numpys(_PASSES, arrays=2, few=0)
+def vdot(a: Any, b: Any, /) -> Any:
+    """Return the dot product of two arrays, the first conjugated and both flattened.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> complex(gnp.vdot([1 + 2j, 3j], [1j, 2]))
+    (2-5j)
+    """
+    x, y = (_flat(as_array(one, "vdot")) for one in (a, b))
+    if x.shape != y.shape:
+        raise ValueError(f"vdot: the arrays have {x.shape[0]} and {y.shape[0]} elements")
+    return _product(x, y, None, True, "vdot")
+
+
+def _flat(x: Any) -> Any:
+    if x.ndim == 1:
+        return x
+    return x.reshape(-1) if type(x) is np.ndarray else lazy_of(x).reshape(-1)

@@ -1,1 +1,0 @@
-"""Functions of preceding or neighbouring elements: cumulative sums, differences."""

@@ -1,0 +1,283 @@
+"""Selections by conditions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo import lazy
+from gpualgo._algorithms.find import count, find
+from gpualgo._algorithms.select import select
+from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._base.memo import Memo
+from gpualgo._driver.default_device import CPU
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.combining import applied, zipped
+from gpualgo.numpy._call import function
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, array_of, axis_of, is_host
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._orders import aligned
+
+# --- Which elements are not zero: flags and indices.
+
+_BOOL = np.dtype(bool)
+_positions: Memo[Any] = Memo(1 << 8)
+
+
+def is_true(a: Any) -> Any:
+    return a != 0
+
+
+def marks(x: Any, where: str) -> Any:
+    """Return which elements are true, as an array of bool."""
+    if function.dtype_of(x, where) == _BOOL and not is_lazy(x):
+        return x
+    return transform(is_true, x)
+
+
+def _positions_of(shape: tuple[int, ...], is_flat: bool) -> Any:
+    """Return each element's index as a lazy array: in C order, or one for each axis."""
+    key = (shape, is_flat)
+    positions = _positions.get(key)
+    if positions is None:
+        if is_flat:
+            positions = lazy.arange(math.prod(shape)).reshape(shape)
+        else:
+            positions = zipped(tuple(_along(shape, axis) for axis in range(len(shape))), "nonzero")
+        _positions.add(key, positions)
+    return positions
+
+
+def _along(shape: tuple[int, ...], axis: int) -> Any:
+    later_axes = (1,) * (len(shape) - axis - 1)
+    return lazy.arange(shape[axis]).reshape(shape[axis], *later_axes).broadcast_to(shape)
+
+
+def flat_places(x: Any, where: str) -> Any:
+    """Return the indices, in C order, of the elements that are true."""
+    return select(_positions_of(tuple(x.shape), True), marks(x, where))
+
+
+_MOST_AXES = 7  # whose indices are selected in one pass, with the flags
+
+
+def _indices(x: Any, where: str) -> tuple[Any, ...]:
+    """Return the indices of the elements that are true, an array for each axis."""
+    shape = tuple(x.shape)
+    if len(shape) == 1:
+        return (flat_places(x, where),)
+    if len(shape) <= _MOST_AXES:
+        return tuple(select(_positions_of(shape, False), marks(x, where)))
+    flat = flat_places(x, where)
+    steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return tuple(transform(_index, flat, s, n) for s, n in zip(steps, shape, strict=True))
+
+
+def _index(flat_index: Any, step: Any, length: Any) -> Any:
+    return flat_index // step % length
+
+
+def _check_axes(x: Any, where: str) -> None:
+    if not len(x.shape):
+        raise ValueError(
+            f"{where}: an array without axes has no indices; use flatnonzero, or numpy.atleast_1d"
+        )
+
+
+@numpys("One selection of indices; unless `a` is bool, one pass that compares with zero before it")
+def nonzero(a: Any) -> Any:
+    """Return the indices of the elements that are not zero: an array for each axis.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.nonzero([3, 0, 4])
+    (array([0, 2]),)
+    """
+    a = array_of(a, "nonzero: a")
+    _check_axes(a, "nonzero")
+    return _indices(a, "nonzero")
+
+
+@numpys("As `nonzero`")
+def flatnonzero(a: Any) -> Any:
+    """Return the indices of the elements that are not zero in the flattened array.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.flatnonzero([[3, 0], [0, 4]])
+    array([0, 3])
+    """
+    return flat_places(array_of(a, "flatnonzero: a"), "flatnonzero").reshape(-1)
+
+
+@numpys("One count of nonzero elements, then as `nonzero`")
+def argwhere(a: Any) -> Any:
+    """Return the indices of the elements that are not zero: a row for each element.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.argwhere([[3, 0], [0, 4]])
+    array([[0, 0],
+           [1, 1]])
+    """
+    a = array_of(a, "argwhere: a")
+    ndim = len(a.shape)
+    if ndim == 1:
+        return flat_places(a, "argwhere").reshape(-1, 1)
+    if not ndim:
+        return flat_places(a, "argwhere").reshape(-1, 1)[:, :0]
+    flags = marks(a, "argwhere")
+    result = new((int(count(flags, is_true)), ndim), np.int64, a)
+    columns = tuple(result[:, axis] for axis in range(ndim))
+    if result.shape[0]:
+        if ndim <= _MOST_AXES:
+            select(_positions_of(tuple(a.shape), False), flags, out=columns)
+        else:
+            for column, indices in zip(columns, _indices(a, "argwhere"), strict=True):
+                copy(indices, out=column)
+    return result
+
+
+def new(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+    """Return a new array in another's library and on its device."""
+    device, library = zipped(like, "a").place
+    kind = np.dtype(dtype)
+    if device == CPU:
+        return library.from_numpy(np.empty(shape, kind), getattr(like, "owner", like))
+    return library.empty(shape, kind, device, None)
+
+
+# --- Functions that select elements by a condition.
+
+_UNSET: Any = np._NoValue
+
+
+@numpys("One selection; unless the condition is bool, one pass that compares with zero before it",
+        arrays=2)  # fmt: skip
+def extract(condition: Any, arr: Any) -> Any:
+    """Return the elements for which a condition is true, flattened.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.extract([True, False, True], [5, 6, 7])
+    array([5, 7])
+    """
+    return _select(condition, array_of(arr, "extract: arr"), "extract")
+
+
+def _select(condition: Any, x: Any, where: str) -> Any:
+    """Return the elements of an array, in C order, where a condition is true."""
+    flags = marks(condition, where)
+    if tuple(flags.shape) == tuple(x.shape):
+        return select(x, flags)
+    flags, flat = lazy.asarray(flags).reshape(-1), lazy.asarray(x).reshape(-1)
+    flags = _fit_flags(flags, flat.size, where)
+    return select(flat[: flags.size], flags)
+
+
+def _fit_flags(flags: Any, length: int, where: str) -> Any:
+    """Return a flag for each element; raise IndexError if a further one is set."""
+    if flags.size > length:
+        last = int(find(flags[length:], is_true))
+        if last >= 0:
+            raise IndexError(
+                f"{where}: index {length + last} is out of bounds for axis 0 with size {length}"
+            )
+        flags = flags[:length]
+    return flags
+
+
+@numpys(
+    "As `extract`; along an axis one selection of indices and one gather. Host arrays: NumPy's "
+    "function",
+    arrays=2,
+    few=sys.maxsize,
+)
+def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """Return slices along an axis, or elements of the flat array, for which a condition is true.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.compress([False, True], [[1, 2], [3, 4]], axis=0)
+    array([[3, 4]])
+    """
+    condition, a = array_of(condition, "compress: condition"), array_of(a, "compress: a")
+    if len(condition.shape) != 1:
+        raise ValueError("compress: condition must have one axis")
+    out = function.out_of(out, "compress")
+    if axis is None or (len(a.shape) <= 1 and axis_of(axis, max(1, len(a.shape))) == 0):
+        chosen = _select(condition, lazy.asarray(a).reshape(-1) if len(a.shape) != 1 else a,
+                        "compress")  # fmt: skip
+        return chosen if out is None else _write_out(chosen, out, "compress")
+    axis = axis_of(axis, len(a.shape))
+    flags = _fit_flags(lazy.asarray(marks(condition, "compress")), a.shape[axis], "compress")
+    indices = select(lazy.arange(flags.size), flags)
+    chosen = lazy.take(aligned(a), indices, axis=axis)
+    return copy(chosen) if out is None else _write_out(chosen, out, "compress")
+
+
+def _write_out(result: Any, out: Any, where: str) -> Any:
+    """Write a result to `out` and return `out`."""
+    function.check_cast(function.dtype_of(result, where), out, where)
+    if tuple(out.shape) != tuple(result.shape):
+        raise ValueError(
+            f"{where}: out has shape {tuple(out.shape)}, the result has {tuple(result.shape)}"
+        )
+    kind = function.dtype_of(out, where)
+    copy(lazy.asarray(result).astype(kind), out=out)
+    return out
+
+
+@numpys("One pass; with the condition alone, as `nonzero`", arrays=3)
+def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
+    """Return elements of x where a condition is true, else of y; without both as `nonzero`.
+
+    The result is lazy if an argument is.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.where([True, False, True], [1, 2, 3], 0)
+    array([1, 0, 3])
+    """
+    if x is _UNSET and y is _UNSET:
+        return nonzero(condition)
+    if x is _UNSET or y is _UNSET:
+        raise ValueError("where: either both or neither of x and y should be given")
+    operands: Sequence[Any] = (condition, x, y)
+    if not ARRAY_TYPES.issuperset(map(type, operands)):
+        operands = _operands(*operands)
+    if any(map(is_lazy, operands)):
+        return applied(np.where, operands, "where")
+    return transform(np.where, *operands)
+
+
+def _operands(*given: Any) -> Sequence[Any]:
+    """Return a condition and two choices; a choice that is a Python number gets NumPy's dtype."""
+    names = ("where: condition", "where: x", "where: y")
+    operands: list[Any] = [
+        x if isinstance(x, (bool, int, float, complex)) else array_of(x, name)
+        for x, name in zip(given, names, strict=True)
+    ]
+    if all(map(is_host, operands)):
+        return operands
+    samples = [np.empty(0, function.dtype_of(x, name)) if hasattr(x, "dtype") else x
+            for x, name in zip(operands[1:], names[1:], strict=True)]  # fmt: skip
+    kind = np.where(np.empty(0, bool), *samples).dtype  # raises if a number is too large
+    operands[1:] = [
+        x if hasattr(x, "dtype") else np.asarray(x).astype(kind)[()] for x in operands[1:]
+    ]
+    if any(hasattr(x, "dtype") and x.shape for x in operands):  # scalars fit any
+        return [x[()] if is_host(x) and not x.shape else x for x in operands]
+    operands[0] = operands[0] if hasattr(operands[0], "dtype") else np.asarray(operands[0])
+    return operands

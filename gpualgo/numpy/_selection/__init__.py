@@ -1,1 +1,0 @@
-"""Functions that select elements: non-zero ones, or those where a condition is true."""

@@ -1,0 +1,556 @@
+"""Set functions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+import numpy as np
+
+from gpualgo import lazy
+from gpualgo._algorithms.by_index import reduce_by_index
+from gpualgo._algorithms.extremes import minmax
+from gpualgo._algorithms.merge_sort import merge
+from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.runs import solve as firsts_of_runs
+from gpualgo._algorithms.scan import inclusive_scan
+from gpualgo._algorithms.searchsorted import searchsorted
+from gpualgo._algorithms.select import select
+from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
+from gpualgo._api import unique as sorting
+from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
+from gpualgo._lazy import is_lazy
+from gpualgo.numpy import _orders
+from gpualgo.numpy._call import function
+from gpualgo.numpy._call.arguments import array_of, axis_of, beside, is_host
+from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._orders import aligned
+
+# --- Membership: which elements of one array are in another.
+
+_FEW = 7  # up to this number, each element is compared with all
+_TABLE = 6  # bytes of a table for each element, as in NumPy
+_DENSE = 16  # elements for each byte of a table from which all cores fill it
+
+
+def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
+    """Return which elements of x are (or with `invert` are not) in others, in the shape of x."""
+    own, kind = (function.dtype_of(one, where) for one in (x, others))
+    if not math.prod(others.shape):
+        return transform(_true if invert else _false, x)
+    if is_host(others) and others.size <= _FEW:
+        return _among_few(x, np.asarray(others).reshape(-1), own, invert)
+    if own.kind in "biu" and kind.kind in "biu":
+        return _among_integers(x, others, own, kind, invert)
+    common = np.result_type(own, kind)
+    return _among(_as(x, common, own), _as(others, common, kind), invert)
+
+
+def _true(a: Any) -> Any:
+    return True
+
+
+def _false(a: Any) -> Any:
+    return False
+
+
+def _as(x: Any, kind: Any, own: Any) -> Any:
+    return x if kind == own else lazy.asarray(x).astype(kind)
+
+
+# --- by a search ------------------------------------------------------------------------------
+
+
+def _among(x: Any, others: Any, invert: bool) -> Any:
+    """Search elements in others of the same dtype, after sorting these."""
+    is_complex = function.dtype_of(others, "isin").kind == "c"
+    in_order = _orders.complex_in_order if is_complex else sorting.in_order
+    keys, _ = in_order(others, False)
+    if not is_complex and _orders.is_short_on_gpu(keys, "isin"):
+        return transform(_orders.holding(keys, invert), x)
+    x = copy(x) if is_lazy(x) else x
+    indices = searchsorted(keys, x, less=_orders.complex_less if is_complex else None)
+    if not isinstance(indices, np.ndarray) and isinstance(indices, np.generic):
+        indices = np.asarray(indices)  # x is 0-d
+    neighbours = lazy.take(keys, indices, mode="clip")
+    return transform(_differ if invert else _equal, x, neighbours)
+
+
+def _equal(a: Any, b: Any) -> Any:
+    return a == b
+
+
+def _differ(a: Any, b: Any) -> Any:
+    return a != b
+
+
+# --- integers -----------------------------------------------------------------------------------
+
+
+def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> Any:
+    """Look up integers, signed or unsigned, without converting them to float."""
+    if is_host(others) and is_host(x):
+        low, high = (int(one) for one in minmax(others))
+        if high - low <= _TABLE * (x.size + others.size):
+            if function.is_few(x.size, sys.maxsize) and high - low > others.size // _DENSE:
+                return np.isin(x, others, invert=invert)  # its plain stores are faster
+            return _in_table(x, others, low, high, invert)
+    common = np.result_type(own, kind)
+    if common.kind != "f":
+        return _among(_as(x, common, own), _as(others, common, kind), invert)
+    wide = np.dtype(np.uint64 if own.kind == "i" else np.int64)  # one is uint64, the other signed
+    is_member = _among(_as(x, wide, own), _as(others, wide, kind), invert)
+    fits = _not_negative if own.kind == "i" else _fits_int64
+    return transform(_or if invert else _and, is_member, lazy.transform(fits, x))
+
+
+def _not_negative(a: Any) -> Any:
+    return a >= 0
+
+
+def _fits_int64(a: Any) -> Any:
+    return a >> np.uint64(63) == np.uint64(0)
+
+
+def _and(is_member: Any, fits: Any) -> Any:
+    return is_member and fits
+
+
+def _or(is_member: Any, fits: Any) -> Any:
+    return is_member or not fits
+
+
+def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
+    """Look up integers in a table of bools; its last entry stands for all outside its range."""
+    size, first = high - low + 1, others.dtype.type(low)
+    indices = lazy.transform(_table_index, others, first)
+    table = reduce_by_index(indices, lazy.full(others.shape, True), size + 1, False, np.logical_or)
+    slot = _slot
+    if (x.dtype == np.uint64) != (others.dtype == np.uint64):
+        slot = _slot_unsigned if x.dtype == np.uint64 else _slot_signed
+    slots = lazy.transform(slot, x, first)
+    is_member = lazy.take(table, slots, mode="clip")
+    is_member = transform(np.logical_not, is_member) if invert else copy(is_member)
+    return function.in_library_of(is_member, x, "isin")
+
+
+def _table_index(a: Any, low: Any) -> Any:
+    return np.int64(a) - np.int64(low)
+
+
+def _slot(a: Any, low: Any) -> Any:
+    """Return an integer's index in a table, modulo 2**64: integers below are out of range."""
+    return np.uint64(np.int64(a) - np.int64(low))
+
+
+def _slot_unsigned(a: Any, low: Any) -> Any:
+    """The same for uint64 in a table of signed integers."""
+    return _slot(a, low) if _fits_int64(a) else _OUTSIDE
+
+
+def _slot_signed(a: Any, low: Any) -> Any:
+    """The same for signed integers in a table of uint64."""
+    return _slot(a, low) if np.int64(a) >= 0 else _OUTSIDE
+
+
+_OUTSIDE = np.uint64(2**64 - 1)
+
+
+# --- a few --------------------------------------------------------------------------------------
+
+
+def _among_few(x: Any, others: Any, own: Any, invert: bool) -> Any:
+    """Compare with each of a few numbers in host memory."""
+    candidates = [others[min(i, others.size - 1)] for i in range(_FEW)]
+    kind = others.dtype
+    if own.kind in "biu" and kind.kind in "biu":
+        least, most = (0, 1) if own.kind == "b" else (np.iinfo(own).min, np.iinfo(own).max)
+        candidates = [one for one in map(int, others) if least <= one <= most]
+        if not candidates:
+            return transform(_true if invert else _false, x)
+        candidates = [own.type(candidates[min(i, len(candidates) - 1)]) for i in range(_FEW)]
+    else:
+        common = np.result_type(own, kind)
+        candidates = [one.astype(common) for one in candidates]
+        x = _as(x, common, own)
+    return transform(_none_of if invert else _any_of, x, *candidates)
+
+
+def _any_of(x: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
+    # `|` rather than `or`: code without branches is vectorised.
+    return (x == a) | (x == b) | (x == c) | (x == d) | (x == e) | (x == f) | (x == g)
+
+
+def _none_of(x: Any, a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any) -> Any:
+    return (x != a) & (x != b) & (x != c) & (x != d) & (x != e) & (x != f) & (x != g)
+
+
+# --- Distinct elements of an array or slices along an axis, their indices and counts.
+
+_FEW_WITH_INDICES = 1 << 14  # with indices NumPy is faster below: 2^13 in 0.1 to 0.4 ms, 0.6 here
+_NONE = np.empty(0)
+_All, _Counts, _Inverse = map(type, (
+    np.unique_all(_NONE), np.unique_counts(_NONE), np.unique_inverse(_NONE),
+))  # fmt: skip
+
+
+def _numpy_unique(
+    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
+    axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
+) -> Any:  # fmt: skip
+    """Call NumPy's function without `sorted`, which NumPy 2.2 lacks."""
+    return np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
+
+
+@numpys(
+    "One sort (of indices, if indices or the inverse are returned), one pass",
+    native=_numpy_unique,
+    orders=True,
+    differs="sorted even with `sorted=False`; of equal elements (-0.0 and 0.0; NaN) the first is "
+    "returned",
+)
+def unique(
+    ar: Any, return_index: Any = False, return_inverse: Any = False, return_counts: Any = False,
+    axis: Any = None, *, equal_nan: Any = True, sorted: Any = True,
+) -> Any:  # fmt: skip
+    """Return the distinct elements in ascending order, or the distinct slices along an axis.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.unique([3, 1, 3, 2], return_counts=True)
+    (array([1, 2, 3]), array([1, 1, 2]))
+    >>> gnp.unique([[2, 0], [1, 5], [2, 0]], axis=0)
+    array([[1, 5],
+           [2, 0]])
+    """
+    ar = array_of(ar, "unique: ar")
+    wanted = sorting.Wanted(bool(return_index), bool(return_inverse), bool(return_counts))
+    if axis is not None:
+        axis = axis_of(axis, len(ar.shape))
+    needs_indices = wanted.indices or wanted.inverse or axis is not None
+    is_few = needs_indices and is_host(ar) and function.is_few(ar.size, _FEW_WITH_INDICES)
+    if is_few and function.has_order(ar.dtype):
+        return _numpy_unique(ar, *wanted, axis, equal_nan=equal_nan)
+    parts = (
+        distinct(ar, wanted, bool(equal_nan))
+        if axis is None or len(ar.shape) == 1
+        else _distinct_slices(ar, axis, wanted)
+    )
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _numpy_unique_values(x: Any) -> Any:
+    """Call NumPy's function that sorts, as for many elements."""
+    return np.unique(x, equal_nan=False)
+
+
+@numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="always sorted")
+def unique_values(x: Any) -> Any:
+    """Return the distinct elements; every NaN is distinct.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.unique_values([3, 1, 3, 2])
+    array([1, 2, 3])
+    """
+    return distinct(array_of(x, "unique_values: x"), sorting.Wanted(), False)[0]
+
+
+@numpys("As `unique`", orders=True)
+def unique_counts(x: Any) -> Any:
+    """Return the distinct elements and their counts; every NaN is distinct.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.unique_counts([3, 1, 3, 2]).counts
+    array([1, 1, 2])
+    """
+    wanted = sorting.Wanted(counts=True)
+    return _Counts(*distinct(array_of(x, "unique_counts: x"), wanted, False))
+
+
+@numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
+def unique_inverse(x: Any) -> Any:
+    """Return the distinct elements and the inverse indices; every NaN is distinct.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.unique_inverse([3, 1, 3, 2]).inverse_indices
+    array([2, 0, 2, 1])
+    """
+    wanted = sorting.Wanted(inverse=True)
+    return _Inverse(*distinct(array_of(x, "unique_inverse: x"), wanted, False))
+
+
+@numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
+def unique_all(x: Any) -> Any:
+    """Return the distinct elements, their indices, inverse and counts; every NaN is distinct.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.unique_all([3, 1, 3, 2]).indices
+    array([1, 3, 0])
+    """
+    wanted = sorting.Wanted(True, True, True)
+    return _All(*distinct(array_of(x, "unique_all: x"), wanted, False))
+
+
+def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
+    """Return the distinct elements of an array, and the wanted indices and counts."""
+    kind = dtypes.kind(function.dtype_of(x, "unique"))
+    shape = tuple(x.shape)
+    if kind != "c" and (equal_nan or kind in "biu"):
+        names = ("return_index", "return_inverse", "return_counts")
+        result = sorting.unique(x, **dict(zip(names, wanted, strict=True)))
+        return result if any(wanted) else (result,)
+    if is_lazy(x):
+        x = copy(x)
+    in_order = _orders.complex_in_order if kind == "c" else sorting.in_order
+    keys, order = in_order(x, wanted.indices or wanted.inverse)
+    eq, differs = (None, None) if equal_nan else (_equal, _differs)
+    if not any(wanted):
+        return (firsts_of_runs(keys, eq, False, "unique", None, None, None),)
+    return sorting.of_runs(keys, order, wanted, shape, eq=eq, differs=differs)
+
+
+def _differs(a: Any, b: Any) -> Any:
+    return np.int64(a != b)
+
+
+# --- along an axis ------------------------------------------------------------------------------
+
+
+def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
+    """Return the distinct slices along an axis; slices with a NaN are all distinct."""
+    x = copy(x) if is_lazy(x) else aligned(x)
+    moved: Any = np.moveaxis(lazy.asarray(x), axis, 0)  # type: ignore[type-var]
+    count, size = moved.shape[0], math.prod(moved.shape[1:])
+    rows = x if not axis and moved.ndim == 2 else copy(moved.reshape(count, size))
+    numbers = _orders.zeros(count, x)
+    order = None
+    if count and size:
+        order = _orders.order_of_rows(rows)
+        _number_rows(numbers, rows, order)
+    _, index, *counts = sorting.of_runs(
+        numbers, order, sorting.Wanted(indices=True, counts=wanted.counts), (count,)
+    )
+    outputs = [copy(lazy.take(x, index, axis=axis))]
+    if wanted.indices:
+        outputs.append(index)
+    if wanted.inverse:
+        outputs.append(numbers if order is None else sorting.put_back(order, numbers))
+    return (*outputs, *counts)
+
+
+def _number_rows(numbers: Any, rows: Any, order: Any) -> None:
+    """Write the number of distinct rows before each sorted row to `numbers`."""
+    if len(numbers) > 1:
+        current, previous = (lazy.take(rows, part, axis=0) for part in (order[1:], order[:-1]))
+        is_new = reduce(lazy.transform(_differs, current, previous), 0, max, axis=1)
+        inclusive_scan(is_new, out=numbers[1:])
+
+
+# --- Set operations on arrays: membership, union, intersection, differences.
+
+_KINDS = (None, "sort", "table")
+_FEW_IN_SETS = 1 << 14  # NumPy is faster below: 2^13 elements in 0.1 ms, 0.4 here
+
+
+@numpys(
+    "One sort of `test_elements` and one search. On a GPU one pass for up to 1024 elements. Host "
+    "arrays: a lookup table for integers of a small range, one pass for up to 7 elements",
+    arrays=2,
+    weak=True,
+    orders=True,
+    few=_FEW_IN_SETS,
+    differs="`kind` is checked but has no effect; int64 and uint64 are compared exactly (NumPy: as "
+    "float64)",
+)
+def isin(
+    element: Any, test_elements: Any, assume_unique: Any = False, invert: Any = False, *,
+    kind: Any = None,
+) -> Any:  # fmt: skip
+    """Return whether each element is in another array.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.isin([1, 2, 5, 7], [5, 1])
+    array([ True, False,  True, False])
+    """
+    x, others = _pair(element, test_elements, "isin", ("element", "test_elements"))
+    if kind not in _KINDS:
+        raise ValueError(f"isin: kind must be None, 'sort' or 'table', got {shown(kind)}")
+    if kind == "table" and any(_kind(one) not in "biu" for one in (x, others)):
+        raise ValueError("isin: kind='table' is for integers and bools; leave kind out")
+    return are_among(x, others, bool(invert), "isin")
+
+
+@numpys("Two sorts, one merge, one selection", arrays=2, weak=True, few=_FEW_IN_SETS, orders=True)
+def union1d(ar1: Any, ar2: Any) -> Any:
+    """Return the distinct elements of both arrays, in ascending order.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.union1d([3, 1, 2], [2, 5])
+    array([1, 2, 3, 5])
+    """
+    both = _promoted(*_pair(*_promote_number(ar1, ar2), "union1d"))
+    merged = _merged([_sorted(one, False)[0] for one in both])
+    return firsts_of_runs(merged, None, False, "union1d", None, None, None)
+
+
+@numpys(
+    "Two sorts, each with one pass; one merge, one selection",
+    arrays=2,
+    weak=True,
+    few=_FEW_IN_SETS,
+    orders=True,
+)
+def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
+    """Return the elements that are in both arrays, in ascending order; optionally their indices.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.intersect1d([3, 1, 2], [2, 5, 3])
+    array([2, 3])
+    """
+    both = _promoted(*_pair(ar1, ar2, "intersect1d"))
+    if assume_unique:
+        ordered = [_sorted(one, bool(return_indices)) for one in both]
+    else:
+        wanted = sorting.Wanted(indices=bool(return_indices))
+        ordered = [(*distinct(one, wanted, True), None)[:2] for one in both]
+    keys = [one[0] for one in ordered]
+    if not return_indices:
+        merged = lazy.asarray(_merged(keys))
+        current, following = merged[:-1], merged[1:]
+        return select(current, lazy.transform(_equal, current, following))
+    merged, indices = map(lazy.asarray, _merged(keys, [one[1] for one in ordered]))
+    current, following = merged[:-1], merged[1:]
+    is_shared = lazy.transform(_equal, current, following)
+    return tuple(select((current, indices[:-1], indices[1:]), is_shared))
+
+
+@numpys(
+    "One sort of each array, each with one pass; one search, one selection",
+    arrays=2,
+    weak=True,
+    orders=True,
+    few=_FEW_IN_SETS,
+    differs="int64 and uint64 are compared exactly (NumPy: as float64)",
+)
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
+    """Return the distinct elements of one array that are not in the other.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.setdiff1d([3, 1, 2], [2, 5])
+    array([1, 3])
+    """
+    x, others = _pair(ar1, ar2, "setdiff1d")
+    x = lazy.asarray(x).reshape(-1) if assume_unique else distinct(x, sorting.Wanted(), True)[0]
+    return select(x, are_among(x, others, True, "setdiff1d"))
+
+
+@numpys(
+    "Two sorts, each with one pass; one merge, one selection",
+    arrays=2,
+    weak=True,
+    few=_FEW_IN_SETS,
+    orders=True,
+)
+def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
+    """Return the elements that are in exactly one of the arrays, in ascending order.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.setxor1d([3, 1, 2], [2, 5])
+    array([1, 3, 5])
+    """
+    operands = _promote_number(ar1, ar2) if assume_unique else (ar1, ar2)
+    both = _promoted(*_pair(*operands, "setxor1d"))
+    if assume_unique:
+        keys = [_sorted(one, False)[0] for one in both]
+    else:
+        keys = [distinct(one, sorting.Wanted(), True)[0] for one in both]
+    merged = lazy.asarray(_merged(keys))
+    count = merged.size
+    if not count:
+        return select(merged, lazy.full((0,), True))
+    indices = lazy.arange(count)
+    previous, following = (lazy.take(merged, indices + by, mode="clip") for by in (-1, 1))
+    single = lazy.transform(_is_unique, previous, merged, following, indices, np.int64(count - 1))
+    return select(merged, single)
+
+
+# --- shared helpers -----------------------------------------------------------------------------
+
+
+def _pair(
+    one: Any, other: Any, where: str, names: tuple[str, str] = ("ar1", "ar2")
+) -> tuple[Any, Any]:
+    """Return two arrays of one library; a host array is copied to the GPU of the other."""
+    first, second = array_of(one, f"{where}: {names[0]}"), array_of(other, f"{where}: {names[1]}")
+    if is_host(first) and not is_host(second) and not is_lazy(second):
+        first = beside(first, second, where)
+    elif is_host(second) and not is_host(first) and not is_lazy(first):
+        second = beside(second, first, where)
+    return first, second
+
+
+def _kind(x: Any) -> str:
+    return str(function.dtype_of(x, "isin").kind)
+
+
+def _promote_number(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return a Python number as an array of the dtype that NumPy promotes it and the other to."""
+    if hasattr(one, "dtype") == hasattr(other, "dtype"):
+        return one, other
+    if not hasattr(one, "dtype"):
+        second, first = _promote_number(other, one)
+        return first, second
+    kind = np.result_type(function.dtype_of(one, "a set"), other)
+    return one, np.asarray(other).astype(kind)
+
+
+def _promoted(*arrays: Any) -> list[Any]:
+    """Return arrays converted to NumPy's common dtype."""
+    dtypes = [function.dtype_of(one, "a set") for one in arrays]
+    kind = np.result_type(*dtypes)
+    return [
+        one if dtype == kind else lazy.asarray(one).astype(kind)
+        for one, dtype in zip(arrays, dtypes, strict=True)
+    ]
+
+
+def _sorted(x: Any, needs_order: bool) -> tuple[Any, Any]:
+    """Return the elements sorted and flattened, and their original indices."""
+    if _kind(x) == "c":
+        return _orders.complex_in_order(x, needs_order)
+    return sorting.in_order(x, needs_order)
+
+
+def _merged(keys: list[Any], values: list[Any] | None = None) -> Any:
+    """Return two sorted arrays merged; equal elements of the first come first."""
+    less = _orders.complex_less if _kind(keys[0]) == "c" else None
+    if values is None:
+        return merge(*keys, less=less)
+    return merge(*keys, a_values=values[0], b_values=values[1], less=less)
+
+
+def _is_unique(previous: Any, a: Any, following: Any, index: Any, last: Any) -> Any:
+    """Return whether an element differs from its neighbours."""
+    return (index == 0 or previous != a) and (index == last or a != following)

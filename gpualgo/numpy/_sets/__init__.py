@@ -1,1 +1,0 @@
-"""Set functions of arrays: distinct elements, membership, unions and intersections."""

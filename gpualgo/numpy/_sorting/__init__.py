@@ -1,1 +1,0 @@
-"""Functions that sort, and that search sorted arrays."""
