@@ -12,18 +12,18 @@ from gpualgo._algorithms.top_k import TopK
 from gpualgo._base.annotations import Side, TopMode
 from gpualgo.numpy._call.arguments import NotTaken as NotTaken
 from gpualgo.numpy._counting.histograms import histogram_bin_edges as histogram_bin_edges
+from gpualgo.numpy._elementwise.functions import angle as angle
+from gpualgo.numpy._elementwise.functions import around as around
 from gpualgo.numpy._elementwise.functions import clip as clip
+from gpualgo.numpy._elementwise.functions import fix as fix
+from gpualgo.numpy._elementwise.functions import imag as imag
 from gpualgo.numpy._elementwise.functions import isclose as isclose
 from gpualgo.numpy._elementwise.functions import isneginf as isneginf
 from gpualgo.numpy._elementwise.functions import isposinf as isposinf
 from gpualgo.numpy._elementwise.functions import nan_to_num as nan_to_num
-from gpualgo.numpy._elementwise.functions import sinc as sinc
-from gpualgo.numpy._elementwise.functions import angle as angle
-from gpualgo.numpy._elementwise.functions import imag as imag
 from gpualgo.numpy._elementwise.functions import real as real
-from gpualgo.numpy._elementwise.functions import around as around
-from gpualgo.numpy._elementwise.functions import fix as fix
 from gpualgo.numpy._elementwise.functions import round as round
+from gpualgo.numpy._elementwise.functions import sinc as sinc
 from gpualgo.numpy._elementwise.ufunc_names import *  # noqa: F403
 from gpualgo.numpy._elementwise.vectorize import vectorize as vectorize
 from gpualgo.numpy._products import dot as dot

@@ -29,9 +29,9 @@ def rendered() -> str:
 
 
 def _kind_of(entry: Entry) -> str:
-    """Return the name of the folder that defines a function."""
+    """Return the name of the folder or file that defines a function."""
     module = getattr(inspect.unwrap(entry.function), "__module__", "")
-    match = re.match(r"gpualgo\.numpy\._(\w+)\.", module)
+    match = re.match(r"gpualgo\.numpy\._([a-z]+)\b", module)
     return match[1] if match else "elementwise"  # ufuncs and `vectorize` are objects
 
 
