@@ -42,7 +42,7 @@ def compose(a: Any, b: Any) -> Any:
 def make(shape: int | Sequence[int], dtype: np.dtype[Any], layout: str = "contiguous") -> Arrays:
     """Return arrays of the numbers of random elements, whose sums are exact."""
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
-    made = [summable(shape, leaf, seed) for seed, leaf in enumerate(records.leaves(dtype))]
+    made = [summable(shape, leaf, seed) for seed, leaf in enumerate(records.field_dtypes(dtype))]
     if np.issubdtype(made[0].dtype, np.unsignedinteger):
         made[0] |= made[0].dtype.type(1)  # odd slopes: of no element `compose` forgets anything
     return [arranged(array, layout, k) for k, array in enumerate(made)]
@@ -72,7 +72,7 @@ def structured(leaves: Arrays, dtype: np.dtype[Any]) -> Arrays:
 
 def cast(leaves: Arrays, dtype: np.dtype[Any]) -> Arrays:
     """Return the numbers in the types of another record."""
-    kinds = records.leaves(dtype)
+    kinds = records.field_dtypes(dtype)
     return [np.asarray(leaf).astype(kind) for leaf, kind in zip(leaves, kinds, strict=True)]
 
 

@@ -29,7 +29,7 @@ class Kind:
 
     def random(self, shape: Any, seed: int = 0) -> Leaves:
         """Return leaves of a shape; what is multiplied is odd, so that none is forgotten."""
-        leaves = records.leaves(self.dtype)
+        leaves = records.field_dtypes(self.dtype)
         first, *others = (summable(shape, leaf, seed + i) for i, leaf in enumerate(leaves))
         return (first | 1 if first.dtype.kind in "iu" else first, *others)
 
@@ -39,7 +39,7 @@ class Kind:
 
     @property
     def acc_leaves(self) -> tuple[np.dtype[Any], ...]:
-        return records.leaves(self.acc)
+        return records.field_dtypes(self.acc)
 
     def converted(self, leaves: Sequence[Host]) -> Leaves:
         """Return what is accumulated."""

@@ -189,7 +189,7 @@ def reduce_cases(
 ) -> list[Case]:
     """Return the kernels of a reduction: blocks, rows, and columns, of neighbouring elements."""
     rows_wide = aligned or (None if source.itemsize == 16 else False)
-    leaves = len(records.leaves(source))
+    leaves = len(records.field_dtypes(source))
     cuts = [rows.cut_rows(op, 1, num_bytes // source.itemsize, source)]
     cuts += [rows.cut_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
@@ -208,7 +208,7 @@ def strided_case(op: Operator, source: Dtype, acc: Dtype, **dims: bool) -> Case:
     """Return the kernel that reduces a few long rows of any strides, or of `policy.strided`'s."""
     cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
     is_wide = None if records.alignment_of(source) == 16 else False
-    access = rows.strided(len(records.leaves(source)), **dims)
+    access = rows.strided(len(records.field_dtypes(source)), **dims)
     return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)
 
 
@@ -241,13 +241,13 @@ def transform_cases(op: Operator, inputs: list[Dtype], result: Dtype) -> list[Ca
     loads = elements.loads_in_flight(inputs[:1], items)
     widths = max(items * dtype.itemsize for dtype in (result, inputs[0]))
     is_wide = widths >= elements.VECTOR_BYTES and None
-    repeated = elements.Kinds(3, every & ~3)  # but the first input
+    repeated = elements.OperandMasks(3, every & ~3)  # but the first input
     square = elements.SQUARE_ITEMS[max(inputs[-1].itemsize, result.itemsize)]
     last = 1 << len(inputs) - 1
     return [
         flat_case(op, inputs, result),
         Case(elements.rows_spec(applied, items, loads, repeated, True), is_wide),
-        Case(elements.rows_spec(applied, 1, 4, elements.Kinds(0, 0), False), None),
+        Case(elements.rows_spec(applied, 1, 4, elements.OperandMasks(0, 0), False), None),
         Case(elements.transposed_spec(applied, square, last, last - 1, True), None),
     ]
 

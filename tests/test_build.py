@@ -16,7 +16,7 @@ from support import sampled
 from gpualgo._algorithms.extremes.problem import ArgMaximum
 from gpualgo._algorithms.reduce import tuning
 from gpualgo._base import dtypes, records
-from gpualgo._operators.operator import Operator, known
+from gpualgo._operators.operator import Operator, builtin
 
 MAIN: Capability = (9, 0)  # every dtype is compiled for this architecture, some for the others
 FLOAT32 = np.dtype("float32")
@@ -134,7 +134,7 @@ def test_closures_are_constants(tmp_path: Path) -> None:
 
 
 def _record_operator(dtype: np.dtype[Any]) -> Operator:
-    if len(records.leaves(dtype)) == 2:
+    if len(records.field_dtypes(dtype)) == 2:
         return Operator(lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1]))
     return Operator(lambda a, b: a if a[0] == b[0] else b)
 
@@ -188,5 +188,5 @@ def test_extremes_along_columns_that_lie_apart(name: str, tmp_path: Path) -> Non
     acc = records.record(("0", "1"), (dtype, np.dtype(np.int64)))
     widest, size = tuning.column_items(source, acc, many), tuning.packed_size(source)
     cut = tuning.cut_columns(1, 1000, many, widest, 1, size, size)
-    spec = tuning.columns_spec(known(ArgMaximum.functor), source, acc, cut, True)
+    spec = tuning.columns_spec(builtin(ArgMaximum.functor), source, acc, cut, True)
     sass.check([sass.Case(spec, None)], MAIN, tmp_path)

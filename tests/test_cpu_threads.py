@@ -265,8 +265,8 @@ def test_operators_become_vector_code(
         return module, machine
 
     found: list[str] = []
-    joined = compile_kernel.joined
-    monkeypatch.setattr(compile_kernel, "joined", listed)
+    joined = compile_kernel.link_modules
+    monkeypatch.setattr(compile_kernel, "link_modules", listed)
     monkeypatch.setattr(kernels, "_kernels", Memo(8))
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))  # nothing is found there
     x = np.ones((100, 100), np.float32)

@@ -59,7 +59,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "status_function", lambda kernel: kernel)
     monkeypatch.setattr(direct, "_method", lambda *_: None)
     for module in (direct, sorts):
-        monkeypatch.setattr(module, "of_rows", lambda _: nothing)
+        monkeypatch.setattr(module, "row_function", lambda _: nothing)
     monkeypatch.setattr(
         operator, "_read_or_compile",
         lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arguments[0]),

@@ -121,7 +121,7 @@ def test_expressions_that_differ_are_not_one_operator(
 
 
 def test_what_fails_is_not_told_as_made(told: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(ZeroDivisionError), log.making("compiled %s", "nothing"):
+    with pytest.raises(ZeroDivisionError), log.timed_block("compiled %s", "nothing"):
         raise ZeroDivisionError
     assert told.messages == []
 

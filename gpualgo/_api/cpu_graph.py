@@ -14,7 +14,7 @@ from gpualgo._base import forks, recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import CPU, name_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, host, outputs, settled
+from gpualgo._pipeline import checks, host, outputs, retry
 from gpualgo._pipeline.problem import Array, Request
 
 
@@ -56,7 +56,7 @@ class _Job:
         try:
             self._compute()
         except (TypeError, CompileError) as error:
-            with settled.retry_with_constants(op, problem.hot, error) as is_another:
+            with retry.retry_with_constants(op, problem.hot, error) as is_another:
                 if is_another:
                     self._respecialize()
                     self._compute()

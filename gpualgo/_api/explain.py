@@ -12,11 +12,11 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import Clear, Launch, Places, Plan
+from gpualgo._cuda.plan import ArgMap, Clear, Launch, Plan
 from gpualgo._driver import default_device
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks, host, outputs, settled
+from gpualgo._pipeline import checks, host, outputs, retry
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Problem, Request
 
@@ -209,7 +209,7 @@ def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
 
 def _named(plan: Plan, problem: Problem, views: Sequence[View]) -> Iterator[tuple[int, Touched]]:
     """Yield the name and size of the memory at each slot of a plan's addresses."""
-    slots = Places(len(views), len(problem.results))
+    slots = ArgMap(len(views), len(problem.results))
     for i, view in enumerate(views):
         name = problem.inputs[i] if i < len(problem.inputs) else f"input {i}"
         yield slots.source(i), Touched(name, _bytes_of(view))
@@ -321,7 +321,7 @@ def compiled_on_cpu(request: Request) -> Request:
     except CapturesChanged:
         return compiled_on_cpu(request._replace(problem=problem.again(views, op, init)))
     except (TypeError, CompileError) as error:
-        with settled.retry_with_constants(op, problem.hot, error) as is_another:
+        with retry.retry_with_constants(op, problem.hot, error) as is_another:
             if is_another:
                 new_problem = problem.again(views, op, init)
                 return compiled_on_cpu(request._replace(problem=new_problem))
@@ -336,7 +336,7 @@ def cuda_plan(request: Request) -> Plan | None:
         return _cuda_plan(request)
     except (TypeError, CompileError) as error:
         problem, views, op, init, _, _ = request
-        with settled.retry_with_constants(op, problem.hot, error) as is_another:
+        with retry.retry_with_constants(op, problem.hot, error) as is_another:
             if is_another:
                 return cuda_plan(request._replace(problem=problem.again(views, op, init)))
         raise

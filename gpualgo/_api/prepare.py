@@ -239,7 +239,7 @@ class Plan:
             problem = problem.again(views, op, init)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
-        solve: Callable[..., Any] = run if problem.form is None else inputs.solve
+        solve: Callable[..., Any] = run if problem.form is None else inputs.run_tuples
         if problem.has_dynamic_length:
             solve = partial(_solve_counted, out_count=out_count)
         elif out_count is not None:

@@ -18,7 +18,7 @@ from gpualgo._arrays.view import as_bytes_view, overlap, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import combining, is_lazy, places
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks, inputs
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def unique(
     return of_runs(keys, order, wanted, shape, stream=stream)
 
 
-_TAKE = Kept(lambda x, order: lazy.take(x, order))
+_TAKE = ExpressionCache(lambda x, order: lazy.take(x, order))
 
 
 class Wanted(NamedTuple):
@@ -203,13 +203,13 @@ def _fields(x: Any) -> Iterator[Any]:
 
 
 def _sorted(x: Any, stream: Any) -> Any:
-    with checks.told_by(_WHERE, "radix_sort", {"keys": "x"}):
+    with checks.renamed_errors(_WHERE, "radix_sort", {"keys": "x"}):
         return radix_sort(x, axis=None, stream=stream)
 
 
 def _order(x: Any, stream: Any) -> Any:
     """Return the indices in x of the sorted elements."""
-    with checks.told_by(_WHERE, "argsort", {"keys": "x"}):
+    with checks.renamed_errors(_WHERE, "argsort", {"keys": "x"}):
         return argsort(x, axis=None, stream=stream)
 
 
@@ -234,7 +234,7 @@ def _run_numbers(parts: list[Any], apart: Any, stream: Any) -> Any:
     return run_numbers
 
 
-_BEGINS = Kept(lambda part, apart: lazy.transform(apart, part[:-1], part[1:]))
+_BEGINS = ExpressionCache(lambda part, apart: lazy.transform(apart, part[:-1], part[1:]))
 
 
 def _zero(a: Any) -> Any:

@@ -75,7 +75,7 @@ def form_of(names: Sequence[str], classes: Sequence[Form | None] = ()) -> Form:
         fields = getattr(cls, "_fields", None)
         return Form(cls if fields is None else classes_by_keys.get(fields, cls), tuple(items))
 
-    result: Form = records.built(names, [None] * len(names), make)
+    result: Form = records.nest_fields(names, [None] * len(names), make)
     return result
 
 

@@ -125,7 +125,7 @@ def write(key: str, fields: tuple[bytes, ...]) -> None:
             watcher.written.add(key)
         from gpualgo._base import log  # only a new entry needs it
 
-        log.tell(log.DEBUG, "written to disk: %s", path / (key + _SUFFIX))
+        log.log(log.DEBUG, "written to disk: %s", path / (key + _SUFFIX))
         _num_written += 1
         if _num_written % _WRITES_PER_PRUNE == 1:
             _prune(path)

@@ -50,7 +50,7 @@ def is_on(level: int) -> bool:
     return get_logger is not None and bool(get_logger("gpualgo").isEnabledFor(level))
 
 
-def tell(level: int, text: str, *args: Any) -> None:
+def log(level: int, text: str, *args: Any) -> None:
     """Log a message at a level; `text` is formatted with `args` only if the level is enabled."""
     if is_on(level):
         _logging().getLogger("gpualgo").log(level, text, *args)
@@ -62,9 +62,9 @@ def warn(text: str, *args: Any) -> None:
 
 
 @contextmanager
-def making(what: str, *args: Any) -> Iterator[None]:
+def timed_block(what: str, *args: Any) -> Iterator[None]:
     """Log the description of a block, with its time, unless it raises."""
     start = perf_counter()
     with ranges.named(what, *args):
         yield
-    tell(INFO, f"{what} in %.3f s", *args, perf_counter() - start)
+    log(INFO, f"{what} in %.3f s", *args, perf_counter() - start)

@@ -26,13 +26,13 @@ class ReturnsTuple(TypeError):
     """An operator returns a tuple instead of a number."""
 
 
-class Apart(NamedTuple):
+class Separate(NamedTuple):
     """An operator argument whose fields are passed separately, each with its own address."""
 
     dtype: Dtype
 
 
-Argument: TypeAlias = Dtype | Apart
+Argument: TypeAlias = Dtype | Separate
 """An operator's argument: a number, a record in contiguous memory, or separate fields."""
 
 
@@ -84,7 +84,7 @@ class Interleaved:
     @property
     def is_tight(self) -> bool:
         """Whether the fields fill the record without gaps or overlap."""
-        sizes = [leaf.itemsize for leaf in leaves(self.record)]
+        sizes = [leaf.itemsize for leaf in field_dtypes(self.record)]
         end = 0
         for offset, size in sorted(zip(self.offsets, sizes, strict=True)):
             if offset != end:
@@ -139,7 +139,7 @@ def is_record(dtype: Element) -> bool:
     return isinstance(dtype, (Computed, Interleaved)) or dtype.names is not None
 
 
-def leaves(dtype: Element) -> tuple[Dtype, ...]:
+def field_dtypes(dtype: Element) -> tuple[Dtype, ...]:
     """Return the dtypes of an element's fields, as they are read."""
     if isinstance(dtype, Computed):
         return dtype.numbers
@@ -149,7 +149,7 @@ def leaves(dtype: Element) -> tuple[Dtype, ...]:
     return (dtype,) if dtype.names is None else tuple(dtype[name] for name in dtype.names)
 
 
-def held(dtype: Element) -> Dtype:
+def register_dtype(dtype: Element) -> Dtype:
     """Return the dtype of an element in registers, after it has been read."""
     if isinstance(dtype, Interleaved):
         return dtype.record
@@ -161,7 +161,7 @@ def is_position(dtype: Element) -> bool:
     return dtype in _POSITIONS
 
 
-def number_of(dtype: Dtype) -> Dtype:
+def operand_dtype(dtype: Dtype) -> Dtype:
     """Return the dtype that operators receive: int64 for indices."""
     return _INT64 if dtype in _POSITIONS else dtype
 
@@ -186,19 +186,21 @@ def slots(arguments: Iterable[Argument]) -> tuple[Dtype, ...]:
     """Return the dtype at each address that an operator's code receives."""
     fields: list[Dtype] = []
     for argument in arguments:
-        fields += leaves(argument.dtype) if isinstance(argument, Apart) else (argument,)
+        fields += field_dtypes(argument.dtype) if isinstance(argument, Separate) else (argument,)
     return tuple(fields)
 
 
 def alignment_of(dtype: Element) -> int:
     """Return the alignment of an element in bytes."""
-    return max(field.itemsize for field in leaves(held(dtype)))
+    return max(field.itemsize for field in field_dtypes(register_dtype(dtype)))
 
 
 # --- tuples of fields -------------------------------------------------------------------------
 
 
-def built(names: Sequence[str], items: Sequence[Any], make: Callable[[Any, list[Any]], Any]) -> Any:
+def nest_fields(
+    names: Sequence[str], items: Sequence[Any], make: Callable[[Any, list[Any]], Any]
+) -> Any:
     """Return the nested tuple of one item for each field; make(class, items) makes each tuple."""
     groups: dict[str, list[tuple[str, Any]]] = {}
     for name, item in zip(names, items, strict=True):
@@ -207,7 +209,7 @@ def built(names: Sequence[str], items: Sequence[Any], make: Callable[[Any, list[
     parts = []
     for group in groups.values():
         inner_names, inner = map(list, zip(*group, strict=True))
-        parts.append(inner[0] if not inner_names[0] else built(inner_names, inner, make))
+        parts.append(inner[0] if not inner_names[0] else nest_fields(inner_names, inner, make))
     return make(class_of(groups), parts)
 
 
@@ -246,7 +248,7 @@ def label(dtype: Argument | None) -> str:
     """Return a text that is equal for equal dtypes only; empty for None."""
     if dtype is None:
         return ""
-    if isinstance(dtype, Apart):
+    if isinstance(dtype, Separate):
         return f"*{label(dtype.dtype)}"
     if dtype.names is None:
         return str(dtypes.name_of(dtype))
@@ -264,14 +266,14 @@ def step_of(leaf: Element) -> int:
 
 def read_bytes(dtype: Element) -> tuple[int, ...]:
     """Return the distance in bytes of adjacent elements for each field, in contiguous arrays."""
-    return tuple(map(step_of, leaves(dtype)))
+    return tuple(map(step_of, field_dtypes(dtype)))
 
 
 def memory_leaves(dtype: Element) -> tuple[Dtype, ...]:
     """Return the dtypes of an element's fields that are read from memory."""
     if isinstance(dtype, Interleaved):
-        return leaves(dtype.record)
-    return tuple(leaf for leaf in leaves(dtype) if leaf not in _POSITIONS)
+        return field_dtypes(dtype.record)
+    return tuple(leaf for leaf in field_dtypes(dtype) if leaf not in _POSITIONS)
 
 
 def from_label(text: str) -> Dtype | None:
@@ -292,7 +294,7 @@ def cpp_name(dtype: Element) -> str:
         return f"gpualgo::Interleaved<{cpp_name(dtype.record)}, {values}>"
     if dtype.names is None:
         return _POSITIONS.get(dtype) or dtypes.cpp_name(dtype)
-    return f"gpualgo::Tuple<{', '.join(map(cpp_name, leaves(dtype)))}>"
+    return f"gpualgo::Tuple<{', '.join(map(cpp_name, field_dtypes(dtype)))}>"
 
 
 def shown(dtype: Dtype) -> str:
@@ -306,4 +308,4 @@ def shown(dtype: Dtype) -> str:
         pairs = zip(cls._fields, items, strict=True)  # type: ignore[attr-defined]
         return f"({', '.join(f'{name}={item}' for name, item in pairs)})"
 
-    return str(built(dtype.names, [str(leaf) for leaf in leaves(dtype)], text))
+    return str(nest_fields(dtype.names, [str(leaf) for leaf in field_dtypes(dtype)], text))

@@ -65,7 +65,7 @@ def at_most(most: int | None) -> Iterator[None]:
         _bounds.most = before
 
 
-def worth(seconds: float) -> int:
+def best_threads(seconds: float) -> int:
     """Return the best number of threads for work that takes one thread `seconds`."""
     return min(num_threads(), 1 + int((seconds / THREAD_SECONDS) ** 0.5))
 
@@ -74,7 +74,7 @@ def most_for(num_bytes: int) -> int:
     """Return the most threads that `run` uses for `num_bytes` of work."""
     if num_bytes <= SMALL_BYTES:
         return 1
-    return num_threads() if num_bytes < LARGE_BYTES else worth(num_bytes * BYTE_SECONDS)
+    return num_threads() if num_bytes < LARGE_BYTES else best_threads(num_bytes * BYTE_SECONDS)
 
 
 def _num_cores() -> int:
@@ -107,7 +107,7 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
             if probe < num_tasks:
                 body(probe, num_tasks)
             return 1
-    threads = worth(remaining_seconds)
+    threads = best_threads(remaining_seconds)
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
     queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
     try:

@@ -41,7 +41,7 @@ address: Callable[[Array], int] = _pointer if _offset_is_right() else _reported
 
 # Words after the data pointer: number of axes, pointers to the shape and the strides, base, dtype,
 # flags. The word before the data pointer is the class.
-AXES, EXTENTS, DTYPE, FLAGS = 1, 2, 5, 6
+NDIM_WORD, SHAPE_WORD, DTYPE, FLAGS = 1, 2, 5, 6
 CONTIGUOUS, ALIGNED = 1, 1 << 8  # flags
 
 
@@ -58,8 +58,8 @@ def _fields_match(a: Any) -> bool:
     words = [_word_at(id(a) + OFFSET + 8 * i).value for i in range(-1, FLAGS + 1)]
     flags = words[1 + FLAGS] & (CONTIGUOUS | ALIGNED)
     expected_flags = CONTIGUOUS * a.flags.c_contiguous | ALIGNED * a.flags.aligned
-    extents = (ctypes.c_ssize_t * a.ndim).from_address(words[1 + EXTENTS])
-    actual = words[0], words[1 + AXES] & 0xFFFFFFFF, tuple(extents), words[1 + DTYPE], flags
+    extents = (ctypes.c_ssize_t * a.ndim).from_address(words[1 + SHAPE_WORD])
+    actual = words[0], words[1 + NDIM_WORD] & 0xFFFFFFFF, tuple(extents), words[1 + DTYPE], flags
     return actual == (id(np.ndarray), a.ndim, a.shape, id(a.dtype), expected_flags)
 
 

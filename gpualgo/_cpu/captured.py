@@ -81,12 +81,12 @@ def state_of(key: Key) -> _State:
         return state
 
 
-def words_of(key: Key) -> np.ndarray[Any, Any]:
+def captured_words(key: Key) -> np.ndarray[Any, Any]:
     """Return the words whose address an operator's code contains; the code must keep them alive."""
     return state_of(key).words
 
 
-def bound(op: Operator) -> AbstractContextManager[None]:
+def captures_bound(op: Operator) -> AbstractContextManager[None]:
     """Return a context in which compiled code reads the arrays and numbers that op captures."""
     views, numbers = op.arrays, op.words
     return _Bound(op.key, views, numbers) if views or numbers else _NO_CAPTURES

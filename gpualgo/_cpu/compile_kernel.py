@@ -128,11 +128,11 @@ def compile_shell(function: Callable[..., None]) -> bytes:
         return bitcode
 
 
-def linked(shell: bytes, operator: bytes | None) -> code.Code:
+def machine_code(shell: bytes, operator: bytes | None) -> code.Code:
     """Return the machine code of a shell linked with its operator."""
     forking.check()
     with global_compiler_lock:
-        module, machine = joined(shell, operator)
+        module, machine = link_modules(shell, operator)
         needed = [
             value.name
             for value in (*module.functions, *module.global_variables)
@@ -177,7 +177,7 @@ def _resolve(module: Any, definitions: ir.Module) -> None:
                 variable.linkage = "internal"
 
 
-def joined(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
+def link_modules(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
     """Return the optimised LLVM module of a shell and its operator, and its target machine."""
     from numba.core.registry import cpu_target
 

@@ -20,7 +20,7 @@ from numba.np import arrayobj
 
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
-from gpualgo._base.records import Apart, Argument
+from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import captured as state
 from gpualgo._cpu import forking
 from gpualgo._cpu.code import WORDS
@@ -30,7 +30,7 @@ from gpualgo._operators.captured import NUMBER_WORDS, STATE_WORDS
 from gpualgo._operators.content import digest_of
 from gpualgo._operators.numpy_rules import rewrite, wrap
 from gpualgo._operators.numpy_rules import storage as elements
-from gpualgo._operators.numpy_rules.errors import explained
+from gpualgo._operators.numpy_rules.errors import translate_errors
 from gpualgo._operators.numpy_rules.rules import result_of
 from gpualgo._operators.numpy_rules.storage import argument_type, element_type
 from gpualgo._operators.numpy_rules.types import Narrow
@@ -62,7 +62,7 @@ def compile_operator(
     args = tuple(map(argument_type, arg_dtypes))
     with global_compiler_lock:
         try:
-            with explained(op.shown, arg_dtypes):
+            with translate_errors(op.shown, arg_dtypes):
                 unlinked = Unlinked(rewrite.adopt(fn, adopter.adoption), args)
             result = result_of(op.shown, unlinked.return_type, result_dtype)
             module = unlinked.join(_wrap(unlinked, arg_dtypes, result))
@@ -83,7 +83,7 @@ class _Adopter:
         if captures:
             self.symbol = WORDS + digest_of(op.key)
             # numba also generates machine code, which never runs but needs this address.
-            llvm_binding.add_symbol(self.symbol, int(state.words_of(op.key).ctypes.data))
+            llvm_binding.add_symbol(self.symbol, int(state.captured_words(op.key).ctypes.data))
         words, number = (self.words, self.number) if captures else (None, None)
         self.adoption = rewrite.Adoption(install(), self.device_function, words, number)
 
@@ -137,12 +137,12 @@ def _wrap(fn: Unlinked, arguments: tuple[Argument, ...], result: np.dtype[Any]) 
 
 def _argument(context: Any, builder: Any, argument: Argument, stored_values: Iterator[Any]) -> Any:
     """Return an argument in numba's type from its storage scalars."""
-    if not isinstance(argument, Apart):
+    if not isinstance(argument, Separate):
         value, dtype = next(stored_values)
         return _from_storage(context, builder, value, dtype)
-    count = len(records.leaves(argument.dtype))
+    count = len(records.field_dtypes(argument.dtype))
     numbers = [_from_storage(context, builder, *next(stored_values)) for _ in range(count)]
-    return elements.put_together(context, builder, argument_type(argument), iter(numbers))
+    return elements.pack_fields(context, builder, argument_type(argument), iter(numbers))
 
 
 def _from_storage(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -150,9 +150,9 @@ def _from_storage(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) 
     if dtype.names is not None:
         numbers = (
             _from_storage(context, builder, builder.extract_value(value, i), leaf)
-            for i, leaf in enumerate(records.leaves(dtype))
+            for i, leaf in enumerate(records.field_dtypes(dtype))
         )
-        return elements.put_together(context, builder, element_type(dtype), numbers)
+        return elements.pack_fields(context, builder, element_type(dtype), numbers)
     ty = element_type(dtype)
     if not isinstance(ty, Narrow):
         return context.cast(builder, value, storage(dtype), ty)
@@ -163,8 +163,8 @@ def _to_storage(context: Any, builder: Any, value: Any, source: Any, dtype: np.d
     """Cast a value to a dtype and return its storage scalar."""
     if dtype.names is not None:
         record = llvm.Constant(context.get_value_type(storage(dtype)), llvm.Undefined)
-        numbers = elements.taken_apart(builder, source, value)
-        parts = zip(numbers, elements.flat(source), records.leaves(dtype), strict=True)
+        numbers = elements.unpack_fields(builder, source, value)
+        parts = zip(numbers, elements.flat(source), records.field_dtypes(dtype), strict=True)
         for i, (number, ty, leaf) in enumerate(parts):
             number = _to_storage(context, builder, number, ty, leaf)
             record = builder.insert_value(record, number, i)

@@ -90,13 +90,13 @@ def _entry() -> int:
         try:
             _kernels.append(get_kernel(("copy",), _write))
         except RuntimeError as error:
-            log.tell(log.INFO, "copies use one thread: %s", error)
+            log.log(log.INFO, "copies use one thread: %s", error)
             _is_refused = True
             return 0
     return int(_kernels[0].loaded.address)
 
 
 def _write() -> Callable[..., None]:
-    from gpualgo._cpu.direct_kernels import copied
+    from gpualgo._cpu.direct_kernels import copy_pieces
 
-    return copied
+    return copy_pieces

@@ -46,7 +46,7 @@ def status_function(kernel: Kernel) -> Callable[[int, int, int, int], int]:
     return function
 
 
-def of_rows(kernel: Kernel) -> Callable[[Any, Any], int]:
+def row_function(kernel: Kernel) -> Callable[[Any, Any], int]:
     """Return f(keys, row): the status of kernel(address of keys, of row, length of row, 0).
 
     Both are one-dimensional NumPy arrays. The function holds the GIL.
@@ -60,7 +60,7 @@ def of_rows(kernel: Kernel) -> Callable[[Any, Any], int]:
     return function
 
 
-def launcher(
+def launch_function(
     kernel: Kernel, table: Array, places: Sequence[int], tasks: int
 ) -> Callable[..., int] | None:
     """Return f(scratch, *words): run a kernel with these words in its table, return its status.
@@ -81,7 +81,7 @@ def launcher(
     return function
 
 
-def folder(
+def fold_function(
     kernel: Kernel, table: Array, places: Sequence[int], tile: int, most: int, partials: int
 ) -> Callable[[int, Any, Any, int], int] | None:
     """Return f(scratch, out, row, init): fold tiles of a row by a kernel, return its status.
@@ -149,7 +149,7 @@ def _method(name: str, *options: int) -> int | None:
     try:
         loaded = get_code(("direct", name, *options), write)
     except RuntimeError as error:  # the process lacks a function of the stable ABI
-        log.tell(log.INFO, "kernels are called through ctypes, which is slower: %s", error)
+        log.log(log.INFO, "kernels are called through ctypes, which is slower: %s", error)
         return None
     method = _Method(name.encode(), loaded.address, _METH_FASTCALL, None)
     keep_alive_forever((loaded, method))  # functions read it when they are freed, even at exit

@@ -14,10 +14,10 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gpualgo._cpu.address import ALIGNED, AXES, CONTIGUOUS, DTYPE, EXTENTS, FLAGS
+from gpualgo._cpu.address import ALIGNED, CONTIGUOUS, DTYPE, FLAGS, NDIM_WORD, SHAPE_WORD
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import before, leaves_of
+from gpualgo._cpu.leaves import access_by_index, field_offsets
 from gpualgo._cpu.packing import call, copy_bytes, load, load_each, pointer_to, pointers_to, store
 from gpualgo._cpu.parameters import (
     ENTRY,
@@ -32,9 +32,9 @@ from gpualgo._cpu.parameters import (
     FOLD_TILE,
     FOLD_TILES,
     FOLD_WORDS,
-    LAUNCH_BRINGS,
     LAUNCH_ENTRY,
-    LAUNCH_PLACES,
+    LAUNCH_NUM_SLOTS,
+    LAUNCH_SLOTS,
     LAUNCH_TABLE,
     LAUNCH_TASKS,
     LAUNCH_WORDS,
@@ -112,7 +112,7 @@ def rows_kernel(offset: int) -> Callable[[int, int, int], int]:
     def call(kernel: int, args: int, _count: int) -> int:
         argv = _words(args)
         keys, row = _words(load(argv, 0) + offset), _words(load(argv, 1) + offset)
-        length = load(_words(load(row, EXTENTS)), 0)
+        length = load(_words(load(row, SHAPE_WORD)), 0)
         return _to_object(  # type: ignore[no-any-return]
             _status_of(_to_int(kernel), (load(keys, 0), load(row, 0), length, 0))
         )
@@ -135,9 +135,9 @@ def look_kernel(offset: int, most: int, others: int) -> Callable[[int, int, int]
             is_row = is_row and load(argv, 1 + i) == _tuple_item(self_object, 2 + i)
         if not is_row:
             return _to_bool(0)  # type: ignore[no-any-return]
-        if load(fields, AXES) & 0xFFFFFFFF != 1 or load(fields, FLAGS) & required != required:
+        if load(fields, NDIM_WORD) & 0xFFFFFFFF != 1 or load(fields, FLAGS) & required != required:
             return _to_bool(0)  # type: ignore[no-any-return]
-        if load(_words(load(fields, EXTENTS)), 0) >= most:
+        if load(_words(load(fields, SHAPE_WORD)), 0) >= most:
             return _to_bool(0)  # type: ignore[no-any-return]
         value = _dict_item(_tuple_item(self_object, 1), load(fields, DTYPE))
         if value == 0:
@@ -160,12 +160,12 @@ def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int
         block, array_type = _tuple_item(self_object, 0), _tuple_item(self_object, 1)
         int_type, argv = load(_words(block + offset), -1), _words(args)
         head, table = _words(_to_int(block)), stack()
-        if count != 1 + load(head, LAUNCH_BRINGS):
+        if count != 1 + load(head, LAUNCH_NUM_SLOTS):
             return _to_object(2)  # type: ignore[no-any-return]
         copy_bytes(table, load(head, LAUNCH_TABLE), 8 * load(head, LAUNCH_WORDS))
         for i in range(count - 1):
             word = load(argv, 1 + i)
-            fields, index = _words(word + offset), load(head, LAUNCH_PLACES + i)
+            fields, index = _words(word + offset), load(head, LAUNCH_SLOTS + i)
             if load(fields, -1) == int_type:
                 store(_words(table), index, _to_int(word))
             elif load(fields, -1) == array_type:
@@ -195,7 +195,7 @@ def fold_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
         head, argv, table = _words(_to_int(_tuple_item(self_object, 0))), _words(args), stack()
         p, scratch = _words(table), _to_int(load(argv, 0))
         out, row = _words(load(argv, 1) + offset), _words(load(argv, 2) + offset)
-        length, tile = load(_words(load(row, EXTENTS)), 0), load(head, FOLD_TILE)
+        length, tile = load(_words(load(row, SHAPE_WORD)), 0), load(head, FOLD_TILE)
         tiles = (length + tile - 1) // tile
         if count != 4 or tiles < 1 or tiles > load(head, FOLD_MOST):
             return _to_object(2)  # type: ignore[no-any-return]
@@ -230,8 +230,8 @@ def compute_kernel(
 ) -> Callable[..., None]:  # fmt: skip
     """Return the source of f(slots, memory, count), which writes elements of acc to memory."""
     sources = pointers_to(tuple(map(storage, numbers)), tuple(range(len(numbers))))
-    count, _, _, apart, _, put = leaves_of(acc)
-    offsets = tuple(capacity * size for size in before(acc))
+    count, _, _, apart, _, put = access_by_index(acc)
+    offsets = tuple(capacity * size for size in field_offsets(acc))
     convert = cast(result, acc)
 
     def compute(slots: int, memory: int, length: int) -> None:
@@ -247,7 +247,7 @@ def compute_kernel(
 # --- Kernel that copies memory: each task copies one piece.
 
 
-def copied(table: int, scratch: int, first: int, last: int) -> None:
+def copy_pieces(table: int, scratch: int, first: int, last: int) -> None:
     """Copy the pieces of some tasks, which are contiguous, at once."""
     p = _words(table)
     start, end = first * load(p, PIECE), min(last * load(p, PIECE), load(p, SIZE_OF_ALL))

@@ -19,7 +19,7 @@ class Record(types.Type):
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
-        self.leaves = tuple(map(storage, records.leaves(dtype)))
+        self.leaves = tuple(map(storage, records.field_dtypes(dtype)))
         self.offsets = records.offsets(dtype)
         super().__init__(name=f"Record({records.label(dtype)})")
 
@@ -45,7 +45,7 @@ class _RecordModel(models.StructModel):
         ty, parts, end = self._fe_type, [], 0
         self._indices = []
         for model, offset, leaf in zip(
-            self._models, ty.offsets, records.leaves(ty.dtype), strict=True
+            self._models, ty.offsets, records.field_dtypes(ty.dtype), strict=True
         ):
             if offset > end:
                 parts.append(ir.ArrayType(ir.IntType(8), offset - end))

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpualgo._base import records
 from gpualgo._cpu.kernels import get_entry
-from gpualgo._cpu.layout import Dims, Room
+from gpualgo._cpu.layout import Dims, ScratchLayout
 
 Dtype: TypeAlias = np.dtype[Any]
 Strides: TypeAlias = tuple[int, ...]
@@ -50,7 +50,7 @@ class Group(NamedTuple):
         return follow and ends[-1] - ordered[0].offset == abs(self.step)
 
 
-def may_be(strides: Sequence[Strides], dtypes: Sequence[Dtype], size: int) -> bool:
+def may_be_interleaved(strides: Sequence[Strides], dtypes: Sequence[Dtype], size: int) -> bool:
     """Return whether arrays with such strides may be interleaved, depending on their addresses."""
     return bool(strides) and any(
         _step_of(stride, dtype, size) and stride in strides[k + 1 :]
@@ -111,8 +111,12 @@ def groups_of(
     ]  # fmt: skip
 
 
-def together(
-    offsets: Offsets | None, inner: Dims, numbers: Sequence[Dtype], capacity: int, room: Room
+def group_packers(
+    offsets: Offsets | None,
+    inner: Dims,
+    numbers: Sequence[Dtype],
+    capacity: int,
+    room: ScratchLayout,
 ) -> dict[int, tuple[int, int]]:
     """Return each grouped array's packer and the offset of its copy in scratch memory; see `leaf`.
 

@@ -16,7 +16,7 @@ import numpy as np
 from gpualgo._base import dtypes, log, records
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo, paused
-from gpualgo._base.records import Apart, Argument
+from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
 from gpualgo._cpu.address import address
@@ -27,7 +27,7 @@ from gpualgo._operators.operator import Operator
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
 
-Write = Callable[..., Callable[..., None]]
+KernelSource = Callable[..., Callable[..., None]]
 """Returns a kernel's Python source function; its argument is the operator call, if there is one."""
 
 _kernels: Memo[Any] = Memo(1024)
@@ -37,7 +37,9 @@ _shells: Memo[bytes] = Memo(64)
 _pinned: list[machine.Loaded] = []  # keeps code whose address was given out
 
 
-def get_kernel(key: tuple[Hashable, ...], write: Write, applied: Applied | None = None) -> Kernel:
+def get_kernel(
+    key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None = None
+) -> Kernel:
     """Return the compiled kernel of a key; write() returns its Python source function.
 
     The key holds strings, numbers and dtypes: all that write() depends on except the operator.
@@ -49,13 +51,13 @@ def get_kernel(key: tuple[Hashable, ...], write: Write, applied: Applied | None 
 
 
 def get_code(
-    key: tuple[Hashable, ...], write: Write, applied: Applied | None = None
+    key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None = None
 ) -> machine.Loaded:
     """Return a key's C function of words, for kernels to call as long as the result is held."""
     return _functions.made(_memory_key(key, applied), lambda: _load(key, write, applied))
 
 
-def get_entry(key: tuple[Hashable, ...], write: Write) -> int:
+def get_entry(key: tuple[Hashable, ...], write: KernelSource) -> int:
     """Return the address of a key's C function of words, which stays valid for good."""
 
     def make() -> machine.Loaded:
@@ -96,19 +98,21 @@ def check(status: int | None, *_: Any) -> None:
         )
 
 
-def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Loaded:
+def _load(
+    key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None
+) -> machine.Loaded:
     """Load a kernel's code from disk, else compile it and write it there."""
-    parts = "kernel", plain(key), *(() if applied is None else applied.parts)
+    parts = "kernel", stable_key(key), *(() if applied is None else applied.parts)
     if applied is not None:
-        recompiled.noted(applied.op)
+        recompiled.count_code(applied.op)
     words = None if applied is None else applied.words
     cached = machine.decode(host.read(*parts))
     if cached is not None:
         with contextlib.suppress(RuntimeError):  # it needs a symbol that numba no longer has
             loaded = machine.Loaded(cached, words)
-            log.tell(log.INFO, "found on disk: CPU kernel %s%s", parts[1], _of_operator(applied))
+            log.log(log.INFO, "found on disk: CPU kernel %s%s", parts[1], _of_operator(applied))
             return loaded
-    with paused, log.making("compiled CPU kernel %s%s", parts[1], _of_operator(applied)):
+    with paused, log.timed_block("compiled CPU kernel %s%s", parts[1], _of_operator(applied)):
         compiled = _compile(key, write, applied)
     loaded = machine.Loaded(compiled, words)
     host.write(machine.encode(compiled), *parts)
@@ -116,29 +120,31 @@ def _load(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> m
 
 
 def _of_operator(applied: Applied | None) -> str:
-    return "" if applied is None else f" of {recompiled.place_of(applied.op.shown)}"
+    return "" if applied is None else f" of {recompiled.source_location(applied.op.shown)}"
 
 
-def _compile(key: tuple[Hashable, ...], write: Write, applied: Applied | None) -> machine.Code:
+def _compile(
+    key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None
+) -> machine.Code:
     operator = None if applied is None else compile_operator(*applied)  # may raise an error
     with loading:
         from gpualgo._cpu import compile_kernel as compiler
 
     if applied is None or operator is None:
-        return compiler.linked(compiler.compile_shell(write()), None)
+        return compiler.machine_code(compiler.compile_shell(write()), None)
     args, result = applied.arguments, operator.result_dtype
     shell = _shells.made((key, args, result), lambda: _shell(key, write, args, result))
-    return compiler.linked(shell, operator.bitcode)
+    return compiler.machine_code(shell, operator.bitcode)
 
 
 def _shell(
-    key: tuple[Hashable, ...], write: Write, arg_dtypes: tuple[Argument, ...],
+    key: tuple[Hashable, ...], write: KernelSource, arg_dtypes: tuple[Argument, ...],
     result_dtype: np.dtype[Any],
 ) -> bytes:  # fmt: skip
     """Return the bitcode of a kernel without its operator, from disk if possible."""
     from gpualgo._cpu import compile_kernel as compiler
 
-    parts = "shell", plain(key), plain((*arg_dtypes, result_dtype))
+    parts = "shell", stable_key(key), stable_key((*arg_dtypes, result_dtype))
     entry = host.read(*parts)
     if entry is not None and len(entry) == 1:
         return entry[0]
@@ -147,15 +153,15 @@ def _shell(
     return shell
 
 
-def plain(value: Hashable) -> str:
+def stable_key(value: Hashable) -> str:
     """Return a key as a text that is the same in every process."""
-    if isinstance(value, Apart):
+    if isinstance(value, Separate):
         return records.label(value)
     if isinstance(value, np.dtype):
         is_known = value.names is not None or dtypes.name_of(value) is not None
         return records.label(value) if is_known else value.str
     if isinstance(value, tuple):
-        return "(" + ",".join(map(plain, value)) + ")"
+        return "(" + ",".join(map(stable_key, value)) + ")"
     if value is None or type(value) in (str, int, bool):
         return repr(value)
     raise TypeError(f"a kernel's key holds {value!r}, which other processes cannot compare")
@@ -168,7 +174,7 @@ def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
     return memory[start : start + num_bytes]
 
 
-def computing(
+def compute_code(
     op: Operator, source: records.Computed, acc: np.dtype[Any], capacity: int
 ) -> machine.Loaded:
     """Return the code of f(slots, memory, count), which computes elements from numbers.
@@ -176,7 +182,7 @@ def computing(
     `slots` are the numbers' addresses. It writes the elements, converted to acc, to memory for
     `capacity` elements, and replaces the addresses in slots by theirs.
     """
-    numbers = tuple(map(records.number_of, source.numbers))
+    numbers = tuple(map(records.operand_dtype, source.numbers))
 
     def write(fn: Any) -> Any:
         from gpualgo._cpu.direct_kernels import compute_kernel

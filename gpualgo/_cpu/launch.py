@@ -15,9 +15,9 @@ import numpy as np
 from gpualgo._base import threads
 from gpualgo._cpu import team
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import launcher, status_function
+from gpualgo._cpu.direct import launch_function, status_function
 from gpualgo._cpu.kernels import Kernel, check, get_kernel
-from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, give_back, lent
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, return_scratch, take_scratch
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 
 UNKNOWN = float("inf")
@@ -82,15 +82,15 @@ class CostEstimate:
     ) -> None:  # fmt: skip
         """Run work that may be light; `work` is as in `threads.run`."""
         if self.is_light:
-            memory = lent(scratch_bytes)
+            memory = take_scratch(scratch_bytes)
             self.run(kernel, entry, table, memory, tasks)
-            give_back(memory)
+            return_scratch(memory)
             return
 
         def body(first: int, last: int) -> None:
-            memory = lent(scratch_bytes)
+            memory = take_scratch(scratch_bytes)
             check(kernel(table, memory.address, first, last))
-            give_back(memory)
+            return_scratch(memory)
 
         start = perf_counter()
         count = threads.run(body, tasks, work)
@@ -123,7 +123,7 @@ class Launch:
         self.entry = int(loaded.loaded.address)  # of the kernel's code
         self._at_once: Callable[..., int] | None = None  # for little work, by one thread
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
-            self._at_once = launcher(kernel, table, self.places, tasks)
+            self._at_once = launch_function(kernel, table, self.places, tasks)
 
     @property
     def is_alone(self) -> bool:
@@ -136,7 +136,7 @@ class Launch:
             try:
                 memory = FREE.pop()
             except IndexError:
-                memory = lent(0)
+                memory = take_scratch(0)
             if self._at_once(memory.address, *words):
                 check(1)
             FREE.append(memory)
@@ -149,10 +149,10 @@ class Launch:
         for slot, word in zip(self.places, words, strict=True):
             values[slot] = address(word) if isinstance(word, np.ndarray) else word
         if self.work <= threads.SMALL_BYTES:
-            memory = lent(self.scratch_bytes)
+            memory = take_scratch(self.scratch_bytes)
             if self._run_kernel(head, memory.address, 0, self.tasks):
                 check(1)
-            give_back(memory)
+            return_scratch(memory)
         else:
             run, entry = self._run_kernel, self.entry
             self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
@@ -169,7 +169,7 @@ class Launch:
         return memory
 
 
-class Steps:
+class LaunchSequence:
     """Launches that each read the previous one's results; one call runs them by one thread.
 
     The slots of each launch are: one word, which only the last launch is given; input addresses;
@@ -212,17 +212,17 @@ class Steps:
         words[last[0]] = word
         for slot, target in zip(last[-len(outs) :], outs, strict=True):
             words[slot] = target
-        between = lent(self._between_bytes)  # each call's own: it may be large
+        between = take_scratch(self._between_bytes)  # each call's own: it may be large
         for writer, slot, reader, input_slot, offset in tables.between:
             writer[slot] = reader[input_slot] = between.address + offset
-        memory, first = lent(self._scratch_bytes), 0
+        memory, first = take_scratch(self._scratch_bytes), 0
         if self._first.work > threads.SMALL_BYTES:
             self._first.run_light(tables.first_table, memory)
             first = 1
         if self._run_kernel(tables.address, memory.address, first, len(self._launches)):
             check(1)
-        give_back(memory)
-        give_back(between)
+        return_scratch(memory)
+        return_scratch(between)
         self._made.append(tables)
 
 

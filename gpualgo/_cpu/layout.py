@@ -87,7 +87,7 @@ def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
     return get_entry(("converter", source, target), write)
 
 
-class Room:
+class ScratchLayout:
     """Allocates offsets in scratch memory."""
 
     def __init__(self) -> None:
@@ -100,9 +100,9 @@ class Room:
         return start
 
 
-def leaf(
+def field_arguments(
     start: int, source: np.dtype[Any], target: np.dtype[Any], is_direct: bool, count: int,
-    room: Room, apart: tuple[int, int] | None = None,
+    room: ScratchLayout, apart: tuple[int, int] | None = None,
 ) -> tuple[int, ...]:  # fmt: skip
     """Return what a kernel needs to read one array's numbers by up to `count` at once.
 

@@ -37,11 +37,11 @@ class Leaves(NamedTuple):
 
 
 @cache
-def leaves_of(dtype: np.dtype[Any]) -> Leaves:
-    numbers, element = records.leaves(dtype), storage(dtype)
+def access_by_index(dtype: np.dtype[Any]) -> Leaves:
+    numbers, element = records.field_dtypes(dtype), storage(dtype)
     stored, sizes = tuple(map(storage, numbers)), tuple(number.itemsize for number in numbers)
     pointers = pointers_to(stored, tuple(range(len(numbers))))
-    apart = _pointers_apart(stored, before(dtype))
+    apart = _pointers_apart(stored, field_offsets(dtype))
     return Leaves(len(numbers), sizes, pointers, apart, _loader(element), _storer(element))
 
 
@@ -59,16 +59,16 @@ class Placed(NamedTuple):
 
 
 @cache
-def placed(dtype: np.dtype[Any]) -> Placed:
-    addresses = types.UniTuple(types.intp, len(records.leaves(dtype)))
+def access_by_address(dtype: np.dtype[Any]) -> Placed:
+    addresses = types.UniTuple(types.intp, len(records.field_dtypes(dtype)))
     element = storage(dtype)
     read, write = _reader(addresses, element), _writer(addresses, element)
     return Placed(_addresses_in_table(addresses), _address_mover(addresses), read, write)
 
 
-def before(dtype: np.dtype[Any]) -> tuple[int, ...]:
+def field_offsets(dtype: np.dtype[Any]) -> tuple[int, ...]:
     """Return the total size of the numbers before each of an element's numbers."""
-    sizes = (number.itemsize for number in records.leaves(dtype))
+    sizes = (number.itemsize for number in records.field_dtypes(dtype))
     return tuple(accumulate(sizes, initial=0))[:-1]
 
 

@@ -25,7 +25,7 @@ class Memory:
 FREE: list[Memory] = []  # unused blocks of MEMORY_BYTES
 
 
-def lent(num_bytes: int) -> Memory:
+def take_scratch(num_bytes: int) -> Memory:
     """Return scratch memory of at least this size."""
     if num_bytes <= MEMORY_BYTES:
         try:
@@ -35,7 +35,7 @@ def lent(num_bytes: int) -> Memory:
     return Memory(max(num_bytes, MEMORY_BYTES))
 
 
-def give_back(memory: Memory) -> None:
+def return_scratch(memory: Memory) -> None:
     """Return scratch memory to the pool."""
     if memory.num_bytes == MEMORY_BYTES:
         FREE.append(memory)

@@ -39,7 +39,7 @@ class Applied(NamedTuple):
     def words(self) -> np.ndarray[Any, Any] | None:
         """Memory of the captured values that the code reads; None if there are none."""
         key = self.op.key
-        return captured.words_of(key) if key.arrays or key.numbers else None
+        return captured.captured_words(key) if key.arrays or key.numbers else None
 
 
 class CompiledOperator(NamedTuple):
@@ -66,16 +66,16 @@ def compile_operator(
 
 def _read_or_compile(applied: Applied) -> CompiledOperator:
     parts = "operator", *applied.parts
-    recompiled.noted(applied.op)
+    recompiled.count_code(applied.op)
     entry = host.read(*parts)
     if entry is not None and len(entry) == 2:
         result_dtype = records.from_label(entry[0].decode())
         if result_dtype is not None:
-            log.tell(log.DEBUG, "found on disk: bitcode of operator %s for the CPU",
-                     recompiled.place_of(applied.op.shown))  # fmt: skip
+            log.log(log.DEBUG, "found on disk: bitcode of operator %s for the CPU",
+                     recompiled.source_location(applied.op.shown))  # fmt: skip
             return CompiledOperator(entry[1], result_dtype)
-    with log.making("compiled operator %s (%s) for the CPU",
-                    recompiled.place_of(applied.op.shown), applied.parts[1]):  # fmt: skip
+    with log.timed_block("compiled operator %s (%s) for the CPU",
+                    recompiled.source_location(applied.op.shown), applied.parts[1]):  # fmt: skip
         compiled = _compile(applied.op, applied.arguments, applied.result_dtype)
     host.write((records.label(compiled.result_dtype).encode(), compiled.bitcode), *parts)
     return compiled

@@ -201,7 +201,7 @@ def _fetched(
 
 # Compiled together with the kernels that call them.
 offset = numba.njit(nogil=True, error_model="numpy")(_offset)
-fetched = numba.njit(nogil=True, error_model="numpy")(_fetched)
+dense_address = numba.njit(nogil=True, error_model="numpy")(_fetched)
 
 
 def convert_kernel(cast: Any, source: Any, target: Any) -> Callable[..., None]:

@@ -13,7 +13,7 @@ ENTRY, TABLE, TASKS, STEP = range(4)
 
 # A launch by a built-in function: the code's address, the number of tasks, the table's length and
 # address, the number of slots that each call fills, and from PLACES on the slots' indices.
-LAUNCH_ENTRY, LAUNCH_TASKS, LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_BRINGS, LAUNCH_PLACES = range(6)
+LAUNCH_ENTRY, LAUNCH_TASKS, LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_NUM_SLOTS, LAUNCH_SLOTS = range(6)
 
 # A row's fold by a built-in function: the code's address; elements in a tile, the maximum number of
 # tiles, and the offset of their results in scratch memory; the table's length and address, and the

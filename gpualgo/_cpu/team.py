@@ -145,7 +145,7 @@ def current() -> Team | None:
             try:
                 team = Team() if _team is None else _team
             except RuntimeError as error:
-                log.tell(log.INFO, "small calls use no worker threads: %s", error)
+                log.log(log.INFO, "small calls use no worker threads: %s", error)
                 _is_refused = True
                 return None
             if _team is None:

@@ -214,7 +214,7 @@ def _functions_of(spec: Spec) -> list[_Function]:
     if not is_functor(spec.op, spec.arg_dtypes, spec.result_dtype):
         functions.append(_Function(spec.op, spec.arg_dtypes, spec.result_dtype))
     if spec.computed is not None:
-        numbers = tuple(map(records.number_of, spec.computed.numbers))
+        numbers = tuple(map(records.operand_dtype, spec.computed.numbers))
         functions.append(_Function(spec.op.source, numbers, spec.computed.result))
     return functions
 
@@ -226,11 +226,11 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     def make() -> tuple[bytes, str]:
         what, arch = spec.expression + _op_text(spec.op), arch_of(capability)
         if spec.op is not None:
-            recompiled.noted(spec.op)
+            recompiled.count_code(spec.op)
         if (cached := _read_code(key)) is not None:
-            log.tell(log.INFO, "found on disk: kernel %s for %s", what, arch)
+            log.log(log.INFO, "found on disk: kernel %s for %s", what, arch)
             return cached
-        with log.making("compiled kernel %s for %s", what, arch):
+        with log.timed_block("compiled kernel %s for %s", what, arch):
             built = _build(spec, capability)
         return _write_code(key, built)
 
@@ -241,7 +241,7 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
 
 
 def _op_text(op: Operator | None) -> str:
-    return "" if op is None else f" of {recompiled.place_of(op.shown)}"
+    return "" if op is None else f" of {recompiled.source_location(op.shown)}"
 
 
 def expression_of(name: str) -> str:
@@ -295,9 +295,9 @@ def operator(
     def make() -> Any:
         from gpualgo._cuda.operator import compile_operator
 
-        recompiled.noted(op)
-        location, arch = recompiled.place_of(op.shown), arch_of(capability)
-        with log.making("compiled operator %s for %s", location, arch):
+        recompiled.count_code(op)
+        location, arch = recompiled.source_location(op.shown), arch_of(capability)
+        with log.timed_block("compiled operator %s for %s", location, arch):
             return compile_operator(op, arg_dtypes, result_dtype, capability)
 
     compiled = _operator_irs.made((op.code, arg_dtypes, result_dtype, capability), make)
@@ -343,9 +343,9 @@ def _kernel_ir(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
 
     def make() -> tuple[bytes, str]:
         if (cached := _read_code(key)) is not None:
-            log.tell(log.DEBUG, "found on disk: LTO-IR of kernel %s", spec.expression)
+            log.log(log.DEBUG, "found on disk: LTO-IR of kernel %s", spec.expression)
             return cached
-        with log.making("compiled kernel %s to LTO-IR", spec.expression):
+        with log.timed_block("compiled kernel %s to LTO-IR", spec.expression):
             built = _compile(spec, capability, is_ltoir=True)
         return _write_code(key, built)
 

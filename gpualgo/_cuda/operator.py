@@ -130,18 +130,18 @@ class _Compilation:
         from numba import cuda, types
 
         from gpualgo._operators.numpy_rules import wrap
-        from gpualgo._operators.numpy_rules.errors import explained
+        from gpualgo._operators.numpy_rules.errors import translate_errors
         from gpualgo._operators.numpy_rules.rules import result_of
         from gpualgo._operators.numpy_rules.storage import argument_type
 
         args = tuple(map(argument_type, arg_dtypes))
-        with explained(source, arg_dtypes):
+        with translate_errors(source, arg_dtypes):
             dispatcher = self.device_function(fn)
             returned = dispatcher.compile_device(args).signature.return_type
         result = result_of(source, returned, result_dtype)
         wrapper = wrap.abi_wrapper(self.adoption.target, dispatcher, arg_dtypes, result)
         signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
-        with explained(source, arg_dtypes):
+        with translate_errors(source, arg_dtypes):
             ltoir, _ = cuda.compile(
                 wrapper,
                 signature,

@@ -255,7 +255,7 @@ class Launch:
 VALUE, GIVEN, FIRST, NONE = range(4)
 
 
-class Places(NamedTuple):
+class ArgMap(NamedTuple):
     """Indices of the arrays in a plan's addresses."""
 
     num_sources: int

@@ -21,7 +21,7 @@ from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Array, Leaf, Place, whole_shape
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, operator_key
-from gpualgo._pipeline import checks, outputs, settled
+from gpualgo._pipeline import checks, outputs, retry
 
 _MAX_TEXT = 80  # most characters of an expression in repr
 
@@ -96,7 +96,7 @@ class LazyArray(Operators):
             compiled = op.as_of(op_key, "lazy")
             return outputs.dtype_of(compiled, self.arguments, None, self.place[0], "lazy")
         except (TypeError, CompileError) as error:
-            with settled.retry_with_constants(op, op_key, error) as is_another:
+            with retry.retry_with_constants(op, op_key, error) as is_another:
                 if is_another:
                     return self._compiled_dtype()
             checks.name(error, op, "lazy")
@@ -191,7 +191,7 @@ class LazyArray(Operators):
     @property
     def arguments(self) -> tuple[np.dtype[Any], ...]:
         """Dtypes of the function's parameters."""
-        return tuple([records.number_of(leaf.dtype) for leaf in self.leaves])
+        return tuple([records.operand_dtype(leaf.dtype) for leaf in self.leaves])
 
     # Views of the same elements.
 

@@ -14,9 +14,9 @@ from gpualgo._base.errors import CompileError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import combining, places
+from gpualgo._lazy.construction import arange_of
 from gpualgo._lazy.expression import is_own
 from gpualgo._lazy.hooks import hooks
-from gpualgo._lazy.making import arange_of
 from gpualgo._operators import operator
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator
@@ -54,7 +54,7 @@ def check(problem: Problem, x: Any, op: Any, init: Any, stream: Any) -> None:
     if recording.active and recording.current() is not None:
         return
     where, dtype = problem.where, problem.acc or problem.results[0].dtype
-    kinds = records.leaves(dtype)
+    kinds = records.field_dtypes(dtype)
     try:
         with default_device.fixed(problem.device, f"{where} is checked where it runs"):
             form, samples = _sampled(x, kinds, where, stream)

@@ -260,8 +260,12 @@ def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) ->
     wanted = elements.requested_dtype(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
     if wanted is None:
         scalar_dtype = dtypes.as_dtype(dtype, where)
-        wanted = records.with_leaves(dtype_of_op, [scalar_dtype] * len(records.leaves(dtype_of_op)))
-    for source, target in zip(records.leaves(dtype_of_op), records.leaves(wanted), strict=True):
+        wanted = records.with_leaves(
+            dtype_of_op, [scalar_dtype] * len(records.field_dtypes(dtype_of_op))
+        )
+    for source, target in zip(
+        records.field_dtypes(dtype_of_op), records.field_dtypes(wanted), strict=True
+    ):
         if not dtypes.can_cast(source, target):
             raise TypeError(
                 f"{where}: op returns {source}, which does not fit {target}; pass "

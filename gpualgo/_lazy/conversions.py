@@ -14,21 +14,21 @@ from gpualgo._lazy.expression import Call, Group, Item, Node
 
 def cast(node: Node, own: np.dtype[Any], one: np.dtype[Any], where: str) -> Node:
     """Return a node that converts all fields of an element to one dtype."""
-    for number in records.leaves(own):
+    for number in records.field_dtypes(own):
         if dtypes.kind(number) == "c" and dtypes.kind(one) not in "cb":
             raise TypeError(
                 f"{where}: {number} cannot become {one} without losing the imaginary part; "
                 "use x.real"
             )
-    return cast_to(node, own, records.with_leaves(own, [one] * len(records.leaves(own))))
+    return cast_to(node, own, records.with_leaves(own, [one] * len(records.field_dtypes(own))))
 
 
 def cast_to(node: Node, own: np.dtype[Any], wanted: np.dtype[Any]) -> Node:
-    if own == wanted and records.leaves(own) == records.leaves(wanted):
+    if own == wanted and records.field_dtypes(own) == records.field_dtypes(wanted):
         return node
     if not records.is_record(own):
         return Call(wanted.type, node)
-    pairs = iter(zip(records.leaves(own), records.leaves(wanted), strict=True))
+    pairs = iter(zip(records.field_dtypes(own), records.field_dtypes(wanted), strict=True))
     return _cast_form(node, forms.form_of(own.names or ()), pairs)
 
 

@@ -52,7 +52,7 @@ class Source(NamedTuple):
     forms: tuple[Form, ...]
 
 
-def taken(
+def parse_input(
     x: Any, op: Any, where: str, has_names: bool = True, num_arguments: int = 2,
     beside: tuple[Any, ...] = (),
 ) -> tuple[tuple[View, ...], Any, Form | Source | None]:  # fmt: skip
@@ -77,14 +77,14 @@ def input_of(
 ) -> tuple[tuple[View, ...], Operator, Source]:
     """Return the views that a lazy input reads, and the operator fused with its function."""
     from gpualgo._lazy import combining
-    from gpualgo._operators.operator import joint
+    from gpualgo._operators.operator import fuse
 
     (x,) = combining.place_lazy((x,), beside, where)
     lazy = combining.zipped(x, f"{where}: x")
     if lazy.is_kept and (cached := cached_fusion(_joints, op, lazy.function)) is not None:
         return lazy.views, cached, Source(lazy.forms)
     combining.check_count(lazy.leaves, records.MAX_FIELDS, f"{where}: x reads")
-    fused_op = joint(as_operator(op, where, num_arguments), lazy.function)
+    fused_op = fuse(as_operator(op, where, num_arguments), lazy.function)
     if lazy.is_kept:
         settle(_joints, op, lazy.function, fused_op)
     return lazy.views, fused_op, Source(lazy.forms)
@@ -122,12 +122,14 @@ def fused(
     op: Any, arguments: tuple[Any, ...], where: str, out: Any = None
 ) -> tuple[Any, tuple[View, ...], tuple[Form | None, ...], tuple[Form, ...]]:
     """Return op fused with its lazy arguments, the views that it reads, and their structures."""
-    from gpualgo._lazy import combining, kept
+    from gpualgo._lazy import combining, expression_cache
 
     if out is not None:
         arguments = combining.place_lazy(arguments, (out,), where)
     first = arguments[0]
-    if op is same and type(first) is kept.Again and not first.is_kept:  # it looks up elements
+    if (
+        op is same and type(first) is expression_cache.CachedExpression and not first.is_kept
+    ):  # it looks up elements
         return first.function, first.views, (None,) * len(first.views), first.forms
     is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
     if is_kept and (cached := cached_fusion(_fused, op, first.function)) is not None:
@@ -145,10 +147,10 @@ def computed(
     the fields' dtypes for checks.
     """
     numbers = tuple(view.dtype for view in views)
-    arguments = tuple(map(records.number_of, numbers))
+    arguments = tuple(map(records.operand_dtype, numbers))
     result = outputs.dtype_of(op.source, arguments, None, device, where)
     form = form_of(result.names, source.forms) if result.names else None
-    field_views = tuple(views[0]._replace(dtype=leaf) for leaf in records.leaves(result))
+    field_views = tuple(views[0]._replace(dtype=leaf) for leaf in records.field_dtypes(result))
     return Computed(numbers, result), form, field_views
 
 

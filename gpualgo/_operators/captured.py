@@ -26,7 +26,7 @@ STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # must match parts/operator.cuh
 _WHERE = "op: a captured array"
 _PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 
-Places: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...]
+Addresses: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...]
 
 
 class Captured(NamedTuple):
@@ -147,7 +147,7 @@ class Binding:
 
     __slots__ = ("__weakref__", "_owners", "places")
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Addresses) -> None:
         self.places = places
         self._owners: list[tuple[Callable[[], Any], View]] = []
 
@@ -178,7 +178,7 @@ def _renew_lock() -> None:
     _lock = threading.RLock()
 
 
-_bindings: weakref.WeakValueDictionary[Places, Binding] = weakref.WeakValueDictionary()
+_bindings: weakref.WeakValueDictionary[Addresses, Binding] = weakref.WeakValueDictionary()
 
 
 def _reference(owner: Any) -> Callable[[], Any]:
@@ -188,7 +188,7 @@ def _reference(owner: Any) -> Callable[[], Any]:
         return lambda: owner
 
 
-def note(views: tuple[View, ...]) -> Places:
+def remember_owners(views: tuple[View, ...]) -> Addresses:
     """Return the addresses and layouts of arrays for a call's key; remember their owners."""
     addresses = tuple((view.ptr, view.shape, view.strides, view.device) for view in views)
     binding = _bindings.get(addresses)
@@ -199,7 +199,7 @@ def note(views: tuple[View, ...]) -> Places:
 
 def binding_of(views: tuple[View, ...]) -> Binding:
     """Return the binding of the arrays' addresses, one for equal addresses."""
-    addresses = note(views)
+    addresses = remember_owners(views)
     binding = Binding(addresses)
     binding = _bindings.setdefault(addresses, binding)
     binding.add(views)
@@ -212,7 +212,7 @@ def binding_of(views: tuple[View, ...]) -> Binding:
 
 NUMBER_WORDS = 16  # for each operator, as in parts/operator.cuh; further numbers are constants
 
-Place: TypeAlias = tuple[Any, ...]
+Location: TypeAlias = tuple[Any, ...]
 """Location of a captured number: the function of the operator, and its cell, global, default, …"""
 
 # A Python integer passed as data stays within one of these ranges. NumPy's checks of Python
@@ -221,7 +221,7 @@ _EDGES = sorted({0, *(-(2**n) for n in (7, 15, 31, 63)),
                  *(2**n for n in (7, 8, 15, 16, 31, 32, 63))})  # fmt: skip
 
 
-def widened(low: int, high: int) -> tuple[int, int]:
+def extend_to_range(low: int, high: int) -> tuple[int, int]:
     """Return bounds extended to the ends of ranges; bounds beyond 64 bits are unchanged."""
     num_below, num_above = bisect_right(_EDGES, low), bisect_right(_EDGES, high)
     return (
@@ -254,7 +254,7 @@ SHORT_POWERS = frozenset((-1, 0.5, *WHOLE_POWERS))
 """Exponents with special code, which are compiled in as constants."""
 
 
-class Data:
+class DataPlaceholder:
     """Placeholder of a data number in an operator's copy.
 
     numba evaluates constants to prune branches, which affects the type of the result. Comparing a
@@ -271,9 +271,9 @@ class Data:
         self._compare(self)
 
     def _compare(self, other: object) -> NoReturn:
-        pair = [side for side in (self, other) if isinstance(side, Data)]
+        pair = [side for side in (self, other) if isinstance(side, DataPlaceholder)]
         words = [side.number.first_word for side in pair]
-        asked.note(words)  # numba may catch the exception and continue
+        requested.note(words)  # numba may catch the exception and continue
         raise ConstantNeeded("op branches on the value of a number", words)
 
     __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
@@ -317,12 +317,12 @@ class Policy:
     __slots__ = ("_first_values", "_varied", "constants", "exponents")
 
     def __init__(self) -> None:
-        self.constants: set[Place] = set()
-        self.exponents: set[Place] = set()
-        self._varied: set[Place] = set()
-        self._first_values: dict[Place, Any] = {}
+        self.constants: set[Location] = set()
+        self.exponents: set[Location] = set()
+        self._varied: set[Location] = set()
+        self._first_values: dict[Location, Any] = {}
 
-    def is_data(self, place: Place, value: Any) -> bool:
+    def is_data(self, place: Location, value: Any) -> bool:
         if place in self.constants:
             return False
         if place in self._varied or not isinstance(value, (int, np.integer, np.bool_)):
@@ -338,12 +338,12 @@ class FixedPolicy(Policy):
 
     __slots__ = ("_data_places",)
 
-    def __init__(self, numbers: Iterable[tuple[Number, Place]]) -> None:
+    def __init__(self, numbers: Iterable[tuple[Number, Location]]) -> None:
         super().__init__()
         self._data_places = {place for _, place in numbers}
         self.exponents = {place for number, place in numbers if number.is_exponent}
 
-    def is_data(self, place: Place, value: Any) -> bool:
+    def is_data(self, place: Location, value: Any) -> bool:
         return place in self._data_places
 
 
@@ -357,7 +357,7 @@ class _Requested(threading.local):
         self.words, self.is_exponent = frozenset(words), is_exponent
 
 
-asked = _Requested()
+requested = _Requested()
 
 
 class Packer:

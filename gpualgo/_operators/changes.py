@@ -46,9 +46,9 @@ def changed(fn: Any, key: Key) -> str:
     return "the code or a default value"
 
 
-def moved_array(fn: Any, found: Captured, places: captured.Places) -> str:
+def moved_array(fn: Any, found: Captured, places: captured.Addresses) -> str:
     """Return which captured array has another address than before, for messages."""
-    pairs = zip(found.views, captured.note(found.views), places, strict=True)
+    pairs = zip(found.views, captured.remember_owners(found.views), places, strict=True)
     moved = next((view.owner for view, now, before in pairs if now != before), None)
     function = python_function(fn)
     if function is not None:

@@ -16,15 +16,11 @@ from typing import Any
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
-from gpualgo._operators.captured import Captured, FixedPolicy, Place, Policy
+from gpualgo._operators.captured import Captured, FixedPolicy, Location, Policy
 from gpualgo._operators.classes import constant_token, object_token
 from gpualgo._operators.content import Key, Token, intern
 from gpualgo._operators.guards import Guard, reads_of
-from gpualgo._operators.snapshot import (
-    CodeFacts,
-    Snapshot,
-    python_function,
-)
+from gpualgo._operators.snapshot import CodeFacts, Snapshot, python_function
 
 __all__ = ["call_key", "examine", "key_of", "python_function"]
 
@@ -73,7 +69,7 @@ def call_key(fn: Any) -> Any:
         if guard is not None and guard.is_plain(fn):
             return guard.key
     key, views, _ = examine(fn)
-    return (key, captured.note(views)) if views else key
+    return (key, captured.remember_owners(views)) if views else key
 
 
 def key_of(fn: Any) -> Key:
@@ -153,7 +149,7 @@ def packed_numbers_now(fn: Any, key: Key) -> bytes | None:
 
 def make_constant(
     fn: Any, key: Key, words: Iterable[int] | None = None, is_exponent: bool = False
-) -> tuple[list[Place], list[Place]]:
+) -> tuple[list[Location], list[Location]]:
     """Compile numbers of a key in as constants from now on: those at `words`, or all.
 
     With `is_exponent`, only values in `SHORT_POWERS` at first. Returns the numbers' locations, and
@@ -170,7 +166,7 @@ def make_constant(
     return locations, added
 
 
-def make_data(fn: Any, places: Iterable[Place]) -> None:
+def make_data(fn: Any, places: Iterable[Location]) -> None:
     """Undo `make_constant`."""
     policy = _policy_of(fn)
     policy.constants.difference_update(places)

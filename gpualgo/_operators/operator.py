@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._base.memo import Memo
 from gpualgo._operators import key as key_module
-from gpualgo._operators.captured import Captured, is_array, note
+from gpualgo._operators.captured import Captured, is_array, remember_owners
 from gpualgo._operators.content import Key, digest_of, intern
 from gpualgo._operators.guards import accepts, taken_arguments
 from gpualgo._operators.key import (
@@ -238,7 +238,7 @@ class Operator:
         if not key.arrays and not key.numbers:
             return self._with(Captured(key, ()))
         current = self._captured or recapture_for(self.fn, key)
-        if current is not None and not (key.arrays and note(current.views) != hot[1]):
+        if current is not None and not (key.arrays and remember_owners(current.views) != hot[1]):
             return self._with(current)
         from gpualgo._operators.changes import error_of
 
@@ -288,10 +288,10 @@ _builtin_operators = {fn: Operator(fn) for fn in NAMES}
 _builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
 
 
-def known(name: str) -> Operator:
+def builtin(name: str) -> Operator:
     """Return a built-in operator without a Python function: a functor of parts/operator.cuh."""
     result = Operator.__new__(Operator)
-    result.fn, result.name = known, name  # fn is a placeholder
+    result.fn, result.name = builtin, name  # fn is a placeholder
     result.identity, result.commutative = None, True
     result._captured = result.part = None
     return result
@@ -315,7 +315,9 @@ def operator_key(op: Any) -> Any:
     if kind is Operator:
         captures = op._captured
         if captures is not None:
-            key = (captures.key, note(captures.views)) if captures.views else captures.key
+            key = (
+                (captures.key, remember_owners(captures.views)) if captures.views else captures.key
+            )
         else:
             key = op.key if op.is_known else call_key(op.fn)
         properties: Any = op.commutative if op.part is None else (op.commutative, op.name)
@@ -418,7 +420,7 @@ class _Template(NamedTuple):
 _templates: Memo[_Template] = Memo(1 << 10)
 
 
-def joint(op: Operator, source: types.FunctionType) -> Operator:
+def fuse(op: Operator, source: types.FunctionType) -> Operator:
     """Return op fused with the function that computes its elements from the numbers that are read.
 
     It has op's name and identity.

@@ -24,7 +24,7 @@ def _renew_lock() -> None:
     _lock = threading.Lock()
 
 
-def place_of(fn: Any) -> str:
+def source_location(fn: Any) -> str:
     """Return an operator's name and source location, for messages."""
     code = getattr(python_function(fn) or fn, "__code__", None)
     if code is None:
@@ -42,10 +42,14 @@ def _origin(fn: Any, code: Any) -> tuple[object, ...]:
     if code.co_name != ELEMENT:
         return location
     captured = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
-    return *location, code.co_code, *(place_of(value) for value in captured if callable(value))
+    return (
+        *location,
+        code.co_code,
+        *(source_location(value) for value in captured if callable(value)),
+    )
 
 
-def noted(op: Operator) -> None:
+def count_code(op: Operator) -> None:
     """Count an operator's code that is new to this process; warn if there are too many."""
     fn = python_function(op.shown) or op.shown
     code = getattr(fn, "__code__", None)
@@ -68,5 +72,5 @@ def noted(op: Operator) -> None:
             "once, and capture what changes as a number or an array "
             "(https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, "
             "\"Numbers that change\")",
-            place_of(op.shown), len(digests),
+            source_location(op.shown), len(digests),
         )  # fmt: skip

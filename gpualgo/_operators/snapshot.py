@@ -15,12 +15,19 @@ from typing import Any, NamedTuple, TypeAlias
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError
 from gpualgo._operators import captured, classes
-from gpualgo._operators.captured import SHORT_POWERS, Data, Number, Place, Policy, number_of
+from gpualgo._operators.captured import (
+    SHORT_POWERS,
+    DataPlaceholder,
+    Location,
+    Number,
+    Policy,
+    number_of,
+)
 from gpualgo._operators.classes import number_token, object_token
 from gpualgo._operators.content import Token
 from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard, Reads, Tree
 
-Found: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
+Replacement: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
 
 
 class CodeFacts(NamedTuple):
@@ -51,10 +58,10 @@ class Snapshot:
         self._depth = self._num_words = 0
         self._num_number_words = 0
         self.arrays: list[Token] = []
-        self.numbers: list[tuple[Number, Place]] = []  # numbers passed as data
+        self.numbers: list[tuple[Number, Location]] = []  # numbers passed as data
         self.values: list[Any] = []  # their values
 
-    def function(self, fn: types.FunctionType) -> Found:
+    def function(self, fn: types.FunctionType) -> Replacement:
         """Return the content of a function, including the functions that it calls, and its copy."""
         copied = self._functions.get(id(fn))
         if copied is not None:
@@ -154,7 +161,7 @@ class Snapshot:
             tokens.append((name, token))
         return tuple(tokens)
 
-    def _number(self, value: Any, location: Place, source: Any, name: Any) -> Found | None:
+    def _number(self, value: Any, location: Location, source: Any, name: Any) -> Replacement | None:
         """Return the token and the placeholder of a data number, None if the value is not one."""
         number = number_of(value, self._num_number_words)
         is_exponent = location in self._policy.exponents  # read once: other threads may add to it
@@ -168,9 +175,9 @@ class Snapshot:
         self._num_number_words += number.num_words
         self.numbers.append((number, location))
         self.values.append(value)
-        return number.token, Data(number)
+        return number.token, DataPlaceholder(number)
 
-    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Found:
+    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Replacement:
         """Return the content and replacement of a variable; only variables may hold arrays."""
         if captured.is_array(value):
             token = self._guard.capture(value, names, name, self._depth)
@@ -189,7 +196,7 @@ class Snapshot:
         tree: Tree,
         loose: tuple[str, ...],
         under_way: dict[int, types.ModuleType],
-    ) -> Found:
+    ) -> Replacement:
         """Return the attributes of a module that code may read, and a module with only these."""
         name = module.__name__
         if not tree and id(module) in under_way:
@@ -224,7 +231,7 @@ class Snapshot:
                 setattr(copy, attribute, value)
         return ("module", name, tuple(tokens)), copy
 
-    def _attribute(self, value: Any) -> Found:
+    def _attribute(self, value: Any) -> Replacement:
         if captured.is_array(value):
             raise CompileError(
                 "op reads an array that is an attribute of a module; give it a name of its own "
@@ -232,7 +239,7 @@ class Snapshot:
             )
         return self.value(value)
 
-    def value(self, value: Any) -> Found:
+    def value(self, value: Any) -> Replacement:
         """Return the content of a value that contains no array, and its copy."""
         if type(value) is tuple:
             items = [self.value(item) for item in value]

@@ -301,7 +301,7 @@ def name(error: Exception, op: Any, where: str, argument: str = "op") -> None:
 
 
 @contextlib.contextmanager
-def told_by(where: str, part: str, names: dict[str, str] | None = None) -> Iterator[None]:
+def renamed_errors(where: str, part: str, names: dict[str, str] | None = None) -> Iterator[None]:
     """Rewrite errors of a helper algorithm `part` so that they name the public function `where`.
 
     `names`: maps the helper's argument names to the public function's.

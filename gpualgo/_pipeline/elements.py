@@ -85,7 +85,7 @@ def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple
             scalars += flatten(item, inner)
         return scalars
 
-    shape = records.built(names, [None] * len(names), records.fields_of)
+    shape = records.nest_fields(names, [None] * len(names), records.fields_of)
     return tuple(flatten(value, shape))
 
 
@@ -129,7 +129,7 @@ def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:
         raise TypeError(
             f"{where}: out (or dtype) is a tuple, but op returns a number; pass a single one"
         )
-    pairs = zip(dtypes_of(dtype, found.names, where), records.leaves(found), strict=True)
+    pairs = zip(dtypes_of(dtype, found.names, where), records.field_dtypes(found), strict=True)
     result: Dtype = records.with_leaves(
         found,
         [actual if wanted is None else dtypes.as_dtype(wanted, where) for wanted, actual in pairs],

@@ -108,7 +108,7 @@ def _run_on_gpu(
     if log.is_on(log.INFO):
         bytes_in, bytes_out = (sum([array.nbytes for array in each]) for each in (arrays, results))
         text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
-        log.tell(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
+        log.log(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
 
 
 def _staged(
@@ -131,7 +131,7 @@ def _staged(
     if op is not None:
         op = host_blocks.on_device(op, device, stream, where)
     with gpu.get(device).current():
-        device_views = host_whole.in_place(
+        device_views = host_whole.page_locked_views(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked
         )
         if (None in device_views or problem.copies_page_locked) and problem.run_chunked(

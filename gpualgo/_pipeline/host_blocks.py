@@ -55,7 +55,7 @@ def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
     return handle
 
 
-def dense(
+def placeholder_views(
     dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...], device: int, first: int = 0
 ) -> list[View]:
     """Return contiguous views with placeholder addresses: plans are built before memory exists.
@@ -66,9 +66,11 @@ def dense(
     return [dense_view(first + i + 1 << 44, shape, dtype, device) for i, dtype in enumerate(dtypes)]
 
 
-def host(dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...]) -> tuple[View, ...]:
+def placeholder_host_views(
+    dtypes: Sequence[np.dtype[Any]], shape: tuple[int, ...]
+) -> tuple[View, ...]:
     """Return such views as host arrays, to look up a problem."""
-    views = dense(dtypes, shape, CPU)
+    views = placeholder_views(dtypes, shape, CPU)
     return tuple([view._replace(library=NumPy) for view in views])
 
 
@@ -83,7 +85,7 @@ def memory(
     """
     storage = max((plan.temp_storage_bytes for plan in plans), default=0)
     buffers = staging.device_buffers(device, stream, [*sizes, storage])
-    with buffers as (*addresses, storage_address), settled(stream):
+    with buffers as (*addresses, storage_address), sync_on_error(stream):
 
         def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_INIT) -> None:
             with workspace.supplied(workspace.Given(storage_address, workspace.aligned(storage))):
@@ -93,7 +95,7 @@ def memory(
 
 
 @contextmanager
-def settled(stream: int) -> Iterator[None]:
+def sync_on_error(stream: int) -> Iterator[None]:
     """After an error, wait for copies from and to arrays that the caller may free."""
     try:
         yield
@@ -122,7 +124,9 @@ class WriteState:
 
 
 @contextmanager
-def told(where: str, arrays: Sequence[Array], results: Sequence[Array]) -> Iterator[WriteState]:
+def partial_write_guard(
+    where: str, arrays: Sequence[Array], results: Sequence[Array]
+) -> Iterator[WriteState]:
     """On errors of calls that work in place, add to the message that the input is lost."""
     written = WriteState()
     try:

@@ -174,7 +174,7 @@ class Small:
     def tell(self) -> None:
         bytes_in, bytes_out = sum(self._sizes[: self._count]), sum(self._sizes[self._count :])
         text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
-        log.tell(
+        log.log(
             log.INFO, text, self._problem.where, self._device, self._strategy, bytes_in, bytes_out
         )
 

@@ -17,15 +17,16 @@ from gpualgo._arrays.view import NumPy, View, byte_bounds
 from gpualgo._base.strides import order_of, ordered_strides
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
-from gpualgo._pipeline import host_copies  # noqa: F401
 from gpualgo._pipeline.decide import plan_for
+from gpualgo._pipeline.interleaved import find_interleaved
 from gpualgo._pipeline.problem import Problem
-from gpualgo._pipeline.together import together
 
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-def in_place(arrays: Arrays, device: int, where: str, is_aligned: bool = True) -> list[View | None]:
+def page_locked_views(
+    arrays: Arrays, device: int, where: str, is_aligned: bool = True
+) -> list[View | None]:
     """Return the arrays as views for kernels on the current device; None for pageable arrays."""
     return [page_locked.view(NumPy.view(a), device, where, is_aligned) for a in arrays]
 
@@ -60,7 +61,7 @@ def on_device(
     arrays = (*inputs, *outputs)
     with gpu.get(device).current():
         if places is None:
-            places = in_place(arrays, device, where, is_aligned=not is_copied)
+            places = page_locked_views(arrays, device, where, is_aligned=not is_copied)
         has_pageable = None in places
         if has_pageable and stream is not None:
             sync_for_host(handle, pageable(places.index(None) < len(inputs), where))
@@ -154,7 +155,7 @@ def _join(operands: Sequence[_Operand]) -> None:
             end += 1
         joined = None
         while end > begin + 1 and joined is None:
-            joined = together([operand.array for operand in operands[begin:end]])
+            joined = find_interleaved([operand.array for operand in operands[begin:end]])
             end -= joined is None
         if joined is None:
             begin += 1

@@ -152,7 +152,7 @@ def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def solve(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any) -> Any:
+def run_tuples(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any) -> Any:
     """Run a problem whose results are packed into a tuple."""
     form = problem.form
     assert form is not None

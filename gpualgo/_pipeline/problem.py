@@ -21,7 +21,7 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
 from gpualgo._operators.operator import Operator, as_operator, operator_key, packed_numbers_of
-from gpualgo._pipeline import checks, elements, settled
+from gpualgo._pipeline import checks, elements, retry
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
@@ -347,7 +347,7 @@ def problem_of(
     except CapturesChanged:
         return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
     except (TypeError, ValueError, CompileError) as error:
-        with settled.retry_with_constants(op, op_key, error) as is_another:
+        with retry.retry_with_constants(op, op_key, error) as is_another:
             if is_another:
                 return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
         checks.name(error, op, where, kind.op_name)

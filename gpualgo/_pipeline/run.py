@@ -15,7 +15,7 @@ from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import AUTO
-from gpualgo._pipeline import checks, settled
+from gpualgo._pipeline import checks, retry
 from gpualgo._pipeline.problem import Problem, Request
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def run(
         except CapturesChanged:
             return run(problem.again(views, op, init), views, op, init, out, stream)
         except (TypeError, CompileError) as error:
-            with settled.retry_with_constants(op, problem.hot, error) as is_another:
+            with retry.retry_with_constants(op, problem.hot, error) as is_another:
                 if is_another:
                     return run(problem.again(views, op, init), views, op, init, out, stream)
             checks.name(error, op, problem.where, problem.op_name)

@@ -13,25 +13,25 @@ from dask.task_spec import TaskRef
 import gpualgo as ga
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _order, _results, _scan
-from gpualgo.dask._exchange import Run, arrived, exchanged
+from gpualgo.dask._exchange import Run, add_exchange, join_slices
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input
-from gpualgo.dask._operators import Frozen, freeze, load_operator
-from gpualgo.dask._order import Plain
-from gpualgo.dask._reduce import Rest, start_of, value_of
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
+from gpualgo.dask._order import OrderArgs
+from gpualgo.dask._reduce import InitTaskArgs, init_in_task, parse_init
 from gpualgo.dask._scan import Runs
 from gpualgo.dask._values import (
+    ChunkSpec,
     Parts,
-    Pattern,
-    Source,
+    Structure,
+    checked_chunks,
+    concatenate,
     copied,
-    given,
-    joined,
+    index_parts,
     namespace_of,
     on_host,
-    packed,
-    parts_of,
-    taken,
+    pack,
+    unpack,
 )
 
 # --- Bring equal keys of all chunks together: cut runs of distinct keys at common splitters.
@@ -44,8 +44,8 @@ CHUNKS_TOGETHER = 4  # input chunks per result chunk
 _SAMPLES_PER_CUT = 4
 
 
-def together(
-    graph: Graph, runs: list[TaskRef], order: Plain, finish: Callable[..., Any], *args: Any
+def add_grouped_chunks(
+    graph: Graph, runs: list[TaskRef], order: OrderArgs, finish: Callable[..., Any], *args: Any
 ) -> int:
     """Add the result chunks of runs of distinct keys; return their number.
 
@@ -57,10 +57,10 @@ def together(
         return 1
     count = _SAMPLES_PER_CUT * outputs
     samples = [graph.add("sample", (i,), sample, run, count) for i, run in enumerate(runs)]
-    splitters = graph.add("splitters", (), divided, samples, outputs, order)
+    splitters = graph.add("splitters", (), compute_splitters, samples, outputs, order)
     run_cuts = [graph.add("places", (i,), cut, run, splitters, order) for i, run in enumerate(runs)]
     cuts = graph.add("cuts", (), table, run_cuts, outputs)
-    for j, pieces in enumerate(exchanged(graph, runs, cuts, outputs)):
+    for j, pieces in enumerate(add_exchange(graph, runs, cuts, outputs)):
         graph.add("", (j,), finish, pieces, order, *args)
     return outputs
 
@@ -71,24 +71,26 @@ def together(
 def sample(own: Run, count: int) -> tuple[Parts, int]:
     """Return evenly spaced keys of a run, and the number of keys each stands for."""
     width = max(1, len(own[0][0]) // count)
-    return copied(taken(own[0], slice(width - 1, None, width))), width
+    return copied(index_parts(own[0], slice(width - 1, None, width))), width
 
 
-def divided(samples: list[tuple[Parts, int]], outputs: int, order: Plain) -> Parts | None:
+def compute_splitters(
+    samples: list[tuple[Parts, int]], outputs: int, order: OrderArgs
+) -> Parts | None:
     """Return keys that split all keys into ranges of similar size; None if there are no keys."""
     lengths = [len(parts[0]) for parts, _ in samples]
     if not sum(lengths):
         return None
-    keys = joined([parts for parts, _ in samples])
+    keys = concatenate([parts for parts, _ in samples])
     order_of_samples = _order.sort_indices(keys, order)
     weights = np.repeat([width for _, width in samples], lengths)[on_host(order_of_samples)]
     cumulative = np.cumsum(weights)
     wanted = cumulative[-1] * np.arange(1, outputs) // outputs
     chosen = np.clip(np.searchsorted(cumulative, wanted), 0, len(cumulative) - 1)
-    return taken(keys, order_of_samples[namespace_of(order_of_samples).asarray(chosen)])
+    return index_parts(keys, order_of_samples[namespace_of(order_of_samples).asarray(chosen)])
 
 
-def cut(own: Run, splitters: Parts | None, order: Plain) -> Any:
+def cut(own: Run, splitters: Parts | None, order: OrderArgs) -> Any:
     """Return the indices that cut a run behind the keys up to each splitter."""
     return None if splitters is None else _order.up_to(own[0], splitters, order)
 
@@ -122,10 +124,10 @@ def reduce_by_key(
     chunk: equal chunks give equal bits, other chunks may round differently.
     """
     key_arg, x_arg = _cut_alike(keys, x)
-    local_op, frozen = freeze(op, _NAME)
-    local_eq, frozen_eq = (None, None) if eq is None else freeze(eq, _NAME)
-    initial = start_of(init, x_arg, (), _NAME)
-    probe, form = _inputs.told(
+    local_op, frozen = pickle_operator(op, _NAME)
+    local_eq, frozen_eq = (None, None) if eq is None else pickle_operator(eq, _NAME)
+    initial = parse_init(init, x_arg, (), _NAME)
+    probe, form = _inputs.probe_call(
         ga.reduce_by_key, key_arg.small(), x_arg.small(), init, local_op, consecutive=consecutive,
         eq=local_eq, dtype=dtype,
     )  # fmt: skip
@@ -143,21 +145,21 @@ def reduce_by_key(
         runs.append(graph.add("chunk", index, function, *inputs, op_arg, frozen_eq, folding))
     if is_global:
         order = key_arg.source[2], (None, (False,)), (0, None)
-        outputs = together(graph, runs, order, merge, initial.rest, op_arg, folding)
+        outputs = add_grouped_chunks(graph, runs, order, merge, initial.rest, op_arg, folding)
     else:
         outputs = len(runs)
         combination = patterns[1], op_arg, folding[1]
-        _scan.settled(graph, runs, patterns[0], frozen_eq, initial.rest, combination)
+        _scan.add_run_chunks(graph, runs, patterns[0], frozen_eq, initial.rest, combination)
     chunks = ((math.nan,) * outputs,)
     sources = *key_arg.arrays, *x_arg.arrays
     results = _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources)
-    return _results.built(form, results)
+    return _results.pack_results(form, results)
 
 
 def _cut_alike(keys: Any, x: Any) -> tuple[Input, Input]:
     """Return keys and elements, flattened and with the same chunks."""
-    x_arg = _inputs.taken(x, _NAME, "x")
-    key_arg = _inputs.taken(keys, _NAME, "keys", like=x_arg.first)
+    x_arg = _inputs.parse_argument(x, _NAME, "x")
+    key_arg = _inputs.parse_argument(keys, _NAME, "keys", like=x_arg.first)
     if x_arg.is_known and key_arg.is_known and x_arg.first.shape != key_arg.first.shape:
         raise ValueError(
             f"reduce_by_key: keys have shape {key_arg.first.shape} and x {x_arg.first.shape}; "
@@ -168,7 +170,7 @@ def _cut_alike(keys: Any, x: Any) -> tuple[Input, Input]:
     return key_arg.flat(), x_arg.flat()
 
 
-Folding = tuple[tuple[Pattern, Pattern], tuple[Any, ...]]
+Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
 """The patterns of keys and elements, and the dtypes of aggregates."""
 
 
@@ -176,38 +178,40 @@ Folding = tuple[tuple[Pattern, Pattern], tuple[Any, ...]]
 
 
 def chunk(
-    chunks: list[Any], names: Source, elements: list[Any], source: Source, index: Index,
-    op: Frozen, eq: Frozen | None, folding: Folding,
+    chunks: list[Any], names: ChunkSpec, elements: list[Any], source: ChunkSpec, index: Index,
+    op: PickledOperator, eq: PickledOperator | None, folding: Folding,
 ) -> Run:  # fmt: skip
     """Return a chunk's distinct keys and their aggregates."""
-    keys = packed(names[2], given(chunks, names, index))
-    x = packed(source[2], given(elements, source, index))
-    dtype = packed(folding[0][1], folding[1])
+    keys = pack(names[2], checked_chunks(chunks, names, index))
+    x = pack(source[2], checked_chunks(elements, source, index))
+    dtype = pack(folding[0][1], folding[1])
     distinct, aggregates = ga.reduce_by_key(keys, x, None, load_operator(op), dtype=dtype)
-    return parts_of(distinct), parts_of(aggregates)
+    return unpack(distinct), unpack(aggregates)
 
 
 def neighbours(
-    chunks: list[Any], names: Source, elements: list[Any], source: Source, index: Index,
-    op: Frozen, eq: Frozen | None, folding: Folding,
+    chunks: list[Any], names: ChunkSpec, elements: list[Any], source: ChunkSpec, index: Index,
+    op: PickledOperator, eq: PickledOperator | None, folding: Folding,
 ) -> Runs:  # fmt: skip
     """Return a chunk's runs of equal keys, their aggregates, and the chunk's last key."""
-    keys = given(chunks, names, index)
-    x = packed(source[2], given(elements, source, index))
-    options = {"eq": load_operator(eq), "dtype": packed(folding[0][1], folding[1])}
+    keys = checked_chunks(chunks, names, index)
+    x = pack(source[2], checked_chunks(elements, source, index))
+    options = {"eq": load_operator(eq), "dtype": pack(folding[0][1], folding[1])}
     run_keys, aggregates = ga.reduce_by_key(
-        packed(names[2], keys), x, None, load_operator(op), consecutive=True, **options
+        pack(names[2], keys), x, None, load_operator(op), consecutive=True, **options
     )
-    return parts_of(run_keys), parts_of(aggregates), copied(taken(keys, slice(-1, None)))
+    return unpack(run_keys), unpack(aggregates), copied(index_parts(keys, slice(-1, None)))
 
 
-def merge(parts: list[Any], order: Plain, rest: Rest, op: Frozen, folding: Folding) -> Any:
+def merge(
+    parts: list[Any], order: OrderArgs, rest: InitTaskArgs, op: PickledOperator, folding: Folding
+) -> Any:
     """Combine the aggregates of equal keys from all chunks, each starting from init."""
     (keys_pattern, pattern), dtypes = folding
-    keys, aggregates = arrived(parts)
-    init = value_of([], rest, ())
+    keys, aggregates = join_slices(parts)
+    init = init_in_task([], rest, ())
     merged = ga.reduce_by_key(
-        packed(keys_pattern, keys), packed(pattern, aggregates), init, load_operator(op),
-        dtype=packed(pattern, dtypes),
+        pack(keys_pattern, keys), pack(pattern, aggregates), init, load_operator(op),
+        dtype=pack(pattern, dtypes),
     )  # fmt: skip
-    return parts_of(merged)
+    return unpack(merged)

@@ -8,7 +8,7 @@ from typing import Any
 from dask.task_spec import TaskRef
 
 from gpualgo.dask._graph import Graph
-from gpualgo.dask._values import Parts, copied, joined, taken
+from gpualgo.dask._values import Parts, concatenate, copied, index_parts
 
 Run = tuple[Parts, Parts]
 """Sorted keys and the values moved with them."""
@@ -16,7 +16,7 @@ Run = tuple[Parts, Parts]
 MOST_DIRECT = 64 * 64  # slices sent directly; above that, through groups
 
 
-def exchanged(
+def add_exchange(
     graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
 ) -> list[list[TaskRef]]:
     """For each result chunk, return the slices it gets from all runs, as `arrived` reads them.
@@ -26,7 +26,10 @@ def exchanged(
     if len(runs) * num_chunks > MOST_DIRECT:
         return _by_groups(graph, runs, cuts, num_chunks)
     return [
-        [graph.add("piece", (i, j), piece, run, cuts, i, j, j + 1) for i, run in enumerate(runs)]
+        [
+            graph.add("piece", (i, j), slice_run, run, cuts, i, j, j + 1)
+            for i, run in enumerate(runs)
+        ]
         for j in range(num_chunks)
     ]
 
@@ -46,7 +49,7 @@ def _by_groups(
         bundles = []
         for group in range(groups):
             parts = [
-                graph.add("part", (i, target), piece, runs[i], cuts, i, first, last)
+                graph.add("part", (i, target), slice_run, runs[i], cuts, i, first, last)
                 for i in range(group, count, groups)
             ]
             bundles.append(graph.add("bundle", (group, target), bundle, parts))
@@ -54,7 +57,7 @@ def _by_groups(
             args = cuts, groups, first, j
             gathered.append(
                 [
-                    graph.add("piece", (group, j), pieces, bundles[group], group, *args)
+                    graph.add("piece", (group, j), slice_bundle, bundles[group], group, *args)
                     for group in range(groups)
                 ]
             )
@@ -71,18 +74,20 @@ def _span(length: int, number: int, table: Any, first: int, last: int) -> slice:
     return slice(start, end)
 
 
-def piece(own: Run, table: Any, number: int, first: int, last: int) -> Run:
+def slice_run(own: Run, table: Any, number: int, first: int, last: int) -> Run:
     """Return a copy of the slice of a run that result chunks [first, last) get."""
     keys, values = own
     span = _span(len(keys[0]), number, table, first, last)
-    return copied(taken(keys, span)), copied(taken(values, span))
+    return copied(index_parts(keys, span)), copied(index_parts(values, span))
 
 
 def bundle(parts: list[Run]) -> list[Run]:
     return parts
 
 
-def pieces(parts: list[Run], group: int, table: Any, step: int, first: int, chunk: int) -> Any:
+def slice_bundle(
+    parts: list[Run], group: int, table: Any, step: int, first: int, chunk: int
+) -> Any:
     """Return the slices for one chunk, from a group's slices for chunks from `first` on."""
     numbered = []
     for position, (keys, values) in enumerate(parts):
@@ -90,13 +95,15 @@ def pieces(parts: list[Run], group: int, table: Any, step: int, first: int, chun
         origin = int(table[first - 1, number]) if first else 0
         span = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
         local = slice(span.start - origin, span.stop - origin)
-        numbered.append((number, (copied(taken(keys, local)), copied(taken(values, local)))))
+        numbered.append(
+            (number, (copied(index_parts(keys, local)), copied(index_parts(values, local))))
+        )
     return numbered
 
 
-def arrived(parts: list[Any]) -> Run:
+def join_slices(parts: list[Any]) -> Run:
     """Join the slices for a result chunk, in the order of the runs."""
     if isinstance(parts[0], list):  # from groups: (run number, slice) pairs
         numbered = [pair for group in parts for pair in group]
         parts = [run for _, run in sorted(numbered, key=lambda pair: int(pair[0]))]
-    return joined([run[0] for run in parts]), joined([run[1] for run in parts])
+    return concatenate([run[0] for run in parts]), concatenate([run[1] for run in parts])

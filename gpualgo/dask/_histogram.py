@@ -17,7 +17,7 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._values import Source, added, given, on_host, packed
+from gpualgo.dask._values import ChunkSpec, checked_chunks, on_host, pack, sum_arrays
 
 _NAME = "histogram"
 
@@ -40,7 +40,7 @@ def histogram(
     fit in memory: pass `range` if you know it. A worker holds the chunks that it works on, and the
     counts of each.
     """
-    x_arg = _inputs.taken(x, _NAME)
+    x_arg = _inputs.parse_argument(x, _NAME)
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = checks.axes_of(checks.plain_axes(axis, _NAME), x_arg.first.ndim, _NAME)
@@ -48,7 +48,9 @@ def histogram(
     ranges, unknown = _ranges(bins, range, dims, x_arg.form is not None)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     options = {"axis": axes, "dtype": dtype}
-    (probe,), _ = _inputs.told(ga.histogram, x_arg.small(), bins, ranges, weights=small, **options)
+    (probe,), _ = _inputs.probe_call(
+        ga.histogram, x_arg.small(), bins, ranges, weights=small, **options
+    )
     if weights is None:
         _check_counters(probe.dtype, x_arg, axes)
     content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
@@ -62,7 +64,7 @@ def histogram(
         groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
     for row, refs in groups.items():
-        graph.alias("", (*row, *(0,) * len(shape)), graph.tree("tree", row, refs, added))
+        graph.alias("", (*row, *(0,) * len(shape)), graph.tree("tree", row, refs, sum_arrays))
     chunks = tuple(c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     chunks = (*chunks, *((extent,) for extent in shape))
     sources = *x_arg.arrays, *(w_arg.arrays if isinstance(w_arg, Input) else ())
@@ -84,7 +86,7 @@ def _num_bytes(bins: Any) -> int:
 
 def _weights(weights: Any, x: Input) -> Input:
     """Return weights with the shape and chunks of the samples."""
-    w_arg = _inputs.taken(weights, _NAME, "weights", like=x.first)
+    w_arg = _inputs.parse_argument(weights, _NAME, "weights", like=x.first)
     if _inputs.same_chunks(w_arg, x):
         return w_arg
     if w_arg.first.ndim > x.first.ndim:
@@ -146,9 +148,9 @@ def _weights_args(weights: Any, index: Index) -> tuple[Any, Any]:
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def ends_of(chunks: list[Any], source: Source, index: Index, dims: list[int]) -> Any:
+def ends_of(chunks: list[Any], source: ChunkSpec, index: Index, dims: list[int]) -> Any:
     """Return the minimum and maximum of some dimensions; None for an empty chunk."""
-    parts = given(chunks, source, index)
+    parts = checked_chunks(chunks, source, index)
     if not parts[0].size:
         return None
     extremes = []
@@ -185,15 +187,15 @@ def ranges_of(found: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
 
 
 def chunk(
-    chunks: list[Any], source: Source, beside: list[Any], weights: Any, index: Index, bins: Any,
+    chunks: list[Any], source: ChunkSpec, beside: list[Any], weights: Any, index: Index, bins: Any,
     ranges: Any, ends: dict[int, Any] | None, axes: Index, dtype: Any,
 ) -> Any:  # fmt: skip
-    parts = given(chunks, source, index)
+    parts = checked_chunks(chunks, source, index)
     if beside:
-        (weights,) = given(beside, weights, index)
+        (weights,) = checked_chunks(beside, weights, index)
     if ends is not None and source[2] is None:
         ranges = ends[0]
     elif ends is not None:
         ranges = tuple(ends.get(dim, limits) for dim, limits in enumerate(ranges))
-    x = packed(source[2], parts)
+    x = pack(source[2], parts)
     return ga.histogram(x, bins, ranges, weights=weights, axis=axes, dtype=dtype)

@@ -18,14 +18,14 @@ from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Graph, Index
 from gpualgo.dask._values import (
-    Source,
+    ChunkSpec,
+    contiguous,
     empty_like,
     library_of,
     meta_like,
     namespace_of,
-    parts_of,
     pattern_of,
-    plain,
+    unpack,
 )
 
 # --- Flatten, broadcast and reshape dask arrays.
@@ -61,7 +61,7 @@ def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
 
 
 def flattened(chunk: Any) -> Any:
-    return plain(chunk).reshape(-1)
+    return contiguous(chunk).reshape(-1)
 
 
 def broadcast(x: Any, shape: tuple[Any, ...], chunks: Chunks) -> Any:
@@ -107,7 +107,7 @@ class Input(NamedTuple):
 
     arrays: tuple[Any, ...]
     form: Form | None
-    source: Source
+    source: ChunkSpec
     name: str
 
     @property
@@ -172,7 +172,7 @@ def is_dask(x: Any) -> bool:
     return is_dask_collection(x) and hasattr(x, "numblocks") and hasattr(x, "dtype")
 
 
-def taken(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
+def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Input:
     """Parse an argument. NumPy and CuPy arrays with the shape of `like` get its chunks."""
     if recording.active and recording.current() is not None:
         raise TypeError(
@@ -281,7 +281,7 @@ def same_chunks(a: Input, b: Input) -> bool:
     return _same(a.first.chunks, b.first.chunks)
 
 
-def told(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Form | None]:
+def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Form | None]:
     """Return the arrays that a call on tiny arrays returns, and the form of the result.
 
     So results have the dtypes of a single machine, and wrong arguments raise its errors.
@@ -289,6 +289,6 @@ def told(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any,
     with default_device(_graph.device()):
         result = function(*args, **options)
     if not isinstance(result, tuple):
-        return parts_of(result), None
+        return unpack(result), None
     fields, form = taken_apart(result, "a result", has_names=False)
     return tuple(field for field, _ in fields), form

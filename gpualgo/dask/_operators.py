@@ -23,11 +23,13 @@ from gpualgo._operators.frozen import frozen
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo.dask._values import namespace_of
 
-Frozen = tuple[str, bytes]
+PickledOperator = tuple[str, bytes]
 """A hash of the operator's content, and the pickled operator."""
 
 
-def freeze(op: Any, where: str, num_arguments: int = 2) -> tuple[Operator, Frozen]:
+def pickle_operator(
+    op: Any, where: str, num_arguments: int = 2
+) -> tuple[Operator, PickledOperator]:
     """Return a snapshot of an operator: for local calls, and pickled for workers."""
     operator_ = as_operator(op, where, num_arguments)
     fn = operator_.fn if operator_.is_known else frozen(operator_.fn)
@@ -83,7 +85,7 @@ class _Blob:
         return isinstance(other, _Blob)
 
 
-def load_operator(op: Frozen | None) -> Any:
+def load_operator(op: PickledOperator | None) -> Any:
     """Unpickle an operator; cached, so equal content gives one object per process."""
     return None if op is None else _thaw(op[0], _Blob(op[1]))
 

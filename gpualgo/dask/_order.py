@@ -9,22 +9,22 @@ from gpualgo._pipeline import checks
 from gpualgo.dask._inputs import Input
 from gpualgo.dask._values import (
     Parts,
-    Pattern,
+    Structure,
     namespace_of,
     on_host,
-    packed,
-    parts_of,
+    pack,
     pattern_of_value,
+    unpack,
 )
 
-Plain = tuple[Pattern, tuple[Pattern, tuple[bool, ...]], tuple[int, int | None]]
+OrderArgs = tuple[Structure, tuple[Structure, tuple[bool, ...]], tuple[int, int | None]]
 """The keys' pattern; descending flags and their pattern; the range of bits that is compared."""
 
 
 class Order(NamedTuple):
     """A sort order, as plain data."""
 
-    plain: Plain
+    plain: OrderArgs
 
     @property
     def is_whole(self) -> bool:
@@ -35,15 +35,13 @@ class Order(NamedTuple):
 def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
     begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
     end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
-    return Order(
-        (keys.source[2], (pattern_of_value(descending), parts_of(descending)), (begin, end))
-    )
+    return Order((keys.source[2], (pattern_of_value(descending), unpack(descending)), (begin, end)))
 
 
-def options(order: Plain) -> dict[str, Any]:
+def options(order: OrderArgs) -> dict[str, Any]:
     """Return an order as keyword arguments of a sort."""
     _, descending, (begin, end) = order
-    arguments = {"descending": packed(*descending)}
+    arguments = {"descending": pack(*descending)}
     return (
         arguments
         if (begin, end) == (0, None)
@@ -51,12 +49,12 @@ def options(order: Plain) -> dict[str, Any]:
     )
 
 
-def comparable(keys: Parts, order: Plain) -> tuple[Any, Any]:
+def comparable(keys: Parts, order: OrderArgs) -> tuple[Any, Any]:
     """Return keys reduced to the compared bits, and their descending flags."""
     pattern, descending, (begin, end) = order
     if (begin, end) != (0, None):
         keys = (_bits(keys[0], begin, end),)
-    return packed(pattern, keys), packed(*descending)
+    return pack(pattern, keys), pack(*descending)
 
 
 def _bits(keys: Any, begin: int, end: int | None) -> Any:
@@ -70,7 +68,9 @@ def _bits(keys: Any, begin: int, end: int | None) -> Any:
     return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
 
 
-def before(run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Plain) -> Any:
+def count_up_to_splitters(
+    run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: OrderArgs
+) -> Any:
     """Return how many keys of a sorted run are at each splitter or before it.
 
     A splitter is a key, its run and its index there; equal keys are ordered by run, then by index.
@@ -86,7 +86,7 @@ def before(run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Plain)
     return xp.where(run < runs, right, xp.where(run > runs, left, indices + 1))
 
 
-def up_to(keys: Parts, splitters: Parts, order: Plain) -> Any:
+def up_to(keys: Parts, splitters: Parts, order: OrderArgs) -> Any:
     """Return how many keys of a sorted run are less than or equal to each splitter."""
     sorted_keys, descending = comparable(keys, order)
     wanted, _ = comparable(splitters, order)
@@ -94,14 +94,14 @@ def up_to(keys: Parts, splitters: Parts, order: Plain) -> Any:
     return on_host(ga.searchsorted(sorted_keys, wanted, **options))
 
 
-def ranks(keys: Parts, order: Plain) -> Any:
+def ranks(keys: Parts, order: OrderArgs) -> Any:
     """Return host integers that sort like the keys."""
     values, descending = comparable(keys, order)
     sorted_values = ga.radix_sort(values, descending=descending)
     return on_host(ga.searchsorted(sorted_values, values, descending=descending))
 
 
-def sort_indices(keys: Parts, order: Plain) -> Any:
+def sort_indices(keys: Parts, order: OrderArgs) -> Any:
     """Return the indices that sort keys stably."""
     values, descending = comparable(keys, order)
     return ga.argsort(values, descending=descending)

@@ -15,31 +15,31 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import FAN_IN, Graph, Index
 from gpualgo.dask._inputs import Input
-from gpualgo.dask._operators import Frozen, freeze, load_operator
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
 from gpualgo.dask._values import (
+    ChunkSpec,
     Parts,
-    Pattern,
-    Source,
-    given,
-    joined,
+    Structure,
+    checked_chunks,
+    concatenate,
     library_of,
-    packed,
-    parts_of,
+    pack,
     pattern_of_value,
     result,
+    unpack,
 )
 
 # --- `init`: a value that is part of each task, or dask arrays with a value for each row.
 
-Rest = tuple[Any, tuple[Any, ...] | None, Source | None]
+InitTaskArgs = tuple[Any, tuple[Any, ...] | None, ChunkSpec | None]
 """Of init: its pattern; its values, or None; the source of its arrays, or None."""
 
 
-class Start(NamedTuple):
+class InitArgument(NamedTuple):
     """The initial value of a reduction or scan."""
 
     source: Input | None
-    rest: Rest
+    rest: InitTaskArgs
     small: Any
     is_one: bool
 
@@ -63,15 +63,15 @@ class Start(NamedTuple):
         return self.source.chunk(() if self.is_one else index)
 
 
-def start_of(init: Any, x: Input, kept: Sequence[int], where: str) -> Start:
+def parse_init(init: Any, x: Input, kept: Sequence[int], where: str) -> InitArgument:
     """Parse init; `kept` are the axes of the result's rows."""
-    fields = parts_of(init)
+    fields = unpack(init)
     if not any(map(_is_array, fields)):
         pattern = pattern_of_value(init)
-        return Start(None, (pattern, fields, None), init, True)
+        return InitArgument(None, (pattern, fields, None), init, True)
     chunks = tuple(x.first.chunks[axis] for axis in kept)
     shape = tuple(x.first.shape[axis] for axis in kept)
-    source = _inputs.taken(init, where, "init")
+    source = _inputs.parse_argument(init, where, "init")
     is_one = source.first.ndim == 0
     if not is_one and (source.is_known and x.is_known) and source.first.shape != shape:
         raise ValueError(
@@ -83,7 +83,7 @@ def start_of(init: Any, x: Input, kept: Sequence[int], where: str) -> Start:
     small = source.small()
     if is_one:
         small = small[()] if library_of(source.first._meta) == "numpy" else small
-    return Start(source, (None, None, source.source), small, is_one)
+    return InitArgument(source, (None, None, source.source), small, is_one)
 
 
 def _is_array(x: Any) -> bool:
@@ -95,16 +95,16 @@ def _is_array(x: Any) -> bool:
     return hasattr(x, "__cuda_array_interface__")
 
 
-def value_of(chunks: Sequence[Any], rest: Rest, index: Index) -> Any:
+def init_in_task(chunks: Sequence[Any], rest: InitTaskArgs, index: Index) -> Any:
     """Return init within a task."""
     pattern, values, source = rest
     if source is None:
         assert values is not None
-        return packed(pattern, values)
-    parts = given(chunks, source, index)
+        return pack(pattern, values)
+    parts = checked_chunks(chunks, source, index)
     if parts[0].ndim == 0 and isinstance(parts[0], np.ndarray):
         parts = tuple(part[()] for part in parts)
-    return packed(source[2], parts)
+    return pack(source[2], parts)
 
 
 _NAME = "reduce"
@@ -126,13 +126,13 @@ def reduce(
     row of each if `op` does not commute and several chunked axes are reduced. Equal chunks give
     equal bits, other chunks may round differently.
     """
-    x_arg = _inputs.taken(x, _NAME)
-    local_op, frozen = freeze(op, _NAME)
+    x_arg = _inputs.parse_argument(x, _NAME)
+    local_op, frozen = pickle_operator(op, _NAME)
     keepdims = checks.flag_argument(keepdims, "keepdims", _NAME)
     axes = checks.axes_of(checks.plain_axes(axis, _NAME), x_arg.first.ndim, _NAME)
     other_axes = tuple(a for a in range(x_arg.first.ndim) if a not in axes)
-    initial = start_of(init, x_arg, other_axes, _NAME)
-    probe, form = _inputs.told(
+    initial = parse_init(init, x_arg, other_axes, _NAME)
+    probe, form = _inputs.probe_call(
         ga.reduce, x_arg.small(), initial.small, local_op, axis=axes, keepdims=keepdims, dtype=dtype
     )
     dtypes = tuple(part.dtype for part in probe)
@@ -152,15 +152,17 @@ def reduce(
         if keepdims or a in other_axes
     )
     sources = *x_arg.arrays, *initial.arrays
-    return _results.built(form, _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources))
+    return _results.pack_results(
+        form, _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources)
+    )
 
 
-Folding = tuple[tuple[int, ...], tuple[Any, ...], Pattern]
+ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Structure]
 """The reduced axes, the dtypes of the accumulators, and the pattern of elements."""
 
 
 def combined(
-    graph: Graph, source: Input, op: Any, folding: Folding, commutes: bool
+    graph: Graph, source: Input, op: Any, folding: ReduceArgs, commutes: bool
 ) -> dict[Index, TaskRef]:
     """Add the tasks that reduce along some axes, without init; return a task for each result.
 
@@ -186,7 +188,7 @@ def combined(
 
 def _tree(
     graph: Graph, current: dict[Index, TaskRef], count: list[int], op: Any, axis: int,
-    folding: Folding,
+    folding: ReduceArgs,
 ) -> dict[Index, TaskRef]:  # fmt: skip
     """Combine results along an axis, FAN_IN at a time; `count` is updated."""
     level = 0
@@ -207,40 +209,49 @@ def _tree(
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def folded(parts: Parts, op: Any, axes: tuple[int, ...], init: Any, folding: Folding) -> Parts:
+def reduce_parts(
+    parts: Parts, op: Any, axes: tuple[int, ...], init: Any, folding: ReduceArgs
+) -> Parts:
     """Reduce parts along axes, keeping these."""
     _, dtypes, pattern = folding
-    x, dtype = packed(pattern, parts), packed(pattern, dtypes)
-    results = parts_of(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
+    x, dtype = pack(pattern, parts), pack(pattern, dtypes)
+    results = unpack(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
     # NumPy returns scalars for 0-d results; a later call needs arrays.
     return tuple(np.asarray(part) if isinstance(part, np.generic) else part for part in results)
 
 
-def chunk(chunks: list[Any], source: Source, index: Index, op: Frozen, folding: Folding) -> Parts:
+def chunk(
+    chunks: list[Any], source: ChunkSpec, index: Index, op: PickledOperator, folding: ReduceArgs
+) -> Parts:
     """Return the aggregate of a chunk; without elements along the axes, an empty array."""
-    parts, axes = given(chunks, source, index), folding[0]
+    parts, axes = checked_chunks(chunks, source, index), folding[0]
     if all(parts[0].shape[axis] for axis in axes):
-        return folded(parts, load_operator(op), axes, None, folding)
+        return reduce_parts(parts, load_operator(op), axes, None, folding)
     slices = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(parts[0].ndim))
     return tuple(part[slices].astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
 
 
-def combine(several: list[Parts], op: Frozen, axis: int, folding: Folding) -> Parts:
+def combine(several: list[Parts], op: PickledOperator, axis: int, folding: ReduceArgs) -> Parts:
     """Combine results of chunks that follow each other along an axis."""
-    parts = joined(several, axis)
+    parts = concatenate(several, axis)
     if parts[0].shape[axis] <= 1 or parts[0].size == 0:
         slices = (slice(None),) * axis + (slice(0, 1),)
         return tuple(part[slices] for part in parts)
-    return folded(parts, load_operator(op), (axis,), None, folding)
+    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
 
 
 def finish(
-    parts: Parts, starts: list[Any], rest: Any, row: Index, op: Frozen, folding: Folding,
+    parts: Parts,
+    starts: list[Any],
+    rest: Any,
+    row: Index,
+    op: PickledOperator,
+    folding: ReduceArgs,
     keepdims: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """Combine init with a result."""
     axes, dtypes, pattern = folding
-    init = value_of(starts, rest, row)
-    x, dtype = packed(pattern, parts), packed(pattern, dtypes)
+    init = init_in_task(starts, rest, row)
+    x, dtype = pack(pattern, parts), pack(pattern, dtypes)
     reduced = ga.reduce(x, init, load_operator(op), axis=axes, keepdims=keepdims, dtype=dtype)
-    return result(parts_of(reduced))
+    return result(unpack(reduced))

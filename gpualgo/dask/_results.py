@@ -34,6 +34,6 @@ def arrays(
     return results
 
 
-def built(form: Form | None, found: Sequence[Any]) -> Any:
+def pack_results(form: Form | None, found: Sequence[Any]) -> Any:
     """Return the only array, or several packed in their form."""
     return found[0] if form is None else form.packed(found)

@@ -18,26 +18,26 @@ import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _order, _results, _scan
-from gpualgo.dask._by_key import together
-from gpualgo.dask._exchange import Run, arrived
+from gpualgo.dask._by_key import add_grouped_chunks
+from gpualgo.dask._exchange import Run, join_slices
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._order import Plain
+from gpualgo.dask._order import OrderArgs
 from gpualgo.dask._scan import Runs
 from gpualgo.dask._values import (
+    ChunkSpec,
     Parts,
-    Pattern,
-    Source,
+    Structure,
+    checked_chunks,
+    concatenate,
     copied,
-    given,
-    joined,
+    index_parts,
     meta_like,
     namespace_of,
     on_host,
-    packed,
-    parts_of,
+    pack,
     result,
-    taken,
+    unpack,
 )
 
 Splitters = tuple[Parts, Any, Any]
@@ -45,30 +45,32 @@ Brackets = tuple[Splitters, Any, Splitters, Any]
 
 
 def rows(
-    chunks: list[Any], source: Source, moved: list[Any], moved_source: Source | None,
-    index: tuple[int, ...], order: Plain, axis: int, dtype: Any,
+    chunks: list[Any], source: ChunkSpec, moved: list[Any], moved_source: ChunkSpec | None,
+    index: tuple[int, ...], order: OrderArgs, axis: int, dtype: Any,
 ) -> Any:  # fmt: skip
     """Sort a chunk that holds whole rows, or return the indices that sort it."""
-    keys = packed(source[2], given(chunks, source, index))
+    keys = pack(source[2], checked_chunks(chunks, source, index))
     options = {**_order.options(order), "axis": axis}
     if dtype is not None:
         return ga.argsort(keys, dtype=dtype, **options)
     values = (
-        None if moved_source is None else packed(moved_source[2], given(moved, moved_source, index))
+        None
+        if moved_source is None
+        else pack(moved_source[2], checked_chunks(moved, moved_source, index))
     )
-    return result(parts_of(ga.radix_sort(keys, values, **options)))
+    return result(unpack(ga.radix_sort(keys, values, **options)))
 
 
 def run(
-    chunks: list[Any], source: Source, moved: list[Any], moved_source: Source | None,
-    index: tuple[int, ...], order: Plain, place: tuple[int, Any] | None,
+    chunks: list[Any], source: ChunkSpec, moved: list[Any], moved_source: ChunkSpec | None,
+    index: tuple[int, ...], order: OrderArgs, place: tuple[int, Any] | None,
 ) -> Run:  # fmt: skip
     """Sort a chunk along with its values, or with the global indices of its keys."""
-    keys = given(chunks, source, index)
-    pattern: Pattern = None
+    keys = checked_chunks(chunks, source, index)
+    pattern: Structure = None
     values: Parts = ()
     if moved_source is not None:
-        values, pattern = given(moved, moved_source, index), moved_source[2]
+        values, pattern = checked_chunks(moved, moved_source, index), moved_source[2]
     elif place is not None:
         start, dtype = place
         values = (namespace_of(keys[0]).arange(start, start + len(keys[0]), dtype=dtype),)
@@ -76,25 +78,29 @@ def run(
 
 
 def _sorted(
-    keys: Parts, values: Parts, order: Plain, patterns: tuple[Pattern, Pattern], in_place: bool
+    keys: Parts,
+    values: Parts,
+    order: OrderArgs,
+    patterns: tuple[Structure, Structure],
+    in_place: bool,
 ) -> Run:
-    options, packed_keys = _order.options(order), packed(patterns[0], keys)
+    options, packed_keys = _order.options(order), pack(patterns[0], keys)
     if not values:
         out = {"out": packed_keys} if in_place else {}
-        return parts_of(ga.radix_sort(packed_keys, **options, **out)), ()
-    packed_values = packed(patterns[1], values)
+        return unpack(ga.radix_sort(packed_keys, **options, **out)), ()
+    packed_values = pack(patterns[1], values)
     out = {"out": (packed_keys, packed_values)} if in_place else {}
     sorted_keys, sorted_values = ga.radix_sort(packed_keys, packed_values, **options, **out)
-    return parts_of(sorted_keys), parts_of(sorted_values)
+    return unpack(sorted_keys), unpack(sorted_values)
 
 
 def sample(own: Run, width: int) -> Parts:
     """Return every width-th key of a run."""
-    return copied(taken(own[0], slice(width - 1, None, width)))
+    return copied(index_parts(own[0], slice(width - 1, None, width)))
 
 
 def brackets(
-    samples: list[Parts], ranks: tuple[int, ...], width: int, order: Plain
+    samples: list[Parts], ranks: tuple[int, ...], width: int, order: OrderArgs
 ) -> Brackets | None:
     """Return for each rank a splitter at or before it, and one at or behind it.
 
@@ -105,7 +111,7 @@ def brackets(
     total = sum(lengths)
     if not total:
         return None
-    keys = joined(samples)
+    keys = concatenate(samples)
     runs = np.repeat(np.arange(len(samples)), lengths)
     indices = np.concatenate([np.arange(n) * width + (width - 1) for n in lengths])
     sample_order = _order.sort_indices(keys, order)
@@ -117,14 +123,14 @@ def brackets(
     def splitters(counts: Any) -> Splitters:
         chosen = np.clip(counts - 1, 0, total - 1)
         selected = host_order[chosen]
-        splitter_keys = taken(keys, sample_order[namespace_of(sample_order).asarray(chosen)])
+        splitter_keys = index_parts(keys, sample_order[namespace_of(sample_order).asarray(chosen)])
         return splitter_keys, runs[selected], indices[selected]
 
     return splitters(low), low > 0, splitters(high), high <= total
 
 
 def candidates(
-    own: Run, number: int, spans: Brackets | None, order: Plain
+    own: Run, number: int, spans: Brackets | None, order: OrderArgs
 ) -> tuple[Any, Any, list[Parts]]:
     """Return for each rank bounds of the cut in a run, and the keys between them.
 
@@ -134,14 +140,14 @@ def candidates(
     if spans is None:
         return None, None, [keys]
     low, has_low, high, has_high = spans
-    start = np.where(has_low, _order.before(number, keys, low, order), 0)
-    end = np.where(has_high, _order.before(number, keys, high, order), len(keys[0]))
-    parts = [copied(taken(keys, slice(a, b))) for a, b in zip(start, end, strict=True)]
+    start = np.where(has_low, _order.count_up_to_splitters(number, keys, low, order), 0)
+    end = np.where(has_high, _order.count_up_to_splitters(number, keys, high, order), len(keys[0]))
+    parts = [copied(index_parts(keys, slice(a, b))) for a, b in zip(start, end, strict=True)]
     return start, end, parts
 
 
 def cuts(
-    found: list[tuple[Any, Any, list[Parts]]], ranks: tuple[int, ...], order: Plain
+    found: list[tuple[Any, Any, list[Parts]]], ranks: tuple[int, ...], order: OrderArgs
 ) -> np.ndarray[Any, Any]:
     """Return where each run is cut: a row for each rank."""
     is_whole = found[0][0] is None
@@ -150,7 +156,7 @@ def cuts(
         windows = [parts[0 if is_whole else number] for _, _, parts in found]
         starts = [0 if is_whole else int(start[number]) for start, _, _ in found]
         lengths = [len(parts[0]) for parts in windows]
-        keys = np.split(_order.ranks(joined(windows), order), np.cumsum(lengths)[:-1])
+        keys = np.split(_order.ranks(concatenate(windows), order), np.cumsum(lengths)[:-1])
         (lengths_before,) = _cut(keys, lengths, rank - sum(starts))
         rows.append([start + more for start, more in zip(starts, lengths_before, strict=True)])
     return np.array(rows, np.int64).reshape(len(ranks), len(found))
@@ -167,10 +173,10 @@ def _cut(keys: Sequence[Any], lengths: list[int], rank: int) -> list[list[int]]:
 
 
 def merge(
-    parts: list[Any], order: Plain, patterns: tuple[Pattern, Pattern], wants_values: bool
+    parts: list[Any], order: OrderArgs, patterns: tuple[Structure, Structure], wants_values: bool
 ) -> Any:
     """Join the slices for a result chunk in the order of their runs, and sort them stably."""
-    keys, values = arrived(parts)
+    keys, values = join_slices(parts)
     keys, values = _sorted(keys, values, order, patterns, True)
     return result(values if wants_values else (*keys, *values))
 
@@ -199,9 +205,9 @@ def unique(
     flags = {"consecutive": consecutive, "return_index": return_index,
              "return_inverse": return_inverse, "return_counts": return_counts}  # fmt: skip
     flags = {name: checks.flag_argument(flag, name, _NAME) for name, flag in flags.items()}
-    x_arg = _inputs.taken(x, _NAME)
+    x_arg = _inputs.parse_argument(x, _NAME)
     flat_arg = x_arg.flat()
-    probe, form = _inputs.told(ga.unique, x_arg.small(), **flags)
+    probe, form = _inputs.probe_call(ga.unique, x_arg.small(), **flags)
     kinds = ("first",) * return_index + ("sum",) * return_counts
     graph = Graph(_NAME, flat_arg.content, consecutive, kinds)
     count = len(flat_arg.arrays)
@@ -209,18 +215,18 @@ def unique(
     runs = _runs(graph, flat_arg, consecutive, kinds)
     if consecutive:
         combine = None, None, kinds
-        _scan.settled(graph, runs, flat_arg.source[2], None, _NO_INIT, combine)
+        _scan.add_run_chunks(graph, runs, flat_arg.source[2], None, _NO_INIT, combine)
         outputs = len(runs)
     else:
         order = flat_arg.source[2], (None, (False,)), (0, None)
-        outputs = together(graph, runs, order, merge_unique, kinds)
+        outputs = add_grouped_chunks(graph, runs, order, merge_unique, kinds)
     chunks = ((math.nan,) * outputs,)
     results = _results.arrays(graph, "", flat_arg.first, chunks, dtypes, flat_arg.arrays)
     if return_inverse:
         outputs_refs = [TaskRef(graph.key("", j)) for j in range(outputs)]
         inverse = _run_numbers if consecutive else _indices
         results.insert(count + return_index, inverse(graph, x_arg, runs, outputs_refs, results[0]))
-    return _results.built(form, results)
+    return _results.pack_results(form, results)
 
 
 def _runs(graph: Graph, x: Input, consecutive: bool, kinds: tuple[str, ...]) -> list[TaskRef]:
@@ -271,33 +277,35 @@ def _unique_of_chunk(x: Any, start: int, kinds: tuple[str, ...], consecutive: bo
     options: dict[str, Any] = {"return_index": "first" in kinds, "return_counts": "sum" in kinds}
     outputs = ga.unique(x, consecutive=consecutive, **options)
     if not kinds:
-        return parts_of(outputs), ()
+        return unpack(outputs), ()
     keys, *more = outputs
     if "first" in kinds:
         more[0] = more[0] + start
-    return parts_of(keys), tuple(more)
+    return unpack(keys), tuple(more)
 
 
 def chunk(
-    chunks: list[Any], source: Source, index: Index, start: int, kinds: tuple[str, ...]
+    chunks: list[Any], source: ChunkSpec, index: Index, start: int, kinds: tuple[str, ...]
 ) -> Run:
-    return _unique_of_chunk(packed(source[2], given(chunks, source, index)), start, kinds, False)
+    return _unique_of_chunk(
+        pack(source[2], checked_chunks(chunks, source, index)), start, kinds, False
+    )
 
 
 def neighbours(
-    chunks: list[Any], source: Source, index: Index, start: int, kinds: tuple[str, ...]
+    chunks: list[Any], source: ChunkSpec, index: Index, start: int, kinds: tuple[str, ...]
 ) -> Runs:
     """Return the runs of a chunk, and its last element."""
-    parts = given(chunks, source, index)
-    last = copied(taken(parts, slice(-1, None)))
-    return *_unique_of_chunk(packed(source[2], parts), start, kinds, True), last
+    parts = checked_chunks(chunks, source, index)
+    last = copied(index_parts(parts, slice(-1, None)))
+    return *_unique_of_chunk(pack(source[2], parts), start, kinds, True), last
 
 
-def merge_unique(parts: list[Any], order: Plain, kinds: tuple[str, ...]) -> Any:
-    elements, more = arrived(parts)
-    keys: Any = packed(order[0], elements)
+def merge_unique(parts: list[Any], order: OrderArgs, kinds: tuple[str, ...]) -> Any:
+    elements, more = join_slices(parts)
+    keys: Any = pack(order[0], elements)
     if not kinds:
-        return result(parts_of(ga.unique(keys)))
+        return result(unpack(ga.unique(keys)))
     outputs: list[Any] = []
     if "first" in kinds:
         distinct, positions = ga.unique(keys, return_index=True)
@@ -305,18 +313,18 @@ def merge_unique(parts: list[Any], order: Plain, kinds: tuple[str, ...]) -> Any:
     if "sum" in kinds:
         distinct, counts = ga.reduce_by_key(keys, more[-1])
         outputs.append(counts)
-    return (*parts_of(distinct), *outputs)
+    return (*unpack(distinct), *outputs)
 
 
 def _keys(output: Any, count: int) -> Parts:
     return output[:count] if isinstance(output, tuple) else (output,)
 
 
-def inverse(chunks: list[Any], source: Source, index: Index, outputs: list[Any]) -> Any:
+def inverse(chunks: list[Any], source: ChunkSpec, index: Index, outputs: list[Any]) -> Any:
     """Return the index of each element of a chunk among all distinct elements."""
-    parts, pattern = given(chunks, source, index), source[2]
-    distinct = joined([_keys(output, len(parts)) for output in outputs])
-    return ga.searchsorted(packed(pattern, distinct), packed(pattern, parts))
+    parts, pattern = checked_chunks(chunks, source, index), source[2]
+    distinct = concatenate([_keys(output, len(parts)) for output in outputs])
+    return ga.searchsorted(pack(pattern, distinct), pack(pattern, parts))
 
 
 def counted(output: Any, before: int | None) -> int:
@@ -325,10 +333,10 @@ def counted(output: Any, before: int | None) -> int:
 
 
 def numbers(
-    chunks: list[Any], source: Source, index: Index, own: Runs, output: Any, before: int | None
+    chunks: list[Any], source: ChunkSpec, index: Index, own: Runs, output: Any, before: int | None
 ) -> Any:
     """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
-    x = packed(source[2], given(chunks, source, index))
+    x = pack(source[2], checked_chunks(chunks, source, index))
     _, local = ga.unique(x, consecutive=True, return_inverse=True)
     continued = len(own[0][0]) - len(_keys(output, 1)[0])
     return local + ((before or 0) - continued)

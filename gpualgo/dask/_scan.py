@@ -12,20 +12,27 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._operators import Frozen, freeze, load_operator
-from gpualgo.dask._reduce import Folding, Rest, Start, folded, start_of, value_of
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
+from gpualgo.dask._reduce import (
+    InitArgument,
+    InitTaskArgs,
+    ReduceArgs,
+    init_in_task,
+    parse_init,
+    reduce_parts,
+)
 from gpualgo.dask._values import (
+    ChunkSpec,
     Parts,
-    Pattern,
-    Source,
-    given,
-    joined,
+    Structure,
+    checked_chunks,
+    concatenate,
+    index_parts,
     library_of,
     namespace_of,
-    packed,
-    parts_of,
+    pack,
     result,
-    taken,
+    unpack,
 )
 
 
@@ -62,20 +69,20 @@ def exclusive_scan(
 
 
 def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
-    x_arg = _inputs.taken(x, func_name)
-    local_op, frozen = freeze(op, func_name)
+    x_arg = _inputs.parse_argument(x, func_name)
+    local_op, frozen = pickle_operator(op, func_name)
     reverse = checks.flag_argument(reverse, "reverse", func_name)
     scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
     if scan_axis is None:
         x_arg, scan_axis = x_arg.flat(), 0
     other_axes = tuple(a for a in range(x_arg.first.ndim) if a != scan_axis)
-    initial = start_of(init, x_arg, other_axes, func_name)
+    initial = parse_init(init, x_arg, other_axes, func_name)
     options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
     call = getattr(ga, func_name)
-    probe, form = _inputs.told(call, x_arg.small(), initial.small, local_op, **options)
+    probe, form = _inputs.probe_call(call, x_arg.small(), initial.small, local_op, **options)
     dtypes = tuple(part.dtype for part in probe)
     if init is None and func_name == "exclusive_scan":  # every chunk must start from it
-        initial = start_of(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
+        initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
     content = x_arg.content, initial.content, frozen[0], scan_axis, reverse, dtypes
     graph = Graph(func_name.replace("_", "-"), *content)
     op_arg = graph.shared("op", frozen, len(frozen[1]))
@@ -85,11 +92,17 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
         )
     sources = *x_arg.arrays, *initial.arrays
     arrays = _results.arrays(graph, "", x_arg.first, x_arg.first.chunks, dtypes, sources)
-    return _results.built(form, arrays)
+    return _results.pack_results(form, arrays)
 
 
 def _add_line(
-    graph: Graph, x_arg: Input, initial: Start, op: Any, row: Index, reverse: bool, folding: Folding
+    graph: Graph,
+    x_arg: Input,
+    initial: InitArgument,
+    op: Any,
+    row: Index,
+    reverse: bool,
+    folding: ReduceArgs,
 ) -> None:
     """Add the tasks of the chunks along one line, which starts at chunk `row`."""
     (axis,), _, _ = folding
@@ -111,50 +124,60 @@ def _add_line(
 
 
 def aggregate(
-    chunks: list[Any], source: Source, index: Index, op: Frozen, reverse: bool, folding: Folding
+    chunks: list[Any],
+    source: ChunkSpec,
+    index: Index,
+    op: PickledOperator,
+    reverse: bool,
+    folding: ReduceArgs,
 ) -> Parts:
     """Return a chunk's aggregate along its axis; an empty array if it has no elements there."""
-    parts, (axis,) = given(chunks, source, index), folding[0]
+    parts, (axis,) = checked_chunks(chunks, source, index), folding[0]
     if not parts[0].shape[axis]:
         return tuple(part.astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
     if reverse:
         backwards = (slice(None),) * axis + (slice(None, None, -1),)
         parts = tuple(part[backwards] for part in parts)
-    return folded(parts, load_operator(op), (axis,), None, folding)
+    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
 
 
 def link(
-    prefix: Parts | None, own: Parts, starts: list[Any], rest: Rest, row: Index, op: Frozen,
-    folding: Folding,
-) -> Parts:  # fmt: skip
+    prefix: Parts | None,
+    own: Parts,
+    starts: list[Any],
+    rest: InitTaskArgs,
+    row: Index,
+    op: PickledOperator,
+    folding: ReduceArgs,
+) -> Parts:
     """Return the prefix of the next chunk; the first chunk with elements applies init."""
     (axis,) = folding[0]
     if not own[0].shape[axis]:
         return own if prefix is None else prefix
     if prefix is None or not prefix[0].shape[axis]:
-        init = value_of(starts, rest, row)
-        return own if init is None else folded(own, load_operator(op), (axis,), init, folding)
-    return folded(joined([prefix, own], axis), load_operator(op), (axis,), None, folding)
+        init = init_in_task(starts, rest, row)
+        return own if init is None else reduce_parts(own, load_operator(op), (axis,), init, folding)
+    return reduce_parts(concatenate([prefix, own], axis), load_operator(op), (axis,), None, folding)
 
 
 def scan(
-    chunks: list[Any], source: Source, index: Index, prefix: Parts | None, starts: list[Any],
-    rest: Rest, row: Index, op: Frozen, reverse: bool, folding: Folding,
+    chunks: list[Any], source: ChunkSpec, index: Index, prefix: Parts | None, starts: list[Any],
+    rest: InitTaskArgs, row: Index, op: PickledOperator, reverse: bool, folding: ReduceArgs,
 ) -> Any:  # fmt: skip
     """Scan a chunk, starting from its prefix or init."""
     (axis,), dtypes, pattern = folding
-    parts = given(chunks, source, index)
+    parts = checked_chunks(chunks, source, index)
     if prefix is None or not prefix[0].shape[axis]:
-        init = value_of(starts, rest, row)
+        init = init_in_task(starts, rest, row)
     else:
-        init = packed(pattern, tuple(_as_init(part, axis) for part in prefix))
+        init = pack(pattern, tuple(_as_init(part, axis) for part in prefix))
     call = getattr(ga, source[0])
-    options = {"axis": axis, "reverse": reverse, "dtype": packed(pattern, dtypes)}
+    options = {"axis": axis, "reverse": reverse, "dtype": pack(pattern, dtypes)}
     if pattern is None or parts[0].ndim > 1 or library_of(parts[0]) == "numpy":
-        return result(parts_of(call(packed(pattern, parts), init, load_operator(op), **options)))
+        return result(unpack(call(pack(pattern, parts), init, load_operator(op), **options)))
     # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
-    x = packed(pattern, tuple(part.reshape(1, -1) for part in parts))
-    rows = parts_of(call(x, init, load_operator(op), **{**options, "axis": 1}))
+    x = pack(pattern, tuple(part.reshape(1, -1) for part in parts))
+    rows = unpack(call(x, init, load_operator(op), **{**options, "axis": 1}))
     return result(tuple(part.reshape(-1) for part in rows))
 
 
@@ -174,15 +197,20 @@ def _as_init(part: Any, axis: int) -> Any:
 
 Runs = tuple[Parts, Parts, Parts]
 """Of a chunk: the first keys of its runs, the runs' aggregates, and the chunk's last key."""
-How = tuple[Pattern, "Frozen | None", tuple[Any, ...]]
+Combination = tuple[Structure, Any, tuple[Any, ...]]
 """How two aggregates of a run are combined: pattern, operator, dtypes.
 
 Without an operator the dtypes are "first" or "sum".
 """
 
 
-def settled(
-    graph: Graph, runs: list[TaskRef], keys: Pattern, eq: Frozen | None, rest: Rest, how: Any
+def add_run_chunks(
+    graph: Graph,
+    runs: list[TaskRef],
+    keys: Structure,
+    eq: PickledOperator | None,
+    rest: InitTaskArgs,
+    how: Any,
 ) -> None:
     """Add the result chunks: the runs that begin in each chunk, with their continuations."""
     before: list[TaskRef | None] = [None]
@@ -191,7 +219,7 @@ def settled(
     behind: TaskRef | None = None
     for i, run in reversed(list(enumerate(runs))):
         args = behind, before[i], keys, eq, *how
-        graph.add("", (i,), begun, run, *args, rest)
+        graph.add("", (i,), own_runs, run, *args, rest)
         if i:
             behind = graph.add("first", (i,), first, run, behind, keys, eq, *how)
 
@@ -205,64 +233,74 @@ def last(before: Parts | None, own: Runs) -> Parts | None:
 
 
 def first(
-    own: Runs, behind: tuple[Parts, Parts] | None, keys: Pattern, eq: Frozen | None,
-    pattern: Pattern, op: Frozen | None, kinds: tuple[Any, ...],
+    own: Runs, behind: tuple[Parts, Parts] | None, keys: Structure, eq: PickledOperator | None,
+    pattern: Structure, op: PickledOperator | None, kinds: tuple[Any, ...],
 ) -> tuple[Parts, Parts] | None:  # fmt: skip
     """Return the first key of a chunk and the aggregate of its run, with its continuation."""
     heads, aggregates, last_key = own
     count = len(heads[0])
     if not count:
         return behind
-    aggregate = taken(aggregates, slice(0, 1))
+    aggregate = index_parts(aggregates, slice(0, 1))
     if count == 1 and behind is not None and _is_same_run(last_key, behind[0], keys, eq):
         aggregate = _combined(aggregate, behind[1], (pattern, op, kinds))
-    return taken(heads, slice(0, 1)), aggregate
+    return index_parts(heads, slice(0, 1)), aggregate
 
 
-def begun(
-    own: Runs, behind: tuple[Parts, Parts] | None, before: Parts | None, keys: Pattern,
-    eq: Frozen | None, pattern: Pattern, op: Frozen | None, kinds: tuple[Any, ...], rest: Rest,
-) -> Any:  # fmt: skip
+def own_runs(
+    own: Runs,
+    behind: tuple[Parts, Parts] | None,
+    before: Parts | None,
+    keys: Structure,
+    eq: PickledOperator | None,
+    pattern: Structure,
+    op: PickledOperator | None,
+    kinds: tuple[Any, ...],
+    rest: InitTaskArgs,
+) -> Any:
     """Return the runs that begin in a chunk; the last includes its continuation."""
     heads, aggregates, last_key = own
     count = len(heads[0])
     start = int(
         count > 0 and before is not None
-        and _is_same_run(before, taken(heads, slice(0, 1)), keys, eq)
+        and _is_same_run(before, index_parts(heads, slice(0, 1)), keys, eq)
     )  # fmt: skip
     combine = pattern, op, kinds
     if start < count and behind is not None and _is_same_run(last_key, behind[0], keys, eq):
-        total = _combined(taken(aggregates, slice(count - 1, None)), behind[1], combine)
-        aggregates = joined([taken(aggregates, slice(0, count - 1)), total])
-    heads, aggregates = taken(heads, slice(start, None)), taken(aggregates, slice(start, None))
+        total = _combined(index_parts(aggregates, slice(count - 1, None)), behind[1], combine)
+        aggregates = concatenate([index_parts(aggregates, slice(0, count - 1)), total])
+    heads, aggregates = (
+        index_parts(heads, slice(start, None)),
+        index_parts(aggregates, slice(start, None)),
+    )
     return result((*heads, *_apply_init(aggregates, rest, combine)))
 
 
-def _apply_init(aggregates: Parts, rest: Rest, combine: How) -> Parts:
+def _apply_init(aggregates: Parts, rest: InitTaskArgs, combine: Combination) -> Parts:
     """Combine init with each aggregate."""
-    init, (pattern, op, dtypes) = value_of([], rest, ()), combine
+    init, (pattern, op, dtypes) = init_in_task([], rest, ()), combine
     if init is None:
         return aggregates
     distinct_keys = namespace_of(aggregates[0]).arange(len(aggregates[0]))
     _, results = ga.reduce_by_key(
-        distinct_keys, packed(pattern, aggregates), init, load_operator(op), consecutive=True,
-        dtype=packed(pattern, dtypes),
+        distinct_keys, pack(pattern, aggregates), init, load_operator(op), consecutive=True,
+        dtype=pack(pattern, dtypes),
     )  # fmt: skip
-    return parts_of(results)
+    return unpack(results)
 
 
-def _is_same_run(a: Parts, b: Parts, keys: Pattern, eq: Frozen | None) -> bool:
+def _is_same_run(a: Parts, b: Parts, keys: Structure, eq: PickledOperator | None) -> bool:
     """Return whether key b continues the run of key a."""
-    values, _ = ga.run_length_encode(packed(keys, joined([a, b])), eq=load_operator(eq))
-    return len(parts_of(values)[0]) == 1
+    values, _ = ga.run_length_encode(pack(keys, concatenate([a, b])), eq=load_operator(eq))
+    return len(unpack(values)[0]) == 1
 
 
-def _combined(a: Parts, b: Parts, combine: How) -> Parts:
+def _combined(a: Parts, b: Parts, combine: Combination) -> Parts:
     """Combine two aggregates of one run."""
     pattern, op, kinds = combine
     if op is None:
         return tuple(
             p if kind == "first" else p + q for p, q, kind in zip(a, b, kinds, strict=True)
         )
-    x, dtype = packed(pattern, joined([a, b])), packed(pattern, kinds)
-    return parts_of(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))
+    x, dtype = pack(pattern, concatenate([a, b])), pack(pattern, kinds)
+    return unpack(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))

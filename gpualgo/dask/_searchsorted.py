@@ -11,8 +11,15 @@ from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._operators import Frozen, freeze, load_operator
-from gpualgo.dask._values import Source, added, given, packed, parts_of, pattern_of_value
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
+from gpualgo.dask._values import (
+    ChunkSpec,
+    checked_chunks,
+    pack,
+    pattern_of_value,
+    sum_arrays,
+    unpack,
+)
 
 _NAME = "searchsorted"
 
@@ -32,12 +39,12 @@ def searchsorted(
     If a fits in memory, make it one chunk or a NumPy array. A worker holds a chunk of each, and 16
     results.
     """
-    a_arg = _inputs.taken(a, _NAME, "a")
-    v_arg = None if is_scalar(v) else _inputs.taken(v, _NAME, "v")
-    local_less, frozen = (None, None) if less is None else freeze(less, _NAME)
+    a_arg = _inputs.parse_argument(a, _NAME, "a")
+    v_arg = None if is_scalar(v) else _inputs.parse_argument(v, _NAME, "v")
+    local_less, frozen = (None, None) if less is None else pickle_operator(less, _NAME)
     small = v if v_arg is None else v_arg.small()
     options = {"side": side, "less": local_less, "descending": descending, "dtype": dtype}
-    (probe,), _ = _inputs.told(ga.searchsorted, a_arg.small(), small, **options)
+    (probe,), _ = _inputs.probe_call(ga.searchsorted, a_arg.small(), small, **options)
     length = a_arg.first.shape[0]
     if length > np.iinfo(probe.dtype).max:
         raise ValueError(
@@ -45,7 +52,7 @@ def searchsorted(
             "dtype="
         )
     content = (type(v).__name__, v) if v_arg is None else v_arg.content
-    flags = pattern_of_value(descending), parts_of(descending)
+    flags = pattern_of_value(descending), unpack(descending)
     name = None if frozen is None else frozen[0]
     graph = Graph(_NAME, a_arg.content, content, side, name, flags, probe.dtype)
     less_arg = None if frozen is None else graph.shared("less", frozen, len(frozen[1]))
@@ -55,7 +62,7 @@ def searchsorted(
         for i in range(a_arg.first.numblocks[0]):
             args = a_arg.chunk((i,)), a_arg.source, *_v_args(v_arg, v, index), (i,), index
             refs.append(graph.add("chunk", (i, *index), chunk, *args, *params))
-        graph.alias("", index, graph.tree("tree", index, refs, added))
+        graph.alias("", index, graph.tree("tree", index, refs, sum_arrays))
     chunks = () if v_arg is None else v_arg.first.chunks
     sources = *a_arg.arrays, *(() if v_arg is None else v_arg.arrays)
     return _results.arrays(graph, "", a_arg.first, chunks, (probe.dtype,), sources)[0]
@@ -69,16 +76,16 @@ def _v_args(v_arg: Input | None, v: Any, index: Index) -> tuple[Any, Any]:
 
 
 def chunk(
-    chunks: list[Any], source: Source, asked: list[Any], wanted: Any, own: Index, index: Index,
-    side: str, less: Frozen | None, ways: Any, dtype: Any,
+    chunks: list[Any], source: ChunkSpec, asked: list[Any], wanted: Any, own: Index, index: Index,
+    side: str, less: PickledOperator | None, ways: Any, dtype: Any,
 ) -> Any:  # fmt: skip
     """For each element of v, count the elements of a chunk of a that come before it."""
-    table = packed(source[2], given(chunks, source, own))
-    v = packed(wanted[2], given(asked, wanted, index)) if asked else wanted
+    table = pack(source[2], checked_chunks(chunks, source, own))
+    v = pack(wanted[2], checked_chunks(asked, wanted, index)) if asked else wanted
     options = {
         "side": side,
         "less": load_operator(less),
-        "descending": packed(*ways),
+        "descending": pack(*ways),
         "dtype": dtype,
     }
     counts = ga.searchsorted(table, v, **options)

@@ -10,8 +10,8 @@ from gpualgo._operators.operator import is_function
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input, is_dask
-from gpualgo.dask._operators import Frozen, freeze, load_operator
-from gpualgo.dask._values import Source, given, packed, parts_of, result
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
+from gpualgo.dask._values import ChunkSpec, checked_chunks, pack, result, unpack
 
 _NAME = "select"
 
@@ -28,15 +28,15 @@ def select(x: Any, predicate: Any) -> Any:
     selected elements.
     """
     if not is_dask(predicate) and is_function(predicate, _NAME):
-        x_arg = _inputs.taken(x, _NAME).flat()
-        local_op, frozen = freeze(predicate, _NAME, 1)
-        probe, form = _inputs.told(ga.select, x_arg.small(), local_op)
+        x_arg = _inputs.parse_argument(x, _NAME).flat()
+        local_op, frozen = pickle_operator(predicate, _NAME, 1)
+        probe, form = _inputs.probe_call(ga.select, x_arg.small(), local_op)
         graph = Graph(_NAME, x_arg.content, frozen[0])
         op_arg = graph.shared("op", frozen, len(frozen[1]))
         mask = None
     else:
         x_arg, mask = _masked(x, predicate)
-        probe, form = _inputs.told(ga.select, x_arg.small(), mask.small())
+        probe, form = _inputs.probe_call(ga.select, x_arg.small(), mask.small())
         graph, op_arg = Graph(_NAME, x_arg.content, mask.content), None
     for index in _inputs.blocks(x_arg.first):
         mask_args = ([], None) if mask is None else (mask.chunk(index), mask.source)
@@ -44,14 +44,16 @@ def select(x: Any, predicate: Any) -> Any:
     chunks = ((math.nan,) * x_arg.first.numblocks[0],)
     sources = *x_arg.arrays, *(() if mask is None else mask.arrays)
     dtypes = tuple(part.dtype for part in probe)
-    return _results.built(form, _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources))
+    return _results.pack_results(
+        form, _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources)
+    )
 
 
 def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
     """Return elements and the bool array, flattened and with the same chunks."""
     like = predicate if is_dask(predicate) else None
-    x_arg = _inputs.taken(x, _NAME, like=like)
-    mask = _inputs.taken(predicate, _NAME, "predicate", like=x_arg.first)
+    x_arg = _inputs.parse_argument(x, _NAME, like=like)
+    mask = _inputs.parse_argument(predicate, _NAME, "predicate", like=x_arg.first)
     if mask.is_known and x_arg.is_known and mask.first.shape != x_arg.first.shape:
         raise ValueError(
             f"select: predicate has shape {mask.first.shape} and x {x_arg.first.shape}; "
@@ -66,9 +68,9 @@ def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
 
 
 def chunk(
-    chunks: list[Any], source: Source, marked: list[Any], marks: Source | None, index: Index,
-    op: Frozen | None,
+    chunks: list[Any], source: ChunkSpec, marked: list[Any], marks: ChunkSpec | None, index: Index,
+    op: PickledOperator | None,
 ) -> Any:  # fmt: skip
-    x = packed(source[2], given(chunks, source, index))
-    predicate = load_operator(op) if marks is None else given(marked, marks, index)[0]
-    return result(parts_of(ga.select(x, predicate)))
+    x = pack(source[2], checked_chunks(chunks, source, index))
+    predicate = load_operator(op) if marks is None else checked_chunks(marked, marks, index)[0]
+    return result(unpack(ga.select(x, predicate)))

@@ -11,7 +11,7 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _order, _results, _runs
-from gpualgo.dask._exchange import exchanged
+from gpualgo.dask._exchange import add_exchange
 from gpualgo.dask._graph import Graph
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._order import Order
@@ -36,16 +36,16 @@ def radix_sort(
     to whole rows, which must fit in memory.
     """
     func_name = "radix_sort"
-    k_arg = _inputs.taken(keys, func_name, "keys")
+    k_arg = _inputs.parse_argument(keys, func_name, "keys")
     v_arg = None if values is None else _values(values, k_arg, func_name)
     small = None if v_arg is None else v_arg.small()
     order = _order.order_of(descending, begin_bit, end_bit, k_arg)
     bits = {} if order.is_whole else {"begin_bit": begin_bit, "end_bit": end_bit}
     options = {"descending": descending, "axis": axis, **bits}
-    probe, form = _inputs.told(ga.radix_sort, k_arg.small(), small, **options)
+    probe, form = _inputs.probe_call(ga.radix_sort, k_arg.small(), small, **options)
     dtypes = tuple(part.dtype for part in probe)
     results = _sorted(func_name, k_arg, v_arg, order, axis, dtypes, None)
-    return _results.built(form, results)
+    return _results.pack_results(form, results)
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
@@ -55,10 +55,10 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     memory are those of `radix_sort` with indices as values.
     """
     func_name = "argsort"
-    k_arg = _inputs.taken(keys, func_name, "keys")
+    k_arg = _inputs.parse_argument(keys, func_name, "keys")
     order = _order.order_of(descending, 0, None, k_arg)
     options = {"descending": descending, "axis": axis, "dtype": dtype}
-    (probe,), _ = _inputs.told(ga.argsort, k_arg.small(), **options)
+    (probe,), _ = _inputs.probe_call(ga.argsort, k_arg.small(), **options)
     sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
     length = math.prod(k_arg.first.shape) if sort_axis is None else k_arg.first.shape[sort_axis]
     if length > _max_indices(probe.dtype):
@@ -71,7 +71,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
 
 def _values(values: Any, keys: Input, func_name: str) -> Input:
     """Return values with the chunks of the keys."""
-    v_arg = _inputs.taken(values, func_name, "values", like=keys.first)
+    v_arg = _inputs.parse_argument(values, func_name, "values", like=keys.first)
     if v_arg.form is not None and v_arg.first.shape != keys.first.shape:
         v_arg = v_arg.broadcast(keys.first)
     if v_arg.first.shape != keys.first.shape and v_arg.is_known and keys.is_known:
@@ -155,7 +155,7 @@ def _long_row(
     ]
     cuts = graph.add("cuts", (), _runs.cuts, candidates, ranks, order.plain)
     patterns = keys.source[2], None if values is None else values.source[2]
-    for j, pieces in enumerate(exchanged(graph, runs, cuts, count)):
+    for j, pieces in enumerate(add_exchange(graph, runs, cuts, count)):
         merge_args = pieces, order.plain, patterns, indices is not None
         graph.add("", (j,), _runs.merge, *merge_args)
     sources = *keys.arrays, *(() if values is None else values.arrays)

@@ -12,7 +12,7 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import blocks
-from gpualgo.dask._values import Parts, Source, given, joined, namespace_of
+from gpualgo.dask._values import ChunkSpec, Parts, checked_chunks, concatenate, namespace_of
 
 _NAME = "top_k"
 
@@ -28,7 +28,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     x is read once, by a task for each chunk; 1/15 as many tasks combine the results. A worker holds
     the chunks that it works on, and k elements and indices of each of 16 others.
     """
-    x_arg = _inputs.taken(x, _NAME)
+    x_arg = _inputs.parse_argument(x, _NAME)
     k = checks.integer(k, "k", _NAME)
     k_axis = checks.axis_of(checks.plain_axis(axis, _NAME), x_arg.first.ndim, _NAME)
     if k_axis is None:
@@ -36,9 +36,11 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     x_arg.require_sizes("indices depend on all sizes")
     extent = x_arg.first.shape[k_axis]
     if not 0 <= k <= extent:  # the call raises the error
-        _inputs.told(ga.top_k, np.broadcast_to(x_arg.small(), x_arg.first.shape), k, axis=k_axis)
+        _inputs.probe_call(
+            ga.top_k, np.broadcast_to(x_arg.small(), x_arg.first.shape), k, axis=k_axis
+        )
     options = {"axis": k_axis, "mode": mode}
-    probe, form = _inputs.told(ga.top_k, x_arg.small(), min(k, 1), **options)
+    probe, form = _inputs.probe_call(ga.top_k, x_arg.small(), min(k, 1), **options)
     graph = Graph("top-k", x_arg.content, k, k_axis, mode)
     starts = [0, *accumulate(x_arg.first.chunks[k_axis])]
     for row in blocks(x_arg.first, [a for a in range(x_arg.first.ndim) if a != k_axis]):
@@ -51,23 +53,23 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
     dtypes = tuple(part.dtype for part in probe)
     arrays = _results.arrays(graph, "", x_arg.first, chunks, dtypes, x_arg.arrays)
-    return _results.built(form, arrays)
+    return _results.pack_results(form, arrays)
 
 
 # --- within tasks -------------------------------------------------------------------------------
 
 
 def chunk(
-    chunks: list[Any], source: Source, index: Index, start: int, k: int, axis: int, mode: Any
+    chunks: list[Any], source: ChunkSpec, index: Index, start: int, k: int, axis: int, mode: Any
 ) -> Parts:
     """Return the top elements of a chunk, and their global indices."""
-    (part,) = given(chunks, source, index)
+    (part,) = checked_chunks(chunks, source, index)
     values, indices = ga.top_k(part, min(k, part.shape[axis]), axis=axis, mode=mode)
     return values, indices + start
 
 
 def first(several: list[Parts], k: int, axis: int, mode: Any) -> Parts:
     """Return the top of several chunks' results; on ties, earlier chunks win."""
-    values, indices = joined(several, axis)
+    values, indices = concatenate(several, axis)
     top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)
     return top, namespace_of(indices).take_along_axis(indices, order, axis)

@@ -13,8 +13,8 @@ from gpualgo._operators.operator import MAX_ARITY
 from gpualgo.dask import _inputs, _results
 from gpualgo.dask._graph import Graph, Index
 from gpualgo.dask._inputs import Input
-from gpualgo.dask._operators import Frozen, freeze, load_operator
-from gpualgo.dask._values import Source, given, packed, parts_of, pattern_of, result
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
+from gpualgo.dask._values import ChunkSpec, checked_chunks, pack, pattern_of, result, unpack
 
 _NAME = "transform"
 
@@ -34,10 +34,12 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
         raise TypeError(
             f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arguments)}"
         )
-    local_op, frozen = freeze(op, _NAME, len(arguments))
-    inputs = [x if is_scalar(x) else _inputs.taken(x, _NAME, "an argument") for x in arguments]
+    local_op, frozen = pickle_operator(op, _NAME, len(arguments))
+    inputs = [
+        x if is_scalar(x) else _inputs.parse_argument(x, _NAME, "an argument") for x in arguments
+    ]
     small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
-    probe, form = _inputs.told(ga.transform, local_op, *small, dtype=dtype)
+    probe, form = _inputs.probe_call(ga.transform, local_op, *small, dtype=dtype)
     dtypes = tuple(part.dtype for part in probe)
     content = [x.content if isinstance(x, Input) else (type(x).__name__, x) for x in inputs]
     graph = Graph(_NAME, content, frozen[0], dtypes)
@@ -46,12 +48,12 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     arrays = _inputs.align_chunks(arrays, _NAME)
     chunks = _inputs.broadcast_chunks(arrays)
     sources = [x.source if isinstance(x, Input) else (x,) for x in inputs]
-    acc_dtype = packed(pattern_of(form), dtypes)
+    acc_dtype = pack(pattern_of(form), dtypes)
     for index in product(*map(range, map(len, chunks))):
         refs = [_chunk_at(x, index) for x in arrays]
         graph.add("", index, chunk, refs, sources, index, op_arg, acc_dtype)
     results = _results.arrays(graph, "", arrays[0], chunks, dtypes, arrays)
-    return _results.built(form, results)
+    return _results.pack_results(form, results)
 
 
 def _chunk_at(x: Any, index: Index) -> TaskRef:
@@ -64,7 +66,11 @@ def _chunk_at(x: Any, index: Index) -> TaskRef:
 
 
 def chunk(
-    chunks: list[Any], sources: list[Source | tuple[Any]], index: Index, op: Frozen, dtype: Any
+    chunks: list[Any],
+    sources: list[ChunkSpec | tuple[Any]],
+    index: Index,
+    op: PickledOperator,
+    dtype: Any,
 ) -> Any:
     """Apply op to chunks; a source of one item is a scalar argument."""
     remaining = iter(chunks)
@@ -73,6 +79,6 @@ def chunk(
         if len(source) == 1:
             arguments.append(source[0])
         else:
-            parts = given([next(remaining) for _ in source[1]], source, index)
-            arguments.append(packed(source[2], parts))
-    return result(parts_of(ga.transform(load_operator(op), *arguments, dtype=dtype)))
+            parts = checked_chunks([next(remaining) for _ in source[1]], source, index)
+            arguments.append(pack(source[2], parts))
+    return result(unpack(ga.transform(load_operator(op), *arguments, dtype=dtype)))

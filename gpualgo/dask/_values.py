@@ -12,17 +12,17 @@ from gpualgo._base import records
 
 Parts: TypeAlias = tuple[Any, ...]
 """An array for each field of an element; one array if the element is no tuple."""
-Pattern: TypeAlias = Any
+Structure: TypeAlias = Any
 """How parts form an argument: None for one array, else field names and the items' patterns."""
-Source: TypeAlias = tuple[str, tuple[tuple[str, Any, str], ...], Pattern]
+ChunkSpec: TypeAlias = tuple[str, tuple[tuple[str, Any, str], ...], Structure]
 """Of an argument: function name; name, dtype and library of each array; pattern."""
 
 
-def pattern_of(form: Any) -> Pattern:
+def pattern_of(form: Any) -> Structure:
     return None if form is None else (form.keys, tuple(map(pattern_of, form.items)))
 
 
-def pattern_of_value(value: Any) -> Pattern:
+def pattern_of_value(value: Any) -> Structure:
     """Return the pattern of a value or of nested tuples of values."""
     if not isinstance(value, tuple):
         return None
@@ -30,12 +30,12 @@ def pattern_of_value(value: Any) -> Pattern:
     return keys, tuple(map(pattern_of_value, value))
 
 
-def packed(pattern: Pattern, parts: Sequence[Any]) -> Any:
+def pack(pattern: Structure, parts: Sequence[Any]) -> Any:
     """Return the argument that parts form; a namedtuple has the class of its fields."""
     return parts[0] if pattern is None else _packed(pattern, iter(parts))
 
 
-def _packed(pattern: Pattern, remaining: Any) -> Any:
+def _packed(pattern: Structure, remaining: Any) -> Any:
     if pattern is None:
         return next(remaining)
     keys, items = pattern
@@ -43,14 +43,16 @@ def _packed(pattern: Pattern, remaining: Any) -> Any:
     return tuple(fields) if cls is tuple else cls(*fields)
 
 
-def parts_of(x: Any) -> Parts:
+def unpack(x: Any) -> Parts:
     """Flatten nested tuples into a tuple of arrays."""
     if not isinstance(x, tuple):
         return (x,)
-    return tuple(part for item in x for part in parts_of(item))
+    return tuple(part for item in x for part in unpack(item))
 
 
-def given(chunks: Sequence[Any], source: Source, index: tuple[int, ...] | None) -> Parts:
+def checked_chunks(
+    chunks: Sequence[Any], source: ChunkSpec, index: tuple[int, ...] | None
+) -> Parts:
     """Return the chunks of an argument, in C order; raise TypeError for another library or dtype.
 
     Memory order decides how elements are grouped, and sending a chunk may change it.
@@ -77,7 +79,7 @@ def _given(chunk: Any, name: str, dtype: Any, library: str) -> Any:
             f"{name} has dtype {chunk.dtype}, and the dask array says {dtype}; "
             f"pass x.map_blocks(lambda c: c.astype({str(dtype)!r}), dtype={str(dtype)!r})"
         )
-    return plain(chunk)
+    return contiguous(chunk)
 
 
 def library_of(array: Any) -> str:
@@ -89,11 +91,11 @@ def namespace_of(array: Any) -> Any:
     return np if isinstance(array, (np.ndarray, np.generic)) else sys.modules[library_of(array)]
 
 
-def plain(array: Any) -> Any:
+def contiguous(array: Any) -> Any:
     return array if array.flags.c_contiguous else namespace_of(array).ascontiguousarray(array)
 
 
-def joined(several: Sequence[Parts], axis: int = 0) -> Parts:
+def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
     """Concatenate parts along an axis."""
     if len(several) == 1:
         return several[0]
@@ -103,7 +105,7 @@ def joined(several: Sequence[Parts], axis: int = 0) -> Parts:
     )
 
 
-def taken(parts: Parts, where: Any) -> Parts:
+def index_parts(parts: Parts, where: Any) -> Parts:
     """Index all parts."""
     return tuple(part[where] for part in parts)
 
@@ -132,7 +134,7 @@ def meta_like(x: Any, ndim: int, dtype: Any) -> Any:
     return empty_like(x._meta, (0,) * ndim, dtype)
 
 
-def added(several: list[Any]) -> Any:
+def sum_arrays(several: list[Any]) -> Any:
     """Add arrays, from the first to the last."""
     total = several[0].copy()
     for array in several[1:]:

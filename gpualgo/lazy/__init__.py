@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import show_signatures as _show_signatures
-from gpualgo._lazy import making, places
+from gpualgo._lazy import construction, places
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.hooks import hooks
@@ -154,7 +154,7 @@ def arange(
     >>> int(ga.reduce(ga.lazy.arange(1_000_001)))
     500000500000
     """
-    return making.arange_of(start, stop, step, dtype, device)
+    return construction.arange_of(start, stop, step, dtype, device)
 
 
 def full(
@@ -190,7 +190,7 @@ def full(
     array([[7, 7, 7],
            [7, 7, 7]], dtype=int16)
     """
-    return making.full_of(shape, fill_value, dtype, device)
+    return construction.full_of(shape, fill_value, dtype, device)
 
 
 def take(
@@ -281,7 +281,7 @@ def random(
     >>> bool(np.all(ga.lazy.random(1_000, seed=42) == drawn))
     True
     """
-    return making.random_of(shape, seed, dtype, device)
+    return construction.random_of(shape, seed, dtype, device)
 
 
 def random_bits(
@@ -312,7 +312,7 @@ def random_bits(
     >>> bool(np.all(ga.lazy.random_bits(99, seed=42) == np.random.Philox(42).random_raw(99)))
     True
     """
-    return making.random_bits_of(shape, seed, dtype, device)
+    return construction.random_bits_of(shape, seed, dtype, device)
 
 
 _show_signatures(*(globals()[name] for name in __all__))

@@ -15,7 +15,7 @@ from gpualgo._base import dtypes
 from gpualgo._lazy import operators
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 
@@ -90,7 +90,7 @@ def _numbers_of(x: LazyArray, acc: Dtype) -> LazyArray:
     return applied(_one_where, (are_numbers(x), lazy_as(x, acc)), "")
 
 
-_moment_elements, _numbers = Kept(_elements_of), Kept(_numbers_of)
+_moment_elements, _numbers = ExpressionCache(_elements_of), ExpressionCache(_numbers_of)
 
 # Tuples are reused, as cached plans compare the initial value by identity.
 _INITIAL: dict[int, Any] = {count: (0.0,) * count for count in (3, 4)}
@@ -183,7 +183,7 @@ def _counted_numbers_of(x: LazyArray, kind: Dtype) -> LazyArray:
     return applied(_counted, (are_numbers(x), lazy_as(x, kind), kind.type(0)), "")
 
 
-_counted_numbers = Kept(_counted_numbers_of)
+_counted_numbers = ExpressionCache(_counted_numbers_of)
 
 
 def counted_sums(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[Any, Any]:
@@ -487,6 +487,6 @@ def _in_float32(a: Any, b: Any) -> Any:
 
 
 _PRODUCT, _CONJUGATED, _IN_FLOAT32 = (
-    Kept(lambda x, y, op=op: applied(op, (x, y), "product"))
+    ExpressionCache(lambda x, y, op=op: applied(op, (x, y), "product"))
     for op in (np.multiply, _conjugated, _in_float32)
 )

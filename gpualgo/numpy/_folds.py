@@ -16,7 +16,7 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied, led_by
-from gpualgo._lazy.kept import Again, Kept
+from gpualgo._lazy.expression_cache import CachedExpression, ExpressionCache
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
@@ -68,7 +68,7 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     result = inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if out is None:  # the result is a narrower float
         return transform(_unchanged, result, dtype=wanted)
-    return function.stored(lazy_of(result), out, name)
+    return function.evaluate_into(lazy_of(result), out, name)
 
 
 def _unchanged(a: Any) -> Any:
@@ -150,7 +150,7 @@ def _masked(x: Any, mask: Any, kind: Any, filler: Any, _bits: bytes) -> Any:
     return np.where(mask.broadcast_to(x.shape), x if x.dtype == kind else x.astype(kind), filler)
 
 
-MASKED = Kept(_masked)
+MASKED = ExpressionCache(_masked)
 
 
 # --- Shared parts of NumPy's reductions: axes, masks, initial values, outputs.
@@ -180,7 +180,7 @@ def reduced(
 
 def _earlier_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
     """Return how an array of a GPU or a kept expression was reduced before without options."""
-    is_kept = type(a) is Again
+    is_kept = type(a) is CachedExpression
     if not is_kept and type(a) not in ARRAY_TYPES:
         return None
     plan = _plain_reductions.get((ufunc, a.dtype))
@@ -212,7 +212,7 @@ def _reduced(
         a = MASKED((a, mask), name, kind, replacement, replacement.tobytes())
     elif not isinstance(a, LazyArray):
         if kind == BOOL != own and start is None and is_host(a) and ufunc in _DECIDING:
-            return settled(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
+            return cast_result(_any_or_all(ufunc, a, axis, keepdims), kind, out, name)
         wide = reductions.wide(kind)
         if own == kind or (reductions.RULES[ufunc] == "sum" and dtypes.can_cast(own, wide)):
             op = reductions.operator_of(ufunc, kind)
@@ -222,11 +222,11 @@ def _reduced(
             result = reduce(a, start, op, axis=axis, keepdims=keepdims, dtype=wide, out=direct_out)
             if direct_out is not None or (out is None and wide == kind):
                 return result
-            return settled(result, kind, out, name)
+            return cast_result(result, kind, out, name)
     elif dtype is out is None and initial is UNSET and own == kind == reductions.wide(kind):
         _plain_reductions[ufunc, kind] = start, reductions.operator_of(ufunc, kind), kind
     result = reductions.reduced(ufunc, lazy_of(a), axis, kind, None, keepdims, start, name)
-    return settled(result, kind, out, name)
+    return cast_result(result, kind, out, name)
 
 
 def check_some(
@@ -358,7 +358,7 @@ def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
     return not (is_host(a) and isinstance(out, np.ndarray) and np.may_share_memory(a, out))
 
 
-def settled(found: Any, kind: Dtype, out: Any, name: str) -> Any:
+def cast_result(found: Any, kind: Dtype, out: Any, name: str) -> Any:
     """Return a result cast to kind, or written to ``out=`` with unsafe casting, as NumPy does.
 
     Dropping an imaginary part gives NumPy's warning.
@@ -388,12 +388,12 @@ def _identity(value: Any) -> Any:
     return value
 
 
-def is_there(x: Any) -> bool:
+def is_on_host(x: Any) -> bool:
     """Return whether a result is in host memory, so that reading it does not wait."""
     return isinstance(x, (bool, np.generic, np.ndarray))
 
 
 def warn(text: str, is_so: Any, stacklevel: int = 5) -> None:
     """Warn as NumPy does if a condition in host memory is true; device conditions are ignored."""
-    if is_there(is_so) and np.any(is_so):
+    if is_on_host(is_so) and np.any(is_so):
         warnings.warn(text, RuntimeWarning, stacklevel=stacklevel)

@@ -12,7 +12,7 @@ from gpualgo._algorithms.transform import transform
 from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy._call import function, loops
@@ -66,7 +66,7 @@ def _one_for_nan(a: Any) -> Any:
 
 
 _ZERO_FOR_NAN, _ONE_FOR_NAN = (
-    Kept(lambda x, op=op: applied(op, (x,), "nancumsum", x.dtype))
+    ExpressionCache(lambda x, op=op: applied(op, (x,), "nancumsum", x.dtype))
     for op in (_zero_for_nan, _one_for_nan)
 )
 
@@ -355,7 +355,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 def _evaluated(x: Any, original: Any) -> Any:
-    return x if is_lazy(original) or not is_lazy(x) else function.stored(x, None, "ediff1d")
+    return x if is_lazy(original) or not is_lazy(x) else function.evaluate_into(x, None, "ediff1d")
 
 
 def _write(part: Any, target: Any, kind: Any) -> None:
@@ -442,7 +442,7 @@ def _areas_between(y: Any, x: Any, axis: int, x_axis: int) -> Any:
     return applied(op, (*_sides(y, axis), *_sides(x, x_axis)), "trapezoid")
 
 
-_AREAS, _AREAS_BETWEEN = Kept(_areas), Kept(_areas_between)
+_AREAS, _AREAS_BETWEEN = ExpressionCache(_areas), ExpressionCache(_areas_between)
 
 
 def _number(x: Any) -> Any:

@@ -10,8 +10,8 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.merge_sort import merge_sort
 from gpualgo._algorithms.radix_sort import argsort as order_of
-from gpualgo._algorithms.radix_sort import cpu_again, radix_sort
-from gpualgo._algorithms.searchsorted import binned
+from gpualgo._algorithms.radix_sort import cpu_fast_path, radix_sort
+from gpualgo._algorithms.searchsorted import search_either_direction
 from gpualgo._algorithms.searchsorted import searchsorted as parse_devices
 from gpualgo._algorithms.top_k import TopK
 from gpualgo._algorithms.top_k import top_k as first_of
@@ -40,7 +40,7 @@ _ALL = sys.maxsize  # NumPy's vectorised partitions reach memory bandwidth on an
 
 def _fast_sort(a: Any) -> Any:
     """Return an array sorted along its last axis; None if it is neither short nor a known row."""
-    if cpu_again.is_known(a, None, False, 0, None, -1, None, None, 0):
+    if cpu_fast_path.find_long_sort(a, None, False, 0, None, -1, None, None, 0):
         return radix_sort(a)
     if not (function.is_few(a.size, function.FEW) and dtypes.name_of(a.dtype) not in _MIS_SORTED):
         return None
@@ -51,7 +51,7 @@ def _fast_sort(a: Any) -> Any:
 
 def _fast_argsort(a: Any) -> Any:
     """Return the stable order along the last axis; None if it is neither short nor a known row."""
-    if cpu_again.order_by(a, -1, None, None, None, 0):
+    if cpu_fast_path.find_argsort(a, -1, None, None, None, 0):
         return order_of(a)
     is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _MIS_SORTED
     return a.argsort(kind="stable") if is_few else None
@@ -393,7 +393,7 @@ def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v"
         )
     if a.shape[0]:
         return copy(lazy.transform(second, lazy.asarray(a)[0], v[()]))
-    return function.beside(a, v, where)
+    return function.copy_to_device_of(a, v, where)
 
 
 @numpys(
@@ -428,7 +428,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     if is_decreasing:
         bins = bins[::-1]
     if not is_host(x):
-        bins = function.beside(x, bins, where)
+        bins = function.copy_to_device_of(x, bins, where)
     indices = parse_devices(bins, x, side=side)
     return _reverse_numbers(indices, bins.shape[0]) if is_decreasing else indices
 
@@ -456,7 +456,7 @@ def _digitize_on_gpu(x: Any, bins: Any, side: Any) -> Any:
     if length < 2:
         return parse_devices(bins, x, side=side)
     if _orders.is_short_on_gpu(bins, where):
-        return binned(bins, x, side, where)
+        return search_either_direction(bins, x, side, where)
     lazy_bins = lazy.asarray(bins)
     first, last = lazy_bins[0], lazy_bins[-1]
     increasing = copy(lazy.transform(_increasing_element, lazy_bins, lazy_bins[::-1], first, last))

@@ -11,9 +11,9 @@ import gpualgo as ga
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy.kept import Kept
-from gpualgo.shards._arguments import Argument, asked, built, on_each
-from gpualgo.shards._devices import Place
+from gpualgo._lazy.expression_cache import ExpressionCache
+from gpualgo.shards._arguments import Argument, build_result, infer_result, on_each
+from gpualgo.shards._devices import Device
 from gpualgo.shards._shards import ShardedArray
 from gpualgo.shards._sort import Order, line_of, long_row, one_row
 
@@ -31,7 +31,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     key_arg, sort_axis = line_of(keys, func_name, "keys", axis)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
-    (dtype_,), _ = asked(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
+    (dtype_,), _ = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
     length = first.shape[sort_axis]
     if length > int(np.iinfo(dtype_).max) + 1:
         raise ValueError(
@@ -42,7 +42,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
             first.places, key_arg.seats,
             lambda i: ga.argsort(key_arg.on(i), **options),
         )  # fmt: skip
-        return built(rows, first.places, first.axis)
+        return build_result(rows, first.places, first.axis)
     one_row(key_arg, sort_axis, func_name)
     starts, library = first.starts, first.library
     # 32-bit indices halve the bytes sent between devices.
@@ -61,14 +61,14 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
             first.places, key_arg.seats,
             lambda i: [ga.copy(_cast(tuple(pieces[i]), func_name, dtype_))],
         )  # fmt: skip
-    return built([indices for (indices,) in pieces], first.places, 0)
+    return build_result([indices for (indices,) in pieces], first.places, 0)
 
 
 def _lazy_cast(indices: Any, dtype: np.dtype[Any]) -> Any:
     return ga.lazy.transform(lambda place: place, indices, dtype=dtype)
 
 
-_cast = Kept(_lazy_cast)
+_cast = ExpressionCache(_lazy_cast)
 
 
 @functools.lru_cache(64)
@@ -77,7 +77,7 @@ def _range(begin: int, length: int, dtype: Any, device: Any) -> Any:
     return ga.lazy.arange(begin, begin + length, dtype=dtype, device=device)
 
 
-def _global_indices(device: Place, begin: int, length: int, dtype: Any, library: Any) -> Any:
+def _global_indices(device: Device, begin: int, length: int, dtype: Any, library: Any) -> Any:
     """Return the global indices of a shard's elements."""
     if device.number == CPU:
         return np.arange(begin, begin + length, dtype=dtype)

@@ -13,7 +13,7 @@ from gpualgo._arrays.forms import Form, is_tuple, taken_apart
 from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
 from gpualgo._driver.default_device import CPU
-from gpualgo.shards._devices import Place, dense, write_all
+from gpualgo.shards._devices import Device, contiguous, copy_all
 from gpualgo.shards._shards import ShardedArray
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -32,7 +32,7 @@ class Argument(NamedTuple):
         return self.arrays[0]
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[Device, ...]:
         """The device of each shard."""
         return self.first.places
 
@@ -77,7 +77,7 @@ class Argument(NamedTuple):
 
 
 def _flat(x: Any) -> Any:
-    return dense(x).reshape(-1)
+    return contiguous(x).reshape(-1)
 
 
 def refuse(where: str, what: str, instead: str) -> NoReturn:
@@ -85,7 +85,9 @@ def refuse(where: str, what: str, instead: str) -> NoReturn:
     raise ValueError(f"{where}: {what}; {instead}, or x.gather() if it fits on one device")
 
 
-def taken(x: Any, where: str, name: str = "x", like: ShardedArray | None = None) -> Argument:
+def parse_argument(
+    x: Any, where: str, name: str = "x", like: ShardedArray | None = None
+) -> Argument:
     """Parse an argument; its arrays must be sharded like `like`, or like the first of them."""
     if recording.active and recording.current() is not None:
         raise TypeError(
@@ -125,8 +127,8 @@ def check_alike(x: ShardedArray, like: ShardedArray, what: str) -> None:
         )
 
 
-def asked(
-    function: Callable[..., Any], place: Place, *args: Any, **options: Any
+def infer_result(
+    function: Callable[..., Any], place: Device, *args: Any, **options: Any
 ) -> tuple[Dtypes, Form | None]:
     """Check a call and return the dtypes of its results and their form, without running it."""
     with place.running():
@@ -135,7 +137,9 @@ def asked(
     return dtypes, request.problem.form
 
 
-def on_each(places: Sequence[Place], seats: Iterable[int], call: Callable[[int], Any]) -> list[Any]:
+def on_each(
+    places: Sequence[Device], seats: Iterable[int], call: Callable[[int], Any]
+) -> list[Any]:
     """Call a function for some shards, each on its device; return the results without waiting."""
     results = []
     for i in seats:
@@ -147,7 +151,7 @@ def on_each(places: Sequence[Place], seats: Iterable[int], call: Callable[[int],
     return results
 
 
-def leaves_of(result: Any) -> tuple[list[Any], Form | None]:
+def fields_of(result: Any) -> tuple[list[Any], Form | None]:
     """Return the arrays of a result, and its form."""
     if not isinstance(result, tuple):
         return [result], None
@@ -155,9 +159,9 @@ def leaves_of(result: Any) -> tuple[list[Any], Form | None]:
     return [field for field, _ in fields], form
 
 
-def built(results: Sequence[Any], places: Sequence[Place], axis: int) -> Any:
+def build_result(results: Sequence[Any], places: Sequence[Device], axis: int) -> Any:
     """Return sharded arrays of the results that a call gave on each device."""
-    unpacked = [leaves_of(result) for result in results]
+    unpacked = [fields_of(result) for result in results]
     form = unpacked[0][1]
     arrays = [
         ShardedArray(shards, places, axis)
@@ -166,17 +170,17 @@ def built(results: Sequence[Any], places: Sequence[Place], axis: int) -> Any:
     return arrays[0] if form is None else form.packed(arrays)
 
 
-def stacked(parts: Sequence[Any], place: Place, library: Any) -> Any:
+def stacked(parts: Sequence[Any], place: Device, library: Any) -> Any:
     """Stack arrays of one shape along a new first axis, on a device."""
     first = view_of(np.asarray(parts[0]) if np.isscalar(parts[0]) else parts[0], "a part")
     target = place.empty((len(parts), *first.shape), first.dtype, library)
-    write_all([(place, target[i : i + 1], part) for i, part in enumerate(parts)], are_ours=True)
+    copy_all([(place, target[i : i + 1], part) for i, part in enumerate(parts)], are_ours=True)
     return target
 
 
-def together(parts: Sequence[Any], place: Place, library: Any) -> list[Any]:
+def stack_results(parts: Sequence[Any], place: Device, library: Any) -> list[Any]:
     """Stack the results of several devices on one; one array for each field."""
-    unpacked = [leaves_of(part)[0] for part in parts]
+    unpacked = [fields_of(part)[0] for part in parts]
     return [stacked(arrays, place, library) for arrays in zip(*unpacked, strict=True)]
 
 

@@ -12,9 +12,16 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
-from gpualgo.shards._arguments import Argument, asked, built, on_each, refuse, taken
+from gpualgo.shards._arguments import (
+    Argument,
+    build_result,
+    infer_result,
+    on_each,
+    parse_argument,
+    refuse,
+)
 from gpualgo.shards._moving import Piece, joined
-from gpualgo.shards._select import counted
+from gpualgo.shards._select import call_with_counts
 from gpualgo.shards._shards import ShardedArray
 from gpualgo.shards._sort import Runs, exact_cuts, exchanged
 
@@ -43,19 +50,21 @@ def reduce_by_key(
             _NAME, "consecutive= or eq= is given, but runs may continue across shards",
             "leave it out",
         )  # fmt: skip
-    k_arg = taken(keys, _NAME, "keys")
-    x_arg = taken(x, _NAME, "x", k_arg.first)
+    k_arg = parse_argument(keys, _NAME, "keys")
+    x_arg = parse_argument(x, _NAME, "x", k_arg.first)
     k_arg, x_arg = k_arg.flat(_NAME), x_arg.flat(_NAME)
     device, first = x_arg.places[0], k_arg.first
     options = {"dtype": dtype, "consecutive": True}  # only checked here; the call sorts first
-    (*dtypes, _), _ = asked(ga.reduce_by_key, device, k_arg.on(0), x_arg.on(0), init, op, **options)
+    (*dtypes, _), _ = infer_result(
+        ga.reduce_by_key, device, k_arg.on(0), x_arg.on(0), init, op, **options
+    )
     dtypes_of_x = tuple(dtypes[len(k_arg.arrays) :])
     acc = x_arg.packed(dtypes_of_x)
 
     def packed(parts: list[Any]) -> Any:
         return _split(parts, k_arg, x_arg)
 
-    parts = counted(
+    parts = call_with_counts(
         ga.reduce_by_key, k_arg, lambda i: (k_arg.on(i), x_arg.on(i), None, op),
         tuple(dtypes), packed, dtype=acc,
     )  # fmt: skip
@@ -67,7 +76,7 @@ def reduce_by_key(
         part = joined(slices[i], k_arg.places[i], first.library)
         return ga.reduce_by_key(k_arg.packed(part[0]), x_arg.packed(part[1]), init, op, dtype=acc)
 
-    return built(on_each(k_arg.places, k_arg.seats, merged), k_arg.places, 0)
+    return build_result(on_each(k_arg.places, k_arg.seats, merged), k_arg.places, 0)
 
 
 def _split(parts: list[Any], keys: Argument, x: Argument) -> tuple[Any, Any]:

@@ -19,7 +19,7 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 
 
-class Place:
+class Device:
     """A device: allocates arrays and runs calls."""
 
     number: int
@@ -41,7 +41,7 @@ class Place:
         return self.name
 
 
-class Host(Place):
+class Host(Device):
     """The CPU, as one of several simulated devices."""
 
     number = CPU
@@ -59,7 +59,7 @@ class Host(Place):
         return default_device.fixed(CPU, "its shards are on the CPU")
 
 
-class GPU(Place):
+class GPU(Device):
     def __init__(self, ordinal: int) -> None:
         self.number, self.name = ordinal, f"cuda:{ordinal}"
 
@@ -79,11 +79,11 @@ def refuse_in_graph(where: str) -> None:
         raise RuntimeError(f"{where}: a graph cannot record this; call it outside of the graph")
 
 
-Write = tuple[Place, Any, Any]
+Write = tuple[Device, Any, Any]
 """A device, a target array on it, and a source array of the same size on any device."""
 
 
-def write_all(writes: Sequence[Write], are_ours: bool = False) -> None:
+def copy_all(writes: Sequence[Write], are_ours: bool = False) -> None:
     """Copy arrays into others. Copies between GPUs are queued; the host does not wait for them.
 
     Copies from and to host arrays are complete on return. Later writes to a source are queued after
@@ -104,7 +104,7 @@ def write_all(writes: Sequence[Write], are_ours: bool = False) -> None:
         if view.device == CPU:
             _upload(into, view.library.to_numpy(view.owner))
         else:
-            copies.append(_copy(into, view_of(dense(source), "an array")))
+            copies.append(_copy(into, view_of(contiguous(source), "an array")))
     if copies:
         from gpualgo._driver import peers
 
@@ -114,7 +114,7 @@ def write_all(writes: Sequence[Write], are_ours: bool = False) -> None:
 
 
 def to_devices(
-    moves: Sequence[tuple[Place, Any]], library: Any, are_ours: bool = False
+    moves: Sequence[tuple[Device, Any]], library: Any, are_ours: bool = False
 ) -> list[Any]:
     """Return arrays with the same elements on given devices; arrays already there unchanged."""
     arrays, writes = [], []
@@ -125,7 +125,7 @@ def to_devices(
             writes.append((device, target, x))
             x = target
         arrays.append(x)
-    write_all(writes, are_ours)
+    copy_all(writes, are_ours)
     return arrays
 
 
@@ -174,7 +174,7 @@ def gpu_library(library: Any) -> Any:
     return library
 
 
-def dense(x: Any) -> Any:
+def contiguous(x: Any) -> Any:
     """Return an array in C order without gaps: itself, or a copy on its device."""
     view = view_of(x, "an array")
     if view.device == CPU:
@@ -210,7 +210,7 @@ def all_on_host(
             fetched.append(np.asarray(view.library.to_numpy(view.owner)))
             continue
         if not is_contiguous(view):
-            view = view_of(dense(x), "an array")
+            view = view_of(contiguous(x), "an array")
         target = np.empty(view.shape, view.dtype) if into is None else into[i]
         if target.size:
             waiting.append((*_fetch(view, target), view))
@@ -236,7 +236,7 @@ def _wait(ordinal: int, stream: int) -> None:
         driver.synchronize(stream)
 
 
-def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Place, ...]:
+def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Device, ...]:
     """Return the devices that devices= names; for None all GPUs, or the CPU if there are none.
 
     `is_host`: the array is on the host, so a default device of "cpu" selects the CPU.
@@ -256,7 +256,7 @@ def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Place, ...]:
     return parsed
 
 
-def _default_devices(is_host: bool) -> tuple[Place, ...]:
+def _default_devices(is_host: bool) -> tuple[Device, ...]:
     from gpualgo._driver import driver
 
     if not (is_host and default_device.current() == CPU) and driver.is_installed():
@@ -266,7 +266,7 @@ def _default_devices(is_host: bool) -> tuple[Place, ...]:
     return (Host(0),)
 
 
-def _parse_device(device: Any, where: str) -> Place:
+def _parse_device(device: Any, where: str) -> Device:
     if isinstance(device, str):
         match = re.fullmatch(r"cpu(?::([0-9]+))?", device)
         if match:

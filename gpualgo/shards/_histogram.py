@@ -14,17 +14,17 @@ from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks
 from gpualgo.shards._arguments import (
     Argument,
-    asked,
-    built,
+    build_result,
+    infer_result,
     on_each,
+    parse_argument,
     stacked,
-    taken,
 )
-from gpualgo.shards._devices import Place, all_on_host, on_host
+from gpualgo.shards._devices import Device, all_on_host, on_host
 from gpualgo.shards._moving import can_read, peer_view, reading, stream_at
 
 _NAME = "histogram"
@@ -46,7 +46,7 @@ def histogram(
     Each device reads its shard once; its counts are copied to the first device. The host waits only
     for the minimum and maximum, without `range`, and for edges on a GPU.
     """
-    x_arg = taken(x, _NAME)
+    x_arg = parse_argument(x, _NAME)
     first, places = x_arg.first, x_arg.places
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = checks.axes_of(checks.plain_axes(axis, _NAME), first.ndim, _NAME)
@@ -57,7 +57,9 @@ def histogram(
         w = w_arg.on(i) if isinstance(w_arg, Argument) else w_arg
         return {"weights": w, "axis": axes, "dtype": dtype}
 
-    (acc_dtype, *_), _ = asked(ga.histogram, places[0], x_arg.on(0), bins, ranges, **options(0))
+    (acc_dtype, *_), _ = infer_result(
+        ga.histogram, places[0], x_arg.on(0), bins, ranges, **options(0)
+    )
     if weights is None:
         arguments.counter_dtype(acc_dtype, math.prod(first.shape[a] for a in axes))
     parts = on_each(
@@ -65,7 +67,7 @@ def histogram(
         lambda i: ga.histogram(x_arg.on(i), bins, ranges, **options(i)),
     )  # fmt: skip
     if first.axis not in axes:
-        return built(parts, places, first.axis - sum(a < first.axis for a in axes))
+        return build_result(parts, places, first.axis - sum(a < first.axis for a in axes))
     if len(parts) == 1:
         return parts[0]
     if len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
@@ -75,7 +77,7 @@ def histogram(
         return ga.reduce(stack, None, operator.add, axis=0, dtype=acc_dtype)
 
 
-def _sum_by_peer_reads(parts: list[Any], device: Place, library: Any, dtype: Any) -> Any:
+def _sum_by_peer_reads(parts: list[Any], device: Device, library: Any, dtype: Any) -> Any:
     """Add counters in one kernel on a device, which reads them from the memory of the others."""
     stream = stream_at(device, library)
     with reading([device], parts, library), device.running():
@@ -90,7 +92,7 @@ def _sum_of(*args: Any) -> Any:
     return functools.reduce(lambda a, b: ga.lazy.transform(operator.add, a, b, dtype=dtype), parts)
 
 
-_summed = Kept(_sum_of)
+_summed = ExpressionCache(_sum_of)
 
 
 def _edges(bins: Any) -> Any:
@@ -103,7 +105,7 @@ def _edges(bins: Any) -> Any:
 
 
 def _weights(weights: Any, x_arg: Argument) -> Argument:
-    return taken(weights, _NAME, "weights", x_arg.first)
+    return parse_argument(weights, _NAME, "weights", x_arg.first)
 
 
 def _ranges(x_arg: Argument, bins: Any, ranges: Any) -> Any:

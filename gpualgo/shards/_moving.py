@@ -10,7 +10,7 @@ from typing import Any
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
-from gpualgo.shards._devices import Place, gpu_library, memory_of, write_all
+from gpualgo.shards._devices import Device, copy_all, gpu_library, memory_of
 
 Piece = tuple[list[Any], list[Any]]
 """Sorted keys and the values moved with them, an array for each field."""
@@ -23,7 +23,7 @@ def shares(length: int, count: int) -> list[int]:
 
 
 def spread(
-    pieces: Sequence[Any], axis: int, places: Sequence[Place], lengths: Sequence[int],
+    pieces: Sequence[Any], axis: int, places: Sequence[Device], lengths: Sequence[int],
     new_axis: int, library: Any,
 ) -> list[Any]:  # fmt: skip
     """Return new pieces of an array on given devices, with given lengths along an axis.
@@ -54,7 +54,7 @@ def spread(
             elif low < high and begin < end:
                 part = cut(pieces[k], new_axis, begin, end)
                 writes.append((device, cut(target, axis, low, high), part))
-    write_all(writes)
+    copy_all(writes)
     return targets
 
 
@@ -64,7 +64,7 @@ def cut(x: Any, axis: int, start: int, end: int) -> Any:
     return x[(*(slice(None),) * axis, slice(start, end))]
 
 
-def joined(pieces: list[Piece], place: Place, library: Any) -> Piece:
+def joined(pieces: list[Piece], place: Device, library: Any) -> Piece:
     """Concatenate pieces on a device."""
 
     def concatenated(arrays: list[Any]) -> Any:
@@ -77,21 +77,21 @@ def joined(pieces: list[Piece], place: Place, library: Any) -> Piece:
     return keys, values
 
 
-def one_after_another(arrays: list[Any], place: Place, library: Any) -> Any:
+def one_after_another(arrays: list[Any], place: Device, library: Any) -> Any:
     """Concatenate 1-D arrays on a device."""
     lengths = [x.shape[0] for x in arrays]
     ends = list(accumulate(lengths, initial=0))
     dtype = view_of(arrays[0], "a piece").dtype
     target = place.empty((ends[-1],), dtype, library)
     parts = zip(arrays, ends, ends[1:], strict=False)
-    write_all([(place, cut(target, 0, start, end), x) for x, start, end in parts], are_ours=True)
+    copy_all([(place, cut(target, 0, start, end), x) for x, start, end in parts], are_ours=True)
     return target
 
 
 # --- Peer access: kernels read or write arrays in the memory of other GPUs, without copies.
 
 
-def can_read(places: Sequence[Place], arrays: Sequence[Any]) -> bool:
+def can_read(places: Sequence[Device], arrays: Sequence[Any]) -> bool:
     """Return whether all devices are GPUs with peer access to all arrays."""
     if any(place.number == CPU for place in places):
         return False
@@ -105,13 +105,13 @@ def can_read(places: Sequence[Place], arrays: Sequence[Any]) -> bool:
     )
 
 
-def stream_at(place: Place, library: Any) -> Any:
+def stream_at(place: Device, library: Any) -> Any:
     """Return the stream on which a library's calls on a device run; None for the CPU."""
     return None if place.number == CPU else int(gpu_library(library).stream(place.number))
 
 
 @contextmanager
-def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Iterator[None]:
+def reading(places: Sequence[Device], arrays: Sequence[Any], library: Any) -> Iterator[None]:
     """Let work queued within the context read arrays from given devices, or write them.
 
     It runs after the work now queued on the arrays' streams, and before work that these queue after
@@ -126,7 +126,7 @@ def reading(places: Sequence[Place], arrays: Sequence[Any], library: Any) -> Ite
 
 
 @contextmanager
-def local_stream(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[int | None]:
+def local_stream(place: Device, arrays: Sequence[Any], library: Any) -> Iterator[int | None]:
     """Let a call read arrays on their own device, and yield its stream= argument.
 
     Arrays with streams of their own are read on `stream_at`, ordered with these streams: results of
@@ -141,7 +141,7 @@ def local_stream(place: Place, arrays: Sequence[Any], library: Any) -> Iterator[
         yield stream
 
 
-def peer_view(x: Any, place: Place, library: Any) -> Any:
+def peer_view(x: Any, place: Device, library: Any) -> Any:
     """Return an array of another GPU as an array of `place`, for use on `stream_at` only.
 
     So all arrays of a call belong to one library.

@@ -7,19 +7,19 @@ from typing import Any
 
 import gpualgo as ga
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import checks, starts
+from gpualgo._pipeline import checks, per_row_init
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
-    asked,
-    built,
+    build_result,
+    infer_result,
     on_each,
+    parse_argument,
     refuse,
     refuse_sharded,
-    taken,
-    together,
+    stack_results,
 )
-from gpualgo.shards._devices import Place
+from gpualgo.shards._devices import Device
 from gpualgo.shards._moving import can_read, local_stream, peer_view, reading, stream_at
 
 _NAME = "reduce"
@@ -41,7 +41,7 @@ def reduce(
     where results are combined in the order of the shards. If `op` does not commute and axes before
     the sharded axis are reduced too, more rows are copied. The host does not wait.
     """
-    x_arg = taken(x, _NAME)
+    x_arg = parse_argument(x, _NAME)
     first = x_arg.first
     refuse_sharded(init, _NAME, "init")
     keepdims = checks.flag_argument(keepdims, "keepdims", _NAME)
@@ -57,7 +57,7 @@ def reduce(
         )  # fmt: skip
         return stacks
     first_full = x_arg.places[full[0]]
-    dtypes, _ = asked(
+    dtypes, _ = infer_result(
         ga.reduce, first_full, x_arg.on(full[0]), at_place(init, first_full, x_arg), op, axis=axes,
         keepdims=keepdims, dtype=dtype,
     )  # fmt: skip
@@ -75,7 +75,7 @@ def reduce(
 
 
 def aggregates_at(
-    place: Place, source: Argument, seats: list[int], op: Any, axes: tuple[int, ...],
+    place: Device, source: Argument, seats: list[int], op: Any, axes: tuple[int, ...],
     dtypes: Dtypes,
 ) -> list[Any]:  # fmt: skip
     """Return the reductions of shards along axes, stacked on a device.
@@ -87,7 +87,7 @@ def aggregates_at(
     shape = (len(seats), *(n for a, n in enumerate(first.shape) if a not in axes))
     stacks = [place.empty(shape, dtype, library) for dtype in dtypes]
     if not can_read(devices_, stacks):
-        return together(aggregates(source, seats, op, axes, dtypes), place, library)
+        return stack_results(aggregates(source, seats, op, axes, dtypes), place, library)
 
     def reduce_into(i: int) -> None:
         device, stream = source.places[i], stream_at(source.places[i], library)
@@ -118,14 +118,14 @@ def _reduce_unsharded(
     x_arg: Argument, init: Any, op: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any
 ) -> Any:
     """Reduce along axes that are not sharded."""
-    if starts.are_arrays(init, _NAME, one_is_value=False):
+    if per_row_init.are_arrays(init, _NAME, one_is_value=False):
         refuse(_NAME, "init is an array, and the result would be sharded", "pass one value")
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
     results = on_each(
         x_arg.places, x_arg.seats, lambda i: ga.reduce(x_arg.on(i), init, op, **options)
     )
     shard_axis = x_arg.first.axis
-    return built(
+    return build_result(
         results,
         x_arg.places,
         shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),

@@ -7,18 +7,18 @@ from typing import Any
 
 import gpualgo as ga
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import checks, starts
+from gpualgo._pipeline import checks, per_row_init
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
-    asked,
-    built,
-    leaves_of,
+    build_result,
+    fields_of,
+    infer_result,
     on_each,
+    parse_argument,
     refuse,
     refuse_sharded,
-    taken,
-    together,
+    stack_results,
 )
 from gpualgo.shards._devices import to_devices
 from gpualgo.shards._reduce import at_place
@@ -56,7 +56,7 @@ def exclusive_scan(
 
 def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
     func_name = call.__name__
-    x_arg = taken(x, func_name)
+    x_arg = parse_argument(x, func_name)
     refuse_sharded(init, func_name, "init")
     reverse = checks.flag_argument(reverse, "reverse", func_name)
     scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
@@ -67,12 +67,12 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
     options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
     prefixes: dict[int, Any] = {}
     if scan_axis != first.axis:
-        if starts.are_arrays(init, func_name, one_is_value=True):
+        if per_row_init.are_arrays(init, func_name, one_is_value=True):
             refuse(func_name, "init is an array, and rows are on several devices", "pass one value")
     elif first.size and len(order) > 1:
         device = devices[order[0]]
         local_init = at_place(init, device, x_arg)
-        dtypes, _ = asked(call, device, x_arg.on(order[0]), local_init, op, **options)
+        dtypes, _ = infer_result(call, device, x_arg.on(order[0]), local_init, op, **options)
         if init is None and call is ga.exclusive_scan:
             init = as_operator(op, func_name, 2).identity_for(dtypes[0])
         prefixes = _prefixes(x_arg, order, init, op, scan_axis, reverse, dtypes)
@@ -81,7 +81,7 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
         devices, x_arg.seats,
         lambda i: _scan_shard(call, x_arg, i, prefixes.get(i), init, op, options),
     )  # fmt: skip
-    return built(results, devices, first.axis)
+    return build_result(results, devices, first.axis)
 
 
 def _prefixes(
@@ -94,9 +94,9 @@ def _prefixes(
         lambda i: ga.reduce(_scan_order(x_arg, i, axis, reverse), None, op, axis=axis, dtype=acc),
     )  # fmt: skip
     with device.running():
-        x = x_arg.packed(together(parts, device, x_arg.first.library))
+        x = x_arg.packed(stack_results(parts, device, x_arg.first.library))
         local_init = at_place(init, device, x_arg)
-        parts_, _ = leaves_of(ga.inclusive_scan(x, local_init, op, axis=0, dtype=acc))
+        parts_, _ = fields_of(ga.inclusive_scan(x, local_init, op, axis=0, dtype=acc))
     moves = [(x_arg.places[i], x[row : row + 1]) for row, i in enumerate(order[1:]) for x in parts_]
     moved = iter(to_devices(moves, x_arg.first.library, are_ours=True))
     return {i: [next(moved) for _ in parts_] for i in order[1:]}
@@ -130,6 +130,6 @@ def _scan_shard(
         return call(x, prefix[0], op, **options)
     # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
     row = x_arg.packed([shard.shards[i].reshape((1, -1)) for shard in x_arg.arrays])
-    results, form = leaves_of(call(row, x_arg.packed(prefix), op, **{**options, "axis": 1}))
+    results, form = fields_of(call(row, x_arg.packed(prefix), op, **{**options, "axis": 1}))
     assert form is not None
     return form.packed([part.reshape(-1) for part in results])

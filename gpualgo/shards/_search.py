@@ -12,13 +12,13 @@ from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
 from gpualgo.shards._arguments import (
     Argument,
-    asked,
-    built,
+    build_result,
+    infer_result,
     on_each,
+    parse_argument,
     refuse,
+    stack_results,
     stacked,
-    taken,
-    together,
 )
 from gpualgo.shards._reduce import kept_axes
 from gpualgo.shards._top_k import shifted, taken_at
@@ -35,7 +35,7 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
     parts = on_each(x_arg.places, x_arg.seats, lambda i: call(i, axis=axes, keepdims=keepdims))
     shard_axis = x_arg.first.axis
     if shard_axis not in axes:
-        return built(
+        return build_result(
             parts,
             x_arg.places,
             shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
@@ -56,7 +56,7 @@ def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
     parts = on_each(x_arg.places, x_arg.seats, lambda i: call(i, axis=search_axis))
     if search_axis != x_arg.first.axis:
         shard_axis = x_arg.first.axis
-        return built(parts, x_arg.places, shard_axis - (search_axis < shard_axis))
+        return build_result(parts, x_arg.places, shard_axis - (search_axis < shard_axis))
     if len(parts) == 1:
         return parts[0]
     starts = x_arg.first.starts
@@ -81,18 +81,20 @@ def _first_found(a: Any, b: Any) -> Any:
 
 def _flat_pair(x: Any, predicate: Any) -> tuple[Any, Any]:
     """Return x and the predicate flattened."""
-    x_arg = taken(x, "find").flat("find")
+    x_arg = parse_argument(x, "find").flat("find")
     if is_function(predicate, "find"):
         return x_arg.packed(x_arg.arrays), predicate
-    return x_arg.packed(x_arg.arrays), taken(predicate, "find", "predicate").flat("find").first
+    return x_arg.packed(x_arg.arrays), parse_argument(predicate, "find", "predicate").flat(
+        "find"
+    ).first
 
 
 def _parse(func_name: str, x: Any, predicate: Any) -> tuple[Argument, Any]:
     """Return the parsed argument, and a function that makes the call on a shard."""
-    x_arg, function = taken(x, func_name), getattr(ga, func_name)
+    x_arg, function = parse_argument(x, func_name), getattr(ga, func_name)
     if is_function(predicate, func_name):
         return x_arg, lambda i, **options: function(x_arg.on(i), predicate, **options)
-    mask = taken(predicate, func_name, "predicate", x_arg.first)
+    mask = parse_argument(predicate, func_name, "predicate", x_arg.first)
     return x_arg, lambda i, **options: function(x_arg.on(i), mask.on(i), **options)
 
 
@@ -116,7 +118,7 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     Along the sharded axis the result is an array on the first device. The host does not wait.
     """
     func_name = "minmax"
-    x_arg = taken(x, func_name)
+    x_arg = parse_argument(x, func_name)
     axes = checks.axes_of(checks.plain_axes(axis, func_name), x_arg.first.ndim, func_name)
     keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
     shard_axis, shape = x_arg.first.axis, x_arg.first.shape
@@ -125,7 +127,7 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
             x_arg.places, x_arg.seats,
             lambda i: ga.minmax(x_arg.on(i), axes, keepdims=keepdims),
         )  # fmt: skip
-        return built(
+        return build_result(
             parts,
             x_arg.places,
             shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
@@ -134,7 +136,7 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     parts = on_each(x_arg.places, seats, lambda i: ga.minmax(x_arg.on(i), axes))
     device = x_arg.places[0]
     with device.running():
-        low, high = together(parts, device, x_arg.first.library)
+        low, high = stack_results(parts, device, x_arg.first.library)
         result = ga.MinMax(ga.minmax(low, 0).min, ga.minmax(high, 0).max)
     return kept_axes(result, axes, shape) if keepdims else result
 
@@ -158,7 +160,7 @@ def argmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 
 def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     func_name = function.__name__
-    x_arg = taken(x, func_name)
+    x_arg = parse_argument(x, func_name)
     source, search_axis = _parse_axis(x_arg, axis, func_name)
     keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
     first = source.first
@@ -167,10 +169,12 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
             source.places, source.seats,
             lambda i: function(source.on(i), search_axis, keepdims=keepdims),
         )  # fmt: skip
-        return built(parts, source.places, first.axis - (search_axis < first.axis and not keepdims))
+        return build_result(
+            parts, source.places, first.axis - (search_axis < first.axis and not keepdims)
+        )
     if first.ndim > 1:
         i = (source.full or [0])[0]
-        asked(function, source.places[i], source.on(i), search_axis, keepdims=keepdims)
+        infer_result(function, source.places[i], source.on(i), search_axis, keepdims=keepdims)
         refuse(
             func_name, f"the rows along axis {search_axis} are sharded, in shape {first.shape}",
             "pass gpualgo.distribute(x, axis=…) with another axis",

@@ -10,7 +10,14 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._operators.operator import is_function
 from gpualgo.shards import _moving
-from gpualgo.shards._arguments import Argument, Dtypes, asked, leaves_of, on_each, taken
+from gpualgo.shards._arguments import (
+    Argument,
+    Dtypes,
+    fields_of,
+    infer_result,
+    on_each,
+    parse_argument,
+)
 from gpualgo.shards._devices import all_on_host
 from gpualgo.shards._moving import cut, local_stream
 from gpualgo.shards._shards import ShardedArray
@@ -32,17 +39,17 @@ def select(x: Any, predicate: Any) -> Any:
     once for the number of elements of all devices; then elements are copied to the devices of their
     shards.
     """
-    x_arg = taken(x, _NAME)
+    x_arg = parse_argument(x, _NAME)
     mask = None
     if not is_function(predicate, _NAME):
-        mask = taken(predicate, _NAME, "predicate", x_arg.first).flat(_NAME)
+        mask = parse_argument(predicate, _NAME, "predicate", x_arg.first).flat(_NAME)
     x_arg = x_arg.flat(_NAME)
 
     def arguments(seat: int) -> tuple[Any, ...]:
         return x_arg.on(seat), predicate if mask is None else mask.on(seat)
 
-    (*dtypes, _), _ = asked(ga.select, x_arg.places[0], *arguments(0))
-    kept = counted(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
+    (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
+    kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     first = x_arg.first
     lengths = _moving.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
     outputs = [
@@ -52,7 +59,7 @@ def select(x: Any, predicate: Any) -> Any:
     return x_arg.packed([ShardedArray(shards, first.places, 0) for shards in outputs])
 
 
-def counted(
+def call_with_counts(
     function: Any, source: Argument, arguments: Callable[[int], tuple[Any, ...]], dtypes: Dtypes,
     packed: Callable[[list[Any]], Any], **options: Any,
 ) -> list[list[Any]]:  # fmt: skip
@@ -63,7 +70,7 @@ def counted(
     first, seats = source.first, source.seats
     if source.is_on_host:
         results = on_each(first.places, seats, lambda i: function(*arguments(i), **options))
-        return [leaves_of(result)[0] for result in results]
+        return [fields_of(result)[0] for result in results]
 
     def queued(i: int) -> list[Any]:
         device, length = first.places[i], first.lengths[i]

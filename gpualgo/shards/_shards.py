@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
-from gpualgo.shards._devices import GPU, Host, Place, all_on_host, parse_devices, refuse_in_graph
+from gpualgo.shards._devices import GPU, Device, Host, all_on_host, parse_devices, refuse_in_graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,12 +57,12 @@ class ShardedArray:
 
     __slots__ = ("__weakref__", "axis", "dtype", "places", "shape", "shards")
     shards: tuple[Any, ...]
-    places: tuple[Place, ...]
+    places: tuple[Device, ...]
     axis: int
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
-    def __init__(self, shards: Iterable[Any], places: Iterable[Place], axis: int) -> None:
+    def __init__(self, shards: Iterable[Any], places: Iterable[Device], axis: int) -> None:
         """Unchecked; use `from_shards` for arrays that may not fit together."""
         own = tuple(shards)
         first = view_of(own[0], "a shard")

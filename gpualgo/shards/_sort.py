@@ -17,8 +17,16 @@ from gpualgo._base import threads
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
-from gpualgo.shards._arguments import Argument, asked, built, leaves_of, on_each, refuse, taken
-from gpualgo.shards._devices import Place, all_on_host, copying, on_host, to_devices
+from gpualgo.shards._arguments import (
+    Argument,
+    build_result,
+    fields_of,
+    infer_result,
+    on_each,
+    parse_argument,
+    refuse,
+)
+from gpualgo.shards._devices import Device, all_on_host, copying, on_host, to_devices
 from gpualgo.shards._moving import (
     Piece,
     can_read,
@@ -298,11 +306,11 @@ def _merged_pair(
     first, second = keys.packed(a[0]), keys.packed(b[0])
     out = None if target is None else keys.packed(target[0])
     if values is None:
-        return leaves_of(ga.merge(first, second, descending=ways, out=out))[0], []
+        return fields_of(ga.merge(first, second, descending=ways, out=out))[0], []
     values_ = {"a_values": values.packed(a[1]), "b_values": values.packed(b[1])}
     out_pair = None if target is None else (out, values.packed(target[1]))
     merged = ga.merge(first, second, **values_, descending=ways, out=out_pair)
-    return leaves_of(merged[0])[0], leaves_of(merged[1])[0]
+    return fields_of(merged[0])[0], fields_of(merged[1])[0]
 
 
 class Order(NamedTuple):
@@ -360,7 +368,7 @@ def sort(
 
 def line_of(keys: Any, where: str, name: str, axis: Any) -> tuple[Argument, int]:
     """Parse keys and return the axis to sort along; None flattens the keys."""
-    key_arg = taken(keys, where, name)
+    key_arg = parse_argument(keys, where, name)
     sort_axis = checks.axis_of(checks.plain_axis(axis, where), key_arg.first.ndim, where)
     return (key_arg.flat(where), 0) if sort_axis is None else (key_arg, sort_axis)
 
@@ -379,8 +387,8 @@ def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> An
     k_arg, sort_axis = line_of(keys, func_name, "keys", axis)
     v_arg = None
     if values is not None:
-        unflattened = taken(keys, func_name, "keys").first
-        v_arg = taken(values, func_name, "values", unflattened)
+        unflattened = parse_argument(keys, func_name, "keys").first
+        v_arg = parse_argument(values, func_name, "values", unflattened)
         v_arg = v_arg if k_arg.first.ndim == unflattened.ndim else v_arg.flat(func_name)
     first, call = k_arg.first, ga.sort if func_name == "sort" else ga.radix_sort
 
@@ -388,20 +396,20 @@ def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> An
         v = None if v_arg is None else v_arg.on(i)
         return {"values": v, "axis": sort_axis, **order.options}
 
-    asked(call, k_arg.places[0], k_arg.on(0), **options(0))
+    infer_result(call, k_arg.places[0], k_arg.on(0), **options(0))
     if sort_axis != first.axis:
         rows = on_each(first.places, k_arg.seats, lambda i: call(k_arg.on(i), **options(i)))
         pairs = [row if v_arg is not None else (row, None) for row in rows]
-        results = [built([pair[0] for pair in pairs], first.places, first.axis)]
+        results = [build_result([pair[0] for pair in pairs], first.places, first.axis)]
         if v_arg is not None:
-            results.append(built([pair[1] for pair in pairs], first.places, first.axis))
+            results.append(build_result([pair[1] for pair in pairs], first.places, first.axis))
         return results[0] if v_arg is None else tuple(results)
     one_row(k_arg, sort_axis, func_name)
     pieces = long_row(k_arg, v_arg, order)
-    sorted_keys = built([k_arg.packed(v) for v, _ in pieces], first.places, 0)
+    sorted_keys = build_result([k_arg.packed(v) for v, _ in pieces], first.places, 0)
     if v_arg is None:
         return sorted_keys
-    return sorted_keys, built([v_arg.packed(v) for _, v in pieces], first.places, 0)
+    return sorted_keys, build_result([v_arg.packed(v) for _, v in pieces], first.places, 0)
 
 
 def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
@@ -445,14 +453,14 @@ def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piec
 
 
 def _sorted_again(
-    pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Place
+    pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Device
 ) -> Piece:
     """Join slices and sort them: merges cannot compare selected bits."""
     key_arrays, value_arrays = joined(pieces, place, keys.first.library)
     if values is None:
-        return leaves_of(ga.radix_sort(keys.packed(key_arrays), **order.options))[0], []
+        return fields_of(ga.radix_sort(keys.packed(key_arrays), **order.options))[0], []
     pair = ga.radix_sort(keys.packed(key_arrays), values.packed(value_arrays), **order.options)
-    return leaves_of(pair[0])[0], leaves_of(pair[1])[0]
+    return fields_of(pair[0])[0], fields_of(pair[1])[0]
 
 
 def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
@@ -464,9 +472,9 @@ def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[P
         with local_stream(keys.places[i], shards, keys.first.library) as stream:
             if values is None:
                 result = ga.radix_sort(keys.on(i), **order.options, stream=stream)
-                return leaves_of(result)[0], []
+                return fields_of(result)[0], []
             result = ga.radix_sort(keys.on(i), values.on(i), **order.options, stream=stream)
-            return leaves_of(result[0])[0], leaves_of(result[1])[0]
+            return fields_of(result[0])[0], fields_of(result[1])[0]
 
     return on_each(keys.places, keys.seats, call)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._pipeline import checks
-from gpualgo.shards._arguments import asked, built, on_each, refuse, taken
+from gpualgo.shards._arguments import build_result, infer_result, on_each, parse_argument, refuse
 from gpualgo.shards._moving import one_after_another
 
 _NAME = "top_k"
@@ -25,7 +25,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     Each device reads its shard once; its k elements are copied to the first device. The host does
     not wait.
     """
-    x_arg = taken(x, _NAME)
+    x_arg = parse_argument(x, _NAME)
     k_axis = checks.axis_of(checks.plain_axis(axis, _NAME), x_arg.first.ndim, _NAME)
     if k_axis is None:
         x_arg, k_axis = x_arg.flat(_NAME), 0
@@ -34,9 +34,9 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     k = checks.integer(k, "k", _NAME)
     if k_axis != first.axis:
         results = on_each(devices, x_arg.seats, lambda i: ga.top_k(x_arg.on(i), k, **options))
-        return built(results, devices, first.axis)
+        return build_result(results, devices, first.axis)
     length = first.shape[k_axis]
-    asked(ga.top_k, devices[0], x_arg.on(0), max(0, min(k, first.lengths[0])), **options)
+    infer_result(ga.top_k, devices[0], x_arg.on(0), max(0, min(k, first.lengths[0])), **options)
     if not 0 <= k <= length:
         raise ValueError(
             f"{_NAME}: k is {k}, and there are {length} elements to choose from; pass 0 to {length}"

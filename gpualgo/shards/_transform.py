@@ -6,7 +6,7 @@ from typing import Any
 
 import gpualgo as ga
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo.shards._arguments import Argument, built, on_each, taken
+from gpualgo.shards._arguments import Argument, build_result, on_each, parse_argument
 
 _NAME = "transform"
 
@@ -24,7 +24,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
         if is_scalar(x):
             arguments.append(x)
             continue
-        argument = taken(x, _NAME, f"argument {k}", first)
+        argument = parse_argument(x, _NAME, f"argument {k}", first)
         first = argument.first if first is None else first
         arguments.append(argument)
     assert first is not None  # the caller dispatches here only for sharded arguments
@@ -34,4 +34,4 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
         local_args = [x.on(i) if isinstance(x, Argument) else x for x in arguments]
         return ga.transform(op, *local_args, dtype=dtype)
 
-    return built(on_each(devices, range(len(devices)), call), devices, first.axis)
+    return build_result(on_each(devices, range(len(devices)), call), devices, first.axis)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def dense(op: Operator, dtype: Any, inner: int = 1) -> Spec:
     """Return the kernel of elements without gaps that are aligned."""
-    numbers = records.leaves(dtype)
+    numbers = records.field_dtypes(dtype)
     items = tuning.pack_items((*numbers, *numbers), inner, tuning.VECTOR_BYTES)
     loads = tuning.loads_in_flight(numbers, items)
     access = reading.dense(in_packs=True), tuning.DENSE
@@ -37,7 +37,7 @@ def dense(op: Operator, dtype: Any, inner: int = 1) -> Spec:
 
 def spaced(op: Operator, dtype: Any) -> Spec:
     """Return the kernel of elements and results in strides of several dimensions."""
-    count = len(records.leaves(dtype))
+    count = len(records.field_dtypes(dtype))
     access = reading.spaced(count, is_even=False), tuning.spaced(count, is_even=False)
     return tuning.Kind(op, dtype, dtype, *access, 1, 4, is_along=False).spec
 

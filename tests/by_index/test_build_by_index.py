@@ -28,9 +28,9 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def specs(op: Operator, dtype: Any, index: Any = INDEX, overlaps: bool = True) -> list[Spec]:
     """Return the kernels for elements without gaps, and those of strided ones with starts."""
     source = records.record(
-        map(str, range(1 + len(records.leaves(dtype)))), [index, *records.leaves(dtype)]
+        map(str, range(1 + len(records.field_dtypes(dtype)))), [index, *records.field_dtypes(dtype)]
     )
-    count = len(records.leaves(source))
+    count = len(records.field_dtypes(source))
     accesses = reading.dense(in_packs=False), reading.spaced(count, is_even=True)
     return [
         spec

@@ -44,9 +44,9 @@ def kind_of(
     is_dense: bool = True,
     is_wide: bool = False,
 ) -> tuning.Kind:
-    leaves = [*records.leaves(key), *records.leaves(acc)]
+    leaves = [*records.field_dtypes(key), *records.field_dtypes(acc)]
     source = records.record(tuple(map(str, range(len(leaves)))), leaves)
-    written = tuple(leaves) if way == "reduce" else records.leaves(acc)
+    written = tuple(leaves) if way == "reduce" else records.field_dtypes(acc)
     access = dense(True) if is_dense else spaced(len(leaves), False)
     cut = tuning.policy_of(source, written, acc)
     has_init = way == "exclusive"

@@ -253,9 +253,9 @@ def test_a_new_operator_reuses_the_shell(fresh: Path, monkeypatch: pytest.Monkey
 def test_keys_are_plain() -> None:
     f4, i8 = np.dtype("float32"), np.dtype("int64")
     keys = [("a", 1), ("a", True), ("a", "1"), ("a", (1,)), ("a", f4), ("a", i8), ("a", None)]
-    assert len({kernels.plain(key) for key in keys}) == len(keys)
+    assert len({kernels.stable_key(key) for key in keys}) == len(keys)
     with pytest.raises(TypeError, match="other processes"):
-        kernels.plain(("a", object()))
+        kernels.stable_key(("a", object()))
     by_dtype = {Applied(Operator(max), (dtype,) * 2, dtype).parts for dtype in (f4, i8)}
     assert len(by_dtype) == 2
 

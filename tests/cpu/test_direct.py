@@ -54,7 +54,7 @@ def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("has_fields", [True, False])
 def test_rows(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "has_fields", has_fields)
-    run = direct.of_rows(get_kernel(("test of direct calls",), _noting))
+    run = direct.row_function(get_kernel(("test of direct calls",), _noting))
     table, row = np.zeros(9, np.int64), np.zeros(5, np.int8)
     assert run(table, row) == 0
     assert table[:3].tolist() == [address(row), 5, 0]
@@ -111,7 +111,7 @@ def _summing() -> Any:
 def test_launcher() -> None:
     kernel: Any = get_kernel(("test of launches",), _summing)
     table, out = np.array([40, 0, 0], np.int64), np.zeros(3, np.int64)
-    run: Any = direct.launcher(kernel, table, (1, 2), 7)
+    run: Any = direct.launch_function(kernel, table, (1, 2), 7)
     if not fields.has_fields:
         pytest.skip("another Python's arrays")
     for out_word in (out, address(out)):
@@ -122,7 +122,7 @@ def test_launcher() -> None:
     assert run(5, 1) == 2
     assert run(5, 1, "out") == 2
     assert run(5, 1, out, 3) == 2
-    assert direct.launcher(kernel, np.zeros(1 << 10, np.int64), (1, 2), 7) is None
+    assert direct.launch_function(kernel, np.zeros(1 << 10, np.int64), (1, 2), 7) is None
 
 
 def _folding() -> Any:
@@ -149,7 +149,7 @@ def _folding() -> Any:
 def test_folder() -> None:
     kernel: Any = get_kernel(("test of folds",), _folding)
     table, scratch, out = np.zeros(6, np.int64), np.zeros(20, np.int64), np.zeros((), np.int64)
-    run: Any = direct.folder(kernel, table, range(5), 10, 4, 64)
+    run: Any = direct.fold_function(kernel, table, range(5), 10, 4, 64)
     if not fields.has_fields:
         assert run is None
         pytest.skip("another Python's arrays")
@@ -169,7 +169,7 @@ def test_folder() -> None:
     for n in (0, 41):
         assert run(address(scratch), out, np.ones(n, np.int64), 0) == 2
     assert run(address(scratch), out, x) == 2
-    assert direct.folder(kernel, np.zeros(1 << 10, np.int64), range(5), 10, 4, 64) is None
+    assert direct.fold_function(kernel, np.zeros(1 << 10, np.int64), range(5), 10, 4, 64) is None
 
 
 _ENDS = """

@@ -19,7 +19,7 @@ from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import status_function
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import CostEstimate
-from gpualgo._cpu.memory import MEMORY_BYTES, Memory, lent
+from gpualgo._cpu.memory import MEMORY_BYTES, Memory, take_scratch
 from gpualgo._cpu.parameters import JOB_INSIDE
 from gpualgo._cpu.team import Team
 
@@ -156,7 +156,7 @@ def test_where_nothing_can_be_compiled_each_thread_works_alone(
     monkeypatch.setattr(threads, "num_threads", lambda: 4)
     table, pace = np.zeros(100, np.int64), CostEstimate()
     pace.seconds = 1e-3
-    pace.run(status_function(kernel), kernel.loaded.address, address(table), lent(64), 100)
+    pace.run(status_function(kernel), kernel.loaded.address, address(table), take_scratch(64), 100)
     assert (table == 1).all()
     assert team.current() is None
 
@@ -180,7 +180,7 @@ def test_where_threads_do_not_help_one_does_it(
         return 0
 
     monkeypatch.setattr(Team, "run", run)
-    memory, pace = lent(64), CostEstimate()
+    memory, pace = take_scratch(64), CostEstimate()
 
     def calls(count: int) -> tuple[int, int]:
         alone[0] = shared[0] = 0
@@ -212,7 +212,7 @@ def test_who_runs_light_work(kernel: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(Team, "run", lambda self, *args: run(*args))
     monkeypatch.setattr(launch, "perf_counter", lambda: 0.0)
-    code, table, memory = status_function(kernel), np.zeros(100, np.int64), lent(64)
+    code, table, memory = status_function(kernel), np.zeros(100, np.int64), take_scratch(64)
     given = code, kernel.loaded.address, address(table)
 
     def light(seconds: float, tasks: int = 100, scratch: Memory = memory) -> None:

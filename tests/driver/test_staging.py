@@ -218,7 +218,7 @@ def test_as_many_lanes_as_there_is_memory_for(
         return made[-1]
 
     monkeypatch.setattr(lanes, "Slot", slot)
-    monkeypatch.setattr(threads, "worth", lambda seconds: 4)
+    monkeypatch.setattr(threads, "best_threads", lambda seconds: 4)
     monkeypatch.setattr(gpu.get(0), "lanes", lanes.CopyLanes(gpu.get(0)._new_stream))
     x = np.arange(200_000, dtype=np.int32).reshape(2, -1)
     same = x.copy()

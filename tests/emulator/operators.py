@@ -16,7 +16,7 @@ from gpualgo._cpu import compile_operator as cpu
 from gpualgo._cpu.compile_kernel import OPTIONS
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite, wrap
-from gpualgo._operators.numpy_rules.errors import explained
+from gpualgo._operators.numpy_rules.errors import translate_errors
 from gpualgo._operators.numpy_rules.rules import result_of
 from gpualgo._operators.numpy_rules.storage import argument_type
 from gpualgo._operators.operator import Operator
@@ -74,14 +74,14 @@ def compile_operator(
 
     adoption = rewrite.Adoption(target, device_function, None if words is None else pointer, number)
     args = tuple(map(argument_type, arg_dtypes))
-    with explained(op.shown, arg_dtypes):
+    with translate_errors(op.shown, arg_dtypes):
         dispatcher = device_function(fn)
         dispatcher.compile(args)
     returned = dispatcher.overloads[args].signature.return_type
     result = result_of(op.shown, returned, result_dtype)
     wrapper = wrap.abi_wrapper(target, dispatcher, arg_dtypes, result)
     signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
-    with explained(op.shown, arg_dtypes):
+    with translate_errors(op.shown, arg_dtypes):
         code = cfunc(signature, nopython=True, error_model="numpy")(wrapper)
     number = next(_numbers)
     _made[number] = HostOperator(code.address, result, words, number, (code, functions))

@@ -16,7 +16,7 @@ from support import sampled
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments, cuda
 from gpualgo._algorithms.histogram.arguments import Edges
-from gpualgo._algorithms.histogram.joint import JointHistogram, Rest
+from gpualgo._algorithms.histogram.joint import JointHistogram, JointParams
 from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
@@ -79,7 +79,7 @@ class Machine:
             arguments.even_bins(one, 0.0, 100.0) if isinstance(one, int) else Edges(one)
             for one in bins
         )
-        rest = Rest(found, axis, None, Form(tuple, (None,) * len(names)), kind)
+        rest = JointParams(found, axis, None, Form(tuple, (None,) * len(names)), kind)
         problem = JointHistogram(0, tuple(views), None, weights, rest, "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)

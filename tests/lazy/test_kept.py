@@ -13,7 +13,7 @@ from support import LAYOUTS, Backend, random_array
 
 import gpualgo as ga
 from gpualgo._lazy.combining import zipped
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._lazy.leaf import positions
 from gpualgo.lazy import LazyArray
 
@@ -31,7 +31,7 @@ def differences(a: Any) -> Any:
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_other_arrays_of_one_layout(backend: Backend, dtype: str, layout: str) -> None:
-    made = Kept(product)
+    made = ExpressionCache(product)
     for seed in range(3):
         hosts = [random_array((4, 9), np.dtype(dtype), 2 * seed + k) for k in range(2)]
         x, y = (backend.arrange(layout, host) for host in hosts)
@@ -40,7 +40,7 @@ def test_other_arrays_of_one_layout(backend: Backend, dtype: str, layout: str) -
 
 
 def test_what_is_sliced_lies_within_the_next_array(backend: Backend) -> None:
-    made = Kept(differences)
+    made = ExpressionCache(differences)
     for seed, layout in itertools.product(range(2), ("contiguous", "reversed", "fortran", "step")):
         host = random_array((5, 8), np.dtype("float64"), seed)
         got = ga.copy(made((backend.arrange(layout, host),), "x"))
@@ -49,7 +49,7 @@ def test_what_is_sliced_lies_within_the_next_array(backend: Backend) -> None:
 
 def test_one_array_twice_is_not_two_arrays(backend: Backend) -> None:
     """What is read once where both are one must not be kept for those that are two."""
-    made = Kept(product)
+    made = ExpressionCache(product)
     hosts = [np.arange(5.0), np.arange(5.0) + 1]
     x, y = map(backend.to_device, hosts)
     for (a, want_a), (b, want_b) in itertools.product(
@@ -61,7 +61,7 @@ def test_one_array_twice_is_not_two_arrays(backend: Backend) -> None:
 
 def test_parts_of_arrays_that_overlap_are_not_kept_as_one(backend: Backend) -> None:
     """Where the end of one array is the beginning of another, both are read once: then alone."""
-    made = Kept(lambda a, b: a[1:] * b[:-1])
+    made = ExpressionCache(lambda a, b: a[1:] * b[:-1])
     for seed in range(3):
         base, other = (random_array((7,), np.dtype("float64"), 2 * seed + k) for k in range(2))
         there = backend.to_device(base)
@@ -74,7 +74,7 @@ def test_parts_of_arrays_that_overlap_are_not_kept_as_one(backend: Backend) -> N
 
 
 def test_shapes_dtypes_and_values_are_told_apart(backend: Backend) -> None:
-    made = Kept(lambda a, scale: a * scale)
+    made = ExpressionCache(lambda a, scale: a * scale)
     for shape, dtype, scale in itertools.product(((6,), (2, 3)), DTYPES, (2, 3)):
         host = np.arange(6).reshape(shape).astype(dtype)
         got = ga.copy(made((backend.to_device(host),), "x", scale))
@@ -83,7 +83,7 @@ def test_shapes_dtypes_and_values_are_told_apart(backend: Backend) -> None:
 
 
 def test_positions_and_broadcast_arrays(backend: Backend) -> None:
-    made = Kept(lambda a, row: zipped((a + row, ga.lazy.arange(12).reshape(3, 4)), "x"))
+    made = ExpressionCache(lambda a, row: zipped((a + row, ga.lazy.arange(12).reshape(3, 4)), "x"))
     for seed in range(2):
         host, row = random_array((3, 4), np.dtype("int64"), seed), np.arange(4) * seed
         values, places = ga.copy(made((backend.to_device(host), backend.to_device(row)), "x"))
@@ -92,7 +92,7 @@ def test_positions_and_broadcast_arrays(backend: Backend) -> None:
 
 
 def test_lazy_arrays_are_put_together_anew(backend: Backend) -> None:
-    made = Kept(product)
+    made = ExpressionCache(product)
     for seed in range(2):
         host = random_array(7, np.dtype("float32"), seed)
         x = ga.lazy.asarray(backend.to_device(host)) + np.float32(seed)
@@ -102,7 +102,7 @@ def test_lazy_arrays_are_put_together_anew(backend: Backend) -> None:
 
 def test_bfloat16_within_an_array(backend: Backend) -> None:
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
-    made = Kept(differences)
+    made = ExpressionCache(differences)
     for k in range(2):
         host = (np.arange(6) ** 2 + k).astype(bfloat16)
         got = backend.to_host(ga.copy(made((backend.to_device(host),), "x")))
@@ -110,7 +110,7 @@ def test_bfloat16_within_an_array(backend: Backend) -> None:
 
 
 def test_no_array_is_held() -> None:
-    made = Kept(lambda a: zipped((a[1:], a[:-1]), "x"))
+    made = ExpressionCache(lambda a: zipped((a[1:], a[:-1]), "x"))
     x = np.arange(10.0)
     held = weakref.ref(x)
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_no_array_is_held() -> None:
 
 
 def test_memory_lives_as_long_as_what_reads_it() -> None:
-    made = Kept(differences)
+    made = ExpressionCache(differences)
     made((np.arange(1000.0),), "x")
     lazy = made((np.arange(1000.0) ** 2,), "x")
     gc.collect()
@@ -132,7 +132,7 @@ def test_memory_lives_as_long_as_what_reads_it() -> None:
 
 def test_what_reads_another_array_is_not_kept() -> None:
     table = np.arange(4.0)
-    made = Kept(lambda a: ga.lazy.take(table, a))
+    made = ExpressionCache(lambda a: ga.lazy.take(table, a))
     for k in range(3):
         np.testing.assert_array_equal(ga.copy(made((np.array([k, 3 - k]),), "x")), [k, 3 - k])
         table = np.arange(4.0)  # whose memory is another's the next time
@@ -147,7 +147,7 @@ def neighbours(table: Any, places: Any) -> Any:
 
 def test_what_is_looked_up_lies_in_the_next_array(backend: Backend) -> None:
     """Elements at other places are those of the array that is given, however it lies."""
-    made = Kept(neighbours)
+    made = ExpressionCache(neighbours)
     for seed, layout in itertools.product(range(3), ("contiguous", "reversed")):
         table = random_array((9,), np.dtype("float64"), seed)
         places = np.random.default_rng(seed).integers(0, 8, (2, 3))
@@ -164,7 +164,7 @@ def test_what_is_looked_up_lies_in_the_next_array(backend: Backend) -> None:
 
 def test_operators_with_what_is_kept_are_told_apart(backend: Backend) -> None:
     """What is known of one operator, dtype or expression from its second call on is its alone."""
-    sums, products = Kept(lambda a: a + a[::-1]), Kept(lambda a: a * a)
+    sums, products = ExpressionCache(lambda a: a + a[::-1]), ExpressionCache(lambda a: a * a)
     for seed, dtype in itertools.product(range(4), DTYPES):
         host = random_array((13,), np.dtype(dtype), seed)
         x = backend.to_device(host)
@@ -182,7 +182,7 @@ def test_reductions_of_what_is_computed_come_again(count: int) -> None:
     """Warm calls on the CPU: other arrays, starts and captured numbers, the same bits as cold."""
     scale = 2.0
     op = ga.Operator(lambda a, b: a + b * scale)
-    made = Kept(lambda a, b: a * b + 1.0)
+    made = ExpressionCache(lambda a, b: a * b + 1.0)
     for seed in range(4):
         x, y = (random_array(count, np.dtype("float64"), seed + k) for k in (0, 9))
         lazy = made((x, y), "x")
@@ -202,7 +202,7 @@ def test_reductions_of_what_is_computed_come_again(count: int) -> None:
 
 
 def test_reductions_along_axes_of_what_is_computed_come_again() -> None:
-    made = Kept(product)
+    made = ExpressionCache(product)
     for seed in range(3):
         x = random_array((37, 41), np.dtype("float32"), seed)
         for axis in (0, 1, None):

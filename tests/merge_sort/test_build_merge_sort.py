@@ -40,7 +40,7 @@ def specs(
 ) -> tuple[build.Spec, ...]:  # fmt: skip
     limit = SHARED_LIMITS.get(capability, 227 << 10)
     cut = tuning.policy_of(num_items, element.itemsize, limit, bool(values))
-    ways = (False,) if op is not None else (True,) * len(records.leaves(element))
+    ways = (False,) if op is not None else (True,) * len(records.field_dtypes(element))
     order, async_bytes = Comparison(element, op, ways), limit if capability >= (8, 0) else 0
     return tuning.specs(order, values, cut, capability >= (9, 0), async_bytes)
 

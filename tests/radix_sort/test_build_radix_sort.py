@@ -19,7 +19,7 @@ from support import sampled
 from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
-from gpualgo._algorithms.radix_sort.words import Ways
+from gpualgo._algorithms.radix_sort.words import Descending
 from gpualgo._base import dtypes
 from gpualgo._cuda import build, copy
 
@@ -45,7 +45,7 @@ def limit_of(capability: Capability) -> int:
 
 def pass_spec(
     dtype: Dtype, value_bytes: int, result_bytes: int, capability: Capability,
-    num_keys: int = MANY, has_rows: bool = False, descending: Ways = False,
+    num_keys: int = MANY, has_rows: bool = False, descending: Descending = False,
 ) -> build.Spec:  # fmt: skip
     cut = tuning.pass_policy(num_keys, dtype.itemsize, value_bytes, 4, limit_of(capability))
     overlaps = capability >= (9, 0)
@@ -56,7 +56,7 @@ def pass_spec(
 
 def rows_spec(
     dtype: Dtype, value_bytes: int, row_items: int, num_rows: int, capability: Capability,
-    descending: Ways = False,
+    descending: Descending = False,
 ) -> build.Spec:  # fmt: skip
     cut = tuning.row_policy(
         num_rows, row_items, dtype.itemsize, value_bytes, 132, limit_of(capability)

@@ -11,24 +11,35 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_again, cpu_numpy, cpu_ways
-from gpualgo._algorithms.radix_sort.cpu_coded import Int16RowSort
+from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy, cpu_strategy
+from gpualgo._algorithms.radix_sort.cpu_int16_sort import Int16RowSort
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes, threads
 
 DTYPES = ("int32", "uint32", "float32", "int64", "uint64", "float64")
 CODED = ("float16", "bfloat16")
-SIZES = (0, 1, 2, 3, 257, 5000, cpu_ways.LOOK - 1, cpu_ways.LOOK, cpu_ways.LOOK + 1, 100_077)
+SIZES = (
+    0,
+    1,
+    2,
+    3,
+    257,
+    5000,
+    cpu_strategy.CHECK_SORTED_KEYS - 1,
+    cpu_strategy.CHECK_SORTED_KEYS,
+    cpu_strategy.CHECK_SORTED_KEYS + 1,
+    100_077,
+)
 LONG = 100_003  # shared by threads here
 
 
 @pytest.fixture(autouse=True)
 def by_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sort by NumPy wherever it can be, whatever this processor is."""
-    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
-    monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", lambda: True)
-    monkeypatch.setattr(cpu_ways, "SHARED_BYTES", 1 << 18)
-    monkeypatch.setattr(cpu_ways, "_RUN_BYTES", 1 << 16)
+    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_strategy, "_has_narrow_vectors", lambda: True)
+    monkeypatch.setattr(cpu_strategy, "SHARED_BYTES", 1 << 18)
+    monkeypatch.setattr(cpu_strategy, "_RUN_BYTES", 1 << 16)
     _forget()
     with ga.default_device("cpu"):
         yield
@@ -37,7 +48,7 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _forget() -> None:
     Sort.problems.clear()
-    cpu_again.clear()
+    cpu_fast_path.clear()
 
 
 def _use(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
@@ -170,8 +181,8 @@ def test_what_numpy_does_not_sort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_fixed_table_says_in_how_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert cpu_ways.num_runs(cpu_ways.SHARED_BYTES - 1, 16) == 1
-    found = [cpu_ways.num_runs(1 << 23, count) for count in (1, 2, 3, 4, 16, 64)]
+    assert cpu_strategy.num_runs(cpu_strategy.SHARED_BYTES - 1, 16) == 1
+    found = [cpu_strategy.num_runs(1 << 23, count) for count in (1, 2, 3, 4, 16, 64)]
     assert found == [1, 2, 2, 4, 4, 4]
 
 
@@ -191,36 +202,38 @@ def test_which_processors_sort_by_numpy(
 ) -> None:
     monkeypatch.undo()
     holder = type("Module", (), {"__cpu_features__": features})
-    monkeypatch.setattr(cpu_ways, "import_module", lambda _: holder)
-    monkeypatch.setattr(cpu_ways, "_is_zen4", lambda: is_zen4)
-    monkeypatch.setattr(cpu_ways, "_has_vectors", cpu_ways._has_vectors.__wrapped__)
-    found = cpu_ways.is_vectorised.__wrapped__()
+    monkeypatch.setattr(cpu_strategy, "import_module", lambda _: holder)
+    monkeypatch.setattr(cpu_strategy, "_is_zen4", lambda: is_zen4)
+    monkeypatch.setattr(cpu_strategy, "_has_vectors", cpu_strategy._has_vectors.__wrapped__)
+    found = cpu_strategy.is_vectorised.__wrapped__()
     assert found is expected
-    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: found)
+    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: found)
     has_any = expected or is_zen4  # vectors of any speed are best for few keys
-    assert cpu_ways.is_by_numpy(np.dtype("f4"), 512, 1) is has_any
-    assert cpu_ways.is_by_numpy(np.dtype("f4"), 512, 2) is expected
-    assert cpu_ways.is_by_numpy(np.dtype("f4"), 513, 1) is expected
+    assert cpu_strategy.is_by_numpy(np.dtype("f4"), 512, 1) is has_any
+    assert cpu_strategy.is_by_numpy(np.dtype("f4"), 512, 2) is expected
+    assert cpu_strategy.is_by_numpy(np.dtype("f4"), 513, 1) is expected
 
 
 @pytest.mark.parametrize("has_them", [False, True])
 def test_which_processors_sort_narrow_keys(has_them: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     holder = type("Module", (), {"__cpu_features__": {"AVX512_ICL": has_them}})
-    monkeypatch.setattr(cpu_ways, "import_module", lambda _: holder)
-    monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", cpu_ways._has_narrow_vectors.__wrapped__)
-    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_strategy, "import_module", lambda _: holder)
+    monkeypatch.setattr(
+        cpu_strategy, "_has_narrow_vectors", cpu_strategy._has_narrow_vectors.__wrapped__
+    )
+    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: True)
     half, dtype = np.dtype(np.float16), np.dtype(np.uint16)
-    assert cpu_ways.is_by_numpy(half, cpu_ways.LOOK - 1, 1) is has_them
-    assert not cpu_ways.is_by_numpy(half, cpu_ways.LOOK, 1)
+    assert cpu_strategy.is_by_numpy(half, cpu_strategy.CHECK_SORTED_KEYS - 1, 1) is has_them
+    assert not cpu_strategy.is_by_numpy(half, cpu_strategy.CHECK_SORTED_KEYS, 1)
     for count, most in ((1, 1 << 20), (2, 1 << 19), (64, 1 << 19)):
         _use(monkeypatch, count)
-        assert cpu_ways.is_by_numpy(dtype, most, 1) is has_them
-        assert not cpu_ways.is_by_numpy(dtype, most + 1, 1)
-    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: False)
-    assert not cpu_ways.is_by_numpy(dtype, 9, 1)
-    assert not cpu_ways.is_by_numpy(half, 9, 1)
-    assert not cpu_ways.is_by_numpy(np.dtype(np.int8), 9, 1)
+        assert cpu_strategy.is_by_numpy(dtype, most, 1) is has_them
+        assert not cpu_strategy.is_by_numpy(dtype, most + 1, 1)
+    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: False)
+    assert not cpu_strategy.is_by_numpy(dtype, 9, 1)
+    assert not cpu_strategy.is_by_numpy(half, 9, 1)
+    assert not cpu_strategy.is_by_numpy(np.dtype(np.int8), 9, 1)
 
 
 @pytest.mark.parametrize("runs", [2, 4, 8])

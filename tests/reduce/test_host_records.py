@@ -10,7 +10,7 @@ from support import Backend, assert_same
 
 import gpualgo as ga
 from gpualgo._driver import staging
-from gpualgo._pipeline.together import together
+from gpualgo._pipeline.interleaved import find_interleaved
 
 PAIR = [("a", "i4"), ("b", "f4")]
 
@@ -96,14 +96,14 @@ def test_into_one_of_its_own_fields(cuda: Backend) -> None:
 
 def test_what_lies_together() -> None:
     x = records(8, PAIR)
-    found = together((x["a"], x["b"]))
+    found = find_interleaved((x["a"], x["b"]))
     assert found is not None
     assert found.offsets == (0, 4)
     assert found.records.tobytes() == x.tobytes()
     y = np.zeros((8, 4), "f4")
-    assert together((y[:, 0], y[:, 1])) is None  # what else lies there is not read
-    assert together((y[:, 0], y[:, 3])) is not None
-    assert together((y[:1, 0], y[:1, 3])) is None  # of one element nothing tells
-    assert together((y[:, 0], y[::-1, 3])) is None
-    assert together((x["a"],)) is None
-    assert together((x["a"], x["b"][:4])) is None
+    assert find_interleaved((y[:, 0], y[:, 1])) is None  # what else lies there is not read
+    assert find_interleaved((y[:, 0], y[:, 3])) is not None
+    assert find_interleaved((y[:1, 0], y[:1, 3])) is None  # of one element nothing tells
+    assert find_interleaved((y[:, 0], y[::-1, 3])) is None
+    assert find_interleaved((x["a"],)) is None
+    assert find_interleaved((x["a"], x["b"][:4])) is None

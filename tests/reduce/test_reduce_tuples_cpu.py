@@ -52,7 +52,7 @@ def reduce(backend: Backend, guarded: Any) -> Reduce:
         axes = range(leaves[0].ndim) if axes is None else axes
         acc = source if acc is None else acc
         shape = tuple(n for i, n in enumerate(leaves[0].shape) if i not in axes)
-        outs = [guarded(shape, leaf, layout) for leaf in records.leaves(acc)]
+        outs = [guarded(shape, leaf, layout) for leaf in records.field_dtypes(acc)]
         op = op if isinstance(op, Operator) else Operator(op)
         cpu.reduce(leaves, outs, op, init, tuple(axes), source, acc)
         return outs
@@ -75,7 +75,7 @@ def test_order(reduce: Reduce, n: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", sampled(RECORDS, RECORDS[2::2]), ids=records.label)
 def test_every_record_at_the_edges_of_a_tile(reduce: Reduce, dtype: np.dtype[Any]) -> None:
-    tile, add = parameters.tile_of(dtype), sums(len(records.leaves(dtype)))
+    tile, add = parameters.tile_of(dtype), sums(len(records.field_dtypes(dtype)))
     for n in (1, 2, 3, 5, tile - 1, tile, tile + 1, 2 * tile + 3):
         x = make(n, dtype)
         assert_each(reduce(lambda a, b: a, x, dtype), [leaf[0] for leaf in x])
@@ -158,7 +158,7 @@ def test_broadcast_leaves(reduce: Reduce, axes: tuple[int, ...]) -> None:
 def test_casts(
     reduce: Reduce, source: np.dtype[Any], acc: np.dtype[Any], axes: tuple[int, ...]
 ) -> None:
-    add = sums(len(records.leaves(acc)))
+    add = sums(len(records.field_dtypes(acc)))
     for layout in ("contiguous", "step", "fortran", "misaligned"):
         x = make((131, 4200 if axes == (1,) else 133), source, layout)
         if source.names == ("0", "1") and x[1].dtype == np.int64:
@@ -210,7 +210,7 @@ def test_bits_depend_on_no_thread_and_no_layout(
 ) -> None:
     dtype = record("float32", "float64")
     rng = np.random.default_rng(0)
-    x = [rng.random(300_007).astype(leaf) for leaf in records.leaves(dtype)]
+    x = [rng.random(300_007).astype(leaf) for leaf in records.field_dtypes(dtype)]
     want = reduce(sums(2), x, dtype)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("GPUALGO_NUM_THREADS", threads)

@@ -53,7 +53,7 @@ def scan(backend: Backend, guarded: Any) -> Scan:
     ) -> Arrays:  # fmt: skip
         acc = source if acc is None else acc
         shape = leaves[0].shape if axis is not None else (leaves[0].size,)
-        outs = outs or [guarded(shape, leaf, layout) for leaf in records.leaves(acc)]
+        outs = outs or [guarded(shape, leaf, layout) for leaf in records.field_dtypes(acc)]
         operator = op if isinstance(op, Operator) else Operator(op)
         cpu.scan(leaves, outs, operator, init, axis, exclusive, reverse, source, acc)
         return outs
@@ -85,7 +85,7 @@ def test_order(scan: Scan, n: int, exclusive: bool, reverse: bool) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", sampled(RECORDS, RECORDS[3::3]), ids=records.label)
 def test_every_record(scan: Scan, dtype: np.dtype[Any]) -> None:
-    add = sums(len(records.leaves(dtype)))
+    add = sums(len(records.field_dtypes(dtype)))
     for n in (1, 3, 5, 64, LONG + 17):
         x = make(n, dtype)
         first = [np.full(n, leaf[0]) for leaf in x]
@@ -196,7 +196,7 @@ def test_broadcast_leaves(scan: Scan, axis: int) -> None:
     ids=["wider", "floats", "one"],
 )
 def test_casts(scan: Scan, source: np.dtype[Any], acc: np.dtype[Any]) -> None:
-    add = sums(len(records.leaves(acc)))
+    add = sums(len(records.field_dtypes(acc)))
     for shape, axis in (((LONG + 9,), 0), ((131, 40), 0), ((131, 40), 1), ((20, 33), None)):
         layouts = ("contiguous", "step", "fortran", "misaligned")
         for layout in layouts[:1] if len(shape) == 1 else layouts:
@@ -238,7 +238,7 @@ def test_bits_depend_on_no_thread(
 ) -> None:
     dtype = record("float32", "float64")
     rng = np.random.default_rng(0)
-    x = [rng.random(shape).astype(leaf) for leaf in records.leaves(dtype)]
+    x = [rng.random(shape).astype(leaf) for leaf in records.field_dtypes(dtype)]
     want = scan(sums(2), x, dtype)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("GPUALGO_NUM_THREADS", threads)

@@ -32,7 +32,7 @@ def specs(element: Any, op: Operator | None = None, num_queries: int = MANY) -> 
     """Return the kernels for arrays that lie as samples do."""
     cut = tuning.policy_of(element, 64 << 10)
     cut = tuning.with_samples(cut, element, MANY, num_queries, 16)
-    ways = (False,) * len(records.leaves(element))
+    ways = (False,) * len(records.field_dtypes(element))
     order = Comparison(element, op, ways)
     found = [tuning.spec(order, (element, element), False, INT64, cut, True)]
     if cut.node_bits:

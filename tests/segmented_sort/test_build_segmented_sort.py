@@ -35,7 +35,7 @@ def check(
 ) -> None:  # fmt: skip
     limit, overlaps = SHARED_LIMITS.get(capability, 227 << 10), capability >= (9, 0)
     cut = tuning.policy_of(num_items, num_items // mean, element.itemsize, values, limit)
-    order = Comparison(element, None, (True,) * len(records.leaves(element)))
+    order = Comparison(element, None, (True,) * len(records.field_dtypes(element)))
     for spec in (
         tuning.tiles_spec(order, values, cut, overlaps),
         *tuning.merge_specs(order, values, cut, overlaps, limit if capability >= (8, 0) else 0),

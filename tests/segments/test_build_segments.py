@@ -31,7 +31,7 @@ def reductions(
     op: Operator, dtype: Any, is_spaced: bool = False, overlaps: bool = True
 ) -> list[Spec]:
     """Return the kernels of a reduction."""
-    count = len(records.leaves(dtype))
+    count = len(records.field_dtypes(dtype))
     access = reading.spaced(count, is_even=True) if is_spaced else reading.dense(in_packs=False)
     return tuning.reduce_specs(op, dtype, dtype, INDEX, access, tuning.policy_of(dtype, overlaps))
 

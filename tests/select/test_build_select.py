@@ -15,14 +15,14 @@ from support import sampled
 from gpualgo._algorithms.select import tuning
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
-from gpualgo._operators.operator import Operator, known
+from gpualgo._operators.operator import Operator, builtin
 
 MAIN: Capability = (9, 0)
 OTHERS: list[Capability] = [(7, 5), (8, 0), (10, 0), (12, 0)]
 LIMITS = {(7, 5): 64 << 10, (8, 0): 163 << 10, (12, 0): 99 << 10}  # of shared memory
 FLOAT32, BYTE = np.dtype("float32"), np.dtype("uint8")
 NOT_ZERO = Operator(lambda a: a != 0)
-NO_OPERATOR = known("no_operator")
+NO_OPERATOR = builtin("no_operator")
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -49,7 +49,7 @@ def kinds(dtype: Any, capability: Capability = MAIN) -> list[tuning.Kind]:
 
 def wide(kind: tuning.Kind) -> tuning.Kind:
     """Return it for counts of 64 bits, of elements in any strides."""
-    leaves = len(records.leaves(kind.source))
+    leaves = len(records.field_dtypes(kind.source))
     return replace(kind, is_wide=True, access=tuning.spaced(leaves, is_even=False))
 
 
@@ -79,7 +79,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [48 << 10, 64 << 10, 99 << 10, 163 << 10, 227 << 10])
 def test_tiles_of_positions_fit_shared_memory(limit: int) -> None:
     """And what a warp's threads hold is counted in words of 16 bits."""
-    cut = tuning.late_policy(limit)
+    cut = tuning.index_policy(limit)
     assert cut.shared_bytes(()) <= limit
     assert cut.block_threads >= 64
     assert cut.tile_items <= 1 << 15

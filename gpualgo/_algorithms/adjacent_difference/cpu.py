@@ -31,11 +31,11 @@ def difference(
     """
     if outs[0].size == 0:
         return
-    element = records.held(source)
+    element = records.register_dtype(source)
     if isinstance(source, records.Computed):
         compile_operator(op, (element, element), result)  # may fail, so it comes first
-        computed = [np.empty(outs[0].shape, leaf) for leaf in records.leaves(element)]
-        numbers = tuple(map(records.number_of, source.numbers))
+        computed = [np.empty(outs[0].shape, leaf) for leaf in records.field_dtypes(element)]
+        numbers = tuple(map(records.operand_dtype, source.numbers))
         cpu.transform(Applied(op.source, numbers, element), arrays, computed)
         arrays = computed
     parts = Parts.along(axis)
@@ -49,7 +49,7 @@ def prepared(
 ) -> Prepared:  # fmt: skip
     """Return a call of `difference` for non-empty arrays of these layouts."""
     parts, has_steps = Parts.along(axis), outs[0].shape[axis] > 1
-    applied = _applied(op, records.held(source), result)
+    applied = _applied(op, records.register_dtype(source), result)
     launch = cpu.prepared(applied, *parts.cut(arrays, outs)) if has_steps else None
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], start: int) -> None:
@@ -61,7 +61,7 @@ def prepared(
 
 
 def _applied(op: Operator, element: np.dtype[Any], result: np.dtype[Any]) -> Applied:
-    argument = records.Apart(element) if records.is_record(element) else element
+    argument = records.Separate(element) if records.is_record(element) else element
     return Applied(op, (argument, argument), result)
 
 

@@ -12,7 +12,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, merge, ordered
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import Launch, Places, Plan
+from gpualgo._cuda.plan import ArgMap, Launch, Plan
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
@@ -28,7 +28,7 @@ def plan_of(
     inner, length = math.prod(shape[depth + 1 :]), shape[depth]
     num_items = math.prod(shape)
     source, result = problem.source, problem.result
-    in_dtypes, out_dtypes = records.leaves(source), records.leaves(result)
+    in_dtypes, out_dtypes = records.field_dtypes(source), records.field_dtypes(result)
     sources, results = _dims(shape, order, views), _dims(shape, order, targets)
     reads_dense = _is_dense(sources, records.read_bytes(source))
     writes_dense = _is_dense(results, tuple(leaf.itemsize for leaf in out_dtypes))
@@ -43,7 +43,7 @@ def plan_of(
     if not writes_dense:
         writes = tuning.spaced(len(out_dtypes), len(results) <= 1)
     kind = tuning.Kind(op, source, result, reads, writes, items, loads, inner == 1)
-    spec, args, device = kind.spec, Places(len(views), len(targets)), targets[0].device
+    spec, args, device = kind.spec, ArgMap(len(views), len(targets)), targets[0].device
     fixed = {
         "num_items": num_items, "inner": max(1, inner), "length": max(1, length),
         "reads": {} if reads_dense else {"places": sources},

@@ -43,17 +43,17 @@ class AdjacentDifference(Problem):
         checked_axis = checks.axis_of(axis, len(self.shape), where)
         assert checked_axis is not None
         self.axis: int = checked_axis
-        element = records.held(self.source)
+        element = records.register_dtype(self.source)
         elements.check_operator(op, element, where)
         self.result = outputs.dtype_of(op, (element, element), None, device, where)
         _check_first(element, self.result, where)
         # Results have the structure of x's elements, because first elements are copied.
-        self.result = records.with_leaves(element, records.leaves(self.result))
+        self.result = records.with_leaves(element, records.field_dtypes(self.result))
         self.form = element_form
         # A repeated array does not affect the order, as in a transformation.
         self.order = order_of(self.shape, [view.strides for view in views])
         self.results = tuple(
-            Result(self.shape, leaf, order=self.order) for leaf in records.leaves(self.result)
+            Result(self.shape, leaf, order=self.order) for leaf in records.field_dtypes(self.result)
         )
 
     def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
@@ -118,7 +118,9 @@ def _check_first(element: np.dtype[Any], result: np.dtype[Any], where: str) -> N
             f"{shown}, but y[0] is x[0], which has another structure; return as many numbers as an "
             "element has, or pass x[1:] and x[:-1] to transform"
         )
-    for source, target in zip(records.leaves(element), records.leaves(result), strict=True):
+    for source, target in zip(
+        records.field_dtypes(element), records.field_dtypes(result), strict=True
+    ):
         if dtypes.kind(source) == "c" != dtypes.kind(target):
             raise TypeError(
                 f"{shown}, but y[0] is x[0], whose imaginary part would be lost; return a complex "
@@ -144,9 +146,9 @@ def difference(
 ) -> None:  # fmt: skip
     """Write all results of lines of at least two elements; pageable arrays are uploaded twice."""
     axis, source, result = problem.axis, problem.source, problem.result
-    element = records.held(source)
-    argument = records.Apart(element) if records.is_record(element) else element
-    applied = Applied(op, (argument, argument), result, records.leaves(source) * 2)
+    element = records.register_dtype(source)
+    argument = records.Separate(element) if records.is_record(element) else element
+    applied = Applied(op, (argument, argument), result, records.field_dtypes(source) * 2)
     parts = Parts.along(axis)
     operands, targets = parts.cut(arrays, outs)
     inputs = list(zip(arrays, places, strict=False))

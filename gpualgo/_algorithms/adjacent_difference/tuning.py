@@ -100,7 +100,7 @@ class Kind:
     @property
     def spec(self) -> Spec:
         op, source, result = self.op, self.source, self.result
-        element = records.held(source)
+        element = records.register_dtype(source)
         sizes = BLOCK_THREADS, self.loads, self.items, str(self.is_along).lower()
         types = (
             f"gpualgo::AdjacentPolicy<{', '.join(map(str, sizes))}>",
@@ -108,7 +108,7 @@ class Kind:
             records.cpp_name(result), self.reads.cpp, self.writes.cpp,
         )  # fmt: skip
         expression = f"gpualgo::adjacent_difference_kernel<{', '.join(types)}>"
-        counts = len(records.leaves(source)), len(records.leaves(result))
+        counts = len(records.field_dtypes(source)), len(records.field_dtypes(result))
         params = adjacent_params(*counts, self.reads.fields, self.writes.fields)
         header, arguments = "adjacent_difference/kernel.cuh", (element, element)
         computed = source if isinstance(source, records.Computed) else None

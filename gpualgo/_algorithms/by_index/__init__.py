@@ -10,7 +10,7 @@ from gpualgo._algorithms.by_key import calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import tried
-from gpualgo._pipeline import checks, elements, inputs, starts
+from gpualgo._pipeline import checks, elements, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
@@ -97,13 +97,13 @@ def reduce_by_index(
         raise ValueError(f"{_WHERE}: size is {size}; pass the number of results")
     if size > _MOST_RESULTS:
         raise ValueError(f"{_WHERE}: size is {size}, and at most {_MOST_RESULTS} is possible")
-    indices, x = calls.placed(indices, x, (init, out), _WHERE)
+    indices, x = calls.place_lazy_inputs(indices, x, (init, out), _WHERE)
     problem, views, single_init, joint_op = _parse_call(indices, x, size, init, op, dtype, stream)
     problem.for_data(views, stream)
     if isinstance(problem.source, Computed):
         problem.check_computed(indices, views, stream)
     if problem.device == CPU or problem.has_tables:
-        solve = run if problem.form is None else inputs.solve
+        solve = run if problem.form is None else inputs.run_tuples
         return solve(problem, views, joint_op, single_init, out, stream)
     from gpualgo._algorithms.by_index import sorting
 
@@ -126,8 +126,8 @@ def _parse_call(
         dtype, form, num_keys, classes, False, elements.classes_of(dtype), size
     )  # fmt: skip
     kind: type[ByIndex] = ByIndex
-    if type(init) not in PLAIN and starts.are_arrays(init, _WHERE, one_is_value=False):
-        init_views, pattern = starts.taken(init, _WHERE)
+    if type(init) not in PLAIN and per_row_init.are_arrays(init, _WHERE, one_is_value=False):
+        init_views, pattern = per_row_init.parse_init(init, _WHERE)
         kind, views, init = PerRowInitByIndex, (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, _WHERE)

@@ -12,12 +12,12 @@ from gpualgo._algorithms.by_index import cpu_parameters as at
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
+from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import starts
+from gpualgo._pipeline import per_row_init
 from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def reduce(
     acc, size = problem.acc, problem.size
     inputs, init_arrays = arrays[: problem.num_own], arrays[problem.num_own :]
     broadcast = [np.broadcast_to(array, problem.shape).reshape(-1) for array in inputs]
-    kinds = problem.index, *records.leaves(acc)
+    kinds = problem.index, *records.field_dtypes(acc)
     indices, *elements = cpu.gapless(problem.source, kinds, broadcast, op)
     if isinstance(problem.source, records.Computed) and indices.size:
         problem.check_indices(indices)
@@ -47,7 +47,7 @@ def reduce(
     share_items = -(-num_items // shares)
     start = np.zeros((), acc) if init is None else init
     if problem.has_row_init:
-        start = starts.of_host(acc, size, init_arrays)
+        start = per_row_init.host_values(acc, size, init_arrays)
     has_init = problem.is_start or problem.has_row_init
     if is_direct := has_init and shares <= at.DIRECT_SHARES:
         shares = 0
@@ -59,7 +59,7 @@ def reduce(
             *addresses,
         ]
     )  # fmt: skip
-    with bound(op):
+    with captures_bound(op):
         if is_direct:
             _run("direct", problem, op, arguments, 1, num_items * acc.itemsize)
         else:

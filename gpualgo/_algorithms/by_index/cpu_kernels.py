@@ -13,7 +13,7 @@ from numba import types
 
 from gpualgo._algorithms.by_index import cpu_parameters as at
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import leaves_of
+from gpualgo._cpu.leaves import access_by_index
 from gpualgo._cpu.packing import load, pointer_to, store
 
 _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
@@ -21,7 +21,11 @@ _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 
 def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that folds the elements of shares into tables."""
-    leaves, as_a, as_index = leaves_of(acc), pointer_to(storage(acc)), pointer_to(storage(index))
+    leaves, as_a, as_index = (
+        access_by_index(acc),
+        pointer_to(storage(acc)),
+        pointer_to(storage(index)),
+    )
     pointers, get = leaves.pointers, leaves.load
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -45,7 +49,11 @@ def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[.
 
 def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that folds all elements into the initial values, without tables."""
-    leaves, as_a, as_index = leaves_of(acc), pointer_to(storage(acc)), pointer_to(storage(index))
+    leaves, as_a, as_index = (
+        access_by_index(acc),
+        pointer_to(storage(acc)),
+        pointer_to(storage(index)),
+    )
     pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -66,7 +74,7 @@ def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that joins the tables of all shares."""
-    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
     pointers, put, number = leaves.pointers, leaves.store, leaves.number
     indices_per_task = at.JOINED
 

@@ -12,7 +12,7 @@ from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import merge
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import KEPT, NONE, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, WARP
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import aligned
@@ -27,7 +27,7 @@ def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[
         return Plan(targets[0].device, [])
     inputs, init_views = views[: problem.num_own], views[problem.num_own :]
     acc, size, device = problem.acc, problem.size, targets[0].device
-    args, num_items = Places(len(views), len(targets)), math.prod(problem.shape)
+    args, num_items = ArgMap(len(views), len(targets)), math.prod(problem.shape)
     table, cut = tuning.table_of(size, acc), tuning.cut_of(num_items, size)
     strides = zip(*(view.strides for view in inputs), strict=True)
     dims = merge(list(zip(problem.shape, strides, strict=True)))

@@ -15,7 +15,7 @@ from gpualgo._base import recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import device_checks, starts
+from gpualgo._pipeline import device_checks, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.routines import Routine
 
 
-class IndexRest(NamedTuple):
+class IndexParams(NamedTuple):
     """The arguments apart from the arrays, op and init; all but the last as `by_key.calls.Rest`."""
 
     dtype: Any
@@ -48,7 +48,7 @@ class ByIndex(ByKey):
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: Any, where: str
     ) -> None:
-        rest = IndexRest(*rest)
+        rest = IndexParams(*rest)
         self.num_own, self.size = len(views), rest.size  # without those of init
         super().__init__(device, views, op, init, rest, where)
         if self.key_form is not None:
@@ -66,7 +66,7 @@ class ByIndex(ByKey):
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         self.form = self.x_form
-        self.results = tuple(Result((self.size,), leaf) for leaf in records.leaves(self.acc))
+        self.results = tuple(Result((self.size,), leaf) for leaf in records.field_dtypes(self.acc))
 
     @property
     def has_tables(self) -> bool:
@@ -147,7 +147,7 @@ class ByIndex(ByKey):
         return None
 
 
-class PerRowInitByIndex(starts.PerRowInit, ByIndex):
+class PerRowInitByIndex(per_row_init.PerRowInit, ByIndex):
     """Arguments that equal calls of `reduce_by_index` share if init is an array."""
 
     def __init__(
@@ -162,5 +162,5 @@ class PerRowInitByIndex(starts.PerRowInit, ByIndex):
 
     def taken_before(
         self, arguments: Sequence[Any], where: str
-    ) -> tuple[Views, starts.Forms] | None:
+    ) -> tuple[Views, per_row_init.Forms] | None:
         return ByKey.taken(self, arguments, where)

@@ -20,7 +20,7 @@ from gpualgo._base import recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo._lazy.making import full_of, made
+from gpualgo._lazy.construction import full_of, made
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.run import run
@@ -59,7 +59,7 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
         return filled if form is None or out is not None else form.packed(grouped.leaves(filled))
     scans = _scans_of_keys(keys, x, size, (init, op, dtype), problem.x_form, stream)
     ends = inclusive_scan(counts, stream=stream)[:size]
-    last = grouped.at_places(scans, applied(_previous, (ends,), _WHERE), _WHERE, "clip")
+    last = grouped.gather(scans, applied(_previous, (ends,), _WHERE), _WHERE, "clip")
     return transform(_value_or_empty, counts[:size], last, fills, out=out, stream=stream)
 
 
@@ -85,10 +85,10 @@ def _scans_of_keys(keys: Any, x: Any, size: int, options: Any, form: Any, stream
     """Return the inclusive scans of the elements of each key, one after the other."""
     init, op, dtype = options
     keys, x = _sorted(keys, x, size, form, stream)
-    problem, views, op = calls.solvable(
+    problem, views, op = calls.parse_call(
         InclusiveScan, _WHERE, keys, x, init, op, None, dtype, stream
     )
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, None, stream)
 
 
@@ -96,7 +96,7 @@ def _sorted(keys: Any, x: Any, size: int, form: Any, stream: Any) -> Any:
     """Return the keys in order, and the elements in the keys' order."""
     if grouped.is_nested(form):
         order = argsort(keys, axis=None, stream=stream)
-        return grouped.taken(keys, x, order, _WHERE, stream)
+        return grouped.gathered(keys, x, order, _WHERE, stream)
     return radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
 
 
@@ -105,7 +105,7 @@ def _keys(indices: Any, size: int, stream: Any) -> Any:
     dtype = next(kind for kind in _KEYS if size <= np.iinfo(kind).max)
     zero = full_of((), 0, _COUNT, None)
     size_array = full_of((), size, _COUNT, None)
-    with checks.told_by(_WHERE, "transform"):
+    with checks.renamed_errors(_WHERE, "transform"):
         return transform(_narrowed(dtype.type), indices, zero, size_array, stream=stream)
 
 
@@ -115,7 +115,7 @@ def _empty_results(empty: np.ndarray[Any, Any], size: int, form: Any) -> Any:
         return full_of(size, empty[()], empty.dtype, None)
     names = empty.dtype.names or ()
     parts = [full_of(size, empty[name][()], empty.dtype[name], None) for name in names]
-    return records.built(names, parts, _make_tuple)
+    return records.nest_fields(names, parts, _make_tuple)
 
 
 def _make_tuple(cls: Any, items: list[Any]) -> Any:

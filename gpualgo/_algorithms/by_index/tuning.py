@@ -20,7 +20,7 @@ from gpualgo._operators.operator import Operator
 
 @cache
 def tables_params(source: Source, acc: np.dtype[Any], access: Parameters) -> Parameters:
-    inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
+    inputs, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
     return Parameters(
         "ByIndexParams",
         init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs],
@@ -109,7 +109,7 @@ class Kind:
     @property
     def specs(self) -> list[Spec]:
         """The kernels that fold shares, join groups of tables, and join all."""
-        rows = max(1, min(MOST_ROWS, ROW_BYTES // records.held(self.source).itemsize))
+        rows = max(1, min(MOST_ROWS, ROW_BYTES // records.register_dtype(self.source).itemsize))
         loads = max(1, min(JOIN_LOADS, ROW_BYTES // self.acc.itemsize))
         return [
             self._spec("fold", "", MOST_WARPS * WARP, rows),

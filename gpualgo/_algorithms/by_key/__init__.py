@@ -115,7 +115,7 @@ def reduce_by_key(
 
             return grouped.reduce(keys, x, init, op, dtype, out, out_count, stream)
         outs = (out, out_count)
-        problem, views, op = calls.solvable(
+        problem, views, op = calls.parse_call(
             Reduction, where, keys, x, init, op, eq, dtype, stream, outs
         )
     except Elsewhere as elsewhere:
@@ -175,8 +175,8 @@ def inclusive_scan_by_key(
     kind, where = InclusiveScan, "inclusive_scan_by_key"
     if not _consecutive(consecutive, eq, where):
         return _grouped_scan(kind, where, keys, x, init, op, dtype, out, stream)
-    problem, views, op = calls.solvable(kind, where, keys, x, init, op, eq, dtype, stream, (out,))
-    solve = run if problem.form is None else inputs.solve
+    problem, views, op = calls.parse_call(kind, where, keys, x, init, op, eq, dtype, stream, (out,))
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)
 
 
@@ -224,8 +224,8 @@ def exclusive_scan_by_key(
     kind, where = ExclusiveScan, "exclusive_scan_by_key"
     if not _consecutive(consecutive, eq, where):
         return _grouped_scan(kind, where, keys, x, init, op, dtype, out, stream)
-    problem, views, op = calls.solvable(kind, where, keys, x, init, op, eq, dtype, stream, (out,))
-    solve = run if problem.form is None else inputs.solve
+    problem, views, op = calls.parse_call(kind, where, keys, x, init, op, eq, dtype, stream, (out,))
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)
 
 

@@ -22,7 +22,7 @@ Input = tuple[tuple[View, ...], Any, Any, int, Classes]
 """Inputs, the operator, the form of (key, value) pairs, the number of key arrays, tuple classes."""
 
 
-class Rest(NamedTuple):
+class ByKeyParams(NamedTuple):
     """The arguments apart from the arrays, op and init."""
 
     dtype: Any
@@ -33,21 +33,21 @@ class Rest(NamedTuple):
     classes: Any
 
 
-def solvable(
+def parse_call(
     kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, eq: Any, dtype: Any, stream: Any,
     outs: Any = (),
 ) -> tuple[Any, tuple[View, ...], Any]:  # fmt: skip
     """Return the problem of runs of equal neighbouring keys, its views, and its operator."""
-    keys, x = placed(keys, x, outs, where)
+    keys, x = place_lazy_inputs(keys, x, outs, where)
     views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
-    params = Rest(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
+    params = ByKeyParams(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
     problem = problem_of(kind, views, op, init, params, where)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     return problem, views, op
 
 
-def placed(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, Any]:
+def place_lazy_inputs(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, Any]:
     """Return keys and values; lazy ones that read no array are placed on the others' device."""
     if not (is_lazy(keys) or is_lazy(x)):
         return keys, x
@@ -64,7 +64,7 @@ def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> In
     if is_lazy(keys) or is_lazy(x):
         if eq is None:
             return _computed(keys, x, op, where)
-        from gpualgo._lazy.making import made
+        from gpualgo._lazy.construction import made
 
         keys, x = (made(a, True, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
     try:
@@ -104,20 +104,20 @@ def check_count(count: int, where: str) -> None:
 def _computed(keys: Any, x: Any, op: Any, where: str) -> Input:
     """Return the input of computed keys or values."""
     from gpualgo._lazy import combining
-    from gpualgo._operators.operator import joint
+    from gpualgo._operators.operator import fuse
 
     lazy_parts = [combining.zipped(a, f"{where}: {n}") for a, n in ((keys, "keys"), (x, "x"))]
     check_shapes(lazy_parts[0].shape, lazy_parts[1].shape, where)
     lazy_pairs = combining.zipped((keys, x), f"{where}: keys and x")
     combining.check_count(lazy_pairs.leaves, records.MAX_FIELDS, f"{where}: keys and x read")
-    joined = joint(as_operator(op, where, 2), lazy_pairs.function)
+    joined = fuse(as_operator(op, where, 2), lazy_pairs.function)
     classes = (lazy_parts[0].forms, lazy_parts[1].forms)
     return lazy_pairs.views, joined, Source(lazy_pairs.forms), 0, classes
 
 
 def _with_equality(op: Any, eq: Any, where: str) -> Operator:
     """Return op combined with the function that compares keys."""
-    from gpualgo._operators.operator import joint
+    from gpualgo._operators.operator import fuse
 
     if isinstance(eq, Operator):
         eq = eq.fn
@@ -134,7 +134,7 @@ def _with_equality(op: Any, eq: Any, where: str) -> Operator:
     if not isinstance(eq, types.FunctionType):
         builtin = eq
         eq = lambda a, b: builtin(a, b)  # noqa: E731
-    return joint(as_operator(op, where, 2), eq)
+    return fuse(as_operator(op, where, 2), eq)
 
 
 def check_outputs(

@@ -12,10 +12,10 @@ from gpualgo._algorithms.select import cpu as selection
 from gpualgo._algorithms.select import cpu_parameters as table_at
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
-from gpualgo._cpu.kernels import Kernel, computing, get_code, get_kernel, scratch
+from gpualgo._cpu.captured import captures_bound
+from gpualgo._cpu.kernels import Kernel, compute_code, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import Dims, Room, is_dense, leaf, merge
+from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
@@ -47,13 +47,13 @@ class Job:
         strides = zip(*(array.strides for array in arrays), strict=True)
         self.dims: Dims = merge([(n, *s) for n, s in zip(shape, strides, strict=True)])
         self.held: list[Any] = []  # keeps code alive that is called by address
-        self.room = Room()
+        self.room = ScratchLayout()
         self.room.take(table_at.SLOTS)
-        with bound(op):
+        with captures_bound(op):
             self._prepare_inputs(arrays)
         self.xs, self.ys = self.room.take(table_at.SLOTS), self.room.take(table_at.SLOTS)
         self.marks, self.packed = self.room.take(at.CHUNK), self.room.take(16 * at.CHUNK)
-        acc_bytes = sum(number.itemsize for number in records.leaves(problem.acc))
+        acc_bytes = sum(number.itemsize for number in records.field_dtypes(problem.acc))
         self.results = self.room.take(at.CHUNK * acc_bytes)
         self.record = at.VALUE + 2 * at.value_bytes(problem.acc.itemsize)
         self.state = self.room.take(self.record)
@@ -62,18 +62,18 @@ class Job:
     def _prepare_inputs(self, arrays: Sequence[Array]) -> None:
         """Set the table entries of the inputs and the code that reads them."""
         problem, op, room, source = self.problem, self.op, self.room, self.problem.source
-        numbers = records.leaves(source)
-        kinds = [*records.leaves(problem.key), *records.leaves(problem.acc)]
+        numbers = records.field_dtypes(source)
+        kinds = [*records.field_dtypes(problem.key), *records.field_dtypes(problem.acc)]
         element = records.record(map(str, range(len(kinds))), kinds)
         is_computed = isinstance(source, records.Computed)
-        loaded = list(map(records.number_of, numbers)) if is_computed else kinds
+        loaded = list(map(records.operand_dtype, numbers)) if is_computed else kinds
         self.reads = [
             [*_entry(array, number, kind, self.dims, k, room), *(dim[1 + k] for dim in self.dims)]
             for k, (array, number, kind) in enumerate(zip(arrays, numbers, loaded, strict=True))
         ]
         self.compute = self.computed = self.mark = 0
         if isinstance(source, records.Computed):
-            self.compute = self._code(computing(op.source, source, element, at.CHUNK))
+            self.compute = self._code(compute_code(op.source, source, element, at.CHUNK))
             self.computed = room.take(at.CHUNK * sum(kind.itemsize for kind in kinds))
         self.differs = [0] * len(kinds)
         if problem.has_eq:
@@ -95,7 +95,7 @@ class Job:
         start = 0 if init is None else address(init)
         is_alone = num_parts == 1 or threads.num_threads() == 1
         common: dict[str, Any] = {"parts": address(state), "init": start, "total": address(total)}
-        with bound(self.op):
+        with captures_bound(self.op):
             if is_alone:
                 self._pass(self.table(num_parts, in_turn=True, **common), 0, num_parts, 1)
             else:
@@ -150,14 +150,19 @@ class Job:
 
 
 def _entry(
-    array: Array, number: np.dtype[Any], kind: np.dtype[Any], dims: Dims, k: int, room: Room
+    array: Array,
+    number: np.dtype[Any],
+    kind: np.dtype[Any],
+    dims: Dims,
+    k: int,
+    room: ScratchLayout,
 ) -> tuple[int, ...]:
     """Return the entry of an input array in the kernel's table, without strides."""
-    value_dtype = records.number_of(number)
+    value_dtype = records.operand_dtype(number)
     is_direct = is_dense(dims, k, number.itemsize)
     if records.is_position(number):
-        return leaf(address(array), number, number, is_direct, at.CHUNK, room)
-    return leaf(address(array), value_dtype, kind, is_direct, at.CHUNK, room)
+        return field_arguments(address(array), number, number, is_direct, at.CHUNK, room)
+    return field_arguments(address(array), value_dtype, kind, is_direct, at.CHUNK, room)
 
 
 def _output_entry(out: Array | None, kind: np.dtype[Any], differs: int) -> list[int]:

@@ -27,9 +27,9 @@ from gpualgo._algorithms.by_key.cpu_parameters import (
     INIT,
     KEYS,
     LAST,
-    MADE,
     NEXT,
     NUM_PARTS,
+    NUM_WRITTEN,
     PARTS,
     RECORD,
     REDUCES,
@@ -42,7 +42,7 @@ from gpualgo._algorithms.by_key.cpu_parameters import (
     YS,
     value_bytes,
 )
-from gpualgo._algorithms.select.cpu_kernels import compare, copied, read, reads
+from gpualgo._algorithms.select.cpu_kernels import copy_out, input_entries, load_chunk, mark_changes
 from gpualgo._algorithms.select.cpu_parameters import (
     COUNTS,
     INPUTS,
@@ -61,7 +61,7 @@ from gpualgo._algorithms.select.cpu_parameters import (
     WRITTEN,
 )
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import leaves_of
+from gpualgo._cpu.leaves import access_by_index
 from gpualgo._cpu.packing import call, load, pointer_to, reader, store, writer
 
 _words = pointer_to(types.intp)
@@ -78,7 +78,7 @@ def _mark_runs(table: int, scratch: int, writes: int, count: int) -> None:
     if load(p, MARK):
         call(load(p, MARK), (scratch + load(p, MARKS), scratch, count))
     else:
-        compare(table, scratch, writes, count)
+        mark_changes(table, scratch, writes, count)
 
 
 def _set_addresses(
@@ -115,13 +115,13 @@ def _write_results(
                 source = load(slots, k) + earlier * size
                 marks = scratch + load(p, MARKS) + earlier
                 call(load(_words(record), PICK), (packed, source, marks, count, 1))
-                copied(record, packed, num_begun - kept, kept)
+                copy_out(record, packed, num_begun - kept, kept)
             continue
         if load(e, REDUCES):
-            num_written = load(s, MADE)
-            copied(record, results, num_begun - 1 - num_written, num_written)
+            num_written = load(s, NUM_WRITTEN)
+            copy_out(record, results, num_begun - 1 - num_written, num_written)
         elif load(_words(record), PACK):
-            copied(record, results, start, count)
+            copy_out(record, results, start, count)
         results += CHUNK * size
 
 
@@ -134,7 +134,7 @@ def _write_last_run(table: int, scratch: int, records: int, e: Any, state: int) 
     call(load(e, FOLD), (LAST, state, 0, 0, 0, scratch + load(e, YS)))
     for k in range(keys, load(p, OUTPUTS)):
         record = records + 8 * k * WRITTEN
-        copied(record, results, total - 1, 1)
+        copy_out(record, results, total - 1, 1)
         results += CHUNK * load(_words(record), SIZE)
 
 
@@ -147,7 +147,7 @@ def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
     """Fold the runs of parts first to last and, unless COUNTS is set, write results."""
     p = _words(table)
     outputs, counts = load(p, OUTPUTS), load(p, COUNTS)
-    records = reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
+    records = input_entries(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
     extra = records + 8 * WRITTEN * outputs
     e = _words(extra)
     for part in range(first, last):
@@ -165,7 +165,7 @@ def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
         while start < stop:
             earlier = min(1, start)  # an element that is read for comparison only
             n = min(CHUNK - 1, stop - start)
-            read(table, scratch, start - earlier, n + earlier)
+            load_chunk(table, scratch, start - earlier, n + earlier)
             _mark(table, scratch, records, n + earlier)
             _place(e, scratch, records, start, earlier, outputs, counts != 0)
             heads_before, marks = load(s, HEADS), scratch + load(p, MARKS) + earlier
@@ -221,7 +221,7 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], has_init: bool) -> Callable[..., 
     runs that end.
     """
     get, put, gap = reader(storage(acc)), writer(storage(acc)), value_bytes(acc.itemsize)
-    element = leaves_of(acc)
+    element = access_by_index(acc)
     pointers, fetch, emit = element.pointers, element.load, element.store
     joined, hand_on = _join_functions(fn, acc)
 
@@ -267,7 +267,7 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], has_init: bool) -> Callable[..., 
         put(record + VALUE, value)
         store(p, HAS_VALUE, has_value)
         store(p, HEADS, heads)
-        store(p, MADE, num_written)
+        store(p, NUM_WRITTEN, num_written)
 
     return fold
 
@@ -277,7 +277,7 @@ def scan_kernel(
 ) -> Callable[..., None]:
     """Return f(step, record, marks, xs, count, ys) of a scan; writes results that are known."""
     get, put, gap = reader(storage(acc)), writer(storage(acc)), value_bytes(acc.itemsize)
-    element = leaves_of(acc)
+    element = access_by_index(acc)
     pointers, fetch, emit = element.pointers, element.load, element.store
     _, hand_on = _join_functions(fn, acc)
 

@@ -19,7 +19,7 @@ EXTRA = 13
 # A part's record: numbers of runs that begin in it and before it, whether it has had an element,
 # whether a run is open before it, the number of aggregates written last, and the address of the
 # initial value; then the fold of its elements since its last run began, and the run open before it.
-HEADS, BEFORE, HAS_VALUE, HAS_CARRY, MADE, START_AT = range(6)
+HEADS, BEFORE, HAS_VALUE, HAS_CARRY, NUM_WRITTEN, START_AT = range(6)
 VALUE = 64  # bytes
 
 # Steps of the function f(step, record, marks, xs, count, ys).

@@ -11,7 +11,7 @@ from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import merge
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import NONE, STATES, Clear, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import NONE, STATES, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
@@ -26,7 +26,7 @@ def plan_of(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[Vi
     """Return the plan into targets of any stride; of a reduction the last one is the count."""
     reduces = problem.has_dynamic_length
     outs = targets[:-1] if reduces else targets
-    args, device = Places(len(views), len(targets)), outs[0].device
+    args, device = ArgMap(len(views), len(targets)), outs[0].device
     num_items = math.prod(problem.shape)
     if num_items == 0:
         zero = [Clear(args.target(len(outs)), targets[-1].dtype.itemsize)] if reduces else []

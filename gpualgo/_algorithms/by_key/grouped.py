@@ -27,16 +27,18 @@ def reduce(
     """Return the result of `reduce_by_key` for keys in any order."""
     keys, x = _materialized(keys, x, (out, out_count), _REDUCE, stream)
     # Checks all arguments before `out` is used.
-    problem, views, _ = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
+    problem, views, _ = calls.parse_call(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
     _check_order(problem, views)
     _check_apart(views, (*leaves(out), *leaves(out_count)), _REDUCE)
     if 0 not in problem.shape:
         if is_nested(problem.key_form) or is_nested(problem.x_form):
             order = _sorted(argsort, keys, _REDUCE, stream=stream)
-            keys, x = taken(keys, x, order, _REDUCE, stream)
+            keys, x = gathered(keys, x, order, _REDUCE, stream)
         else:  # keys and elements are sorted together
             keys, x = _sorted(radix_sort, keys, _REDUCE, values=x, stream=stream)
-    ordered, views, op = calls.solvable(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
+    ordered, views, op = calls.parse_call(
+        Reduction, _REDUCE, keys, x, init, op, None, dtype, stream
+    )
     return counted.solve(ordered, views, op, out, out_count, stream, init)
 
 
@@ -45,24 +47,24 @@ def scan(
 ) -> Any:
     """Return the result of a scan by key for keys in any order."""
     keys, x = _materialized(keys, x, (out,), where, stream)
-    problem, views, joint_op = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
+    problem, views, joint_op = calls.parse_call(kind, where, keys, x, init, op, None, dtype, stream)
     _check_order(problem, views)
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     if 0 in problem.shape:
         return solve(problem, views, joint_op, init, out, stream)
     if out is not None:
         calls.check_outputs(problem, views, problem.results[0].shape, out)
     order = _sorted(argsort, keys, where, stream=stream)
-    keys, x = taken(keys, x, order, where, stream)
-    ordered, sources, op = calls.solvable(kind, where, keys, x, init, op, None, dtype, stream)
-    solve = run if ordered.form is None else inputs.solve
+    keys, x = gathered(keys, x, order, where, stream)
+    ordered, sources, op = calls.parse_call(kind, where, keys, x, init, op, None, dtype, stream)
+    solve = run if ordered.form is None else inputs.run_tuples
     scans = solve(ordered, sources, op, init, None, stream)
     if ordered.form is None:  # move each result to its element's index
         bits = max(1, (order.shape[0] - 1).bit_length())
         outs = None if out is None else (order, out)
         return radix_sort(order, scans, end_bit=bits, out=outs, stream=stream)[1]
     inverse = argsort(order, stream=stream)
-    return copy(at_places(scans, inverse, where), out=out, stream=stream)
+    return copy(gather(scans, inverse, where), out=out, stream=stream)
 
 
 def _materialized(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tuple[Any, Any]:
@@ -74,9 +76,9 @@ def _materialized(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tupl
             "support; sort them, and pass consecutive=True"
         )
     if is_lazy(keys) or is_lazy(x):
-        from gpualgo._lazy.making import made
+        from gpualgo._lazy.construction import made
 
-        keys, x = calls.placed(keys, x, outs, where)
+        keys, x = calls.place_lazy_inputs(keys, x, outs, where)
         keys, x = (made(a, False, f"{where}: {n}", stream) for a, n in ((keys, "keys"), (x, "x")))
     return keys, x
 
@@ -98,7 +100,7 @@ def _check_apart(views: Any, outs: Any, where: str) -> None:
 
 def _sorted(sort: Any, keys: Any, where: str, **options: Any) -> Any:
     """Return the result of a sort of flattened keys; its errors name our function and arguments."""
-    with checks.told_by(where, sort.__name__, {"values": "x"}):
+    with checks.renamed_errors(where, sort.__name__, {"values": "x"}):
         return sort(keys, axis=None, **options)
 
 
@@ -116,18 +118,18 @@ def is_nested(form: Any) -> bool:
     return form is not None and any(item is not None for item in form.items)
 
 
-def taken(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[Any, Any]:
+def gathered(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[Any, Any]:
     """Return the keys and values at the indices `order`, lazily unless tuples are nested.
 
     Computed pairs of a key and a value would nest such tuples one level too deep.
     """
-    lazy_pair = at_places(keys, order, where, name="keys"), at_places(x, order, where)
+    lazy_pair = gather(keys, order, where, name="keys"), gather(x, order, where)
     nested_items = [item for part in lazy_pair if part.form is not None for item in part.form.items]
     if any(item is not None for item in nested_items):
         return copy(lazy_pair[0], stream=stream), copy(lazy_pair[1], stream=stream)
     return lazy_pair
 
 
-def at_places(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
+def gather(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
     """Return the elements at the indices `order`, lazily; a tuple of arrays stays a tuple."""
     return places.taken(places.aligned(x, f"{where}: {name}"), order, None, mode, where)

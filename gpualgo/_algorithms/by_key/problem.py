@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.by_key.calls import Forms, Rest, arguments_of, check_count
+from gpualgo._algorithms.by_key.calls import ByKeyParams, Forms, arguments_of, check_count
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -43,7 +43,13 @@ class ByKey(Problem):
     keys_name = "keys"
 
     def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any, rest: Rest, where: str
+        self,
+        device: int,
+        views: tuple[View, ...],
+        op: Operator,
+        init: Any,
+        rest: ByKeyParams,
+        where: str,
     ) -> None:
         form, count = rest.form, rest.num_keys
         if isinstance(form, Source):
@@ -80,7 +86,7 @@ class ByKey(Problem):
         if isinstance(form, Source):
             self.source, pairs, typed_views = computed(op, views, form, self.device, where)
             assert pairs is not None
-            names = records.held(self.source).names or ()
+            names = records.register_dtype(self.source).names or ()
             count = sum(name.split(".")[0] == "0" for name in names)
             check_count(len(names), where)
         else:
@@ -95,7 +101,7 @@ class ByKey(Problem):
                 for form_of_item, classes in zip(forms, self.rest[3], strict=True)
             )
         self.key_form, self.x_form = forms
-        kinds = records.leaves(records.held(self.source))
+        kinds = records.field_dtypes(records.register_dtype(self.source))
         key_names = None if self.key_form is None else self.key_form.names
         self.key = kinds[0] if key_names is None else records.record(key_names, kinds[:count])
         return typed_views[count:]
@@ -103,7 +109,7 @@ class ByKey(Problem):
     @property
     def num_keys(self) -> int:
         """Number of fields of a key."""
-        return len(records.leaves(self.key))
+        return len(records.field_dtypes(self.key))
 
     def _check_equality(self, op: Operator) -> None:
         """Raise TypeError unless eq returns a bool, CompileError if it does not compile."""
@@ -126,7 +132,7 @@ class ByKey(Problem):
         self.form = self.x_form
         self.results = tuple(
             Result(size, leaf, () if is_computed else (num_views + i,))
-            for i, leaf in enumerate(records.leaves(self.acc))
+            for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
 
     def taken(
@@ -191,7 +197,7 @@ class Reduction(ByKey):
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         size = (math.prod(self.shape),)
-        kinds = [*records.leaves(self.key), *records.leaves(self.acc)]
+        kinds = [*records.field_dtypes(self.key), *records.field_dtypes(self.acc)]
         outs = tuple(Result(size, kind, is_upper_bound=True) for kind in kinds)
         self.results = (*outs, Result((), COUNT))
         self.form = Form(ReducedByKey, (self.key_form, self.x_form))

@@ -74,8 +74,8 @@ class Policy:
 
 def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) -> Policy:
     """Return the policy for the pairs of a key and a value that are read, and the output fields."""
-    leaves = records.leaves(records.held(source))
-    widest = max(leaf.itemsize for leaf in (*leaves, *records.leaves(acc)))
+    leaves = records.field_dtypes(records.register_dtype(source))
+    widest = max(leaf.itemsize for leaf in (*leaves, *records.field_dtypes(acc)))
     items = min(MOST_ITEMS, max(1, VECTOR_BYTES // widest))
     size = max(sum(leaf.itemsize for leaf in leaves), acc.itemsize)
     rows = min(MOST_ROWS, max(1, THREAD_BYTES // (items * size)))
@@ -85,7 +85,7 @@ def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) ->
             threads -= STEP_THREADS
         else:
             rows -= 1
-    pair, count = records.held(source).itemsize, policy.items * policy.rows
+    pair, count = records.register_dtype(source).itemsize, policy.items * policy.rows
     needed = count * pair + (policy.rows + policy.items) * acc.itemsize
     total = next((n for size, n in SM_THREADS.items() if needed <= size), WIDE_SM_THREADS)
     return replace(policy, blocks_per_sm=total // threads)
@@ -131,7 +131,7 @@ class Kind:
             self.access.cpp, str(self.has_init).lower(),
         )  # fmt: skip
         expression = f"gpualgo::by_key_kernel<{', '.join(types)}>"
-        reads, writes = len(records.leaves(source)), len(self.written)
+        reads, writes = len(records.field_dtypes(source)), len(self.written)
         params = by_key_params(acc.itemsize, reads, writes, self.access.fields)
         if op.name is not None and computed is None:
             return Spec("by_key/kernel.cuh", expression, params)

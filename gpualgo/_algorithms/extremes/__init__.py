@@ -168,7 +168,7 @@ def minmax(
     except Elsewhere as elsewhere:
         return elsewhere.call("minmax", out, stream, x, axis, keepdims=keepdims)  # type: ignore[no-any-return]
     if out is not None:
-        return inputs.solve(problem, views, op, None, out, stream)  # type: ignore[no-any-return]
+        return inputs.run_tuples(problem, views, op, None, out, stream)  # type: ignore[no-any-return]
     result = run(problem, views, op, None, None, stream)
     return MinMax(*result) if type(result) is tuple else result
 

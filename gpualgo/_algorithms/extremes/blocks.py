@@ -43,7 +43,7 @@ def _of_block(
     """Return a block's results (indices are those in the whole array), and the extreme elements."""
     part, axes = x[block], sorted(problem.axes)
     shape = tuple(n for i, n in enumerate(part.shape) if i not in axes)
-    views = host_blocks.host([x.dtype], part.shape)
+    views = host_blocks.placeholder_host_views([x.dtype], part.shape)
     block_problem: Any = problem.like(views, None, None, (problem.rest[0], False, problem.form))
     block_results = [np.empty(shape, result.dtype) for result in problem.results]
     with host_whole.on_device(

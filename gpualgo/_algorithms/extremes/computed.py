@@ -20,7 +20,7 @@ from gpualgo._lazy.combining import check_count, combined, parted
 from gpualgo._lazy.expression import Group, Leaf, Node
 from gpualgo._lazy.leaf import positions
 from gpualgo._lazy.sources import Source, computed
-from gpualgo._operators.operator import Operator, joint, known
+from gpualgo._operators.operator import Operator, builtin, fuse
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array
 
@@ -42,7 +42,7 @@ class _Computed(Extremes):
         self.inputs = ("x",) * len(views)
         self.source, _, value_views = computed(op, views, source, device, where)
         self.acc = self.source.result
-        if len(records.leaves(self.acc)) != 2:
+        if len(records.field_dtypes(self.acc)) != 2:
             raise TypeError(
                 f"{where}: x has tuples for elements, which have no order; take a field of it, "
                 "x['0']"
@@ -62,7 +62,7 @@ class _Computed(Extremes):
             results = [np.squeeze(result, self.axes) for result in results]
         assert self.acc is not None
         if self.has_index:
-            values = np.empty(self.shape, records.leaves(self.acc)[0])
+            values = np.empty(self.shape, records.field_dtypes(self.acc)[0])
             results = [values, *results]
         reduction.reduce(arrays, results, op, None, self.axes, self.source, self.acc)
 
@@ -72,7 +72,7 @@ class _Computed(Extremes):
         from gpualgo._algorithms.reduce import cpu as reduction
 
         assert self.acc is not None
-        outs = [np.empty(self.shape, leaf) for leaf in records.leaves(self.acc)]
+        outs = [np.empty(self.shape, leaf) for leaf in records.field_dtypes(self.acc)]
         return reduction.routines(arrays, outs, op, None, self.axes, self.source, self.acc)
 
     def prepared(
@@ -112,7 +112,7 @@ def input_of(
         leaves = (*leaves, indices)
         pair = type(part)(part.shape, _with_index(part.node, len(leaves) - 1), leaves, "")
     check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
-    return _KINDS[kind], pair.views, joint(known(kind.functor), pair.function), Source(())
+    return _KINDS[kind], pair.views, fuse(builtin(kind.functor), pair.function), Source(())
 
 
 def _pair(nodes: list[Node]) -> Node:

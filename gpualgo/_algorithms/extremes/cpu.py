@@ -10,7 +10,7 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import cpu as reduction
 from gpualgo._base import records, threads
-from gpualgo._operators.operator import known
+from gpualgo._operators.operator import builtin
 from gpualgo._pipeline.problem import Array
 from gpualgo._pipeline.routines import Routine, of_numpy
 
@@ -31,7 +31,7 @@ def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> N
         return
     if name not in _SEARCHES and not _is_numpy_faster(x, axes):
         pair = records.record(("0", "1"), (x.dtype, x.dtype))
-        reduction.reduce([x, x], outs, known(name), None, axes, pair, pair)
+        reduction.reduce([x, x], outs, builtin(name), None, axes, pair, pair)
     elif kept_axes:
         _search_axes(name, x, outs, axes, kept_axes)
     else:
@@ -44,7 +44,7 @@ def routines(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) 
         return []
     if name not in _SEARCHES and not _is_numpy_faster(x, axes):
         pair = records.record(("0", "1"), (x.dtype, x.dtype))
-        return reduction.routines([x, x], outs, known(name), None, axes, pair, pair)
+        return reduction.routines([x, x], outs, builtin(name), None, axes, pair, pair)
     if len(axes) < x.ndim:
         longest = max(n for axis, n in enumerate(x.shape) if axis not in axes)
         tasks = min(longest, max(1, x.size // _CHUNK))

@@ -10,8 +10,8 @@ from gpualgo._algorithms.reduce import cuda as reduction
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import dense_strides, without_axes
-from gpualgo._cuda.plan import KEPT, NONE, Piece, Places, Plan
-from gpualgo._operators.operator import Operator, known
+from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Piece, Plan
+from gpualgo._operators.operator import Operator, builtin
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.extremes.problem import Extremes
@@ -21,17 +21,17 @@ _PAIR = ("0", "1")
 
 def plan_of(problem: Extremes, view: View, targets: Sequence[View]) -> Plan:
     """Return the plan of a search into targets of any strides."""
-    op, axes, args = known(problem.functor), problem.axes, Places(1, len(targets))
+    op, axes, args = builtin(problem.functor), problem.axes, ArgMap(1, len(targets))
     strides = [_without_kept(problem, target) for target in targets]
     if not problem.has_index:
         pair = records.record(_PAIR, (view.dtype, view.dtype))
-        both = reduction.Leaves(args, [args.source(0)] * 2, [args.target(0), args.target(1)])
+        both = reduction.FieldSlots(args, [args.source(0)] * 2, [args.target(0), args.target(1)])
         return reduction.plan_of([view, view], op, axes, pair, pair, strides, both)
     source = records.record(_PAIR, (view.dtype, records.POSITION))
     acc = records.record(_PAIR, (view.dtype, targets[0].dtype))
     size = view.dtype.itemsize  # the extreme elements themselves go to temporary storage
     values = Piece(math.prod(problem.shape) * size, KEPT)
-    leaves = reduction.Leaves(
+    leaves = reduction.FieldSlots(
         args, [args.source(0), NONE], [args.piece(0), args.target(0)], (values,)
     )
     out_strides = [dense_strides(problem.shape, size), *strides]
@@ -44,17 +44,17 @@ def plan_of_computed(
     targets: Sequence[View],
 ) -> Plan:  # fmt: skip
     """Return the plan of a search among the elements that op's source computes."""
-    args, acc = Places(len(views), len(targets)), source.result
+    args, acc = ArgMap(len(views), len(targets)), source.result
     in_slots = [args.source(i) for i in range(len(views))]
     out_slots = [args.target(i) for i in range(len(targets))]
     strides = [_without_kept(problem, target) for target in targets]
     pieces: tuple[Piece, ...] = ()
     if problem.has_index:  # the extreme elements themselves go to temporary storage
-        size = records.leaves(acc)[0].itemsize
+        size = records.field_dtypes(acc)[0].itemsize
         pieces = (Piece(math.prod(problem.shape) * size, KEPT),)
         out_slots = [args.piece(0), *out_slots]
         strides = [dense_strides(problem.shape, size), *strides]
-    leaves = reduction.Leaves(args, in_slots, out_slots, pieces)
+    leaves = reduction.FieldSlots(args, in_slots, out_slots, pieces)
     return reduction.plan_of(views, op, problem.axes, source, acc, strides, leaves)
 
 

@@ -154,7 +154,7 @@ def _parse(kind: Any, x: Any, predicate: Any, axis: Any, out: Any = None) -> _Pa
 
     marks_of_x = problem.of(x, predicate, kind.function)
     if kind is Finding:
-        marks_of_x = problem.placed(marks_of_x, axis, kind.function)
+        marks_of_x = problem.indices_of_marked(marks_of_x, axis, kind.function)
     fold = min if kind is Finding else operator.add
     return input_of(marks_of_x, fold, kind.function, beside=(out,))
 

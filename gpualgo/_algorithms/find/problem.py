@@ -113,7 +113,7 @@ class Finding(Reduction):
 # --- Marks of elements as lazy bools: the results of a predicate, or a given array.
 
 _BOOL = np.dtype(np.bool_)
-NOWHERE = (1 << 64) - 1
+UNMARKED = (1 << 64) - 1
 
 
 def of(x: Any, predicate: Any, where: str) -> LazyArray:
@@ -163,7 +163,7 @@ def _checked_array(lazy_x: LazyArray, predicate: Any, where: str) -> LazyArray:
     return led_by(lazy_marks, lazy_x)
 
 
-def placed(marks: LazyArray, axis: int | None, where: str) -> LazyArray:
+def indices_of_marked(marks: LazyArray, axis: int | None, where: str) -> LazyArray:
     """Return each element's index along an axis if it is marked, else NOWHERE."""
     axes = checks.axes_of(axis, marks.ndim, where)
     axis_shape = tuple(n if i in axes else 1 for i, n in enumerate(marks.shape))
@@ -175,4 +175,4 @@ def placed(marks: LazyArray, axis: int | None, where: str) -> LazyArray:
 
 
 def _index_or_nowhere(is_marked: Any, index: Any) -> Any:
-    return np.uint64(index) if is_marked else np.uint64(NOWHERE)
+    return np.uint64(index) if is_marked else np.uint64(UNMARKED)

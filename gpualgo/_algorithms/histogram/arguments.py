@@ -332,7 +332,7 @@ def bins_of_each(
     return tuple([parse_all(i) for i in range(len(views))])
 
 
-def bins_again(
+def redetect_bins(
     bins: Sequence[Any], views: Sequence[View], names: Sequence[str], stream: Any
 ) -> tuple[Any, ...]:
     """Return the same bins with detected ranges recomputed."""

@@ -89,11 +89,11 @@ class _Histogram:
 
     def _plan(self, shape: tuple[int, ...]) -> Plan:
         part: Any = self.problem.like(
-            host_blocks.host(self.dtypes, shape), None, None, self.problem.rest
+            host_blocks.placeholder_host_views(self.dtypes, shape), None, None, self.problem.rest
         )
         out = self._result_shape(shape)
-        views = host_blocks.dense(self.dtypes, shape, self.device)
-        targets = host_blocks.dense([self.problem.dtype], out, self.device, len(views))
+        views = host_blocks.placeholder_views(self.dtypes, shape, self.device)
+        targets = host_blocks.placeholder_views([self.problem.dtype], out, self.device, len(views))
         plan: Plan = part.cuda(views, None, targets)
         return plan
 

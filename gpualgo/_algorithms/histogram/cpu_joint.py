@@ -19,10 +19,10 @@ from gpualgo._algorithms.histogram.cpu import Finder, exact_finder_for
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
+from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.code import Loaded
-from gpualgo._cpu.kernels import computing, get_entry, get_kernel
-from gpualgo._cpu.layout import Room, is_dense, leaf, merge, table
+from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
+from gpualgo._cpu.layout import ScratchLayout, field_arguments, is_dense, merge, table
 from gpualgo._operators.operator import Operator
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def histogram(
         return
     names = [str(i) for i in range(len(finders))]
     sample = records.record(names, [finder.dtype for finder in finders])
-    compute = partial(computing, op.source, element, sample)
-    with bound(op):
+    compute = partial(compute_code, op.source, element, sample)
+    with captures_bound(op):
         _add(arrays, len(kept), _Computation(finders, sums, compute), out)
 
 
@@ -214,13 +214,13 @@ class _Job:
 
     def _arguments(self, rows: int, target: Array | None) -> tuple[Array, Array]:
         """Return the argument table, and offset of the tables and size of a thread's memory."""
-        room = Room()
+        room = ScratchLayout()
         room.take(2 * jk.SLOT_BYTES)
         fields: list[Sequence[int]] = []
         for k, (x, dtype) in enumerate(zip(self.arrays, self._read_dtypes(), strict=True)):
             dims = [(dim[0], dim[1 + k]) for dim in self.inner]
             is_direct = is_dense(dims, 0, x.itemsize)
-            fields.append(leaf(address(x), x.dtype, dtype, is_direct, jk.MOST, room))
+            fields.append(field_arguments(address(x), x.dtype, dtype, is_direct, jk.MOST, room))
             fields += [[dim[1 + k] for dim in self.outer], [dim[1] for dim in dims]]
         addresses = room.take(8 * max(len(self.arrays), len(self.finders)))
         compute = 0 if self.compute is None else self.compute.address

@@ -42,7 +42,7 @@ from gpualgo._algorithms.histogram.cpu_joint_parameters import (
     TAIL,
     TARGET,
 )  # fmt: skip
-from gpualgo._cpu.packing import call, fetched, load, offset, pointer_to, store
+from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import LEAF, START
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
@@ -84,7 +84,9 @@ def joint_kernel() -> Callable[..., None]:
                     strides = field + 8 * LEAF
                     base = load(_words(field), START) + offset(row, outer, outer_at, strides)
                     strides += 8 * outer
-                    weights = fetched(field, scratch, base, begin, count, inner, inner_at, strides)
+                    weights = dense_address(
+                        field, scratch, base, begin, count, inner, inner_at, strides
+                    )
                     store(_words(addresses), k, weights)
                 if load(p, COMPUTE):
                     call(load(p, COMPUTE), (addresses, computed, count))

@@ -19,7 +19,7 @@ from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import dtypes
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import NONE, TICKETS, Clear, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, workspace
@@ -34,7 +34,7 @@ _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
 _TICKETS_BYTES = 4 << 10  # of the stream's tickets; joint counters follow
 _MAX_SLOTS = (1 << 31) - 1  # of a block, whose slot numbers have 32 bits
 _COUNTER_BYTES = 8  # of joint counters other than the result
-_SLOTS = Places(1, 1)
+_SLOTS = ArgMap(1, 1)
 
 
 def machine_of(device: int) -> tuning.Machine:

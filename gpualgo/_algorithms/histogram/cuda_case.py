@@ -17,15 +17,15 @@ from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import templates
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
-from gpualgo._cuda.plan import Places
+from gpualgo._cuda.plan import ArgMap
 from gpualgo._cuda.templates import VECTOR_BYTES, Access, functor
-from gpualgo._operators.operator import Operator, known
+from gpualgo._operators.operator import Operator, builtin
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.histogram.joint import JointHistogram
 
 
-_NONE = known("no_operator")
+_NONE = builtin("no_operator")
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Case:
     op: Operator  # only its source is called, if samples are computed
     device: int
     machine: tuning.Machine
-    at: Places
+    at: ArgMap
     inputs: tuple[tuple[int, int], ...]  # slot of each array, and offset of its first sample
     samples: Dims
     kept: Dims
@@ -78,7 +78,7 @@ class Case:
         self, header: str, name: str, policy: str, types: Sequence[str], fields: Parameters
     ) -> Spec:
         """Return a kernel that reads samples."""
-        sample = records.held(self.element)
+        sample = records.register_dtype(self.element)
         op = functor(self.op, (sample, sample), sample)
         arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
         expression = f"gpualgo::{name}<{arguments}>"
@@ -122,7 +122,7 @@ def case_of(
     machine: tuning.Machine, bins: DeviceBins,
 ) -> Case:  # fmt: skip
     """Return the case of arrays; samples may be read in any order."""
-    shape, slots = views[0].shape, Places(len(views), 1)
+    shape, slots = views[0].shape, ArgMap(len(views), 1)
     starts = [0] * len(views)
     counted: list[tuple[int, tuple[int, ...]]] = []
     for axis in problem.axes:
@@ -136,7 +136,7 @@ def case_of(
     kept = merge([(shape[i], tuple(view.strides[i] for view in views)) for i in axes])
     outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
     element = problem.element
-    numbers = records.leaves(element)
+    numbers = records.field_dtypes(element)
     read_dtypes = [*numbers, *(view.dtype for view in views[len(numbers) :])]
     limit = 2 * VECTOR_BYTES // element.itemsize if isinstance(element, records.Computed) else None
     access, items = _access(views, read_dtypes, limit, starts, samples, kept)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.histogram import arguments, sums
-from gpualgo._algorithms.histogram.arguments import Edges, bins_again, named
+from gpualgo._algorithms.histogram.arguments import Edges, named, redetect_bins
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
@@ -17,8 +17,8 @@ from gpualgo._arrays.view import View, as_view, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import dense_strides
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.sources import Source, arguments_of, computed, taken
-from gpualgo._operators.operator import Operator, known
+from gpualgo._lazy.sources import Source, arguments_of, computed, parse_input
+from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem, problem_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # --- Specification of a histogram of several dimensions, or with weights.
 
 
-class Rest(NamedTuple):
+class JointParams(NamedTuple):
     """The parameters of a call, without its arrays."""
 
     bins: tuple[Any, ...]  # of each dimension, see `arguments.bins_of`
@@ -54,16 +54,21 @@ class JointHistogram(Problem):
     spreads_tuples = True
     broadcasts_arguments = True
     has_names = False  # there is no operator
-    rest: Rest
+    rest: JointParams
 
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "histogram", views[:1]
 
     def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
+        self,
+        device: int,
+        views: tuple[View, ...],
+        op: Operator | None,
+        init: Any,
+        rest: JointParams,
         where: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.has_array = rest.weights is View
         samples = views[:-1] if self.has_array else views  # not stored: they hold the arrays
         self.inputs, self.forms = arguments_of(samples, rest.form)
@@ -123,7 +128,7 @@ class JointHistogram(Problem):
         return checks.init_value(init, self.dtype, self.where, "weights")
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
-        bins = bins_again(self.rest.bins, views, self.inputs, stream)
+        bins = redetect_bins(self.rest.bins, views, self.inputs, stream)
         return self.like(views, None, None, self.rest._replace(bins=bins))
 
     def of_empty(self, op: Any, init: Any) -> Array:
@@ -162,7 +167,7 @@ class JointHistogram(Problem):
 
 
 _WHERE = "histogram"
-_SAMPLES = known("no_operator")  # carries the function that computes samples
+_SAMPLES = builtin("no_operator")  # carries the function that computes samples
 
 
 def histogram(
@@ -176,7 +181,7 @@ def histogram(
         x, weights = place_lazy((x, weights), (out,), _WHERE)
     if is_lazy(x):
         x = _combined(x)
-    views, op, form = taken(x, _SAMPLES, _WHERE, has_names=False)
+    views, op, form = parse_input(x, _SAMPLES, _WHERE, has_names=False)
     combined = None
     if isinstance(form, Source):
         combined = _combined(x)  # also for a tuple of arrays and numbers on a GPU
@@ -204,7 +209,7 @@ def histogram(
         weight_view = _view_of_weights(_materialized(weights, stream))
     number = weights if weight_view is None else None
     kind = View if weight_view is not None else None if number is None else np.asarray(number).dtype
-    params = Rest(parsed, axis, dtype, form, kind)
+    params = JointParams(parsed, axis, dtype, form, kind)
     views = views if weight_view is None else (*views, _broadcast(weight_view, views[0]))
     op = op if isinstance(form, Source) else None
     problem = problem_of(JointHistogram, views, op, number, params, _WHERE, 0 if op is None else 2)
@@ -226,7 +231,7 @@ def _combined(x: Any) -> Any:
 def _materialized(weights: Any, stream: Any) -> Any:
     """Return lazy weights materialized as an array."""
     from gpualgo._lazy.combining import zipped
-    from gpualgo._lazy.making import made
+    from gpualgo._lazy.construction import made
 
     where = f"{_WHERE}: weights"
     return made(zipped(weights, where), False, where, stream)
@@ -235,7 +240,9 @@ def _materialized(weights: Any, stream: Any) -> Any:
 def _typed(combined: Any, like: View) -> tuple[tuple[View, ...], Form | None]:
     """Return a view per field of computed samples, as if it had an array, and their structure."""
     form = forms.form_of(combined.dtype.names) if combined.dtype.names else None
-    return tuple([like._replace(dtype=field) for field in records.leaves(combined.dtype)]), form
+    return tuple(
+        [like._replace(dtype=field) for field in records.field_dtypes(combined.dtype)]
+    ), form
 
 
 def _is_number(weights: Any) -> bool:

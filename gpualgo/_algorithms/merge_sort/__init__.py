@@ -113,7 +113,7 @@ def merge_sort(
     """
     where = "merge_sort"
     problem, views, out = _sort_by(where, keys, values, less, descending, axis, out, stream)
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, less, None, out, stream)
 
 
@@ -195,7 +195,7 @@ def sort(
         options = {"less": less, "descending": descending, "axis": axis}
         return elsewhere.call("sort", out, stream, keys, values, **options)
     problem, views, out = parsed
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, less, None, out, stream)
 
 
@@ -283,5 +283,5 @@ def merge(
     from gpualgo._algorithms.merge_sort import calls
 
     problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, out, stream)
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, less, None, out, stream)

@@ -45,7 +45,7 @@ def merge_problem(
         arguments += [a_values, b_values]
     if any(map(is_lazy, arguments)):
         from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.making import made
+        from gpualgo._lazy.construction import made
 
         arguments = list(place_lazy(arguments, (out,), where))
         names = ("a", "b", "a_values", "b_values")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
-from gpualgo._algorithms.radix_sort.tuple_problem import ways_of
+from gpualgo._algorithms.radix_sort.tuple_problem import descending_by_field
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -40,7 +40,7 @@ def descending_of(descending: Any, form: Form | None, less: Any, where: str) -> 
     """Return the checked `descending`: one flag if `less` is given, else one per field."""
     if less is not None:
         return (checks.flag_argument(descending, "descending", where),)
-    return ways_of(descending, form, where)
+    return descending_by_field(descending, form, where)
 
 
 def comparison_of(

@@ -13,7 +13,7 @@ from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
 from gpualgo._algorithms.radix_sort.cpu_tuples import each_part, fetch
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
+from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.operator import Applied
 
@@ -33,23 +33,25 @@ def sort(
     """Write keys, and values with them, sorted, to outputs that may be the inputs."""
     count, axis = problem.num_keys, problem.axis
     sources, targets = rows_of(arrays, axis), rows_of(results, axis)
-    keys, key_buffer = gathered(sources[:count], targets[:count], order.element)
+    keys, key_buffer = to_dense_rows(sources[:count], targets[:count], order.element)
     values, out_values = sources[count:], targets[count:]
     value_rows = value_buffer = None
     if len(values) == 1 and values[0].itemsize in VALUE_BYTES:
-        value_rows, value_buffer = gathered(values, out_values, np.dtype(f"V{values[0].itemsize}"))
+        value_rows, value_buffer = to_dense_rows(
+            values, out_values, np.dtype(f"V{values[0].itemsize}")
+        )
     elif values:
         value_buffer = np.empty(key_buffer.shape, np.int64)
     if order.op is None:
         Job(order, keys, key_buffer, value_rows, value_buffer).run()
     else:
-        with bound(order.op):
+        with captures_bound(order.op):
             Job(order, keys, key_buffer, value_rows, value_buffer).run()
     if value_rows is not None and value_buffer is not None:
-        scattered(value_buffer, out_values)
+        copy_to_targets(value_buffer, out_values)
     elif value_buffer is not None:
         fetch(values, out_values, value_buffer)
-    scattered(key_buffer, targets[:count])
+    copy_to_targets(key_buffer, targets[:count])
 
 
 class Job:
@@ -141,7 +143,7 @@ def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:
     return list(arrays) if axis is None else [np.moveaxis(a, axis, -1) for a in arrays]
 
 
-def gathered(
+def to_dense_rows(
     sources: Sequence[Array], targets: Sequence[Array], element: np.dtype[Any]
 ) -> tuple[Array, Array]:
     """Return dense rows of elements to sort, and their target, which may be the same array."""
@@ -160,7 +162,7 @@ def gathered(
     return dense, dense
 
 
-def scattered(home: Array, targets: Sequence[Array]) -> None:
+def copy_to_targets(home: Array, targets: Sequence[Array]) -> None:
     """Copy sorted rows to their targets, unless they are there already."""
     if len(targets) > 1:
         for name, target in zip(home.dtype.names or (), targets, strict=True):
@@ -201,13 +203,13 @@ def merge(
     if order.op is None:
         _run(order, (a, b), key_buffer, values, value_buffer)
     else:
-        with bound(order.op):
+        with captures_bound(order.op):
             _run(order, (a, b), key_buffer, values, value_buffer)
-    scattered(key_buffer, results[:count])
+    copy_to_targets(key_buffer, results[:count])
     if value_buffer is None:
         return
     if value_buffer.dtype.kind == "V":
-        scattered(value_buffer, results[count:])
+        copy_to_targets(value_buffer, results[count:])
     else:
         joined = [_concatenated(first, second) for first, second in pairs]
         fetch(joined, results[count:], value_buffer)

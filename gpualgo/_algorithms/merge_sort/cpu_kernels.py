@@ -34,7 +34,7 @@ def before(element: np.dtype[Any], ways: tuple[bool, ...]) -> Any:
         return _before_number(element, ways[0])
     compare = _never
     for i in reversed(range(len(element.names))):
-        dtype = records.leaves(element)[i]
+        dtype = records.field_dtypes(element)[i]
         compare = _before_by(_field(i), _before_number(dtype, ways[i]), compare)
     return compare
 

@@ -52,7 +52,7 @@ class Kernels:
         self.overlaps = props.may_overlap
         async_bytes = props.shared_limit if props.capability >= (8, 0) else 0
         self.specs = tuning.specs(order, values, self.policy, self.overlaps, async_bytes)
-        is_ahead = tuning.is_ahead(order.element, values, self.merging, async_bytes)
+        is_ahead = tuning.prefetches(order.element, values, self.merging, async_bytes)
         self.merge_bytes = self.merging.shared_bytes(key_bytes, is_ahead)
         blocks = props.num_sms * self.merging.blocks_per_sm(key_bytes)
         self.merge_blocks = min(blocks, tuning.MAX_GRID) if is_ahead else tuning.MAX_GRID

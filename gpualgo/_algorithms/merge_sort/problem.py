@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpualgo._algorithms.merge_sort.comparison import comparison_of
-from gpualgo._algorithms.radix_sort.tuple_problem import Forms, TupleSort, values_beside
+from gpualgo._algorithms.radix_sort.tuple_problem import Forms, TupleSort, values_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view, check_items
 from gpualgo._base import recording
@@ -118,7 +118,7 @@ def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tup
     keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names)
     if len(arguments) == 1:
         return keys, (form,)
-    values, values_form = values_beside(arguments[1], keys[0].shape, where)
+    values, values_form = values_of(arguments[1], keys[0].shape, where)
     return (*keys, *values), (form, values_form)
 
 
@@ -220,7 +220,7 @@ def merge_arguments(arguments: tuple[Any, ...], where: str, has_names: bool) -> 
     if len(arguments) == 2:
         return (*a, *b), (form, other)
     values = [
-        values_beside(value, keys[0].shape, where, name, owner)
+        values_of(value, keys[0].shape, where, name, owner)
         for value, keys, name, owner in zip(arguments[2:], (a, b), names[2:], names, strict=False)
     ]
     (first, values_form), (second, other_form) = values

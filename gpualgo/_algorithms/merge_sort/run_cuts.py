@@ -44,10 +44,10 @@ class RunCuts(Problem):
 
     def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
         from gpualgo._cuda import build
-        from gpualgo._cuda.plan import Launch, Places, Plan
+        from gpualgo._cuda.plan import ArgMap, Launch, Plan
         from gpualgo._driver import device as gpu
 
-        props, slots = gpu.get(self.device), Places(len(views), len(targets))
+        props, slots = gpu.get(self.device), ArgMap(len(views), len(targets))
         spec = tuning.run_cuts(self.order, self.num_runs, props.may_overlap)
         unused = [0] * (tuning.MAX_RANKS - len(self.ranks))
         packed = spec.parameters.pack(lengths=self.lengths, ranks=[*self.ranks, *unused])

@@ -132,7 +132,7 @@ def are_moved(sizes: Sequence[int]) -> bool:
     return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
 
 
-def is_ahead(
+def prefetches(
     element: records.Element, values: Sequence[int], merging: Policy, async_bytes: int
 ) -> bool:
     """Return whether merge tiles are prefetched by asynchronous copies while others are merged.
@@ -144,17 +144,17 @@ def is_ahead(
     if not values:
         return False
     fits = 2 * merging.shared_bytes(element.itemsize, is_ahead=True) <= async_bytes
-    return fits and all(leaf.itemsize >= 4 for leaf in records.leaves(element))
+    return fits and all(leaf.itemsize >= 4 for leaf in records.field_dtypes(element))
 
 
 def specs(
     order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
 ) -> tuple[Spec, Spec, Spec]:
     """Return the kernels that sort tiles, find splits and merge, for values of these sizes."""
-    leaves, count = len(records.leaves(order.element)), max(1, len(values))
+    leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
     tiles, merge = sort_tiles_params(leaves, count), merge_params(leaves, count)
     value_type, tile = words(values), merging(policy)
-    is_async = is_ahead(order.element, values, tile, async_bytes)
+    is_async = prefetches(order.element, values, tile, async_bytes)
     return (
         _spec("tiles.cuh", "sort_tiles", order, value_type, policy, (overlaps, False), tiles),
         _spec("merge.cuh", "merge_splits", order, str(count), tile, (overlaps, is_async), merge),
@@ -184,7 +184,7 @@ def run_cuts(order: Comparison, runs: int, overlaps: bool) -> Spec:
         f"gpualgo::run_cuts_kernel<gpualgo::RunCutsPolicy<{', '.join(map(str, arguments))}>, "
         f"{order_name(order)}, {records.cpp_name(order.element)}, {runs}>"
     )
-    params = run_cuts_params(len(records.leaves(order.element)), runs)
+    params = run_cuts_params(len(records.field_dtypes(order.element)), runs)
     return Spec("merge_sort/cuts.cuh", expression, params)
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_again
-from gpualgo._algorithms.radix_sort.cpu_again import CODES
+from gpualgo._algorithms.radix_sort import cpu_fast_path
+from gpualgo._algorithms.radix_sort.cpu_fast_path import CODES
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base import recording
@@ -157,12 +157,12 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    sorter = cpu_again.way_of(
+    sorter = cpu_fast_path.find_short_sort(
         keys, values, descending, begin_bit, end_bit, axis, out, stream, recording.active
     )
     if sorter and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
         outcome: Any
-        if type(sorter) is tuple:  # the body of cpu_again.sort_coded, inlined
+        if type(sorter) is tuple:  # the body of cpu_fast_path.sort_coded, inlined
             encode, decode = sorter
             outcome = empty(len(keys), keys.dtype)
             codes = outcome.view(CODES)
@@ -175,10 +175,10 @@ def radix_sort(
         if sorter is not True:
             sorter(keys, outcome)
         return outcome
-    if not sorter and default_device.current() == CPU and cpu_again.is_known(
+    if not sorter and default_device.current() == CPU and cpu_fast_path.find_long_sort(
         keys, values, descending, begin_bit, end_bit, axis, None, stream, recording.active
     ):  # fmt: skip
-        outcome = cpu_again.sort(keys) if out is None else cpu_again.sort_into(keys, out)
+        outcome = cpu_fast_path.sort(keys) if out is None else cpu_fast_path.sort_into(keys, out)
         if outcome is not None:
             return outcome
     where, bits = "radix_sort", (begin_bit, end_bit)
@@ -189,7 +189,7 @@ def radix_sort(
         options |= {} if bits == (0, None) else {"begin_bit": begin_bit, "end_bit": end_bit}
         return outcome.call(where, out, stream, keys, values, **options)
     problem, views, out = parsed
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, None, None, out, stream)
 
 
@@ -229,7 +229,7 @@ def materialize(
 ) -> tuple[Any, Any, Any]:
     """Return keys, values and out with lazy inputs computed; new arrays are sorted in place."""
     from gpualgo._lazy.combining import place_lazy
-    from gpualgo._lazy.making import made
+    from gpualgo._lazy.construction import made
 
     keys, values = place_lazy((keys, values), (out,), where)
     are_lazy = is_lazy(keys) and (values is None or is_lazy(values))
@@ -329,10 +329,10 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
-    by_numpy = cpu_again.order_by(keys, axis, dtype, out, stream, recording.active)
+    by_numpy = cpu_fast_path.find_argsort(keys, axis, dtype, out, stream, recording.active)
     if by_numpy and type(descending) is bool and (
         (device := default_device.current()) == CPU
-        or (len(keys) < cpu_again.MOST_ORDERED and is_for_cpu(keys, device))
+        or (len(keys) < cpu_fast_path.MOST_ORDERED and is_for_cpu(keys, device))
     ):  # fmt: skip
         order = by_numpy(keys, descending)
         if order is not None:

@@ -46,7 +46,7 @@ def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], s
         return False
     reason = f"{problem.where}: the arrays do not fit the GPU together, so the host takes part"
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
-    with host_blocks.told(problem.where, arrays, results) as sorter.written:
+    with host_blocks.partial_write_guard(problem.where, arrays, results) as sorter.written:
         for budget in (allowed, allowed // 2, allowed // 4, allowed // 8):
             try:
                 sorter.sort(arrays, results, handle, budget)
@@ -176,25 +176,28 @@ class _OutOfCoreSort:
         problem, dtypes = self.problem, self.dtypes
         if index is not None:
             dtypes = dtypes[:-1]
-        views = host_blocks.host(dtypes, shape)
+        views = host_blocks.placeholder_host_views(dtypes, shape)
         params = problem.rest_along(axis, index)
         inner = problem_of(type(problem), views, None, None, params, problem.where, 0, self.device)
         outs = [target.dtype for target in targets]
         return inner.cuda(
-            host_blocks.dense(dtypes, shape, self.device), None,
-            host_blocks.dense(outs, shape, self.device, len(dtypes)),
+            host_blocks.placeholder_views(dtypes, shape, self.device), None,
+            host_blocks.placeholder_views(outs, shape, self.device, len(dtypes)),
         )  # fmt: skip
 
     def _positions(self, count: int, dtype: np.dtype[Any]) -> Plan:
         """Return the plan that writes consecutive positions; its source is the first one."""
         dtype = np.dtype(f"i{dtype.itemsize}")  # unsigned positions have the same bits
         op = as_operator(_identity, self.problem.where, 1)
-        number = records.number_of(records.POSITION)
+        number = records.operand_dtype(records.POSITION)
         applied = Applied(op, (number,), dtype, (records.POSITION,))
         positions: View = dense_view(0, (count,), records.POSITION, self.device)
         positions = positions._replace(strides=(records.step_of(records.POSITION),))
         return elementwise.plan_of(
-            applied, [positions], (count,), host_blocks.dense([dtype], (count,), self.device)
+            applied,
+            [positions],
+            (count,),
+            host_blocks.placeholder_views([dtype], (count,), self.device),
         )
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_again, cpu_numpy, cpu_rows
+from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy, cpu_rows
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort import cpu_rows as rows
-from gpualgo._algorithms.radix_sort import cpu_ways as ways
+from gpualgo._algorithms.radix_sort import cpu_strategy as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._algorithms.radix_sort.cpu_rows import launch as rows_launch
@@ -47,7 +47,7 @@ def radix_sort(
     already checked.
     """
     order = Order(keys.dtype, descending, begin_bit, end_bit)
-    if values is None and cpu_numpy.takes(keys, out_keys, axis, order):
+    if values is None and cpu_numpy.is_sorted_by_numpy(keys, out_keys, axis, order):
         cpu_numpy.sort(keys, out_keys, descending)
     elif values is None or out_values is None:
         _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
@@ -67,7 +67,7 @@ def radix_sort(
 
 def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along axis to out, whose integer dtype holds it."""
-    if cpu_numpy.orders(keys, descending) or cpu_rows.takes(keys, axis, descending):
+    if cpu_numpy.is_ordered_by_numpy(keys, descending) or cpu_rows.takes(keys, axis, descending):
         cpu_rows.order(keys, out, axis, descending)
         return
     order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
@@ -83,9 +83,11 @@ def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -
     length = keys.shape[axis]
     if problem.index_dtype is None and len(sources) == 1:
         order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
-        if cpu_numpy.takes(keys, outs[0], axis, order):
+        if cpu_numpy.is_sorted_by_numpy(keys, outs[0], axis, order):
             return cpu_numpy.routines(keys)
-    is_by_numpy = keys.dtype in cpu_rows.COUNTED or cpu_numpy.orders(keys, problem.descending)
+    is_by_numpy = keys.dtype in cpu_rows.NARROW_DTYPES or cpu_numpy.is_ordered_by_numpy(
+        keys, problem.descending
+    )
     if problem.index_dtype is not None and is_by_numpy:
         return [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
     return [routine_of(keys.size, length, work)]
@@ -314,21 +316,27 @@ def prepared(
 
     None if threads share rows, or values do not travel with their keys.
     """
-    if out_keys is not None and out_values is None and cpu_numpy.takes(keys, out_keys, axis, order):
+    if (
+        out_keys is not None
+        and out_values is None
+        and cpu_numpy.is_sorted_by_numpy(keys, out_keys, axis, order)
+    ):
         if keys.ndim > 1:
             descending = order.descending
             return lambda arrays, results, _: cpu_numpy.sort(
                 arrays[0].reshape(results[0].shape), results[0], descending
             )
         sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
-        takes_short_rows = ways.is_by_numpy(keys.dtype, cpu_again.MOST_KEYS - 1, 1)
+        takes_short_rows = ways.is_by_numpy(keys.dtype, cpu_fast_path.MOST_KEYS - 1, 1)
         if takes_short_rows and not (order.descending or HAS_RANGES):
-            cpu_again.add(keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into)
+            cpu_fast_path.register_sort(
+                keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into
+            )
         by_numpy = sort.fresh
         return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
     is_order = out_keys is None
-    if is_order and ways.most_ordered(keys.dtype) and not HAS_RANGES:
-        cpu_again.add_order(keys.dtype)
+    if is_order and ways.max_ordered_keys(keys.dtype) and not HAS_RANGES:
+        cpu_fast_path.register_argsort(keys.dtype)
     if out_values is not None and out_values.itemsize not in WORD_SIZES:
         return None
     inputs = (keys, values, out_keys, out_values)
@@ -341,7 +349,9 @@ def prepared(
 
         def write_order(arrays: Any, results: Any, _: Any) -> None:
             rows = arrays[0].reshape(shape)
-            if cpu_numpy.orders(rows, descending) or cpu_rows.takes(rows, axis, descending):
+            if cpu_numpy.is_ordered_by_numpy(rows, descending) or cpu_rows.takes(
+                rows, axis, descending
+            ):
                 cpu_rows.order(rows, results[0], axis, descending)
             else:
                 launch((arrays[0], 0, 0, results[0]))

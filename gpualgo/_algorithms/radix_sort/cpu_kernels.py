@@ -33,10 +33,10 @@ from gpualgo._algorithms.radix_sort.cpu_parameters import (
     SURVEY,
     USED,
     VALUES,
-)  # fmt: skip
+)
 from gpualgo._cpu.packing import call, load, pointer_to, store
 
-words = pointer_to(types.intp)
+as_intp = pointer_to(types.intp)
 unsigned = pointer_to(types.uint64)
 counters = pointer_to(types.uint32)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
@@ -56,7 +56,7 @@ def invoke_kernel() -> Callable[..., None]:
     """Return the kernel that Python calls; it runs another kernel without the GIL."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        call(load(words(table), ENTRY), (table, scratch, first, last))
+        call(load(as_intp(table), ENTRY), (table, scratch, first, last))
 
     return kernel
 
@@ -133,7 +133,7 @@ def _with_float(code_of: Any, shift: int, bits: int, infinity: int) -> Any:
 @inline
 def read_codes(table: int, keys: int, count: int, codes: int) -> None:
     """Write the codes of `count` keys from an address on."""
-    p = words(table)
+    p = as_intp(table)
     call(load(p, CODES), (keys, count, codes, load(p, FLIP), load(p, INFINITY)))
 
 
@@ -141,7 +141,7 @@ def survey_kernel() -> Callable[..., None]:
     """Return the kernel that finds the bits in which codes differ, and whether codes ever fall."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, code = words(table), unsigned(scratch)
+        p, code = as_intp(table), unsigned(scratch)
         used, length, parts = load(unsigned(table), USED), load(p, LENGTH), load(p, PARTS)
         keys, size = load(p, KEYS), load(p, KEY_BYTES)
         survey = unsigned(load(p, SURVEY))
@@ -170,7 +170,7 @@ def count_kernel() -> Callable[..., None]:
     """Return the kernel that counts the keys of each part in each bucket."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, code = words(table), unsigned(scratch)
+        p, code = as_intp(table), unsigned(scratch)
         length, parts, buckets = load(p, LENGTH), load(p, PARTS), load(p, BUCKETS)
         keys, size, shift = load(p, KEYS), load(p, KEY_BYTES), load(unsigned(table), SHIFT)
         mask = np.uint64(buckets - 1)
@@ -193,7 +193,7 @@ def count_kernel() -> Callable[..., None]:
                     b = types.intp((load(code, count - 1) >> shift) & mask)
                     store(even, b, np.uint32(load(even, b) + 1))
                 i += count
-            total = words(load(p, COUNTS) + 8 * buckets * part)
+            total = as_intp(load(p, COUNTS) + 8 * buckets * part)
             for b in range(buckets):
                 store(total, b, types.intp(load(even, b)) + types.intp(load(odd, b)))
 
@@ -204,8 +204,8 @@ def place_kernel() -> Callable[..., None]:
     """Return the kernel that turns counts into each part's first index in each bucket."""
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p = words(table)
-        parts, buckets, count = load(p, PARTS), load(p, BUCKETS), words(load(p, COUNTS))
+        p = as_intp(table)
+        parts, buckets, count = load(p, PARTS), load(p, BUCKETS), as_intp(load(p, COUNTS))
         total = 0
         for b in range(buckets):
             for part in range(parts):
@@ -221,9 +221,9 @@ def fill_kernel(size: int) -> Callable[..., None]:
     to_key, as_key = word(size), pointer_to(word(size))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, flip = words(table), load(unsigned(table), FLIP)
+        p, flip = as_intp(table), load(unsigned(table), FLIP)
         length, parts, buckets = load(p, LENGTH), load(p, PARTS), load(p, BUCKETS)
-        start, target = words(load(p, COUNTS)), as_key(load(p, OUT_KEYS))
+        start, target = as_intp(load(p, COUNTS)), as_key(load(p, OUT_KEYS))
         index, stop = length * first // parts, length * last // parts
         low, high = 0, buckets
         while high - low > 1:  # the last bucket that starts at or before `index`
@@ -249,14 +249,14 @@ def scatter_kernel(size: int, value_size: int) -> Callable[..., None]:
     nwords = -(-value_size // 8)
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, code = words(table), unsigned(scratch)
+        p, code = as_intp(table), unsigned(scratch)
         length, parts, buckets = load(p, LENGTH), load(p, PARTS), load(p, BUCKETS)
         keys, values, out_keys = load(p, KEYS), load(p, VALUES), load(p, OUT_KEYS)
         shift, mask = load(unsigned(table), SHIFT), np.uint64(buckets - 1)
         source, target = as_key(keys), as_key(out_keys)
         value_source, value_target = as_value(values), as_value(load(p, OUT_VALUES))
         for part in range(first, last):
-            next_index = words(load(p, COUNTS) + 8 * buckets * part)
+            next_index = as_intp(load(p, COUNTS) + 8 * buckets * part)
             start, stop = length * part // parts, length * (part + 1) // parts
             while start < stop:
                 count = min(BLOCK, stop - start)

@@ -64,7 +64,7 @@ def ordered_kernel(kind: str, size: int) -> Callable[..., None]:
                 for j in range(i, stop):
                     falls |= _sorts_before(load(key, j), load(key, j - 1))
             i = stop
-        store(rk.words(answer), 0, 0 if falls else 1)
+        store(rk.as_intp(answer), 0, 0 if falls else 1)
 
     return kernel
 
@@ -104,10 +104,10 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
         copy_bytes(out + max(0, a_stop - a), b, max(0, b_stop - b))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p = rk.words(table)
+        p = rk.as_intp(table)
         source, target, length = load(p, SOURCE), load(p, SORTED), load(p, LENGTH)
         runs, pieces = load(p, RUNS), load(p, PIECES)
-        lanes = rk.words(scratch)  # per lane: the addresses in a, in b, and of the output
+        lanes = rk.as_intp(scratch)  # per lane: the addresses in a, in b, and of the output
         for task in range(first, last):
             run, piece = task // pieces * 2, task % pieces
             start, middle = length * run // runs, length * (run + 1) // runs
@@ -244,7 +244,7 @@ def mend_kernel(size: int) -> Callable[..., None]:
     def kernel(keys: int, row: int, length: int, numbers: int) -> None:
         nan = restore(keys, row, length, numbers != 0)
         if numbers:
-            store(rk.words(numbers), 0, nan)
+            store(rk.as_intp(numbers), 0, nan)
 
     return kernel
 
@@ -272,7 +272,7 @@ def turn_kernel(size: int) -> Callable[..., None]:
     as_key = pointer_to(rk.word(size))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p = rk.words(table)
+        p = rk.as_intp(table)
         length, pieces = load(p, LENGTH), load(p, PIECES)
         for task in range(first, last):
             row, half = as_key(load(p, SORTED)), length // 2

@@ -9,4 +9,4 @@ BLOCK = 256  # keys examined per step
 LANES = 4  # of a piece, merged in an interleaved loop
 SCRATCH_BYTES = 8 * 3 * (LANES + 1)
 
-MANY = 100  # estimated merge levels from which the digit sort is faster
+DIGIT_SORT_COST = 100  # estimated merge levels from which the digit sort is faster

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_again, cpu_coded
+from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_int16_sort
 from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
-from gpualgo._algorithms.radix_sort import cpu_ways as ways
-from gpualgo._algorithms.radix_sort.cpu_coded import Int16RowSort
+from gpualgo._algorithms.radix_sort import cpu_strategy as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._algorithms.radix_sort.cpu_int16_sort import Int16RowSort
 from gpualgo._algorithms.radix_sort.cpu_orders import Order
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import of_rows, status_function
+from gpualgo._cpu.direct import row_function, status_function
 from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._pipeline.routines import Routine, compiled, of_numpy
@@ -28,7 +28,7 @@ _PIECES_PER_THREAD = 4
 Array = np.ndarray[Any, Any]
 
 
-def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
+def is_sorted_by_numpy(keys: Array, out: Array, axis: int, order: Order) -> bool:
     """Return whether NumPy sorts these keys: all bits count, C-contiguous, no values."""
     if not (order.is_whole and axis == keys.ndim - 1):
         return False
@@ -39,9 +39,9 @@ def takes(keys: Array, out: Array, axis: int, order: Order) -> bool:
     return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
 
 
-def orders(keys: Array, descending: bool) -> bool:
+def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
     """Return whether NumPy orders these keys: a short ascending row."""
-    if descending or keys.ndim != 1 or len(keys) > ways.most_ordered(keys.dtype):
+    if descending or keys.ndim != 1 or len(keys) > ways.max_ordered_keys(keys.dtype):
         return False
     return keys.flags.c_contiguous and keys.flags.aligned
 
@@ -67,7 +67,7 @@ def sort(keys: Array, out: Array, descending: bool) -> None:
     num_rows = prod(outer)
     is_short = length * keys.itemsize < ways.SHARED_BYTES
     if num_rows > 1 and (is_short or num_rows >= threads.num_threads()):
-        sort_rows = cpu_coded.sort_rows if ways.is_coded(keys.dtype) else _sort_rows
+        sort_rows = cpu_int16_sort.sort_rows if ways.is_sorted_as_int16(keys.dtype) else _sort_rows
         sort_rows(keys.reshape(num_rows, length), out.reshape(num_rows, length), descending)
     elif num_rows == 1:
         row_sort(length, keys.dtype, descending)(keys.reshape(-1), out.reshape(-1))
@@ -126,8 +126,8 @@ class _Finish:
         if dtype.kind == "f":
             self.mend = kernel("mend", dtype.itemsize)
             self.run_mend = status_function(self.mend)
-            if length < ways.LOOK and not descending:
-                self.mend_short = of_rows(self.mend)
+            if length < ways.CHECK_SORTED_KEYS and not descending:
+                self.mend_short = row_function(self.mend)
         if descending:
             pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
             table, options = _table(length, pieces=pieces), (dtype.itemsize,)
@@ -156,7 +156,7 @@ class _RowSort:
         self.kernels = () if self.settle.mend is None else (self.settle.mend,)
         self.is_settled = dtype.kind != "f" and not descending
         self.ordered: Kernel | None = None
-        if length >= ways.LOOK:
+        if length >= ways.CHECK_SORTED_KEYS:
             self.ordered = kernel("ordered", dtype.kind, dtype.itemsize)
 
     def __call__(self, keys: Array, out: Array) -> None:
@@ -201,7 +201,7 @@ class _RowSort:
 @lru_cache(256)
 def row_sort(length: int, dtype: np.dtype[Any], descending: bool) -> _RowSort | Int16RowSort:
     """Return the sort of one row of `length` keys."""
-    if ways.is_coded(dtype):
+    if ways.is_sorted_as_int16(dtype):
         return Int16RowSort(dtype, descending)
     return _RowSort(length, dtype, descending)
 
@@ -218,7 +218,7 @@ def sorted_row(keys: Array) -> Array | None:
 
 def sorted_into(keys: Array, out: Any) -> Array | None:
     """Sort a row into `out`, which may be that row; None if the fast path does not apply."""
-    sorter = cpu_again.way_of(out, *cpu_again.DEFAULTS)
+    sorter = cpu_fast_path.find_short_sort(out, *cpu_fast_path.DEFAULTS)
     if not sorter or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
         return None
     result: Array = out
@@ -226,8 +226,8 @@ def sorted_into(keys: Array, out: Any) -> Array | None:
         return None
     if type(sorter) is tuple:
         if out is not keys:
-            return cpu_again.sort_coded(keys, result, sorter)
-        result[...] = cpu_again.sort_coded(keys, np.empty(len(keys), keys.dtype), sorter)
+            return cpu_fast_path.sort_coded(keys, result, sorter)
+        result[...] = cpu_fast_path.sort_coded(keys, np.empty(len(keys), keys.dtype), sorter)
         return result
     if out is not keys:
         out[...] = keys

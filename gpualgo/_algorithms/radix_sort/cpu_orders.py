@@ -15,7 +15,7 @@ _INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000,
              "float64": 0x7FF0000000000000}  # fmt: skip
 
 
-def _inverted(dtype: words.Dtype, descending: words.Ways) -> int:
+def _inverted(dtype: words.Dtype, descending: words.Descending) -> int:
     """Return which bits of a key are inverted before its code is computed."""
     return flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
 
@@ -55,7 +55,7 @@ class Order:
 class WordOrder(Order):
     """Order of words that pack several numbers; all their bits are compared."""
 
-    def __init__(self, dtype: words.Dtype, descending: words.Ways) -> None:
+    def __init__(self, dtype: words.Dtype, descending: words.Descending) -> None:
         super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, words.used_bits(dtype))
         self.flip = _inverted(dtype, descending)
         floats = [n for n in words.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"]

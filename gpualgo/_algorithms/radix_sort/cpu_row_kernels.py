@@ -54,7 +54,7 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 @rk.inline
 def _rank(codes: int, order_ptr: int, count: int, used: Any) -> None:
     """Write the order of few codes by comparing each with all others, which vectorises."""
-    code, order, rank = rk.unsigned(codes), rk.words(order_ptr), rk.words(order_ptr + 8 * SHORT)
+    code, order, rank = rk.unsigned(codes), rk.as_intp(order_ptr), rk.as_intp(order_ptr + 8 * SHORT)
     for i in range(count):
         store(code, i, load(code, i) & used)
     padded = (count + 31) // 32 * 32
@@ -77,20 +77,20 @@ def _rank(codes: int, order_ptr: int, count: int, used: Any) -> None:
 
 
 @rk.inline
-def locate(table: int, row: int, places: int) -> None:
+def row_addresses(table: int, row: int, places: int) -> None:
     """Write the start addresses of a row of keys, values and their outputs; 0 if absent."""
-    p, ndim, lengths = rk.words(table), load(rk.words(table), NDIM), table + 8 * HEAD
+    p, ndim, lengths = rk.as_intp(table), load(rk.as_intp(table), NDIM), table + 8 * HEAD
     for which in range(4):
         start, strides = load(p, which), lengths + 8 * ndim * (which + 1)
         if start:
             start += offset(row, ndim, lengths, strides)
-        store(rk.words(places), which, start)
+        store(rk.as_intp(places), which, start)
 
 
 @rk.inline
 def pack(table: int, which: int, strided: int, buffer: int, packing: int) -> None:
     """Copy a row to a dense buffer, or from it."""
-    p, length, step = rk.words(table), table + 8 * LENGTH, table + 8 * (STEPS + which)
+    p, length, step = rk.as_intp(table), table + 8 * LENGTH, table + 8 * (STEPS + which)
     pack, count = load(p, PACKS + which), load(p, LENGTH)
     call(pack, (buffer, strided, 0, count, 1, length, step, packing))
 
@@ -104,8 +104,8 @@ def _next_digit(table: int, differ: Any) -> Any:
     while stop > shift and not (differ >> types.uint64(stop - 1)) & _ONE:
         stop -= 1
     bits = min(ROW_BITS, stop - shift)
-    store(rk.words(table), SHIFT, shift)
-    store(rk.words(table), BUCKETS, 1 << bits)
+    store(rk.as_intp(table), SHIFT, shift)
+    store(rk.as_intp(table), BUCKETS, 1 << bits)
     above = shift + bits
     return differ >> types.uint64(above) << types.uint64(above) if above < stop else _ZERO
 
@@ -118,7 +118,7 @@ def take_kernel(size: int, value_size: int) -> Callable[..., None]:
     def take(
         order_ptr: int, count: int, keys: int, values: int, out_keys: int, out_values: int
     ) -> None:
-        order, source, target = rk.words(order_ptr), as_key(keys), as_key(out_keys)
+        order, source, target = rk.as_intp(order_ptr), as_key(keys), as_key(out_keys)
         value_source, value_target = as_value(values), as_value(out_values)
         for j in range(count):
             i = load(order, j)
@@ -137,7 +137,7 @@ def row_kernel() -> Callable[..., None]:
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         copy_bytes(scratch, table, 8 * SIZE)
-        p, own, work = rk.words(table), rk.words(scratch), scratch + ROW_WORK
+        p, own, work = rk.as_intp(table), rk.as_intp(scratch), scratch + ROW_WORK
         length, size, value_size = load(p, LENGTH), load(p, KEY_BYTES), load(p, VALUE_BYTES)
         x = scratch + BUFFERS
         y = x + (length * size + 63) // 64 * 64
@@ -147,7 +147,7 @@ def row_kernel() -> Callable[..., None]:
         store(own, COUNTS, scratch + ROW_COUNTS)
         store(own, SURVEY, scratch + ROW_SURVEY)
         for row in range(first, last):
-            locate(table, row, scratch + ROW)
+            row_addresses(table, row, scratch + ROW)
             keys, values = load(own, ROW // 8), load(own, ROW // 8 + 1)
             out_keys, out_values = load(own, ROW // 8 + 2), load(own, ROW // 8 + 3)
             if load(p, PACKS):
@@ -245,7 +245,7 @@ def _flush(end: int, line: int, filled: int, valid: int, size: int) -> None:
 @rk.inline
 def _flush_rest(out: int, lines: int, ends: int, starts: int, buckets: int, size: int) -> None:
     """Write the partly filled lines of all buckets."""
-    bucket_end, start = rk.words(ends), rk.words(starts)
+    bucket_end, start = rk.as_intp(ends), rk.as_intp(starts)
     for b in range(buckets):
         end = load(bucket_end, b)
         filled = (end + out % LINE // size) & (LINE // size - 1)
@@ -259,7 +259,7 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
     per_line, values_per_line = LINE // size, LINE // value_bytes
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, u = rk.words(table), rk.unsigned(table)
+        p, u = rk.as_intp(table), rk.unsigned(table)
         keys, values = load(p, KEYS), load(p, VALUES)
         out_keys, out_values = load(p, OUT_KEYS), load(p, OUT_VALUES)
         length, parts, buckets = load(p, LENGTH), load(p, PARTS), load(p, BUCKETS)
@@ -268,12 +268,12 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
         value_scratch = scratch + LINE * buckets
         starts = value_scratch + LINE * buckets
         codes = starts + 8 * buckets
-        lines, value_lines, start = as_key(scratch), as_value(value_scratch), rk.words(starts)
+        lines, value_lines, start = as_key(scratch), as_value(value_scratch), rk.as_intp(starts)
         phase, value_phase = out_keys % LINE // size, out_values % LINE // value_bytes
         code = rk.unsigned(codes)
         for part in range(first, last):
             places = load(p, COUNTS) + 8 * buckets * part
-            next_index = rk.words(places)
+            next_index = rk.as_intp(places)
             copy_bytes(starts, places, 8 * buckets)
             i, stop = length * part // parts, length * (part + 1) // parts
             while i < stop:
@@ -370,11 +370,11 @@ def one_run_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int,
     as_key = pointer_of(kind, size)
 
     def kernel(table: int, _: int, first: int, last: int) -> int:
-        p = rk.words(table)
+        p = rk.as_intp(table)
         keys, row_stride, stride, length = load(p, 0), load(p, 1), load(p, 2), load(p, 3)
         for row in range(first, last):
             row_start = keys + row * row_stride
-            order = rk.words(load(p, 4) + row * load(p, 5))
+            order = rk.as_intp(load(p, 4) + row * load(p, 5))
             is_falling = length > 1 and _sorts_before(
                 load(as_key(row_start + stride), 0), load(as_key(row_start), 0), falls
             )

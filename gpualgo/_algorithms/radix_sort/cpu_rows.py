@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
-from gpualgo._algorithms.radix_sort import cpu_ways as ways
+from gpualgo._algorithms.radix_sort import cpu_strategy as ways
 from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke, kernel
-from gpualgo._algorithms.radix_sort.cpu_merge_parameters import MANY
+from gpualgo._algorithms.radix_sort.cpu_merge_parameters import DIGIT_SORT_COST
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import of_rows, status_function
+from gpualgo._cpu.direct import row_function, status_function
 from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import is_dense, merge, packer, table
@@ -79,7 +79,7 @@ def _entries(size: int, value_size: int) -> list[int]:
 _MOST_ROWS = 16  # sampled
 _STEP_KEYS = 1 << 13
 
-COUNTED = frozenset(map(np.dtype, ("?", "i1", "u1", "i2", "u2")))
+NARROW_DTYPES = frozenset(map(np.dtype, ("?", "i1", "u1", "i2", "u2")))
 _MERGED = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
 
 Array = np.ndarray[Any, Any]
@@ -87,7 +87,7 @@ Array = np.ndarray[Any, Any]
 
 def takes(keys: Array, axis: int, descending: bool) -> bool:
     """Return whether NumPy finds the stable order of keys along an axis faster."""
-    return keys.dtype in COUNTED or is_nearly_sorted(keys, axis, descending)
+    return keys.dtype in NARROW_DTYPES or is_nearly_sorted(keys, axis, descending)
 
 
 def is_nearly_sorted(keys: Array, axis: int, descending: bool) -> bool:
@@ -97,7 +97,7 @@ def is_nearly_sorted(keys: Array, axis: int, descending: bool) -> bool:
         return False
     estimate = status_function(_kernel(keys.dtype, descending))
     if keys.ndim == 1:
-        return estimate(address(keys), keys.strides[0], length, 1) < MANY
+        return estimate(address(keys), keys.strides[0], length, 1) < DIGIT_SORT_COST
     rows = _rows(keys, axis)
     *outer, _ = rows.shape
     count, first, levels = prod(outer), address(rows), 0
@@ -108,7 +108,7 @@ def is_nearly_sorted(keys: Array, axis: int, descending: bool) -> bool:
             index, coordinate = divmod(index, extent)
             start += coordinate * stride
         levels += estimate(start, rows.strides[-1], length, 1)
-    return bool(levels < MANY * picked)
+    return bool(levels < DIGIT_SORT_COST * picked)
 
 
 def _rows(array: Array, axis: int) -> Array:
@@ -118,15 +118,15 @@ def _rows(array: Array, axis: int) -> Array:
 
 def row_order(dtype: np.dtype[Any]) -> Callable[[Array, bool], Array | None]:
     """Return the function that orders a contiguous row; it returns None if digits are faster."""
-    most, estimates = ways.most_ordered(dtype), []
-    if dtype not in COUNTED:
-        estimates = [of_rows(_kernel(dtype, is_descending)) for is_descending in (False, True)]
+    most, estimates = ways.max_ordered_keys(dtype), []
+    if dtype not in NARROW_DTYPES:
+        estimates = [row_function(_kernel(dtype, is_descending)) for is_descending in (False, True)]
 
     def by_numpy(keys: Array, descending: bool) -> Array | None:
         is_few = len(keys) <= most and not descending
-        if not is_few and estimates and estimates[descending](keys, keys) >= MANY:
+        if not is_few and estimates and estimates[descending](keys, keys) >= DIGIT_SORT_COST:
             return None
-        return (turned(keys) if descending else keys).argsort(kind="stable")
+        return (reversed_keys(keys) if descending else keys).argsort(kind="stable")
 
     return by_numpy
 
@@ -136,7 +136,7 @@ def _kernel(dtype: np.dtype[Any], descending: bool) -> Kernel:
     return kernel("levels", dtype.kind, dtype.itemsize, int(descending))
 
 
-def turned(keys: Array, room: Array | None = None) -> Array:
+def reversed_keys(keys: Array, room: Array | None = None) -> Array:
     """Return keys whose ascending order is the descending order of `keys`; NaNs stay NaNs.
 
     They are written to the memory of `room` if they fit there.
@@ -151,7 +151,7 @@ def turned(keys: Array, room: Array | None = None) -> Array:
 def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along an axis to out: NumPy's argsort, rows on threads."""
     if keys.ndim == 1:
-        indices = (turned(keys, out) if descending else keys).argsort(kind="stable")
+        indices = (reversed_keys(keys, out) if descending else keys).argsort(kind="stable")
 
         def part(first: int, last: int) -> None:
             out[first:last] = indices[first:last]
@@ -168,7 +168,9 @@ def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     def body(first: int, last: int) -> None:
         for i in range(order_runs(first, last), last, step):
             block = rows[i : min(i + step, last)]
-            indices = (turned(block) if descending else block).argsort(axis=-1, kind="stable")
+            indices = (reversed_keys(block) if descending else block).argsort(
+                axis=-1, kind="stable"
+            )
             targets[i : min(i + step, last)] = indices
 
     # Merges of runs read keys about twice; counting narrow keys, or reversing keys, takes longer.

@@ -23,7 +23,7 @@ from gpualgo._base import dtypes
 from gpualgo._base.strides import Dims
 from gpualgo._cuda import build, copy
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Clear, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import KEPT_BYTES, TICKET_BYTES, aligned
@@ -216,7 +216,7 @@ class Builder:
         self.device = views[0].device
         self.steps: Steps = []
         self.pieces: list[Piece] = []
-        self._slots = slots = Places(len(views), len(targets))
+        self._slots = slots = ArgMap(len(views), len(targets))
         # The outputs of flattened sorts are rows already.
         self._sources = [Operand(x, axis, slots.source(i)) for i, x in enumerate(views)]
         self._targets = [Operand(x, axis, slots.target(i)) for i, x in enumerate(targets)]

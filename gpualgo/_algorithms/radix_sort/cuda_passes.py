@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.digits import Digit, digits_of, last_key, packed_digits
-from gpualgo._algorithms.radix_sort.words import Ways
+from gpualgo._algorithms.radix_sort.words import Descending
 from gpualgo._cuda import build
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, Clear, Launch, Piece
@@ -55,7 +55,7 @@ class Job:
     dtype: np.dtype[Any]  # of one key field, or of a word of several
     num_rows: int
     row_items: int
-    descending: Ways
+    descending: Descending
     begin_bit: int
     end_bit: int
     value_bytes: int = 0  # size of values moved with the keys, or of generated indices

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import words
-from gpualgo._algorithms.radix_sort.words import Dtype, Number, Ways
+from gpualgo._algorithms.radix_sort.words import Descending, Dtype, Number
 from gpualgo._base import dtypes
 
 DIGIT_BITS = 8
@@ -35,7 +35,7 @@ def packed_digits(digits: Sequence[Digit], count: int) -> list[dict[str, int]]:
 
 
 def digits_of(
-    dtype: Dtype, descending: Ways, begin_bit: int, end_bit: int, even: bool
+    dtype: Dtype, descending: Descending, begin_bit: int, end_bit: int, even: bool
 ) -> list[Digit]:
     """Return the digits of all passes, the lowest first; `even`: an even number of passes."""
     num_passes = -(-(end_bit - begin_bit) // DIGIT_BITS)
@@ -51,18 +51,18 @@ def digits_of(
     return digits
 
 
-def flipped_bits(dtype: Dtype, descending: Ways) -> int:
+def flipped_bits(dtype: Dtype, descending: Descending) -> int:
     """Return which bits of an ordered key (KeyOrder) are inverted."""
     return sum(_flipped(n) << n.shift for n in words.numbers(dtype, descending))
 
 
-def opposite_signs(dtype: Dtype, descending: Ways) -> int:
+def opposite_signs(dtype: Dtype, descending: Descending) -> int:
     """Return the sign bits of descending floats, which are inverted before keys become ordered."""
     opposites = [n for n in words.numbers(dtype, descending) if _is_opposite(n)]
     return sum(1 << n.shift + n.bits - 1 for n in opposites)
 
 
-def last_key(dtype: Dtype, descending: Ways) -> int:
+def last_key(dtype: Dtype, descending: Descending) -> int:
     """Return the bits of a key that sorts after all others, used as padding."""
     return sum(_last(n) << n.shift for n in words.numbers(dtype, descending))
 
@@ -87,7 +87,7 @@ def _last(number: Number) -> int:
     return everything if _is_float(number) else _flipped(number) ^ everything
 
 
-def order(dtype: Dtype, descending: Ways) -> str:
+def order(dtype: Dtype, descending: Descending) -> str:
     """Return the C++ type of the keys' order; integers use the unsigned type."""
     numbers = words.numbers(dtype, descending)
     if not any(map(_is_float, numbers)):

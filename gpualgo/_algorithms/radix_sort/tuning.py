@@ -7,7 +7,7 @@ from functools import cache
 
 from gpualgo._algorithms.histogram.parameters import TABLE_SIZE_PARAMS
 from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
-from gpualgo._algorithms.radix_sort.words import Dtype, Ways
+from gpualgo._algorithms.radix_sort.words import Descending, Dtype
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import I64, POINTER, U32, U64, Parameters
 from gpualgo._cuda.templates import DIVISOR, WARP, layout
@@ -251,9 +251,13 @@ def word(itemsize: int) -> str:
 
 
 def histogram_spec(
-    dtype: Dtype, descending: Ways, num_passes: int, index_bytes: int, policy: HistogramPolicy,
+    dtype: Dtype,
+    descending: Descending,
+    num_passes: int,
+    index_bytes: int,
+    policy: HistogramPolicy,
     overlaps: bool,
-) -> Spec:  # fmt: skip
+) -> Spec:
     """Return the kernel that counts the digits and plans the passes."""
     arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
     keys = order(dtype, descending)
@@ -266,7 +270,7 @@ def histogram_spec(
 
 
 def pass_spec(
-    dtype: Dtype, descending: Ways, value_bytes: int, result_bytes: int, index_bytes: int,
+    dtype: Dtype, descending: Descending, value_bytes: int, result_bytes: int, index_bytes: int,
     policy: Policy, has_rows: bool, overlaps: bool,
 ) -> Spec:  # fmt: skip
     """Return the kernel of a pass; `result_bytes`: size of the values that the last pass writes.
@@ -290,7 +294,7 @@ def pass_spec(
     )
 
 
-def rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, policy: RowPolicy) -> Spec:
+def rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, policy: RowPolicy) -> Spec:
     """Return the kernel that sorts rows that fit a block."""
     shared = policy.shared_bytes(dtype.itemsize, value_bytes > 0)
     arguments = (
@@ -307,7 +311,7 @@ def rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, policy: RowPolic
 SMALL_ROWS_THREADS = 256
 
 
-def small_rows_spec(dtype: Dtype, descending: Ways, value_bytes: int, width: int) -> Spec:
+def small_rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, width: int) -> Spec:
     """Return the kernel that sorts rows of at most `width` keys, one per lane."""
     return Spec(
         "radix_sort/rows.cuh",

@@ -133,11 +133,11 @@ def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
     keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
     if len(arguments) == 1:
         return keys, (form,)
-    moved, moved_form = values_beside(arguments[1], keys[0].shape, where)
+    moved, moved_form = values_of(arguments[1], keys[0].shape, where)
     return (*keys, *moved), (form, moved_form)
 
 
-def values_beside(
+def values_of(
     values: Any, shape: tuple[int, ...], where: str, name: str = "values", of: str = "keys"
 ) -> tuple[Views, Form | None]:
     """Return the views of values for keys of a shape, and their structure."""
@@ -168,7 +168,7 @@ def problem_and_views(
 ) -> tuple[Problem, Views]:  # fmt: skip
     """Return the problem and views of function `where`; with an index dtype, of an argsort."""
     views, arg_forms = arguments_of((keys,) if values is None else (keys, values), where)
-    ways = ways_of(descending, arg_forms[0], where)
+    ways = descending_by_field(descending, arg_forms[0], where)
     begin_bit, end_bit = bits
     begin_bit = checks.integer(begin_bit, "begin_bit", where)
     if end_bit is not None:
@@ -182,7 +182,7 @@ def problem_and_views(
     return problem_of(TupleSort, views, None, None, params, where, 0), views
 
 
-def ways_of(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
+def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
     """Return for each field of a key whether it is sorted in descending order."""
     if form is None:
         return (checks.flag_argument(descending, "descending", where),)

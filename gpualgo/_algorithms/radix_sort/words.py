@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 Dtype: TypeAlias = np.dtype[Any]
-Ways: TypeAlias = "bool | tuple[bool, ...]"
+Descending: TypeAlias = "bool | tuple[bool, ...]"
 """Whether the order is descending; for a word, one flag per field."""
 
 PARTS = (1, 2, 4, 8)  # sizes of a word's fields
@@ -32,7 +32,7 @@ class Number(NamedTuple):
         return 8 * self.dtype.itemsize
 
 
-def numbers(key: Dtype, descending: Ways) -> list[Number]:
+def numbers(key: Dtype, descending: Descending) -> list[Number]:
     """Return the fields of a key, most significant first; a key may be a single number."""
     if key.names is None:
         assert isinstance(descending, bool)
@@ -59,7 +59,7 @@ class Group(NamedTuple):
     first: int
     size: int  # number of fields
     dtype: Dtype  # of the field, or of the word that packs several
-    descending: Ways
+    descending: Descending
 
     @property
     def is_word(self) -> bool:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import cpu_again
+from gpualgo._algorithms.reduce import short_sums
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy.sources import taken, tried
+from gpualgo._lazy.sources import parse_input, tried
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import is_for_cpu, run
@@ -148,13 +148,13 @@ def reduce(
     >>> ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1])))
     (np.int64(8), np.float64(2.5))
     """
-    fold = cpu_again.way_of(x, init, op, axis, keepdims, dtype, out, stream, recording.active)
+    fold = short_sums.fold_for(x, init, op, axis, keepdims, dtype, out, stream, recording.active)
     if fold and ((device := default_device.current()) == CPU or is_for_cpu(x, device)):
         result = np.empty((), x.dtype)
         if not fold(x, result, 0):
             return result[()]
     try:
-        views, op, form = taken(x, op, "reduce", beside=(init, out))
+        views, op, form = parse_input(x, op, "reduce", beside=(init, out))
     except Elsewhere as elsewhere:
         options = {"axis": axis, "keepdims": keepdims, "dtype": dtype}
         return elsewhere.call("reduce", out, stream, x, init, op, **options)
@@ -165,16 +165,16 @@ def reduce(
     params: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
     kind: type[Reduction] = Reduction
     if type(init) not in PLAIN:
-        from gpualgo._algorithms.reduce.started import PerRowInitReduction
-        from gpualgo._pipeline import starts
+        from gpualgo._algorithms.reduce.per_row_init import PerRowInitReduction
+        from gpualgo._pipeline import per_row_init
 
-        if starts.are_arrays(init, "reduce", one_is_value=False):
+        if per_row_init.are_arrays(init, "reduce", one_is_value=False):
             kind = PerRowInitReduction
-            init_views, pattern = starts.taken(init, "reduce")
+            init_views, pattern = per_row_init.parse_init(init, "reduce")
             views, init = (*views, *init_views), None
             params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, "reduce")
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)

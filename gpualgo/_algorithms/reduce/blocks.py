@@ -12,7 +12,7 @@ from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import dense_view
 from gpualgo._base import records
-from gpualgo._base.records import Apart
+from gpualgo._base.records import Separate
 from gpualgo._base.strides import dense_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
@@ -39,7 +39,7 @@ def reduce(
     if len(axes) == arrays[0].ndim and all(x.flags.c_contiguous for x in arrays):
         arrays, axes = [x.reshape(-1) for x in arrays], (0,)
     arrays = [x if x.flags.aligned else x.copy() for x in arrays]
-    flat = [np.empty(problem.shape, leaf) for leaf in records.leaves(problem.acc)]
+    flat = [np.empty(problem.shape, leaf) for leaf in records.field_dtypes(problem.acc)]
     size = sum(x.dtype.itemsize for x in arrays)
     blocks = list(staging.pieces(arrays[0].shape, size, BLOCK_BYTES))
     _Reduction(problem, op, handle).run(arrays, axes, blocks, init, flat)
@@ -52,7 +52,7 @@ class _Reduction:
 
     def __init__(self, problem: Reduction, op: Operator, stream: int) -> None:
         self.acc, self.device, self.op, self.stream = problem.acc, problem.device, op, stream
-        self.source, self.leaves = problem.source, records.leaves(problem.acc)
+        self.source, self.leaves = problem.source, records.field_dtypes(problem.acc)
         self.plans: dict[Any, Plan] = {}
 
     def run(
@@ -69,7 +69,7 @@ class _Reduction:
         started: set[int] = set()
         start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
         buffers = staging.device_buffers(self.device, self.stream, sizes)
-        with buffers as memory, host_blocks.settled(self.stream):
+        with buffers as memory, host_blocks.sync_on_error(self.stream):
             sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
             totals, block_results = out_buffers[: len(outs)], out_buffers[len(outs) :]
             for index in blocks:
@@ -94,7 +94,7 @@ class _Reduction:
 
     def _join(self, targets: list[int], parts: list[int], shape: tuple[int, ...]) -> None:
         """Combine outputs with a block's results: targets = op(targets, parts)."""
-        acc = Apart(self.acc) if records.is_record(self.acc) else self.acc
+        acc = Separate(self.acc) if records.is_record(self.acc) else self.acc
         views = [
             dense_view(pointer, shape, leaf, self.device)
             for side in (targets, parts)
@@ -109,7 +109,9 @@ class _Reduction:
         if key not in self.plans:
             kept_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
             strides = [dense_strides(kept_shape, leaf.itemsize) for leaf in self.leaves]
-            views = host_blocks.dense(records.leaves(self.source), shape, self.device)
+            views = host_blocks.placeholder_views(
+                records.field_dtypes(self.source), shape, self.device
+            )
             self.plans[key] = cuda.plan_of(views, self.op, axes, self.source, self.acc, strides)
         return self.plans[key]
 

@@ -13,20 +13,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import cpu_again, cpu_numpy
+from gpualgo._algorithms.reduce import cpu_numpy, short_sums
 from gpualgo._algorithms.reduce import cpu_parameters as rk
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
-from gpualgo._cpu.direct import folder
-from gpualgo._cpu.interleaved import MOST_OFFSETS, Offsets, may_be, offsets_of, together
-from gpualgo._cpu.kernels import Kernel, check, computing, get_kernel
-from gpualgo._cpu.launch import CostEstimate, Launch, Steps
-from gpualgo._cpu.layout import Dims, Room, is_dense, leaf, merge, packer, table
-from gpualgo._cpu.memory import FREE, MEMORY_BYTES, lent
+from gpualgo._cpu.captured import captures_bound
+from gpualgo._cpu.direct import fold_function
+from gpualgo._cpu.interleaved import (
+    MOST_OFFSETS,
+    Offsets,
+    group_packers,
+    may_be_interleaved,
+    offsets_of,
+)
+from gpualgo._cpu.kernels import Kernel, check, compute_code, get_kernel
+from gpualgo._cpu.launch import CostEstimate, Launch, LaunchSequence
+from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer, table
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, take_scratch
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
@@ -120,7 +126,7 @@ def _is_near(strides: Sequence[int], dtype: Element) -> bool:
 
 def _column_dim(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
     """Return the kept dimension to fold as columns, or None to fold along the reduced ones."""
-    length, count = prod(dim[0] for dim in reduced), len(records.leaves(dtype))
+    length, count = prod(dim[0] for dim in reduced), len(records.field_dtypes(dtype))
     if not kept or (length >= _SHORT and _is_near(reduced[-1][1:], dtype)):
         return None
     for i, dim in enumerate(kept):
@@ -164,14 +170,14 @@ def reduce(
     """
     fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
     if fold is not None:
-        cpu_numpy.folded(fold, leaves[0], outs[0])
+        cpu_numpy.fold_into(fold, leaves[0], outs[0])
         return
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:
         # The innermost axes first, in columns along the contiguous axis; the order is kept.
         kept_shape = [n for axis, n in enumerate(shape) if axis not in inner]
-        partials = [np.empty(kept_shape, number) for number in records.leaves(acc)]
+        partials = [np.empty(kept_shape, number) for number in records.field_dtypes(acc)]
         reduce(leaves, partials, op, None, inner, source, acc)
         axes = tuple(axis - sum(i < axis for i in inner) for axis in axes if axis not in inner)
         reduce(partials, outs, op, init, axes, acc, acc)
@@ -179,10 +185,10 @@ def reduce(
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     starts = [address(array) + shift for array, shift in zip(leaves, shifts, strict=True)]
-    offsets = offsets_of(starts, strides, records.leaves(source), leaves[0].size)
+    offsets = offsets_of(starts, strides, records.field_dtypes(source), leaves[0].size)
     if offsets is not None:
         layout = layout._replace(offsets=offsets)
-    with bound(op):
+    with captures_bound(op):
         _fold(starts, layout, outs, op, init, acc)
 
 
@@ -212,14 +218,14 @@ def _fold(
     inputs: list[int], layout: Layout, outs: Sequence[Array], op: Operator, init: Array | None,
     acc: Dtype,
 ) -> None:  # fmt: skip
-    code = computed_by(op, layout, acc)
+    code = element_code(op, layout, acc)
     compute = 0 if code is None else code.address  # `code` stays alive until the end
     partials: list[Array] = []  # keeps buffers alive until they are read
     while (parts := num_parts(layout, acc)) > 1:
         count = prod(dim[0] for dim in layout.kept) * parts
-        buffers = [np.empty(count, number) for number in records.leaves(acc)]
+        buffers = [np.empty(count, number) for number in records.field_dtypes(acc)]
         partials += buffers
-        ptrs, after = [address(partial) for partial in buffers], between(layout, parts, acc)
+        ptrs, after = [address(partial) for partial in buffers], partials_layout(layout, parts, acc)
         _run(kernel(op, acc, layout), pass_of(layout, after, acc), inputs, ptrs, 0, compute)
         inputs, layout, compute = ptrs, after, 0
     init_ptr = 0 if init is None else address(init)
@@ -227,21 +233,21 @@ def _fold(
     _run(kernel(op, acc, layout), pass_of(layout, None, acc), inputs, out_ptrs, init_ptr, compute)
 
 
-def computed_by(op: Operator, layout: Layout, acc: Dtype) -> Any:
+def element_code(op: Operator, layout: Layout, acc: Dtype) -> Any:
     """Return the code that computes the elements, or None if they are read from memory."""
     if not isinstance(layout.dtype, records.Computed):
         return None
-    return computing(op.source, layout.dtype, acc, _capacity(layout, acc))
+    return compute_code(op.source, layout.dtype, acc, _capacity(layout, acc))
 
 
 def num_parts(layout: Layout, acc: Dtype) -> int:
     return -(-layout.length // (rk.ROWS if layout.column else rk.tile_of(acc)))
 
 
-def between(layout: Layout, parts: int, acc: Dtype) -> Layout:
+def partials_layout(layout: Layout, parts: int, acc: Dtype) -> Layout:
     """Return the layout of partials: contiguous for tiles, whole rows for columns."""
-    lengths, numbers = [dim[0] for dim in layout.kept], records.leaves(acc)
-    inputs = len(records.leaves(layout.dtype))
+    lengths, numbers = [dim[0] for dim in layout.kept], records.field_dtypes(acc)
+    inputs = len(records.field_dtypes(layout.dtype))
     steps = []
     for number in numbers:
         if layout.column:
@@ -289,7 +295,7 @@ def _run(
 def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     """Return the pass that reads `layout` and writes partials of `into` (None: results)."""
     kept, reduced, column = layout.kept, layout.reduced, layout.column
-    inputs, count = len(records.leaves(layout.dtype)), len(records.leaves(acc))
+    inputs, count = len(records.field_dtypes(layout.dtype)), len(records.field_dtypes(acc))
     # Output strides: those of the partials, which the next pass reads, or those of out.
     targets = [dim[1 + inputs :] for dim in kept]
     part_strides: tuple[int, ...] = (0,) * count
@@ -297,14 +303,16 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
         targets = [dim[1 : 1 + count] for dim in into.kept]
         part_strides = into.reduced[0][1:]
     parts, width, strips = num_parts(layout, acc), 1, 1
-    room = Room()
+    room = ScratchLayout()
     room.take(rk.scratch_bytes(acc, column))
     fixed = room.size
     targets = [(*s, *(0,) * (inputs - count)) for s in targets]
     part_strides = (*part_strides, *(0,) * (inputs - count))
     inner = layout.kept[-1:] if column else layout.reduced[-1:]
     capacity = rk.columns_of(acc) if column else rk.tile_of(acc)
-    groups = together(layout.offsets, inner, records.leaves(layout.dtype), capacity, room)
+    groups = group_packers(
+        layout.offsets, inner, records.field_dtypes(layout.dtype), capacity, room
+    )
     numbers = [
         _number(layout, acc, k, [s[k] for s in targets], part_strides[k], room, groups.get(k))
         for k in range(max(inputs, count))
@@ -312,7 +320,7 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     computed = 0
     if isinstance(layout.dtype, records.Computed):
         computed = room.take(
-            _capacity(layout, acc) * sum(leaf.itemsize for leaf in records.leaves(acc))
+            _capacity(layout, acc) * sum(leaf.itemsize for leaf in records.field_dtypes(acc))
         )
     row_bytes = room.size - fixed
     num_bytes = room.size
@@ -342,7 +350,10 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
         [dim[0] for dim in kept],
         [dim[0] for dim in reduced],
     )
-    first, size = sum(map(len, head)), sum(leaf.itemsize for leaf in records.leaves(layout.dtype))
+    first, size = (
+        sum(map(len, head)),
+        sum(leaf.itemsize for leaf in records.field_dtypes(layout.dtype)),
+    )
     starts, outs = (slice(first + entry, None, len(numbers[0])) for entry in (START, rk.OUT))
     work = layout.length * outputs * width * size
     num_tasks, words = parts * strips * outputs, table(*head, *numbers)
@@ -350,11 +361,11 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
 
 
 def _number(
-    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: Room,
+    layout: Layout, acc: Dtype, k: int, strides: list[int], part_stride: int, room: ScratchLayout,
     group: tuple[int, int] | None,
 ) -> list[int]:  # fmt: skip
     """Return the entries of field k in the kernel's table, without addresses."""
-    read, written = records.leaves(layout.dtype), records.leaves(acc)
+    read, written = records.field_dtypes(layout.dtype), records.field_dtypes(acc)
     a = written[min(k, len(written) - 1)]  # any field, if this one is only read
     x = read[k] if k < len(read) else a
     target = x if isinstance(layout.dtype, records.Computed) else a
@@ -369,14 +380,20 @@ def _number(
     else:
         is_direct, capacity = is_dense(reduced, k, x.itemsize), rk.tile_of(acc)
     return [
-        *leaf(0, x, target, is_direct, capacity, room, group), 0, part_stride, *run, pack,
-        *(dim[1 + k] for dim in kept), *strides, *(dim[1 + k] for dim in reduced),
-    ]  # fmt: skip
+        *field_arguments(0, x, target, is_direct, capacity, room, group),
+        0,
+        part_stride,
+        *run,
+        pack,
+        *(dim[1 + k] for dim in kept),
+        *strides,
+        *(dim[1 + k] for dim in reduced),
+    ]
 
 
 # --- Reductions on the CPU that are prepared once for arrays of known layouts.
 
-_Plan: TypeAlias = tuple[list[tuple[Launch, int]], Steps | None]
+_Plan: TypeAlias = tuple[list[tuple[Launch, int]], LaunchSequence | None]
 
 
 def prepared(
@@ -391,7 +408,7 @@ def prepared(
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         if not init:
-            cpu_numpy.folded(fold, arrays[0], outs[0])
+            cpu_numpy.fold_into(fold, arrays[0], outs[0])
             return
         if not kernel_run:
             scalars = [out.reshape(()) for out in outs]  # without kept axes
@@ -411,13 +428,13 @@ def _prepared(
         return None
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
-    numbers, size = records.leaves(source), leaves[0].size
+    numbers, size = records.field_dtypes(source), leaves[0].size
     is_row = bool(axes) and source is acc and strides == ((acc.itemsize,),)
     if op.is_known and is_row and not records.is_record(acc):
         fold = _fold_of(op, acc)
         if fold is not None and op.name == "add" and not HAS_RANGES:
-            cpu_again.add(acc, fold)
-        if fold is not None and size < cpu_again.MOST_ELEMENTS:
+            short_sums.add(acc, fold)
+        if fold is not None and size < short_sums.MOST_ELEMENTS:
             row = fold
             return lambda arrays, outs, init: check(row(arrays[0], outs[0], init))
     if len(shifts) == len(outs) == 1 and num_parts(layout, acc) <= 1:
@@ -427,7 +444,7 @@ def _prepared(
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
     separate = _launches(layout, op, acc)
     plans: Memo[_Plan] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
-    is_close = may_be(strides, numbers, size)
+    is_close = may_be_interleaved(strides, numbers, size)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         inputs = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
@@ -442,7 +459,7 @@ def _prepared(
             return
         partials = []  # keeps buffers alive until they are read
         for launch, count in passes[:-1]:
-            buffers = [np.empty(count, number) for number in records.leaves(acc)]
+            buffers = [np.empty(count, number) for number in records.field_dtypes(acc)]
             partials.append(buffers)
             partial_ptrs = [address(partial) for partial in buffers]
             launch((0, *inputs, *partial_ptrs))
@@ -463,17 +480,20 @@ def _prepared(
     return run_one
 
 
-def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
+def _fold_of(op: Operator, acc: Dtype) -> short_sums.Fold | None:
     """Return the fold of any short contiguous row, in the order of `reduce`."""
     tile = rk.tile_of(acc)
     layout = Layout(acc, (), ((tile + 1, acc.itemsize),), column=False)
-    first_pass, code = pass_of(layout, between(layout, 2, acc), acc), kernel(op, acc, layout)
+    first_pass, code = (
+        pass_of(layout, partials_layout(layout, 2, acc), acc),
+        kernel(op, acc, layout),
+    )
     room = -(-first_pass.num_bytes // 64) * 64
-    if room + cpu_again.MOST_TILES * acc.itemsize > MEMORY_BYTES:
+    if room + short_sums.MOST_TILES * acc.itemsize > MEMORY_BYTES:
         return None
     indices = range(len(first_pass.words))
     slots = rk.INIT, rk.LENGTH, rk.TILES, indices[first_pass.starts][0], indices[first_pass.outs][0]
-    fold = folder(code, first_pass.words, slots, tile, cpu_again.MOST_TILES, room)
+    fold = fold_function(code, first_pass.words, slots, tile, short_sums.MOST_TILES, room)
     if fold is None:
         return None
 
@@ -481,7 +501,7 @@ def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
         try:
             memory = FREE.pop()
         except IndexError:
-            memory = lent(0)
+            memory = take_scratch(0)
         status = fold(memory.address, out, row, init)
         FREE.append(memory)
         return status
@@ -492,17 +512,19 @@ def _fold_of(op: Operator, acc: Dtype) -> cpu_again.Fold | None:
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Plan:
     """Return the passes with their numbers of partials (0 for the last), and all as one call."""
     passes: list[tuple[Launch, int]] = []
-    code = computed_by(op, layout, acc)
+    code = element_code(op, layout, acc)
     while (parts := num_parts(layout, acc)) > 1:
-        after = between(layout, parts, acc)
+        after = partials_layout(layout, parts, acc)
         launch = _launch(kernel(op, acc, layout), pass_of(layout, after, acc), code)
         passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
         layout, code = after, None
     passes.append((_launch(kernel(op, acc, layout), pass_of(layout, None, acc), code), 0))
     if len(passes) == 1 or passes[0][0].work >= threads.LARGE_BYTES:
         return passes, None
-    sizes = [[count * number.itemsize for number in records.leaves(acc)] for _, count in passes]
-    return passes, Steps([launch for launch, _ in passes], sizes[:-1])
+    sizes = [
+        [count * number.itemsize for number in records.field_dtypes(acc)] for _, count in passes
+    ]
+    return passes, LaunchSequence([launch for launch, _ in passes], sizes[:-1])
 
 
 def _launch(kernel: Kernel, pass_: Pass, code: Loaded | None) -> Launch:

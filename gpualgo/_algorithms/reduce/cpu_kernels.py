@@ -41,8 +41,8 @@ from gpualgo._algorithms.reduce.cpu_parameters import (
 )  # fmt: skip
 from gpualgo._base import records
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import before, leaves_of
-from gpualgo._cpu.packing import call, copy_bytes, fetched, load, offset, pointer_to, store
+from gpualgo._cpu.leaves import access_by_index, field_offsets
+from gpualgo._cpu.packing import call, copy_bytes, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import SIZE, START
 
 _words = pointer_to(types.intp)
@@ -61,10 +61,10 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
     groups of two: LLVM's code for eight interleaved doubles is slower than scalar code. Computed
     elements are computed in chunks, which are in L1 when the first level reads them.
     """
-    fan = 2 if np.dtype(np.complex128) in records.leaves(acc) else 4
+    fan = 2 if np.dtype(np.complex128) in records.field_dtypes(acc) else 4
     tile_size, capacity = parameters.tile_of(acc), parameters.level_of(acc)
-    count, sizes, pointers, apart, get, put = leaves_of(acc)
-    offsets = tuple(capacity * size for size in before(acc))
+    count, sizes, pointers, apart, get, put = access_by_index(acc)
+    offsets = tuple(capacity * size for size in field_offsets(acc))
     level_bytes = SLOTS + capacity * sum(sizes)
     as_a = pointer_to(storage(acc))
 
@@ -108,7 +108,9 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
                 entry = numbers_at + k * number_bytes
                 q, strides = _words(entry), entry + 8 * NUMBER
                 x = load(q, START) + offset(output, kept, kept_at, strides)
-                x = fetched(entry, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept)
+                x = dense_address(
+                    entry, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept
+                )
                 store(_words(scratch), k, x)
             for k in range(count):
                 entry = numbers_at + k * number_bytes
@@ -148,8 +150,8 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
     A column is an index of one kept dimension of extent WIDTH and stride X_STRIDE bytes.
     """
     columns = parameters.columns_of(acc)
-    count, sizes, pointers, apart, get, put = leaves_of(acc)
-    offsets = tuple(columns * size for size in before(acc))
+    count, sizes, pointers, apart, get, put = access_by_index(acc)
+    offsets = tuple(columns * size for size in field_offsets(acc))
     as_a = pointer_to(storage(acc))
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -181,7 +183,7 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
                         x = load(q, START) + offset(outer, kept, kept_at, strides)
                         x += offset(index, reduced, reduced_at, strides + 16 * kept)
                         dim = (table + 8 * WIDTH, entry + 8 * X_STRIDE)
-                        x = fetched(entry, memory, x, column, w, 1, *dim)
+                        x = dense_address(entry, memory, x, column, w, 1, *dim)
                         store(_words(scratch + b * SLOTS), k, x)
                     if is_computed:
                         slots = scratch + b * SLOTS

@@ -57,7 +57,7 @@ def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | Non
     return None
 
 
-def folded(fold: Fold, x: Array, out: Array) -> None:
+def fold_into(fold: Fold, x: Array, out: Array) -> None:
     """Write the fold of an array for which `fold_of` returned it to the 0-d array out."""
     flat = x.ravel(order="K")
     tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1

@@ -41,7 +41,7 @@ def level_of(acc: np.dtype[Any]) -> int:
 
 def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
     """Return a kernel's scratch bytes without those for packing and conversion."""
-    size = sum(number.itemsize for number in records.leaves(acc))
+    size = sum(number.itemsize for number in records.field_dtypes(acc))
     if column:
         return SLOTS * BATCH + columns_of(acc) * size
     return SLOTS * 5 + 2 * level_of(acc) * size

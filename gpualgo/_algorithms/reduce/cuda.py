@@ -16,7 +16,7 @@ from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.interleaved import fitting, interleaved
 from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, is_nested, tagged_bytes
 from gpualgo._driver.workspace import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
@@ -27,10 +27,10 @@ Dtype = np.dtype[Any]
 _INDEX_FIELDS = (records.POSITION, records.SHARED_POSITION)  # index fields, which have no alignment
 
 
-class Leaves(NamedTuple):
+class FieldSlots(NamedTuple):
     """Argument slots of the fields of inputs and outputs, and temporary storage among them."""
 
-    at: Places
+    at: ArgMap
     inputs: Sequence[int]
     outputs: Sequence[int]
     pieces: tuple[Piece, ...] = ()
@@ -50,7 +50,7 @@ class _Case:
     reduced: Dims
     outer: Dims
     device: int
-    leaves: Leaves
+    leaves: FieldSlots
 
     @property
     def num_leaves(self) -> int:
@@ -60,7 +60,7 @@ class _Case:
         """Return how many elements an access may cover, if aligned at all multiples of offsets."""
         columns = zip(self.pointers, *offsets, strict=True)
         units = [math.gcd(VECTOR_BYTES, *column) for column in columns]
-        numbers = enumerate(zip(units, records.leaves(self.source), strict=True))
+        numbers = enumerate(zip(units, records.field_dtypes(self.source), strict=True))
         return min(
             (
                 fitting(leaf, unit)
@@ -88,7 +88,7 @@ class _Case:
 
 def plan_of(
     views: Sequence[View], op: Operator, axes: tuple[int, ...], source: records.Element, acc: Dtype,
-    out_strides: Sequence[tuple[int, ...]], leaves: Leaves | None = None,
+    out_strides: Sequence[tuple[int, ...]], leaves: FieldSlots | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction over axes; `out_strides` are the output fields' byte strides.
 
@@ -102,9 +102,9 @@ def plan_of(
     outer = merge([(shape[i], strides[i] + out) for i, out in zip(kept, outs, strict=True)])
     pointers = tuple(view.ptr for view in views)
     if leaves is None:
-        args, outputs = Places(len(views), len(out_strides)), range(len(out_strides))
+        args, outputs = ArgMap(len(views), len(out_strides)), range(len(out_strides))
         inputs = [args.source(i) for i in range(len(views))]
-        leaves = Leaves(args, inputs, [args.target(i) for i in outputs])
+        leaves = FieldSlots(args, inputs, [args.target(i) for i in outputs])
     case = _Case(op, source, acc, pointers, reduced, outer, device, leaves)
     in_one_piece = _interleaved(case)
     if not _is_columns(case):
@@ -116,7 +116,7 @@ def plan_of(
     # Neighbouring columns share one index if only rows are counted.
     leaf_dtypes = [
         records.SHARED_POSITION if records.is_position(leaf) and stride == 0 else leaf
-        for leaf, stride in zip(records.leaves(source), outer[-1][1], strict=False)
+        for leaf, stride in zip(records.field_dtypes(source), outer[-1][1], strict=False)
     ]
     return _columns(replace(case, source=records.with_leaves(source, leaf_dtypes)))
 
@@ -130,7 +130,7 @@ def _rows(case: _Case) -> Plan:
         access = tuning.flat(_is_aligned(case, repeated), leaves, repeated or 0)
         fields: dict[str, Any] = {"row_strides": _row_strides(case)}
     else:
-        outputs = len(records.leaves(acc))
+        outputs = len(records.field_dtypes(acc))
         is_even = len(outer) <= 1 and len(case.reduced) <= 1
         nested = is_nested(case.reduced)
         access = tuning.strided(leaves, outputs, is_even=is_even, is_nested=nested)

@@ -43,7 +43,7 @@ class Reduction(Problem):
         self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
         kept_shape = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
         shape = kept_shape if keepdims else self.shape
-        self.results = tuple(Result(shape, leaf) for leaf in records.leaves(self.acc))
+        self.results = tuple(Result(shape, leaf) for leaf in records.field_dtypes(self.acc))
         self.is_empty = 0 in view.shape
 
     def of_empty(self, op: Any, init: Any) -> Array:
@@ -89,7 +89,7 @@ class Reduction(Problem):
         self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
         places: list[View | None],
     ) -> bool:  # fmt: skip
-        fields = records.leaves(self.source)
+        fields = records.field_dtypes(self.source)
         if isinstance(self.source, records.Computed) or any(map(records.is_position, fields)):
             return False
         from gpualgo._algorithms.reduce import blocks

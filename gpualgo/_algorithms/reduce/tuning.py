@@ -37,8 +37,8 @@ Dtype = np.dtype[Any]
 def _common(source: Element, acc: Dtype) -> Parameters:
     return Parameters(
         "ReduceCommon",
-        init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
-        output=POINTER[len(records.leaves(acc))], partials=POINTER, tickets=POINTER,
+        init=init(acc.itemsize), input=POINTER[len(records.field_dtypes(source))],
+        output=POINTER[len(records.field_dtypes(acc))], partials=POINTER, tickets=POINTER,
     )  # fmt: skip
 
 
@@ -73,8 +73,8 @@ def rows_params(source: Element, acc: Dtype, access: Parameters) -> Parameters:
 def small_params(source: Element, acc: Dtype, access: Parameters) -> Parameters:
     return Parameters(
         "SmallReduce",
-        init=init(acc.itemsize), input=POINTER[len(records.leaves(source))],
-        output=POINTER[len(records.leaves(acc))], words=POINTER, num_items=U32,
+        init=init(acc.itemsize), input=POINTER[len(records.field_dtypes(source))],
+        output=POINTER[len(records.field_dtypes(acc))], words=POINTER, num_items=U32,
         access=access,
     )  # fmt: skip
 
@@ -82,7 +82,7 @@ def small_params(source: Element, acc: Dtype, access: Parameters) -> Parameters:
 @cache
 def columns_params(source: Element, acc: Dtype, is_even: bool) -> Parameters:
     """Return ColumnsParams<A, T, Rows>; is_even: rows have one dimension."""
-    leaves, outputs = len(records.leaves(source)), len(records.leaves(acc))
+    leaves, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
     return Parameters(
         "ColumnsParams",
         common=_common(source, acc), num_rows=I64, rows_per_block=I64, num_columns=I64,
@@ -177,7 +177,7 @@ def widest_read(dtype: Element) -> int:
 def bytes_read(dtype: Element) -> int:
     """Return the bytes of memory read per element, including the gaps of a record."""
     fields = records.memory_leaves(dtype)
-    if isinstance(dtype, records.Computed) or len(fields) < len(records.leaves(dtype)):
+    if isinstance(dtype, records.Computed) or len(fields) < len(records.field_dtypes(dtype)):
         return sum(leaf.itemsize for leaf in fields)
     return dtype.itemsize
 
@@ -187,7 +187,9 @@ def packed_size(dtype: Element) -> int:
 
     Neighbours may share an index, and computed elements are computed only then.
     """
-    if isinstance(dtype, records.Computed) or records.SHARED_POSITION in records.leaves(dtype):
+    if isinstance(dtype, records.Computed) or records.SHARED_POSITION in records.field_dtypes(
+        dtype
+    ):
         return bytes_read(dtype)
     return dtype.itemsize
 
@@ -359,7 +361,7 @@ def columns_spec(
     size, is_lambda = widest_read(source), op.name is None
     is_tight = (size == 1 and (is_lambda or is_alone)) or (size == 8 and is_lambda)
     policy = cut.policy.cpp(int(is_wide or is_tight))
-    rows = f"gpualgo::{layout_type(is_even)}<{len(records.leaves(source))}>"
+    rows = f"gpualgo::{layout_type(is_even)}<{len(records.field_dtypes(source))}>"
     expression = (
         f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
         f"{functor(op, (acc, acc), acc)}, "

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.runs.problem import Rest, RunLengthEncoded, Runs
+from gpualgo._algorithms.runs.problem import RunLengthEncoded, Runs, RunsParams
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.sources import input_of, taken
-from gpualgo._operators.operator import known
+from gpualgo._lazy.sources import input_of, parse_input
+from gpualgo._operators.operator import builtin
 from gpualgo._pipeline import counted, inputs
 from gpualgo._pipeline.problem import problem_of
 
@@ -80,15 +80,17 @@ def solve(
     form: Any
     outs = (out, out_count)
     if eq is not None:
-        views, op, form = taken(x, eq, where, beside=outs)
+        views, op, form = parse_input(x, eq, where, beside=outs)
     elif is_lazy(x):
-        views, op, form = input_of(x, known("no_operator"), where, beside=outs)
+        views, op, form = input_of(x, builtin("no_operator"), where, beside=outs)
     else:
         op = None
         try:
             views, form = inputs.spread(x, f"{where}: x")
         except inputs.NumberOnGPU:
-            views, op, form = input_of(x, known("no_operator"), where)
+            views, op, form = input_of(x, builtin("no_operator"), where)
     num_arguments = 0 if op is None else 2
-    problem = problem_of(Runs, views, op, None, Rest(form, gives_lengths), where, num_arguments)
+    problem = problem_of(
+        Runs, views, op, None, RunsParams(form, gives_lengths), where, num_arguments
+    )
     return counted.solve(problem, views, op, out, out_count, stream)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
     from gpualgo._pipeline.routines import Routine
 
+
 NO_OPERATOR = "no_operator"  # the placeholder operator, of which only the source is called
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
@@ -33,7 +34,7 @@ class RunLengthEncoded(NamedTuple):
     lengths: Any
 
 
-class Rest(NamedTuple):
+class RunsParams(NamedTuple):
     """The arguments apart from the arrays and the equality."""
 
     form: Form | Source | None
@@ -50,9 +51,14 @@ class Runs(Problem):
     picks: tuple[int, ...] | None = None
 
     def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
+        self,
+        device: int,
+        views: tuple[View, ...],
+        op: Operator | None,
+        init: Any,
+        rest: RunsParams,
         where: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         form, self.gives_lengths = rest
         self.inputs, self.forms = arguments_of(views, form)
         super().__init__(device, views, op, init, rest, where)
@@ -84,7 +90,7 @@ class Runs(Problem):
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
         """Dtypes of an element's fields."""
-        return records.leaves(records.held(self.source))
+        return records.field_dtypes(records.register_dtype(self.source))
 
     @property
     def kept(self) -> str:
@@ -95,7 +101,7 @@ class Runs(Problem):
 
     def _check_equality(self, op: Operator) -> None:
         """Raise TypeError unless eq returns a bool."""
-        element = records.held(self.source)
+        element = records.register_dtype(self.source)
         returned = outputs.dtype_of(op, (element, element), None, self.device, self.where)
         if returned != BOOL:
             raise TypeError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
-from gpualgo._lazy.sources import may_be_array, taken, tried
+from gpualgo._lazy.sources import may_be_array, parse_input, tried
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
@@ -132,18 +132,18 @@ def inclusive_scan(
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
     try:
-        views, op, form = taken(x, op, "inclusive_scan", beside=(init, out))
+        views, op, form = parse_input(x, op, "inclusive_scan", beside=(init, out))
     except Elsewhere as elsewhere:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         return elsewhere.call("inclusive_scan", out, stream, x, init, op, **options)
     kind: type[Scan] = Scan
     extra_params: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
-        from gpualgo._algorithms.scan.started import PerRowInitScan
-        from gpualgo._pipeline import starts
+        from gpualgo._algorithms.scan.per_row_init import PerRowInitScan
+        from gpualgo._pipeline import per_row_init
 
-        if starts.are_arrays(init, INCLUSIVE, one_is_value=not isinstance(init, tuple)):
-            init_views, pattern = starts.taken(init, INCLUSIVE)
+        if per_row_init.are_arrays(init, INCLUSIVE, one_is_value=not isinstance(init, tuple)):
+            init_views, pattern = per_row_init.parse_init(init, INCLUSIVE)
             extra_params = pattern, elements.classes_of(pattern)
             kind, views, init = PerRowInitScan, (*views, *init_views), None
         elif may_be_array(init, form):
@@ -156,7 +156,7 @@ def inclusive_scan(
     problem = problem_of(kind, views, op, init, params, INCLUSIVE)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)
 
 
@@ -245,18 +245,18 @@ def exclusive_scan(
     (array([0, 3, 4]), array([1, 3, 3]))
     """
     try:
-        views, op, form = taken(x, op, "exclusive_scan", beside=(init, out))
+        views, op, form = parse_input(x, op, "exclusive_scan", beside=(init, out))
     except Elsewhere as elsewhere:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         return elsewhere.call("exclusive_scan", out, stream, x, init, op, **options)
     kind: type[Scan] = ExclusiveScan
     extra_params: tuple[Any, ...] = ()
     if type(init) not in PLAIN:
-        from gpualgo._algorithms.scan.started import PerRowInitExclusiveScan
-        from gpualgo._pipeline import starts
+        from gpualgo._algorithms.scan.per_row_init import PerRowInitExclusiveScan
+        from gpualgo._pipeline import per_row_init
 
-        if starts.are_arrays(init, EXCLUSIVE, one_is_value=not isinstance(init, tuple)):
-            init_views, pattern = starts.taken(init, EXCLUSIVE)
+        if per_row_init.are_arrays(init, EXCLUSIVE, one_is_value=not isinstance(init, tuple)):
+            init_views, pattern = per_row_init.parse_init(init, EXCLUSIVE)
             extra_params = pattern, elements.classes_of(pattern)
             kind, views, init = PerRowInitExclusiveScan, (*views, *init_views), None
         elif may_be_array(init, form):
@@ -269,5 +269,5 @@ def exclusive_scan(
     problem = problem_of(kind, views, op, init, params, EXCLUSIVE)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.scan import cuda, tuning
-from gpualgo._algorithms.scan.cuda import Way, way_of
+from gpualgo._algorithms.scan.cuda import ScanStrategy, strategy_of
 from gpualgo._algorithms.scan.tuning_lines import cut_columns
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -62,7 +62,7 @@ class Work(NamedTuple):
     @property
     def leaves(self) -> tuple[records.Dtype, ...]:
         """The dtypes of an element's and of a result's fields."""
-        return (*records.leaves(self.problem.source), *records.leaves(self.problem.acc))
+        return (*records.field_dtypes(self.problem.source), *records.field_dtypes(self.problem.acc))
 
     @property
     def item_bytes(self) -> int:
@@ -100,7 +100,7 @@ class Work(NamedTuple):
 MOST_LINES = 64  # neighbouring lines that are scanned together
 
 
-def scan_parts(work: Work, way: Way) -> None:
+def scan_parts(work: Work, way: ScanStrategy) -> None:
     """Scan lines in parts, one line after the other or neighbouring lines together."""
     if way.is_reverse:  # a reversed scan starts at the last element
         work = work._replace(
@@ -120,7 +120,7 @@ class _Cut:
     On the device a part is a matrix with one column for each line.
     """
 
-    def __init__(self, work: Work, way: Way) -> None:
+    def __init__(self, work: Work, way: ScanStrategy) -> None:
         self.work, self.axis, self.is_exclusive = work, way.axis, way.is_exclusive
         self.way = way._replace(axis=None)
         shape = work.shape
@@ -171,7 +171,7 @@ class _Cut:
             work = self.work
             views = [
                 view._replace(strides=(view.dtype.itemsize * width,))
-                for view in host_blocks.dense(work.leaves, (count,), work.device)
+                for view in host_blocks.placeholder_views(work.leaves, (count,), work.device)
             ]
             sides = views[: len(work.arrays)], views[len(work.arrays) :]
             way = self.way._replace(is_exclusive=is_exclusive)
@@ -232,13 +232,13 @@ def scan(
     stream: Any, places: Sequence[View | None],
 ) -> bool:  # fmt: skip
     """Scan arrays of which some are pageable. Return False if blocks do not apply."""
-    fields = records.leaves(problem.source)
+    fields = records.field_dtypes(problem.source)
     if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
         return False
     if sum(x.nbytes for x in (*arrays, *results)) <= BLOCK_BYTES:
         return False
     sources, targets = host_whole.views_if_whole(arrays, results, places, problem.device)
-    way = way_of(problem, problem.source, sources, targets)
+    way = strategy_of(problem, problem.source, sources, targets)
     order: tuple[int, ...] = ()
     if way.axis is not None:
         orders = {_order_of(view) for view in (*sources, *targets)}
@@ -248,7 +248,7 @@ def scan(
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
     handle = host_blocks.begin(problem, arrays[0], stream, reason)
     start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
-    with host_blocks.told(problem.where, arrays, results) as written:
+    with host_blocks.partial_write_guard(problem.where, arrays, results) as written:
         _run(Work(problem, arrays, results, op, start, handle, order, written), way)
     return True
 
@@ -263,7 +263,7 @@ def _order_of(view: View) -> tuple[int, ...] | None:
     return (*unit_axes, *others)
 
 
-def _run(work: Work, way: Way) -> None:
+def _run(work: Work, way: ScanStrategy) -> None:
     """Scan in blocks of whole lines if they fit, else in partial lines."""
     axis, num_items = way.axis, way.columns[0]
     if axis is None:
@@ -271,7 +271,9 @@ def _run(work: Work, way: Way) -> None:
         return
     line_bytes, joint_lines = num_items * work.item_bytes, 1
     if way.kernel == "columns":
-        cut = cut_columns(*way.columns, records.held(work.problem.source), work.problem.acc)
+        cut = cut_columns(
+            *way.columns, records.register_dtype(work.problem.source), work.problem.acc
+        )
         inner = work.order[work.order.index(axis) + 1 :]
         joint_lines = math.prod(work.shape[i] for i in inner) if cut.is_narrow else 1
     limit = BLOCK_BYTES if way.kernel == "tiles" else LINES_BYTES
@@ -283,7 +285,7 @@ def _run(work: Work, way: Way) -> None:
     scan_parts(work, way)
 
 
-def _whole_lines(work: Work, way: Way, line_bytes: int, limit: int) -> None:
+def _whole_lines(work: Work, way: ScanStrategy, line_bytes: int, limit: int) -> None:
     axes = [axis for axis in work.order if axis != way.axis]
     blocks = list(host_blocks.indices(work.shape, axes, line_bytes, limit))
     shapes = {work.arrays[0][block].shape for block in blocks}
@@ -291,7 +293,7 @@ def _whole_lines(work: Work, way: Way, line_bytes: int, limit: int) -> None:
     for shape in shapes:
         views = [
             view._replace(strides=ordered_strides(shape, view.dtype.itemsize, work.order))
-            for view in host_blocks.dense(work.leaves, shape, work.device)
+            for view in host_blocks.placeholder_views(work.leaves, shape, work.device)
         ]
         sides = views[: len(work.arrays)], views[len(work.arrays) :]
         plans[shape] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], way)

@@ -15,11 +15,11 @@ from gpualgo._algorithms.transform.cpu import routine as elementwise
 from gpualgo._algorithms.transform.cpu import transform
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
+from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import Dims, Room, leaf, merge, packer, table
+from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._cpu.parameters import START
 from gpualgo._operators.operator import Operator
@@ -95,7 +95,7 @@ def cut(
 
 
 def _sizes(dtype: Dtype) -> tuple[int, ...]:
-    return tuple(number.itemsize for number in records.leaves(dtype))
+    return tuple(number.itemsize for number in records.field_dtypes(dtype))
 
 
 def _gap(steps: Sequence[int]) -> int:
@@ -151,7 +151,7 @@ def _cut_columns(layout: Layout) -> Links:
     chains = prod(dim[0] for dim in outer) * -(-width // parameters.COLUMNS)
     is_cut = n > _LONG_COLUMN and chains < _MANY
     tile = _COLUMN_TILE if is_cut else n
-    room = Room()
+    room = ScratchLayout()
     room.take(parameters.columns_scratch(layout.acc))
     lengths = [dim[0] for dim in outer]
     head = (0,) * parameters.CHAIN_TAIL, (0, n, tile, len(outer), width), lengths
@@ -165,15 +165,15 @@ def _cut_columns(layout: Layout) -> Links:
     )  # fmt: skip
 
 
-def _column(layout: Layout, k: int, room: Room) -> list[int]:
+def _column(layout: Layout, k: int, room: ScratchLayout) -> list[int]:
     """Return the entries of field k in the functions' table."""
-    x, out = records.leaves(layout.source)[k], records.leaves(layout.acc)[k]
+    x, out = records.field_dtypes(layout.source)[k], records.field_dtypes(layout.acc)[k]
     count = len(layout.x_steps)
     *outer, (across, out_across) = ((dim[1 + k], dim[1 + count + k]) for dim in layout.outer)
     # A row is packed if it has gaps, or if the scan is in place and would overwrite it.
     is_direct = across == x.itemsize and not layout.in_place[k]
     return [
-        *leaf(0, x, out, is_direct, parameters.COLUMNS, room),
+        *field_arguments(0, x, out, is_direct, parameters.COLUMNS, room),
         0, layout.x_steps[k], layout.out_steps[k], across, out_across,
         0 if out_across == out.itemsize else packer(out.itemsize),
         *(stride for stride, _ in outer), *(stride for _, stride in outer),
@@ -221,7 +221,7 @@ def scan(
     if init is not None:
         arguments[parameters.CHAIN_TAIL + parameters.INIT] = address(init)
     num_bytes = sum([array.nbytes for array in (*leaves, *outs)])
-    with bound(op):
+    with captures_bound(op):
         functions = _functions(links, op, is_exclusive, source, acc)
         for x, leaf, out in zip(original, leaves, outs, strict=True):
             if leaf is out and x is not out:  # only after op has compiled, which may fail
@@ -284,7 +284,7 @@ def routine(
     return Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
 
 
-def computing(arrays: Sequence[Array], outs: Sequence[Array]) -> Routine:
+def compute_routine(arrays: Sequence[Array], outs: Sequence[Array]) -> Routine:
     """Return what `compute` would run, for `explain`."""
     return elementwise(outs[0].size, sum([array.nbytes for array in (*arrays, *outs)]))
 
@@ -294,7 +294,7 @@ def compute(
     acc: Dtype,
 ) -> None:  # fmt: skip
     """Write the elements that op's source computes from arrays to outs, the scan's input."""
-    numbers = tuple(map(records.number_of, source.numbers))
+    numbers = tuple(map(records.operand_dtype, source.numbers))
     compile_operator(op, (acc, acc), acc)  # may fail, so compile before anything is written
     transform(Applied(op.source, numbers, acc), arrays, outs)
 
@@ -408,5 +408,5 @@ def _run_chain(
         work(probe, probe)
         seconds = (time.perf_counter() - start) * (num_tasks - probe) / probe
         seconds = 0.0 if seconds <= threads.WAKE_SECONDS else seconds
-    cores = threads.worth(seconds)
+    cores = threads.best_threads(seconds)
     threads.run(lambda first, last: work(num_tasks, burst), cores, _LARGE_BYTES if cores > 1 else 0)

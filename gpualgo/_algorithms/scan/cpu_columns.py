@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.scan.cpu_kernels import Function, inline
-from gpualgo._algorithms.scan.cpu_parameters import (
+from gpualgo._algorithms.scan.cpu_parameters import (  # fmt: skip
     ACROSS,
     COLUMNS,
     DOWN,
@@ -23,11 +23,11 @@ from gpualgo._algorithms.scan.cpu_parameters import (
     SLOTS,
     TILE,
     WIDTH,
-)  # fmt: skip
+)
 from gpualgo._algorithms.scan.cpu_parameters import COLUMNS_TAIL as TAIL
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import before, leaves_of
-from gpualgo._cpu.packing import call, copy_bytes, fetched, load, offset, pointer_to, store
+from gpualgo._cpu.leaves import access_by_index, field_offsets
+from gpualgo._cpu.packing import call, copy_bytes, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import START
 
 _words = pointer_to(types.intp)
@@ -42,8 +42,8 @@ def column_functions(
     memory store all elements' first fields, then the second fields, and so on.
     """
     as_a = pointer_to(storage(acc))
-    count, sizes, pointers, apart, get, put = leaves_of(acc)
-    ahead, a_size = before(acc), sum(sizes)
+    count, sizes, pointers, apart, get, put = access_by_index(acc)
+    ahead, a_size = field_offsets(acc), sum(sizes)
 
     @inline
     def place(table: int, scratch: int, chain: int, link: int) -> tuple[int, int]:
@@ -73,7 +73,7 @@ def column_functions(
             entry = table + 8 * (TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
             source = load(_words(scratch), k) + r * load(_words(entry), DOWN)
             dim = (table + 8 * WIDTH, entry + 8 * ACROSS)
-            store(_words(row), k, fetched(entry, scratch, source, 0, width, 1, *dim))
+            store(_words(row), k, dense_address(entry, scratch, source, 0, width, 1, *dim))
         return row
 
     @inline

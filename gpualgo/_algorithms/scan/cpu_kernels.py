@@ -27,12 +27,12 @@ from gpualgo._algorithms.scan.cpu_parameters import (
     LINK_MAJOR,
     LINKS,
     LISTS,
+    MOST_POLLS,
     NEXT,
     OUT,
     OUT_JUMP,
     OUT_STEP,
     OUTER,
-    PATIENCE,
     PREFIX_BYTES,
     SCRATCH_BYTES,
     SLOTS,
@@ -48,7 +48,7 @@ from gpualgo._algorithms.scan.cpu_parameters import STRIPS_TAIL as TAIL
 from gpualgo._base import records
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import leaves_of, placed
+from gpualgo._cpu.leaves import access_by_address, access_by_index
 from gpualgo._cpu.packing import call, load, offset, pointer_to, reader, store, writer
 
 # --- Single-pass scan on the CPU: threads share rows that are cut into links and never wait.
@@ -98,7 +98,11 @@ def _is_published(_typing: Any, pointer: Any, index: Any) -> Any:
     return types.boolean(pointer, types.intp), generate
 
 
-take, publish, is_published = intrinsic(_take), intrinsic(_publish), intrinsic(_is_published)
+fetch_increment, publish, is_published = (
+    intrinsic(_take),
+    intrinsic(_publish),
+    intrinsic(_is_published),
+)
 
 
 def emit_all(table: int, scratch: int, first: int, last: int) -> None:
@@ -117,7 +121,7 @@ def take_links(table: int, scratch: int, first: int, last: int) -> None:
     recomputed = scratch + load(p, SCRATCH_BYTES)
     folded, prefixes = _words(recomputed + size), recomputed + size + 8 * chains
     for _ in range(first, last):
-        task = take(p, NEXT)
+        task = fetch_increment(p, NEXT)
         if task >= load(p, TASKS):
             break
         if load(p, LINK_MAJOR):
@@ -131,7 +135,7 @@ def take_links(table: int, scratch: int, first: int, last: int) -> None:
         call(load(p, AGGREGATE), (*link_args, link, prefix, own_aggregate))
         publish(flags, first_flag + link)
         for j in range(load(folded, chain), link + 1):
-            source, polls = aggregates + j * size, load(p, PATIENCE)
+            source, polls = aggregates + j * size, load(p, MOST_POLLS)
             while polls > 0 and not is_published(flags, first_flag + j):
                 polls -= 1
             if not is_published(flags, first_flag + j):
@@ -166,9 +170,17 @@ def strip_functions(
     A chain's prefix holds the value that each strip of a link starts from, then the next link's.
     There an element is one record; in x and out its fields are in separate arrays.
     """
-    a_size, x_sizes, count = acc.itemsize, leaves_of(source).sizes, len(records.leaves(acc))
+    a_size, x_sizes, count = (
+        acc.itemsize,
+        access_by_index(source).sizes,
+        len(records.field_dtypes(acc)),
+    )
     get, put = reader(storage(acc)), writer(storage(acc))
-    words, moved, read = placed(source).words, placed(source).moved, _reader(source, acc)
+    words, moved, read = (
+        access_by_address(source).words,
+        access_by_address(source).moved,
+        _reader(source, acc),
+    )
     scan_strips = _through(fn, source, acc, exclusive, dense)
 
     @inline
@@ -256,7 +268,7 @@ def strip_functions(
 
 def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
     """Return a function that reads an element of x and converts it to acc."""
-    read = placed(source).read
+    read = access_by_address(source).read
     if source == acc:
         return read
     convert = cast(source, acc)
@@ -272,11 +284,11 @@ def _through(
     processed several times, with the same effect, because all reads precede the writes.
     """
     get, read = reader(storage(acc)), _reader(source, acc)
-    words, moved, _, put = placed(acc)
+    words, moved, _, put = access_by_address(acc)
     x_sizes, a_sizes, count = (
-        leaves_of(source).sizes,
-        leaves_of(acc).sizes,
-        len(records.leaves(acc)),
+        access_by_index(source).sizes,
+        access_by_index(acc).sizes,
+        len(records.field_dtypes(acc)),
     )
 
     @inline

@@ -16,7 +16,7 @@ SLOTS = 64  # bytes for the addresses of an element's fields
 # Indices of a kernel's argument table; the functions' own table follows at CHAIN_TAIL. A task is a
 # link of a chain; NEXT is the next one to take.
 (AGGREGATE, FOLD, EMIT, NEXT, TASKS, CHAINS, LINKS, LINK_MAJOR) = range(8)
-(FLAGS, AGGREGATES, AGGREGATE_BYTES, PREFIX_BYTES, SCRATCH_BYTES, PATIENCE) = range(8, 14)
+(FLAGS, AGGREGATES, AGGREGATE_BYTES, PREFIX_BYTES, SCRATCH_BYTES, MOST_POLLS) = range(8, 14)
 CHAIN_TAIL = 14
 
 # Indices of the functions' own tables, for strips and for columns.
@@ -36,4 +36,4 @@ CHAIN_TAIL = 14
 
 def columns_scratch(acc: np.dtype[Any]) -> int:
     """Return the scratch bytes of columns without those for packing and conversion."""
-    return 3 * SLOTS + COLUMNS * sum(number.itemsize for number in records.leaves(acc))
+    return 3 * SLOTS + COLUMNS * sum(number.itemsize for number in records.field_dtypes(acc))

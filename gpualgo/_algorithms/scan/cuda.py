@@ -21,22 +21,22 @@ from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.plan import FIRST, NONE, STATES, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import FIRST, NONE, STATES, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import Operator, without_source
-from gpualgo._pipeline import starts
+from gpualgo._pipeline import per_row_init
 
 if TYPE_CHECKING:
+    from gpualgo._algorithms.scan.per_row_init import PerRowInitScan
     from gpualgo._algorithms.scan.problem import Scan
-    from gpualgo._algorithms.scan.started import PerRowInitScan
 
 
 # --- Lines of a scan in canonical form: the dimensions of a line and those of all lines.
 
 
-class Way(NamedTuple):
+class ScanStrategy(NamedTuple):
     """Scan strategy: everything that affects result bits except elements, operator and dtypes.
 
     Lines that are scanned in parts use the strategy of the whole array.
@@ -50,18 +50,18 @@ class Way(NamedTuple):
     is_reverse: bool
 
 
-def way_of(
+def strategy_of(
     problem: Scan, source: records.Element, views: Sequence[View], targets: Sequence[View]
-) -> Way:
+) -> ScanStrategy:
     """Return the scan strategy for arrays of these layouts."""
     elements, lines = canonical(problem.axis, views, targets)
-    stored, acc = records.held(source), problem.acc
+    stored, acc = records.register_dtype(source), problem.acc
     num_items, *extents = (math.prod(n for n, _ in elements), *(n for n, _ in lines))
     columns = num_items, (extents or [1])[-1], math.prod(extents[:-1])
     num_bytes = num_items * math.prod(extents) * max(stored.itemsize, acc.itemsize)
     kernel = kernel_of(elements, lines, stored, acc)
     direction = problem.is_exclusive, problem.is_reverse
-    return Way(kernel, num_bytes, columns, problem.axis, *direction)
+    return ScanStrategy(kernel, num_bytes, columns, problem.axis, *direction)
 
 
 def canonical(
@@ -108,9 +108,9 @@ class Case:
     is_exclusive: bool
     is_reversed: bool  # dense lines that the kernel walks from their ends
     device: int
-    at: Places
+    at: ArgMap
     is_in_place: bool
-    way: Way
+    way: ScanStrategy
 
     @property
     def num_items(self) -> int:
@@ -127,7 +127,7 @@ class Case:
 
     @property
     def num_inputs(self) -> int:
-        return len(records.leaves(self.source))
+        return len(records.field_dtypes(self.source))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -170,7 +170,7 @@ class Case:
         """
         leaves = self.num_inputs
         own = slice(leaves) if side == 0 else slice(leaves, None)
-        numbers = records.leaves(self.acc)
+        numbers = records.field_dtypes(self.acc)
         if len(numbers) != leaves or self.acc.itemsize != sum(one.itemsize for one in numbers):
             return False
         first = self.addresses[own][0]
@@ -178,7 +178,7 @@ class Case:
         steps = {stride for _, strides in self.elements for stride in strides[own]}
         lines = [strides[own] for _, strides in self.lines]
         return (
-            records.leaves(self.source) == numbers
+            records.field_dtypes(self.source) == numbers
             and offsets == records.offsets(self.acc)
             and self.acc.itemsize <= records.PIECE_BYTES
             and steps <= {self.acc.itemsize}
@@ -193,7 +193,9 @@ class Case:
 
 def sizes_of(source: Dtype, acc: Dtype) -> tuple[int, ...]:
     """Return the item sizes of an element's fields, inputs then outputs."""
-    return tuple(leaf.itemsize for leaf in (*records.leaves(source), *records.leaves(acc)))
+    return tuple(
+        leaf.itemsize for leaf in (*records.field_dtypes(source), *records.field_dtypes(acc))
+    )
 
 
 Dtype = np.dtype[Any]
@@ -202,16 +204,16 @@ _CONTROL_BYTES = 256  # LookbackControl
 
 def plan_of(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
-    way: Way | None = None, at: Places | None = None,
+    way: ScanStrategy | None = None, at: ArgMap | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan of fields into targets of any strides.
 
     `way` is the strategy of the larger array if `views` are a part of one; `at` gives the argument
     slots in a larger plan.
     """
-    source, at = problem.source, at or Places(len(views), len(targets))
+    source, at = problem.source, at or ArgMap(len(views), len(targets))
     if way is None:
-        way = way_of(problem, source, views, targets)
+        way = strategy_of(problem, source, views, targets)
     if isinstance(source, records.Computed):
         elements, _ = canonical(way.axis, views, targets)
         if way.kernel != "tiles" or len(elements) > 1:
@@ -221,11 +223,13 @@ def plan_of(
 
 def _of_computed(
     problem: Scan, source: records.Computed, views: Sequence[View], op: Operator,
-    targets: Sequence[View], at: Places,
+    targets: Sequence[View], at: ArgMap,
 ) -> Plan:  # fmt: skip
     """Return a plan that computes the elements into the results' memory and scans them there."""
     acc, shape = problem.acc, problem.shape
-    applied = Applied(op.source, tuple(map(records.number_of, source.numbers)), acc, source.numbers)
+    applied = Applied(
+        op.source, tuple(map(records.operand_dtype, source.numbers)), acc, source.numbers
+    )
     computed = [
         target._replace(shape=shape, strides=dense_strides(shape, target.dtype.itemsize))
         if target.shape != shape else target
@@ -233,7 +237,7 @@ def _of_computed(
     ]  # fmt: skip
     slots = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
     first = transformation.plan_of(applied, views, shape, computed, slots)
-    way = way_of(problem, acc, computed, targets)
+    way = strategy_of(problem, acc, computed, targets)
     plan = _plan_of(problem, acc, computed, without_source(op), targets, at, way, is_in_place=True)
     plan.steps[:0] = first.steps  # the transform takes no temporary storage
     return plan
@@ -241,7 +245,7 @@ def _of_computed(
 
 def _plan_of(
     problem: Scan, source: Any, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: Places, way: Way, is_in_place: bool = False,
+    at: ArgMap, way: ScanStrategy, is_in_place: bool = False,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan; `is_in_place`: its input is in the memory of its results."""
     acc, device, kernel = problem.acc, views[0].device, way.kernel
@@ -470,7 +474,7 @@ _IDENTITY = Operator(lambda a: a)
 Part = tuple[list[View], list[tuple[int, int]]]
 
 
-class _ScanSlots(Places):
+class _ScanSlots(ArgMap):
     """Argument slots of a scan that writes to temporary storage, whose pieces come first."""
 
     def target(self, i: int) -> int:
@@ -485,7 +489,7 @@ def per_row_init_plan(
 ) -> Plan:
     """Return the plan of a scan; the fields of init follow those of x in `views`."""
     acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_own]
-    slots_of = scan_slots = Places(len(views), len(targets))
+    slots_of = scan_slots = ArgMap(len(views), len(targets))
     if problem.is_exclusive:
         scanned_views = [
             View(0, shape, dense_strides(shape, t.dtype.itemsize), t.dtype, t.device, None, False,
@@ -507,7 +511,7 @@ def per_row_init_plan(
     outs, out_slots = _part(problem, targets, op_part, slots_of)
     scanned, scan_slots_read = _part(problem, scanned_views, scan_part, scan_slots)
     if 0 not in outs[0].shape:
-        number, extents = starts.of_records(acc), outs[0].shape
+        number, extents = per_row_init.join_dtype(acc), outs[0].shape
         applied = Applied(without_source(op), (number, number), acc)
         inputs = [*(view._replace(shape=extents) for view in init_views), *scanned]
         slots = out_slots, [*init_slots, *scan_slots_read]
@@ -527,7 +531,7 @@ def _broadcast_along_axis(problem: PerRowInitScan, view: View) -> View:
     return view._replace(shape=shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))
 
 
-def _part(problem: PerRowInitScan, views: Sequence[View], part: slice, at: Places) -> Part:
+def _part(problem: PerRowInitScan, views: Sequence[View], part: slice, at: ArgMap) -> Part:
     """Return a part of each line, and the argument slots and byte offsets where it begins."""
     axis: Any = problem.axis
     start, end, _ = part.indices(problem.shape[axis])

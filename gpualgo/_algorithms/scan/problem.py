@@ -59,7 +59,7 @@ class Scan(Problem):
         is_computed = isinstance(self.source, records.Computed)
         self.results = tuple(
             Result(shape, leaf, all_inputs if is_computed else (i,), order)
-            for i, leaf in enumerate(records.leaves(self.acc))
+            for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
         if self.is_exclusive and init is None:
             reason = "op has no known identity for the first result"
@@ -87,7 +87,7 @@ class Scan(Problem):
 
         source, preceding = self.source, []
         if isinstance(source, records.Computed):
-            preceding = [cpu.computing(arrays, results)]
+            preceding = [cpu.compute_routine(arrays, results)]
             arrays, source = [result.reshape(self.shape) for result in results], self.acc
         return [*preceding, cpu.routine(arrays, results, self.axis, source, self.acc)]
 

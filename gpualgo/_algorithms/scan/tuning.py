@@ -29,7 +29,7 @@ DENSE_ROWS_PARAMS = Parameters("DenseRows", strides=I64[2])
 
 def both_leaves(acc: Dtype) -> int:
     """Return the number of fields of an element in input and output together."""
-    return 2 * len(records.leaves(acc))
+    return 2 * len(records.field_dtypes(acc))
 
 
 @cache
@@ -66,8 +66,8 @@ def computed_lines_params(inputs: int, outputs: int) -> Parameters:
 @cache
 def _common(acc: Dtype, source: Element | None = None) -> Parameters:
     """Return ScanCommon<A, T>; without `source`, inputs have as many fields as `acc`."""
-    leaves = len(records.leaves(acc))
-    inputs = leaves if source is None else len(records.leaves(source))
+    leaves = len(records.field_dtypes(acc))
+    inputs = leaves if source is None else len(records.field_dtypes(source))
     return Parameters(
         "ScanCommon",
         init=init(acc.itemsize), init_address=POINTER, input=POINTER[inputs],
@@ -282,7 +282,7 @@ def apart(source: Dtype, acc: Dtype) -> Access:
 def computed(source: records.Computed, acc: Dtype) -> Access:
     """Return the access to lines of computed elements whose inputs have constant strides."""
     cpp = f"gpualgo::ComputedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    counts = len(source.numbers), len(records.leaves(acc))
+    counts = len(source.numbers), len(records.field_dtypes(acc))
     return Access(cpp, computed_lines_params(*counts))
 
 

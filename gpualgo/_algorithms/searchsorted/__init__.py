@@ -102,7 +102,7 @@ def searchsorted(
     return run(*problem_and_views, less, None, out, stream)
 
 
-def binned(bins: Any, v: Any, side: str, where: str) -> Any:
+def search_either_direction(bins: Any, v: Any, side: str, where: str) -> Any:
     """Return the indices of v in an array on a GPU that is sorted in either direction."""
     from gpualgo._algorithms.searchsorted import calls
 

@@ -61,7 +61,7 @@ def _materialized(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[An
     if not (is_lazy(a) or is_lazy(v)):
         return a, v
     from gpualgo._lazy.combining import place_lazy
-    from gpualgo._lazy.making import made
+    from gpualgo._lazy.construction import made
 
     a, v = place_lazy((a, v), (out,), where)
     return made(a, False, f"{where}: a", stream), made(v, False, f"{where}: v", stream)

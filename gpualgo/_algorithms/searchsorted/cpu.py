@@ -11,7 +11,7 @@ from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
 from gpualgo._algorithms.searchsorted import cpu_parameters as at
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
+from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.operator import Applied
 from gpualgo._pipeline.routines import Routine, compiled
@@ -40,7 +40,7 @@ def search(problem: Search, order: Comparison, arrays: Sequence[Array], result: 
     if order.op is None:
         _run(problem, order, a, queries, dense)
     else:
-        with bound(order.op):
+        with captures_bound(order.op):
             _run(problem, order, a, queries, dense)
     if dense is not view:
         view[...] = dense

@@ -12,7 +12,7 @@ from gpualgo._algorithms.searchsorted import tuning
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base.strides import merge
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import KEPT, NONE, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 
@@ -25,7 +25,7 @@ def plan_of(
 ) -> Plan:
     """Return the plan of a search of at least one element in a sorted array."""
     (out,), count, device = targets, problem.num_leaves, targets[0].device
-    shape, args = out.shape, Places(len(views), 1)
+    shape, args = out.shape, ArgMap(len(views), 1)
     sorted_views, queries = views[:count], views[count:]
     strides = zip(out.strides, *(strides_for(view, shape) for view in queries), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))

@@ -97,7 +97,7 @@ def with_samples(
     """
     bits = next((bits for limit, bits in NODE_BITS.items() if element.itemsize <= limit), 0)
     in_packs = alignment >= min(VECTOR_BYTES, element.itemsize << bits)
-    if len(records.leaves(element)) > 1 or num_queries * ITEMS_PER_QUERY < num_sorted:
+    if len(records.field_dtypes(element)) > 1 or num_queries * ITEMS_PER_QUERY < num_sorted:
         return policy
     if policy.may_fall or not 0 < bits < num_sorted.bit_length() - policy.levels:
         return policy
@@ -156,7 +156,7 @@ def spec(
 ) -> Spec:  # fmt: skip
     """Return the kernel; `sides` are the elements of the sorted array and of the queries."""
     element, op = order.element, order.op
-    leaves = len(records.leaves(element))
+    leaves = len(records.field_dtypes(element))
     sizes = (
         BLOCK_THREADS, policy.items, policy.levels, BLOCKS_PER_SM, policy.shared_bytes(element),
         policy.node_bits, str(policy.in_packs).lower(), str(policy.may_fall).lower(),

@@ -80,7 +80,7 @@ def segmented_sort(
     """
     if is_lazy(keys) or is_lazy(values) or is_lazy(offsets):
         from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.making import made
+        from gpualgo._lazy.construction import made
 
         keys, values, offsets = place_lazy((keys, values, offsets), (out,), _WHERE)
         keys = made(keys, False, f"{_WHERE}: keys", stream)
@@ -92,5 +92,5 @@ def segmented_sort(
     problem = problem_of(SegmentedSort, views, None, None, params, _WHERE, 0)
     assert isinstance(problem, SegmentedSort)
     problem.for_data(views, stream)
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, None, None, out, stream)

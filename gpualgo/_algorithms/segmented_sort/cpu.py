@@ -14,7 +14,7 @@ import numpy as np
 
 from gpualgo._algorithms.merge_sort.comparison import Comparison
 from gpualgo._algorithms.radix_sort import cpu as radix_sort
-from gpualgo._algorithms.radix_sort.cpu_ways import SHARED_BYTES, has_vectors_for
+from gpualgo._algorithms.radix_sort.cpu_strategy import SHARED_BYTES, has_vectors_for
 from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 from gpualgo._algorithms.segmented_sort import cpu_parameters as at
 from gpualgo._arrays.forms import Form

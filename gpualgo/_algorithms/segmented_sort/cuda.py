@@ -87,10 +87,12 @@ class _Builder(Builder):
             tuple(scratch[: self.num_keys]),
             tuple(scratch[self.num_keys :]) or (NONE,) * len(home.values),
         )
-        heads = segments.marked(marks)
+        heads = segments.slots_of_marks(marks)
         self.steps += [
             Clear(marks, lengths[0]),
-            segments.marking(self.offsets, self._slots.source(self.num_keys), num_items, heads),
+            segments.launch_marks(
+                self.offsets, self._slots.source(self.num_keys), num_items, heads
+            ),
         ]
         if num_rounds:
             self._add_spans(tile, num_parts, {**heads, "edges": edges, "spans": spans})
@@ -124,7 +126,7 @@ class _Builder(Builder):
         kernels = build.kernels(specs, self.device)
         max_blocks = device.num_sms * tile.merge_blocks
         grids = -(-4 * num_parts // tile.merge_threads), min(2 * num_parts, max_blocks)
-        is_async = merge_sort.is_ahead(element, sizes, tile.merging, async_bytes)
+        is_async = merge_sort.prefetches(element, sizes, tile.merging, async_bytes)
         shared = 0, tile.merging.shared_bytes(element.itemsize, is_async)
         marks, counts_at = counts
         for remaining in range(num_rounds, 0, -1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.merge_sort.comparison import comparison_of
-from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_beside
+from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_of
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items
@@ -118,5 +118,5 @@ def arguments_of(
     views = (*views, of_segments.view(offsets, where, stream))
     if values is None:
         return views, (form, None)
-    moved, values_form = values_beside(values, views[0].shape, where)
+    moved, values_form = values_of(values, views[0].shape, where)
     return (*views, *moved), (form, None, values_form)

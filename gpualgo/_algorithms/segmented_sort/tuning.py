@@ -152,7 +152,7 @@ def span_specs(policy: Policy, overlaps: bool) -> tuple[Spec, Spec]:
 
 def tiles_spec(order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool) -> Spec:
     """Return the kernel that sorts tiles, with values of these sizes."""
-    leaves, count = len(records.leaves(order.element)), max(1, len(values))
+    leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
     key_bytes = order.element.itemsize
     arguments = (
         policy.block_threads, policy.items, policy.blocks_per_sm,
@@ -170,8 +170,8 @@ def merge_specs(
     order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
 ) -> tuple[Spec, Spec]:
     """Return the kernels that find splits and merge, with values of these sizes."""
-    leaves, count = len(records.leaves(order.element)), max(1, len(values))
-    is_async = merge_sort.is_ahead(order.element, values, policy.merging, async_bytes)
+    leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
+    is_async = merge_sort.prefetches(order.element, values, policy.merging, async_bytes)
     shared = policy.merging.shared_bytes(order.element.itemsize, is_async)
     arguments = (
         policy.merge_threads, policy.merge_each, policy.merge_blocks, shared,

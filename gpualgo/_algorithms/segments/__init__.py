@@ -13,8 +13,8 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedReduction,
     SegmentedScan,
 )
-from gpualgo._lazy.sources import taken, tried
-from gpualgo._pipeline import elements, inputs, starts
+from gpualgo._lazy.sources import parse_input, tried
+from gpualgo._pipeline import elements, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
@@ -126,7 +126,7 @@ def segmented_reduce(
     problem, views, init, op = _parse_call(
         SegmentedReduction, x, offsets, init, op, dtype, out, stream, where
     )
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)
 
 
@@ -210,7 +210,7 @@ def segmented_inclusive_scan(
     problem, views, init, op = _parse_call(
         SegmentedScan, x, offsets, init, op, dtype, out, stream, where
     )
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)
 
 
@@ -281,7 +281,7 @@ def segmented_exclusive_scan(
     problem, views, init, op = _parse_call(
         SegmentedExclusiveScan, x, offsets, init, op, dtype, out, stream, where
     )
-    solve = run if problem.form is None else inputs.solve
+    solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)
 
 
@@ -290,12 +290,12 @@ def _parse_call(
     stream: Any, where: str,
 ) -> tuple[Segmented, Views, Any, Any]:  # fmt: skip
     """Return the problem of a call, its views, its scalar init, and its operator."""
-    of_x, op, form = taken(x, op, where, beside=(offsets, init, out))
+    of_x, op, form = parse_input(x, op, where, beside=(offsets, init, out))
     offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
     views = (*of_x, offsets_view)
     params: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
-    if type(init) not in PLAIN and starts.are_arrays(init, where, one_is_value=False):
-        init_views, pattern = starts.taken(init, where)
+    if type(init) not in PLAIN and per_row_init.are_arrays(init, where, one_is_value=False):
+        init_views, pattern = per_row_init.parse_init(init, where)
         kind, views, init = STARTED[kind], (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, where)

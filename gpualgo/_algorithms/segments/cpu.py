@@ -11,12 +11,12 @@ from gpualgo._algorithms.segments import cpu_parameters as at
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
+from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import starts
+from gpualgo._pipeline import per_row_init
 
 if TYPE_CHECKING:
     from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
@@ -30,7 +30,7 @@ def reduce(
 ) -> None:  # fmt: skip
     """Write the fold of each segment; results have any strides and overlap no input."""
     job = _Job(problem, arrays, results, op, init, problem.is_start or problem.has_row_init)
-    with bound(op):
+    with captures_bound(op):
         job.run("reduce")
         if job.num_tasks > 1:
             job.run("join", by_one=True)
@@ -47,7 +47,7 @@ def scan(
     for outside in (slice(0, first), slice(last, None)):
         for result, element in zip(job.homes, job.elements, strict=True):
             result[outside] = element[outside]
-    with bound(op):
+    with captures_bound(op):
         if job.num_tasks > 1:
             job.run("tail")
             job.run("carry", by_one=True)
@@ -65,7 +65,7 @@ class _Job:
         *of_x, offsets = arrays[: problem.num_own]
         self.acc, self.op, self.results = problem.acc, op, results
         self.offsets = np.ascontiguousarray(offsets, np.int64)
-        self.elements = cpu.gapless(problem.source, records.leaves(self.acc), of_x, op)
+        self.elements = cpu.gapless(problem.source, records.field_dtypes(self.acc), of_x, op)
         self.homes = [
             result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
             for result in results
@@ -76,7 +76,7 @@ class _Job:
         self.start = np.zeros((), self.acc) if init is None else init
         if problem.has_row_init:
             init_arrays = arrays[problem.num_own :]
-            self.start = starts.of_host(self.acc, problem.num_segments, init_arrays)
+            self.start = per_row_init.host_values(self.acc, problem.num_segments, init_arrays)
         # One row for heads, one for tails of tasks.
         self.values = np.empty((2, self.num_tasks), self.acc)
         self.marks = np.empty((2, self.num_tasks), np.uint8)

@@ -17,7 +17,7 @@ from numba import types
 
 from gpualgo._algorithms.segments import cpu_parameters as at
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import leaves_of
+from gpualgo._cpu.leaves import access_by_index
 from gpualgo._cpu.packing import load, pointer_to, store
 
 _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
@@ -108,7 +108,7 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
 
 def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
     """Return the kernel that folds each task's parts of segments."""
-    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
     pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
     fold = _fold_of(fn, get, acc, commutes)
 
@@ -149,7 +149,7 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that joins the parts of segments that tasks share, by one thread."""
-    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
     pointers, put, number = leaves.pointers, leaves.store, leaves.number
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -179,7 +179,7 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
 
 def tail_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
     """Return the kernel that folds a task's part of the segment that continues in the next task."""
-    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
     pointers, fold = leaves.pointers, _fold_of(fn, leaves.load, acc, commutes)
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -224,7 +224,7 @@ def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
 
 def scan_kernel(fn: Any, acc: np.dtype[Any], is_exclusive: bool) -> Callable[..., None]:
     """Return the kernel that scans each task's parts of segments; results may overwrite x."""
-    leaves, as_a = leaves_of(acc), pointer_to(storage(acc))
+    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
     pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:

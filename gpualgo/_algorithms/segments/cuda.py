@@ -10,7 +10,7 @@ from gpualgo._algorithms.select import tuning as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, Clear, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES, aligned
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         SegmentedScan,
     )
 
+
 _CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
 _BOUNDS_BYTES = 256  # two offsets, before the marks
@@ -30,7 +31,7 @@ _BOUNDS_BYTES = 256  # two offsets, before the marks
 
 def reduction(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: Places | None = None,
+    at: ArgMap | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction of segments, at least one, into targets of any strides.
 
@@ -53,7 +54,7 @@ def reduction(
         **cut._asdict(), "is_start": problem.is_start,
         "output_steps": [target.strides[0] for target in targets], "access": fields,
     }  # fmt: skip
-    at = at or Places(len(views), len(targets))
+    at = at or ArgMap(len(views), len(targets))
     slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
     warps = tuning.BLOCK_THREADS // WARP
     blocks = -(-num_segments // (cut.per_warp * warps))
@@ -91,8 +92,8 @@ def scan(
         op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if init_views else None
     )
     kernel = build.kernel(scan_spec, device)
-    at, num_sms = Places(len(views), len(targets)), gpu.get(device).num_sms
-    mark_slots = marked(at.piece(1))
+    at, num_sms = ArgMap(len(views), len(targets)), gpu.get(device).num_sms
+    mark_slots = slots_of_marks(at.piece(1))
     words = max(states.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     packed = scan_spec.parameters.pack(
         num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
@@ -109,7 +110,7 @@ def scan(
         kernel, min(num_tiles, num_sms * tuning.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
         device, slots, shared_bytes=kind.shared_bytes,
     )  # fmt: skip
-    mark_launch = marking(offsets, at.source(len(inputs)), num_items, mark_slots)
+    mark_launch = launch_marks(offsets, at.source(len(inputs)), num_items, mark_slots)
     return Plan(device, [Clear(at.piece(1), marks.num_bytes), mark_launch, launch], [states, marks])
 
 
@@ -118,12 +119,12 @@ def marks_bytes(num_items: int) -> int:
     return _BOUNDS_BYTES + 4 * -(-num_items // 32)
 
 
-def marked(marks: int) -> dict[str, Any]:
+def slots_of_marks(marks: int) -> dict[str, Any]:
     """Return the slots of marks in temporary storage."""
     return {"heads": (marks, _BOUNDS_BYTES), "bounds": marks}
 
 
-def marking(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
+def launch_marks(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
     spec, device, threads = tuning.heads_spec(offsets.dtype), offsets.device, tuning.BLOCK_THREADS
     (num_offsets,) = offsets.shape
@@ -140,7 +141,7 @@ def started_reduction(
 ) -> Plan:
     """Return the plan of a reduction with an initial value per segment, after the offsets."""
     args, init_views = views[: problem.num_own], views[problem.num_own :]
-    offsets, at = args[-1], Places(len(views), len(targets))
+    offsets, at = args[-1], ArgMap(len(views), len(targets))
     spec = tuning.starts_spec(without_source(op), problem.acc, offsets.dtype)
     packed = spec.parameters.pack(
         num_items=problem.num_items, num_segments=problem.num_segments,
@@ -162,7 +163,7 @@ def started_reduction(
 
 
 def _slots(
-    views: Sequence[View], targets: Sequence[View], at: Places, **pieces: Any
+    views: Sequence[View], targets: Sequence[View], at: ArgMap, **pieces: Any
 ) -> dict[str, Any]:
     """Return a kernel's argument slots; `pieces` are piece numbers, with an offset if tuples."""
     count = len(views) - 1

@@ -14,7 +14,7 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, device_checks, elements, inputs, starts
+from gpualgo._pipeline import checks, device_checks, elements, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
@@ -31,7 +31,7 @@ def view(x: Any, where: str, stream: Any = None, beside: tuple[Any, ...] = ()) -
     """Return the view of offsets; lazy ones are computed on the device of `beside`."""
     if is_lazy(x):
         from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.making import made
+        from gpualgo._lazy.construction import made
 
         (x,) = place_lazy((x,), beside, where)
         x = made(x, False, f"{where}: offsets", stream)
@@ -150,7 +150,7 @@ class SegmentedReduction(Segmented):
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
     ) -> None:
         super().__init__(device, views, op, init, rest, where)
-        leaves = records.leaves(self.acc)
+        leaves = records.field_dtypes(self.acc)
         self.results = tuple(Result((self.num_segments,), leaf) for leaf in leaves)
         self.is_start, self.is_empty = init is not None, self.num_items == 0
         if init is None:
@@ -185,7 +185,7 @@ class SegmentedScan(Segmented):
         is_computed = isinstance(self.source, records.Computed)
         self.results = tuple(
             Result((self.num_items,), leaf, all_inputs if is_computed else (i,))
-            for i, leaf in enumerate(records.leaves(self.acc))
+            for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
         if self.is_exclusive and init is None:
             reason = "op has no known identity for the first result of a segment"
@@ -211,7 +211,7 @@ class SegmentedExclusiveScan(SegmentedScan):
 # --- Segments with one initial value each: the arrays of init come last, after the offsets.
 
 
-class _Started(starts.PerRowInit, Segmented):
+class _Started(per_row_init.PerRowInit, Segmented):
     """Base class of the three algorithms."""
 
     @property

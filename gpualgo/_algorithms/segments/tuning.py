@@ -28,7 +28,7 @@ HEADS_PARAMS = Parameters(
 
 @cache
 def reduce_params(source: Source, acc: Dtype, access: Parameters) -> Parameters:
-    inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
+    inputs, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
     return Parameters(
         "SegmentsParams",
         init=init(acc.itemsize), input=POINTER[inputs], offsets=POINTER, output=POINTER[outputs],
@@ -40,7 +40,7 @@ def reduce_params(source: Source, acc: Dtype, access: Parameters) -> Parameters:
 
 @cache
 def starts_params(acc: Dtype) -> Parameters:
-    count = len(records.leaves(acc))
+    count = len(records.field_dtypes(acc))
     return Parameters(
         "SegmentStartsParams",
         starts=POINTER[count], offsets=POINTER, output=POINTER[count], num_items=I64,
@@ -50,7 +50,7 @@ def starts_params(acc: Dtype) -> Parameters:
 
 @cache
 def scan_params(source: Source, acc: Dtype, access: Parameters) -> Parameters:
-    inputs, outputs = len(records.leaves(source)), len(records.leaves(acc))
+    inputs, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
     return Parameters(
         "SegmentScanParams",
         init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs],

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.select.problem import Marked, Rest, Selection
+from gpualgo._algorithms.select.problem import Marked, Selection, SelectParams
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.sources import taken
+from gpualgo._lazy.sources import parse_input
 from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import counted, inputs
 from gpualgo._pipeline.problem import problem_of
@@ -132,7 +132,7 @@ def _solve(
     x: Any, predicate: Any, keeps_rest: bool, where: str, out: Any, out_count: Any, stream: Any
 ) -> Any:
     views, op, form, num_arguments = _input_of(x, predicate, where, (out, out_count))
-    params = Rest(form, keeps_rest)
+    params = SelectParams(form, keeps_rest)
     problem = problem_of(Selection, views, op, None, params, where, num_arguments)
     return counted.solve(problem, views, op, out, out_count, stream)
 
@@ -142,7 +142,7 @@ def _input_of(
 ) -> tuple[tuple[View, ...], Any, Any, int]:
     """Return the inputs, the operator, the elements' form, and op's number of arguments."""
     if is_function(predicate, where):
-        return *taken(x, predicate, where, num_arguments=1, beside=outs), 1
+        return *parse_input(x, predicate, where, num_arguments=1, beside=outs), 1
     if not (is_lazy(predicate) or is_lazy(x)):
         mask = as_view(predicate, f"{where}: predicate")
         try:
@@ -153,5 +153,5 @@ def _input_of(
             return (*views, mask), None, Marked(form), 0
     from gpualgo._algorithms.select import computed
 
-    parts = computed.marked(x, predicate, where, outs)
+    parts = computed.paired_with_mask(x, predicate, where, outs)
     return *parts, 2  # the arguments of the placeholder operator

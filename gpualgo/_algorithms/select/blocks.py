@@ -49,7 +49,7 @@ class _Blocks:
         self.problem, self.operands, self.op, self.stream = problem, operands, op, stream
         self.device = problem.device
         shape = operands[0].array.shape
-        size = sum(records.step_of(number) for number in records.leaves(problem.source))
+        size = sum(records.step_of(number) for number in records.field_dtypes(problem.source))
         pieces = staging.pieces(shape, max(1, size), block_bytes)
         self.indices = [(*index, ...) for index in pieces]
         self.plans: dict[Any, Plan] = {}
@@ -65,7 +65,7 @@ class _Blocks:
         block_rests: list[list[Array]] = []
         total, capacity = 0, outs[0].shape[0]
         buffers = staging.device_buffers(device, stream, sizes)
-        with buffers as memory, host_blocks.settled(stream):
+        with buffers as memory, host_blocks.sync_on_error(stream):
             sources, targets = memory[: len(self.operands)], memory[len(self.operands) :]
             for index in self.indices:
                 num_items, kept = self._select(index, sources, targets)

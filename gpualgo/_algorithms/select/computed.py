@@ -13,10 +13,10 @@ from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
 from gpualgo._lazy.expression import Group
 from gpualgo._lazy.sources import Source
-from gpualgo._operators.operator import Operator, joint, known
+from gpualgo._operators.operator import Operator, builtin, fuse
 
 
-def marked(
+def paired_with_mask(
     x: Any, predicate: Any, where: str, outs: tuple[Any, ...]
 ) -> tuple[tuple[View, ...], Operator, Marked]:
     """Return the inputs, an operator that makes the pairs, and the form of their elements."""
@@ -67,5 +67,5 @@ def _marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Opera
         )
     pair = combined(parts, where, lambda nodes: Group(None, nodes), "")
     check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")
-    op = joint(known("no_operator"), pair.function)
+    op = fuse(builtin("no_operator"), pair.function)
     return pair.views, op, Marked(Source(pair.forms), expression.picked(pair.node))

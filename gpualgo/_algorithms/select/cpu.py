@@ -9,16 +9,16 @@ import numpy as np
 
 from gpualgo._algorithms.select import cpu_parameters as at
 from gpualgo._base import records, threads
-from gpualgo._base.records import Apart
+from gpualgo._base.records import Separate
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
-from gpualgo._cpu.kernels import Kernel, computing, get_code, get_entry, get_kernel, scratch
+from gpualgo._cpu.captured import captures_bound
+from gpualgo._cpu.kernels import Kernel, compute_code, get_code, get_entry, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import Dims, Room, is_dense, leaf, merge, packer
+from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
-from gpualgo._operators.operator import Operator, known
+from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline.routines import Routine, compiled
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
-_NO_OPERATOR = known("no_operator")
+_NO_OPERATOR = builtin("no_operator")
 _FIRST_LOOK, _GROWTH = 1, 4  # tasks in a search's first batch; factor between batches
 IF, MARKED, HEADS = "if", "marked", "heads"  # selection criteria
 
@@ -42,13 +42,13 @@ def select(
     `outs` have one length and any stride, and overlap none. op decides which elements are kept, or
     (if `kept` is MARKED) the last field, which is not written. With `keeps_rest` the others follow.
     """
-    with bound(_NO_OPERATOR if op is None else op):
+    with captures_bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, outs, op, kept).run(keeps_rest)
 
 
 def count(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
     """Return how many elements the last field of source marks; arrays as for `select`."""
-    with bound(_NO_OPERATOR if op is None else op):
+    with captures_bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, [], op, MARKED).count()
 
 
@@ -58,7 +58,7 @@ def first(source: records.Source, arrays: Sequence[Array], op: Operator | None) 
     Indices rise in C order; those of unmarked elements are NOWHERE. Arrays as for `select`. Stops
     reading soon after the first marked element.
     """
-    with bound(_NO_OPERATOR if op is None else op):
+    with captures_bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, [], op, MARKED).first()
 
 
@@ -70,7 +70,7 @@ def heads(
 
     Arrays and outs as for `select`. op decides which elements are equal; without it, their values.
     """
-    with bound(_NO_OPERATOR if op is None else op):
+    with captures_bound(_NO_OPERATOR if op is None else op):
         return Job(source, arrays, outs, op, HEADS, starts).run(keeps_rest=False)
 
 
@@ -90,9 +90,9 @@ class Job:
         shape = arrays[0].shape
         strides = zip(*(array.strides for array in arrays), strict=True)
         dims = merge([(n, *steps) for n, steps in zip(shape, strides, strict=True)])
-        element, room = records.held(source), Room()
+        element, room = records.register_dtype(source), ScratchLayout()
         room.take(at.SLOTS)
-        numbers = records.leaves(source)
+        numbers = records.field_dtypes(source)
         is_plain = kept == MARKED and not isinstance(source, records.Computed)
         self.counts = [is_plain and _is_range(number, dims, k) for k, number in enumerate(numbers)]
         self.reads = [
@@ -103,9 +103,9 @@ class Job:
         self.compute = self.computed = self.mark = 0
         if isinstance(source, records.Computed):
             assert op is not None
-            self.compute = self._code(computing(op.source, source, element, at.CHUNK))
+            self.compute = self._code(compute_code(op.source, source, element, at.CHUNK))
             self.computed = room.take(
-                at.CHUNK * sum(number.itemsize for number in records.leaves(element))
+                at.CHUNK * sum(number.itemsize for number in records.field_dtypes(element))
             )
         self.compares, self.starts, self.numbers = kept == HEADS, starts, 0
         self.differs = [0] * len(outs)
@@ -113,7 +113,7 @@ class Job:
             assert op is not None
             self.mark = self._code((_predicate_code if kept == IF else _equality_code)(op, element))
         elif kept == HEADS:
-            self.differs = [self._code(differing(leaf)) for leaf in records.leaves(element)]
+            self.differs = [self._code(differing(leaf)) for leaf in records.field_dtypes(element)]
         if starts is not None:
             self.numbers = room.take(8 * at.CHUNK)
         self.marks, self.packed = room.take(at.CHUNK), room.take(16 * at.CHUNK)
@@ -185,7 +185,7 @@ class Job:
             writes.append(written(self.starts, 0))
         head = {
             at.LENGTH: self.num_items, at.NDIM: len(self.dims), at.INPUTS: len(self.reads),
-            at.OUTPUTS: len(writes), at.PER_TASK: per_task, at.PLACES: places,
+            at.OUTPUTS: len(writes), at.PER_TASK: per_task, at.TASK_OFFSETS: places,
             at.COUNTS: is_counting, at.TOTAL: total, at.COMPUTE: self.compute,
             at.COMPUTED: self.computed, at.MARK: self.mark, at.MARKS: self.marks,
             at.PACKED: self.packed, at.COMPARES: self.compares, at.NUMBERS: self.numbers,
@@ -202,15 +202,15 @@ def _is_range(number: np.dtype[Any], dims: Dims, k: int) -> bool:
 
 
 def _entry(
-    array: Array, number: np.dtype[Any], dims: Dims, k: int, room: Room, counts: bool
+    array: Array, number: np.dtype[Any], dims: Dims, k: int, room: ScratchLayout, counts: bool
 ) -> tuple[int, ...]:
     """Return the entry of an input array in the kernel's table, without strides."""
     if counts:  # the slot holds an index, encoded as an address in a byte array at ORIGIN
         return address(array), 1, True, 0, 0, 0, 0
-    value_dtype = records.number_of(number)
+    value_dtype = records.operand_dtype(number)
     is_direct = is_dense(dims, k, number.itemsize)
     source = number if records.is_position(number) else value_dtype
-    return leaf(address(array), source, source, is_direct, at.CHUNK, room)
+    return field_arguments(address(array), source, source, is_direct, at.CHUNK, room)
 
 
 def written(out: Array, differs: int, counts: bool = False) -> list[int]:
@@ -245,8 +245,8 @@ def _picker(itemsize: int) -> int:
 
 def _predicate_code(op: Operator, element: np.dtype[Any]) -> Any:
     """Return the code of f(marks, slots, count), which applies a predicate."""
-    numbers = records.leaves(element)
-    argument = Apart(element) if element.names is not None else element
+    numbers = records.field_dtypes(element)
+    argument = Separate(element) if element.names is not None else element
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.select.cpu_kernels import mark_kernel
@@ -381,7 +381,7 @@ def prepared_heads(
 def _counting(job: Job, kernel: Kernel) -> Launch:
     """Return a launch of one task, given the addresses of its result and its inputs."""
     arguments = job.table(0, job.num_items, is_counting=True, total=-1)
-    slots = (at.PLACES, *_input_slots(job))
+    slots = (at.TASK_OFFSETS, *_input_slots(job))
     return Launch(kernel, arguments, slots, job.num_bytes, 1, job.work)
 
 
@@ -390,7 +390,7 @@ def _launch(job: Job, keeps_rest: bool) -> Launch:
     arguments = job.table(0, job.num_items, is_counting=False, total=-1)
     num_outs = len(job.outs) + (job.starts is not None)
     targets = range(len(arguments) - at.WRITTEN * num_outs + at.OUT, len(arguments), at.WRITTEN)
-    slots = (at.PLACES, *_input_slots(job), *targets, *([at.TOTAL] if keeps_rest else []))
+    slots = (at.TASK_OFFSETS, *_input_slots(job), *targets, *([at.TOTAL] if keeps_rest else []))
     return Launch(walk(), arguments, slots, job.num_bytes, 1, job.work)
 
 

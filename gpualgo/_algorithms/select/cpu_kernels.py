@@ -13,6 +13,7 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.select.cpu_parameters import (
+    CAPACITY,
     CHUNK,
     COMPARES,
     COMPUTE,
@@ -31,21 +32,20 @@ from gpualgo._algorithms.select.cpu_parameters import (
     PACKED,
     PER_TASK,
     PICK,
-    PLACES,
     READ,
-    ROOM,
     SIZE,
     STRIDE,
     TAIL,
+    TASK_OFFSETS,
     TOTAL,
     WRITTEN,
 )
 from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import leaves_of
+from gpualgo._cpu.leaves import access_by_index
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,
-    fetched,
+    dense_address,
     load,
     load_each,
     pointer_to,
@@ -73,7 +73,7 @@ def mark_kernel(fn: Any, numbers: tuple[np.dtype[Any], ...]) -> Callable[..., No
 
 def head_kernel(fn: Any, element: np.dtype[Any]) -> Callable[..., None]:
     """Return f(marks, slots, count): writes 1 for the first element of each run, else 0."""
-    read = leaves_of(element)
+    read = access_by_index(element)
     pointers, get = read.pointers, read.load
 
     def mark(marks: int, slots: int, count: int) -> None:
@@ -119,11 +119,11 @@ def _count(marks: int, count: int) -> int:
 def _copy_out(record: int, packed: int, index: int, count: int) -> None:
     """Copy packed numbers to position `index` of the output, up to its length."""
     p = _words(record)
-    count = min(count, load(p, ROOM) - index)
+    count = min(count, load(p, CAPACITY) - index)
     if count <= 0:
         return
     if load(p, PACK):
-        dim = record + 8 * ROOM, record + 8 * STRIDE
+        dim = record + 8 * CAPACITY, record + 8 * STRIDE
         call(load(p, PACK), (packed, load(p, OUT), index, count, 1, *dim, 0))
     else:
         copy_bytes(load(p, OUT) + index * load(p, SIZE), packed, count * load(p, SIZE))
@@ -154,28 +154,30 @@ def _fetch(table: int, scratch: int, start: int, count: int) -> None:
     is_plain = load(p, COUNTS) and not (compute or load(p, MARK) or load(p, COMPARES))
     # counting needs the marks only, the last input
     for k in range(inputs - 1 if is_plain else 0, inputs):
-        entry = reads(table) + 8 * k * (READ + ndim)
+        entry = input_entries(table) + 8 * k * (READ + ndim)
         address = load(_words(entry), START)
         lengths, strides = table + 8 * TAIL, entry + 8 * READ
-        store(slots, k, fetched(entry, scratch, address, start, count, ndim, lengths, strides))
+        store(
+            slots, k, dense_address(entry, scratch, address, start, count, ndim, lengths, strides)
+        )
     if compute:
         call(compute, (scratch, scratch + load(p, COMPUTED), count))
 
 
 # Compiled with the kernel that calls them.
-reads = numba.njit(nogil=True, error_model="numpy")(_input_entries)
-read = numba.njit(nogil=True, error_model="numpy")(_fetch)
+input_entries = numba.njit(nogil=True, error_model="numpy")(_input_entries)
+load_chunk = numba.njit(nogil=True, error_model="numpy")(_fetch)
 _counted = numba.njit(nogil=True, error_model="numpy")(_count)
-copied = numba.njit(nogil=True, error_model="numpy")(_copy_out)
-compare = numba.njit(nogil=True, error_model="numpy")(_mark_changes)
+copy_out = numba.njit(nogil=True, error_model="numpy")(_copy_out)
+mark_changes = numba.njit(nogil=True, error_model="numpy")(_mark_changes)
 
 
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
     """Count or write the kept elements of tasks first to last."""
     p, slots = _words(table), _words(scratch)
     outputs = load(p, OUTPUTS)
-    writes = reads(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
-    offsets = _words(load(p, PLACES))
+    writes = input_entries(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
+    offsets = _words(load(p, TASK_OFFSETS))
     packed = scratch + load(p, PACKED)
     for task in range(first, last):
         start = task * load(p, PER_TASK)
@@ -185,14 +187,14 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
         while start < stop:
             earlier = min(load(p, COMPARES), start)  # elements that are read for comparison only
             n = min(CHUNK - load(p, COMPARES), stop - start)
-            read(table, scratch, start - earlier, n + earlier)
+            load_chunk(table, scratch, start - earlier, n + earlier)
             marks = load(slots, outputs)
             if load(p, MARK):
                 marks = scratch + load(p, MARKS)
                 call(load(p, MARK), (marks, scratch, n + earlier))
             elif load(p, COMPARES):
                 marks = scratch + load(p, MARKS)
-                compare(table, scratch, writes, n + earlier)
+                mark_changes(table, scratch, writes, n + earlier)
             marks += earlier
             if load(p, NUMBERS):
                 numbers = scratch + load(p, NUMBERS)
@@ -206,10 +208,10 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
                     pick, source = load(_words(record), PICK), load(slots, k)
                     source += earlier * load(_words(record), SIZE)
                     call(pick, (packed, source, marks, n, 1))
-                    copied(record, packed, kept_index, kept)
+                    copy_out(record, packed, kept_index, kept)
                     if load(p, TOTAL) >= 0:
                         call(pick, (packed, source, marks, n, 0))
-                        copied(record, packed, rest_index, n - kept)
+                        copy_out(record, packed, rest_index, n - kept)
             kept_index += kept
             rest_index += n - kept
             start += n
@@ -225,7 +227,7 @@ def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
         found = -1
         while start < stop and found < 0:
             n = min(CHUNK, stop - start)
-            read(table, scratch, start, n)
+            load_chunk(table, scratch, start, n)
             indices = _words(load(slots, 0))
             is_any = 0
             for i in range(n):  # without a branch, so that it vectorises
@@ -235,7 +237,7 @@ def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
                 found = load(indices, i)
                 i += 1
             start += n
-        store(_words(load(p, PLACES)), task, found)
+        store(_words(load(p, TASK_OFFSETS)), task, found)
 
 
 # --- Compaction of the marked numbers of a chunk, and of marked indices.

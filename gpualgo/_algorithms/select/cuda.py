@@ -13,18 +13,18 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import STATES, Clear, Launch, Piece, Places, Plan
+from gpualgo._cuda.plan import STATES, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import Access, is_aligned
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
-from gpualgo._operators.operator import known
+from gpualgo._operators.operator import builtin
 
 _BYTE = np.dtype(np.uint8)
 _CONTROL_BYTES = 256  # LookbackControl
-_NO_OPERATOR = known("no_operator")
+_NO_OPERATOR = builtin("no_operator")
 
 
-class Selecting(Protocol):
+class SelectionProblem(Protocol):
     """Attributes of a problem that a plan needs."""
 
     source: records.Source
@@ -41,22 +41,24 @@ class Selecting(Protocol):
         """Dtypes of the fields that are written."""
 
 
-def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+def plan_of(
+    problem: SelectionProblem, views: Sequence[View], op: Any, targets: Sequence[View]
+) -> Plan:
     """Return the plan of a selection into targets of any stride; the last one is the count."""
     *outs, count = targets
-    args, device = Places(len(views), len(targets)), count.device
+    args, device = ArgMap(len(views), len(targets)), count.device
     shape = views[0].shape  # may be one block of the whole array
     num_items = math.prod(shape)
     if num_items == 0:
         return Plan(device, [Clear(args.target(len(outs)), count.dtype.itemsize)])
     source, written = problem.source, problem.written
     if problem.kept == tuning.MARKED and not isinstance(source, records.Computed):
-        numbers = [*records.leaves(source)[:-1], _BYTE]  # any nonzero byte is true
+        numbers = [*records.field_dtypes(source)[:-1], _BYTE]  # any nonzero byte is true
         source = records.with_leaves(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
     if _is_index_only(problem):
-        cut = tuning.late_policy(gpu.get(device).shared_limit)
+        cut = tuning.index_policy(gpu.get(device).shared_limit)
     else:
         cut = tuning.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
     access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
@@ -100,7 +102,7 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     return Plan(device, [zero, *launches], [piece])
 
 
-def _is_index_only(problem: Selecting) -> bool:
+def _is_index_only(problem: SelectionProblem) -> bool:
     """Return whether elements are indices only, with a mask that is read."""
     source, picks = problem.source, problem.picks
     if picks is None or not isinstance(source, records.Computed):
@@ -113,7 +115,7 @@ def access_of(
     source: records.Element, dims: Dims, pointers: Sequence[int], items: int
 ) -> tuple[Access, dict[str, Any]]:
     """Return how the kernel accesses elements, and the fields of that access's parameters."""
-    numbers = records.leaves(source)
+    numbers = records.field_dtypes(source)
     if not dims or (len(dims) == 1 and dims[0][1] == records.read_bytes(source)):
         is_packed = is_aligned(numbers, items, math.gcd(16, *pointers))
         return tuning.dense(is_packed), {}

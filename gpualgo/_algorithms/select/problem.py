@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.problem import Prepared
     from gpualgo._pipeline.routines import Routine
 
+
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
 
@@ -36,7 +37,7 @@ class Marked(NamedTuple):
     picks: tuple[int, ...] | None = None
 
 
-class Rest(NamedTuple):
+class SelectParams(NamedTuple):
     """The arguments apart from the arrays and the predicate."""
 
     form: Form | Source | Marked | None
@@ -52,9 +53,14 @@ class Selection(Problem):
     gives_lengths = False
 
     def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any, rest: Rest,
+        self,
+        device: int,
+        views: tuple[View, ...],
+        op: Operator | None,
+        init: Any,
+        rest: SelectParams,
         where: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         form, self.keeps_rest = rest
         self.is_marked = isinstance(form, Marked)
         of_x = form.of_x if isinstance(form, Marked) else form
@@ -93,7 +99,7 @@ class Selection(Problem):
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
         """Dtypes of an element's fields, without its mark."""
-        numbers = records.leaves(records.held(self.source))
+        numbers = records.field_dtypes(records.register_dtype(self.source))
         return numbers[: len(numbers) - self.is_marked]
 
     def _check_mask(self, views: tuple[View, ...], form: Any) -> None:
@@ -124,15 +130,15 @@ class Selection(Problem):
 
     def _set_form_of_pairs(self, source: Any) -> None:
         """Derive the form of the elements from that of the computed pairs."""
-        pair = records.held(self.source)
-        fields = records.leaves(pair)[:-1]
+        pair = records.register_dtype(self.source)
+        fields = records.field_dtypes(pair)[:-1]
         assert pair.names is not None
         names = [name.partition(".")[2] for name in pair.names[:-1]]
         self.form = form_of(names, source.forms) if len(fields) > 1 or names[0] else None
 
     def _check_predicate(self, op: Operator) -> None:
         """Raise TypeError unless the predicate returns a bool."""
-        element = records.held(self.source)
+        element = records.register_dtype(self.source)
         returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
         if returned != BOOL:
             raise TypeError(
@@ -150,7 +156,7 @@ class Selection(Problem):
         source, picks = self.source, self.picks
         if picks is None or not isinstance(source, records.Computed):
             return source, arrays
-        names = records.held(source).names or ()
+        names = records.register_dtype(source).names or ()
         picked = records.record(names, [source.numbers[i] for i in picks])
         return picked, [arrays[i] for i in picks]
 

@@ -82,11 +82,11 @@ def policy_of(
     source: Element, written: tuple[Dtype, ...], limit: int, gives_lengths: bool = False
 ) -> Policy:
     """Return the policy for elements, given the limit of shared memory in bytes."""
-    element = records.held(source)
-    widest = max(leaf.itemsize for leaf in records.leaves(element))
+    element = records.register_dtype(source)
+    widest = max(leaf.itemsize for leaf in records.field_dtypes(element))
     items = max(1, VECTOR_BYTES // widest)
-    size = sum(leaf.itemsize for leaf in records.leaves(element))
-    numbers = items * len(records.leaves(element))
+    size = sum(leaf.itemsize for leaf in records.field_dtypes(element))
+    numbers = items * len(records.field_dtypes(element))
     rows = min(MOST_ROWS, max(1, min(THREAD_BYTES // (items * size), THREAD_NUMBERS // numbers)))
     threads = BLOCK_THREADS
     while (policy := Policy(threads, items, rows)).shared_bytes(written, gives_lengths) > limit:
@@ -94,7 +94,7 @@ def policy_of(
     return policy
 
 
-def late_policy(limit: int) -> Policy:
+def index_policy(limit: int) -> Policy:
     """Return the policy for indices, of which only a mark each is read."""
     policy = Policy(BLOCK_THREADS, VECTOR_BYTES, LATE_ROWS, makes_late=True)
     while policy.shared_bytes(()) > limit:
@@ -153,7 +153,7 @@ class Kind:
             cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes,
             str(cut.makes_late).lower(), str(self.has_redux).lower(),
         )  # fmt: skip
-        element = records.held(source)
+        element = records.register_dtype(source)
         result = element if self.kept == MARKED else _BOOL
         arguments: tuple[Dtype, ...] = (element,)
         if self.kept == HEADS:
@@ -170,7 +170,7 @@ class Kind:
             f"gpualgo::{self.kept}<{functor_type}>", records.cpp_name(source), *more_types,
         )  # fmt: skip
         expression = f"gpualgo::{name}<{', '.join(types)}>"
-        reads, writes = len(records.leaves(source)), len(self.written) + self.gives_lengths
+        reads, writes = len(records.field_dtypes(source)), len(self.written) + self.gives_lengths
         params = select_params(reads, writes, self.access.fields)
         computed = source if isinstance(source, records.Computed) else None
         if has_no_operator and computed is None:

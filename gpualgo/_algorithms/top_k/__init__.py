@@ -103,7 +103,7 @@ def top_k(
     params = (k, axis, _DESCENDING[mode], _FORM)
     problem = problem_of(FirstElements, (view,), None, None, params, "top_k", 0)
     if out is not None:
-        return inputs.solve(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
+        return inputs.run_tuples(problem, (view,), None, None, out, stream)  # type: ignore[no-any-return]
     result = run(problem, (view,), None, None, None, stream)
     return TopK(*result) if type(result) is tuple else result
 
@@ -173,7 +173,7 @@ def _parse(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
         axis = checks.plain_axis(axis, where)
     if is_lazy(x):
         from gpualgo._lazy.combining import place_lazy
-        from gpualgo._lazy.making import made
+        from gpualgo._lazy.construction import made
 
         (x,) = place_lazy((x,), (out,), where)
         x = made(x, axis is None, f"{where}: x", stream)

@@ -17,7 +17,7 @@ from gpualgo._algorithms.top_k import tuning
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import NONE, Launch, Places, Plan
+from gpualgo._cuda.plan import NONE, ArgMap, Launch, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Place = int | tuple[int, int]
 
 
-class Kept(NamedTuple):
+class SampleScratch(NamedTuple):
     """Slots of the scratch pieces of a row: its sample, and lists of candidates between bounds."""
 
     sample_keys: int
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
     control: int  # of the kernels that narrow ranks down
 
 
-class Left(NamedTuple):
+class CandidateSlots(NamedTuple):
     """The slots of a list of candidates, and its capacity."""
 
     places: dict[str, Place]
@@ -82,7 +82,7 @@ class LongRows:
             capacity * index, tuning.control_bytes(len(self.ranks), self.row_items),
         )  # fmt: skip
 
-    def left(self, rank: int, kept: Kept) -> Left:
+    def left(self, rank: int, kept: SampleScratch) -> CandidateSlots:
         """Return the candidates for the `rank`-th of the ranks after `steps`."""
         samples, of_ranks = self.lists
         number, begin = of_ranks[rank], self._offsets[of_ranks[rank]]
@@ -92,7 +92,7 @@ class LongRows:
             "kept_positions": (kept.positions, begin * index),
             "bounds": (kept.bounds, number * tuning.BOUNDS_BYTES),
         }
-        return Left(places, samples[number].capacity)
+        return CandidateSlots(places, samples[number].capacity)
 
     @property
     def specs(self) -> list[build.Spec]:
@@ -103,7 +103,7 @@ class LongRows:
     def narrow_specs(self) -> list[build.Spec]:
         return tuning.narrow_specs(*self._kind, not self.is_one, self._overlaps)
 
-    def steps(self, row: int, kept: Kept) -> list[Launch]:
+    def steps(self, row: int, kept: SampleScratch) -> list[Launch]:
         """Return the launches that store the elements of a row between bounds of a sample."""
         samples, size = self.lists.samples, 1 << self.lists.samples[0].bits
         gather, bound, keep = self.specs
@@ -134,7 +134,9 @@ class LongRows:
         grid = tuning.filter_grid(self.row_items, self.dtype.itemsize, num_sms)
         return [*launches, self._launch(keep, grid, tuning.FILTER_THREADS, packed, slots)]
 
-    def narrow(self, row: int, kept: Kept, result: Place, result_step: int = 0) -> list[Launch]:
+    def narrow(
+        self, row: int, kept: SampleScratch, result: Place, result_step: int = 0
+    ) -> list[Launch]:
         """Return the launches that find all ranks among the candidates; write them or positions."""
         narrow, write = self.narrow_specs
         samples, of_ranks = self.lists
@@ -222,7 +224,7 @@ class _Builder(Builder):
     ) -> None:
         """`axis`: of the results; None if each rank's results are one flattened row."""
         super().__init__(problem.axis, problem.row_items, views, ())
-        self._slots = slots = Places(len(views), len(targets))
+        self._slots = slots = ArgMap(len(views), len(targets))
         self._targets = [Operand(x, axis, slots.target(i)) for i, x in enumerate(targets)]
         self._dtype, self._descending = problem.dtype, problem.descending
         self._itemsize = self._dtype.itemsize
@@ -242,7 +244,7 @@ class _Builder(Builder):
         return Plan(self.device, self.steps, self.pieces)
 
     def add_first(self, count: int) -> None:
-        strategy = tuning.way_of(self._num_rows, self._row_items, count)
+        strategy = tuning.strategy_of(self._num_rows, self._row_items, count)
         values, indices = self._outs
         if strategy == tuning.SHORT:
             self._add_short(count, (values, 0), indices)
@@ -256,7 +258,9 @@ class _Builder(Builder):
 
     def add_ranks(self, ranks: Sequence[int]) -> None:
         (slot,) = self._outs
-        strategies = [tuning.way_of_rank(self._num_rows, self._row_items, rank) for rank in ranks]
+        strategies = [
+            tuning.strategy_of_rank(self._num_rows, self._row_items, rank) for rank in ranks
+        ]
         if len(ranks) > tuning.MOST_RANKS:
             order = self._add_argsort()
             for start, rank in zip(self._offsets(ranks), ranks, strict=True):
@@ -316,7 +320,7 @@ class _Builder(Builder):
 
     def _add_select(
         self, result: str, grid: int, rank: int, num_sorted: int, slots: dict[str, Any],
-        row: int = 0, candidates: Left | None = None,
+        row: int = 0, candidates: CandidateSlots | None = None,
     ) -> None:  # fmt: skip
         """Add a selection by blocks, from whole rows or from the candidates of one row."""
         tile, spec, overlaps = self._selection(result, num_sorted, candidates is not None)
@@ -348,7 +352,7 @@ class _Builder(Builder):
         num_rows, is_sorted = self._num_rows, count <= tuning.MOST_SORTED
         listed = indices if is_sorted else self._scratch(num_rows * count * _POSITION_BYTES)
         long_rows = self._long_rows([count - 1], False)
-        scratch, candidates = self._candidate_scratch(long_rows), Left({}, 0)
+        scratch, candidates = self._candidate_scratch(long_rows), CandidateSlots({}, 0)
         is_narrowed = long_rows.is_narrowed and not is_sorted
         result, num_sorted = (tuning.SORTED, count) if is_sorted else (tuning.LISTED, 0)
         if is_narrowed:
@@ -412,9 +416,9 @@ class _Builder(Builder):
         spec = tuning.take_spec(self._itemsize)
         self._launch(spec, grid, tuning.TAKE_THREADS, packed, slots)
 
-    def _candidate_scratch(self, long_rows: LongRows) -> Kept:
+    def _candidate_scratch(self, long_rows: LongRows) -> SampleScratch:
         """Return scratch pieces for the candidates of a row; all rows use them in turn."""
-        return Kept(*self._workspace_pieces(long_rows.sizes))
+        return SampleScratch(*self._workspace_pieces(long_rows.sizes))
 
     def _launch(
         self, spec: build.Spec, grid: int, threads: int, packed: Any, slots: dict[str, Any],

@@ -75,7 +75,7 @@ MOST_RANKS = RANKS  # for more ranks, rows are sorted
 MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
-def way_of(num_rows: int, row_items: int, count: int) -> str:
+def strategy_of(num_rows: int, row_items: int, count: int) -> str:
     """Return the strategy that finds the first `count` elements of each row."""
     if row_items <= SHORT_ROW and count <= SHORT_COUNT:
         return SHORT
@@ -84,7 +84,7 @@ def way_of(num_rows: int, row_items: int, count: int) -> str:
     return BLOCK if count <= MOST_SORTED else SORT
 
 
-def way_of_rank(num_rows: int, row_items: int, rank: int) -> str:
+def strategy_of_rank(num_rows: int, row_items: int, rank: int) -> str:
     """Return the strategy that finds the element of a rank in each row."""
     if row_items <= SHORT_ROW and rank < SHORT_COUNT:
         return SHORT

@@ -167,7 +167,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     params = dtype, forms, elements.classes_of(dtype), lazy_forms
     problem = problem_of(Transformation, views, op, None, params, _WHERE, len(forms))
     if problem.form is not None:
-        return inputs.solve(problem, views, op, None, out, stream)
+        return inputs.run_tuples(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
 
 

@@ -51,7 +51,7 @@ def transform(
             (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
         )
     ]
-    with host_blocks.told(where, arrays, outs) as written:
+    with host_blocks.partial_write_guard(where, arrays, outs) as written:
         _Blocks(applied, operands, device, written).run()
 
 

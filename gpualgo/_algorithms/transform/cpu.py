@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform.cpu_parameters import CHUNK, DENSE, HEAD, RECORD, ROWS, TAKEN
+from gpualgo._algorithms.transform.cpu_parameters import (
+    CHUNK,
+    DENSE,
+    GROUP_MEMBER,
+    HEAD,
+    RECORD,
+    ROWS,
+)
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import bound
+from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.interleaved import (
     MOST_OFFSETS,
     Offsets,
     groups_of,
     joiner,
-    may_be,
+    may_be_interleaved,
     offsets_of,
     splitter,
 )
@@ -45,7 +52,7 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
     """
     if outs[0].size == 0:
         return
-    with bound(applied.op):
+    with captures_bound(applied.op):
         _transform(applied, arrays, outs)
 
 
@@ -59,9 +66,9 @@ def gapless(
 ) -> list[Array]:
     """Return source's elements as contiguous 1-d arrays of these dtypes, computed if needed."""
     if isinstance(source, records.Computed):
-        element = records.held(source)
-        computed = [np.empty(arrays[0].shape, leaf) for leaf in records.leaves(element)]
-        transform(Applied(op.source, tuple(map(records.number_of, source.numbers)), element),
+        element = records.register_dtype(source)
+        computed = [np.empty(arrays[0].shape, leaf) for leaf in records.field_dtypes(element)]
+        transform(Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), element),
                   arrays, computed)  # fmt: skip
         arrays = computed
     with np.errstate(all="ignore"):  # kernels do not warn
@@ -82,7 +89,7 @@ def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -
     shifts = [start - address(array) for start, array in zip(starts, operands, strict=True)]
     launch = _launch(applied, operands, starts, dims, len(outs), None)
     strides = _strides(dims)
-    if may_be(strides, [array.dtype for array in operands], outs[0].size):
+    if may_be_interleaved(strides, [array.dtype for array in operands], outs[0].size):
         interleaved: Memo[Launch] = Memo(MOST_OFFSETS)  # launches for interleaved operands
 
         def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
@@ -142,7 +149,7 @@ def _set_group_modes(
         first = group.members[0]
         if min(modes[k] for k in group.members) > ROWS and (first >= count or group.is_all):
             for k in group.members:
-                modes[k] = TAKEN
+                modes[k] = GROUP_MEMBER
             modes[first] = splitter(group) if first >= count else joiner(group)
 
 
@@ -195,17 +202,17 @@ def _mode(dims: Dims, operand: int, dtype: np.dtype[Any]) -> int:
 def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
     result, inputs = applied.result_dtype, records.slots(applied.arguments)
     assert result is not None
-    outputs = records.leaves(result)
+    outputs = records.field_dtypes(result)
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
         from gpualgo._cpu.elements import storage
-        from gpualgo._cpu.leaves import leaves_of
+        from gpualgo._cpu.leaves import access_by_index
         from gpualgo._cpu.packing import pointers_to
 
         # LLVM vectorises an in-place loop only if both pointers are the same value.
         sources = pointers_to(tuple(map(storage, inputs)), slots)
         sizes = [dtype.itemsize for dtype in (*outputs, *inputs)]
-        return transform_kernel(fn, leaves_of(result), sources, sizes)
+        return transform_kernel(fn, access_by_index(result), sources, sizes)
 
     return get_kernel(("transform", *outputs, *inputs, slots), write, applied)

@@ -7,10 +7,11 @@ from typing import Any
 
 from numba import types
 
-from gpualgo._algorithms.transform.cpu_parameters import (
+from gpualgo._algorithms.transform.cpu_parameters import (  # fmt: skip
     CHUNK,
     COUNT,
     DENSE,
+    GROUP_MEMBER,
     HEAD,
     MODE,
     NDIM,
@@ -20,8 +21,7 @@ from gpualgo._algorithms.transform.cpu_parameters import (
     SIZE,
     START,
     STEP,
-    TAKEN,
-)  # fmt: skip
+)
 from gpualgo._cpu.leaves import Leaves
 from gpualgo._cpu.packing import call, load, load_each, offset, pointer_to, store
 
@@ -53,7 +53,7 @@ def transform_kernel(
                     address += offset(start, ndim, lengths, strides)
                 else:
                     buffer = scratch + 64 * operands + k * buffer_bytes
-                    if k >= outputs and mode != TAKEN:
+                    if k >= outputs and mode != GROUP_MEMBER:
                         call(mode, (buffer, address, start, count, ndim, lengths, strides, 1))
                     address = buffer
                 store(slots, k, address)
@@ -63,7 +63,7 @@ def transform_kernel(
             for k in range(outputs):
                 record = _words(arguments + 8 * (HEAD + RECORD * k))
                 mode, address = load(record, MODE), load(record, START)
-                if mode > TAKEN:
+                if mode > GROUP_MEMBER:
                     strides = lengths + 8 * ndim * (k + 1)
                     call(mode, (load(slots, k), address, start, count, ndim, lengths, strides, 0))
             start += count

@@ -15,7 +15,7 @@ from gpualgo._base.records import Element, Interleaved
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.interleaved import interleaved
-from gpualgo._cuda.plan import Launch, Places, Plan
+from gpualgo._cuda.plan import ArgMap, Launch, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, is_aligned
 
 # --- Transformation of interleaved numbers, such as the fields of records.
@@ -101,7 +101,7 @@ def plan_of(
     spec, blocks, fixed, (outs, inputs) = chosen
     device = targets[0].device
     if within is None:
-        args = Places(len(views), len(targets))
+        args = ArgMap(len(views), len(targets))
         within = (
             [args.target(i) for i in range(len(targets))],
             [args.source(i) for i in range(len(views))],
@@ -236,7 +236,7 @@ def _rows(case: Case) -> Cut:
     inputs = [case.operands[i] for i in count if i >= case.num_outputs and not repeated >> i & 1]
     loads = tuning.loads_in_flight(inputs, items)
     num_packs = case.num_items // items
-    kinds = tuning.Kinds(dense, repeated)
+    kinds = tuning.OperandMasks(dense, repeated)
     spec = tuning.rows_spec(case.applied, items, loads, kinds, len(outer) <= 1)
     fixed = {
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,

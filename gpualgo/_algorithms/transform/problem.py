@@ -15,7 +15,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import shown
 from gpualgo._base.memo import Memo
-from gpualgo._base.records import Apart
+from gpualgo._base.records import Separate
 from gpualgo._base.strides import order_of
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator, as_operator
@@ -54,7 +54,7 @@ class Transformation(Problem):
         self.arguments = _arguments(views, forms)
         self.reads = tuple(view.dtype for view in views)
         for argument in self.arguments:
-            dtype_of_argument = argument.dtype if isinstance(argument, Apart) else argument
+            dtype_of_argument = argument.dtype if isinstance(argument, Separate) else argument
             elements.check_operator(op, dtype_of_argument, where)
         self.result = outputs.dtype_of(op, self.arguments, dtype, device, where)
         if records.is_record(self.result):
@@ -63,7 +63,8 @@ class Transformation(Problem):
         layouts = [view.strides for view in views if view.shape == self.shape]
         order = order_of(self.shape, layouts)
         self.results = tuple(
-            Result(self.shape, leaf, all_inputs, order) for leaf in records.leaves(self.result)
+            Result(self.shape, leaf, all_inputs, order)
+            for leaf in records.field_dtypes(self.result)
         )
 
     def _applied(self, op: Operator) -> Applied:
@@ -137,9 +138,9 @@ def _arguments(
     views: tuple[View, ...], forms: tuple[Form | None, ...]
 ) -> tuple[records.Argument, ...]:
     """Return op's arguments: numbers, and tuples whose fields are separate arrays."""
-    nums = iter(records.number_of(view.dtype) for view in views)
+    nums = iter(records.operand_dtype(view.dtype) for view in views)
     return tuple(
-        next(nums) if form is None else Apart(records.record(names, [next(nums) for _ in names]))
+        next(nums) if form is None else Separate(records.record(names, [next(nums) for _ in names]))
         for form, names in ((form, () if form is None else form.names) for form in forms)
     )
 

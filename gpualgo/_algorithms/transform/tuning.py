@@ -86,7 +86,7 @@ class Applied(NamedTuple):
     @property
     def outputs(self) -> tuple[np.dtype[Any], ...]:
         """Dtypes of the output arrays."""
-        return records.leaves(self.result)
+        return records.field_dtypes(self.result)
 
 
 def pack_items(operands: Sequence[Element], alignment: int) -> int:
@@ -112,7 +112,7 @@ def loads_in_flight(inputs: Sequence[np.dtype[Any]], items: int) -> int:
     return min(8, 1 << int(math.log2(loads)))
 
 
-class Kinds(NamedTuple):
+class OperandMasks(NamedTuple):
     """Bit masks of operands: contiguous in a row, or constant in a row."""
 
     dense: int
@@ -140,13 +140,13 @@ def flat_spec(
     `loose` is a bit mask of inputs that are loaded number by number.
     """
     outputs, *inputs = operands or (applied.result, *applied.inputs)
-    counts = len(records.leaves(outputs)), len(inputs)
+    counts = len(records.field_dtypes(outputs)), len(inputs)
     policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items, *([loose] if loose else []))
     params = flat_operands(*counts)
     return _spec("kernel.cuh", "flat", [policy], params, applied, (outputs, *inputs))
 
 
-def rows_spec(applied: Applied, items: int, loads: int, kinds: Kinds, is_even: bool) -> Spec:
+def rows_spec(applied: Applied, items: int, loads: int, kinds: OperandMasks, is_even: bool) -> Spec:
     """Return the kernel for operands in rows; is_even: rows have one dimension."""
     counts = len(applied.outputs), len(applied.inputs)
     policy = _policy("TransformPolicy", BLOCK_THREADS, loads, items)

@@ -16,8 +16,8 @@ from numba.core.errors import TypingError
 
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError, shown
-from gpualgo._base.records import Apart, Argument
-from gpualgo._operators.captured import ConstantNeeded, asked
+from gpualgo._base.records import Argument, Separate
+from gpualgo._operators.captured import ConstantNeeded, requested
 from gpualgo._operators.key import python_function
 
 # --- Errors of unsupported operators, which keep their message although numba wraps exceptions.
@@ -36,7 +36,7 @@ class ValueNeeded(Refused):
 
     def __init__(self, words: Iterable[int], is_exponent: bool = False) -> None:
         super().__init__("a number has to be known before the operator is compiled")
-        asked.note(words, is_exponent)
+        requested.note(words, is_exponent)
 
 
 _last = threading.local()
@@ -45,7 +45,7 @@ _last = threading.local()
 def forget() -> None:
     """Clear the state at the start of a compilation."""
     _last.sentence = None
-    asked.note(())
+    requested.note(())
 
 
 def last() -> str | None:
@@ -87,21 +87,21 @@ def source_of(fn: Any) -> str:
 
 
 @contextlib.contextmanager
-def explained(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
+def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
     """Turn numba's exceptions in a block into a CompileError with fn's source line."""
     forget()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
             yield
-        if asked.words:  # numba may have caught ConstantNeeded
+        if requested.words:  # numba may have caught ConstantNeeded
             why = "op depends on the value of a number"
-            raise ConstantNeeded(why, asked.words, asked.is_exponent)
+            raise ConstantNeeded(why, requested.words, requested.is_exponent)
     except ConstantNeeded:
         raise
     except Exception as error:
-        if asked.words:
-            raise ConstantNeeded(str(error), asked.words, asked.is_exponent) from None
+        if requested.words:
+            raise ConstantNeeded(str(error), requested.words, requested.is_exponent) from None
         if isinstance(error, CompileError):
             raise type(error)(f"{error}: {source_of(fn)}") from None
         dtypes = ", ".join(_argument(argument) for argument in arg_dtypes)
@@ -165,4 +165,4 @@ def _with_readable_types(reason: str) -> str:
 
 
 def _argument(argument: Argument) -> str:
-    return records.shown(argument.dtype if isinstance(argument, Apart) else argument)
+    return records.shown(argument.dtype if isinstance(argument, Separate) else argument)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numba import types
 
-from gpualgo._operators.captured import Data
+from gpualgo._operators.captured import DataPlaceholder
 from gpualgo._operators.numpy_rules import rules
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.table import Entry
@@ -194,7 +194,7 @@ class Lookup:
         """Return whether a parameter's default is a data number, and the number."""
         ty = self.args[value.index] if value.index < len(self.args) else None
         default = getattr(ty, "value", None) if isinstance(ty, types.Omitted) else None
-        return (True, default) if type(default) is Data else (False, None)
+        return (True, default) if type(default) is DataPlaceholder else (False, None)
 
     def owner_of(self, value: Any) -> pytypes.ModuleType | None:
         """Return the module of an IR value that is a module's attribute, else None."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError
-from gpualgo._operators.captured import Data, Slot, is_array
+from gpualgo._operators.captured import DataPlaceholder, Slot, is_array
 from gpualgo._operators.guards import reads_of
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import codegen as slots
@@ -111,7 +111,7 @@ class Rewriter:
             return
         target = self.adoption.target
         make = target.extending.intrinsic
-        if type(constant) is Data:
+        if type(constant) is DataPlaceholder:
             number = slots.number_intrinsic(constant.number, make, self.adoption.number)
             self._replace(statement, self._call_intrinsic(number, (), loc))
             return

@@ -289,7 +289,7 @@ def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None)
             f"op returns a tuple of {len(names)} numbers, at most {records.MAX_FIELDS} are "
             f"possible: {source_of(fn)}"
         )
-    fields = [None] * len(names) if wanted is None else records.leaves(wanted)
+    fields = [None] * len(names) if wanted is None else records.field_dtypes(wanted)
     item_dtypes = [
         _number_of(fn, ty, field, f" in item {name}")
         for name, ty, field in zip(names, item_types, fields, strict=True)
@@ -309,7 +309,9 @@ def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
             return False
         return all(map(agree, items, expected))
 
-    return agree(*(records.built(n, [None] * len(n), records.fields_of) for n in (names, wanted)))
+    return agree(
+        *(records.nest_fields(n, [None] * len(n), records.fields_of) for n in (names, wanted))
+    )
 
 
 def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:

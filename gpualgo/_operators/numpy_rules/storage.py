@@ -13,7 +13,7 @@ from llvmlite import ir as llvm
 from numba import types
 
 from gpualgo._base import dtypes, records
-from gpualgo._base.records import Apart, Argument
+from gpualgo._base.records import Argument, Separate
 from gpualgo._operators.numpy_rules import weak
 from gpualgo._operators.numpy_rules.types import Narrow, NarrowValue, Weak, native, scalar_type
 
@@ -143,12 +143,12 @@ def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> 
 def element_type(dtype: np.dtype[Any]) -> types.Type:
     if dtype.names is None:
         return scalar_type(str(dtypes.name_of(dtype)))
-    items = [element_type(leaf) for leaf in records.leaves(dtype)]
-    return records.built(dtype.names, items, _tuple_type)
+    items = [element_type(leaf) for leaf in records.field_dtypes(dtype)]
+    return records.nest_fields(dtype.names, items, _tuple_type)
 
 
 def argument_type(argument: Argument) -> types.Type:
-    return element_type(argument.dtype if isinstance(argument, Apart) else argument)
+    return element_type(argument.dtype if isinstance(argument, Separate) else argument)
 
 
 def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
@@ -162,20 +162,20 @@ def flat(ty: types.Type) -> tuple[types.Type, ...]:
     return tuple(leaf for item in ty for leaf in flat(item))
 
 
-def taken_apart(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
+def unpack_fields(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
     """Yield the numbers of a value in order."""
     if not isinstance(ty, types.BaseTuple):
         yield value
         return
     for i, item in enumerate(ty):
-        yield from taken_apart(builder, item, builder.extract_value(value, i))
+        yield from unpack_fields(builder, item, builder.extract_value(value, i))
 
 
-def put_together(context: Any, builder: Any, ty: types.Type, values: Iterator[Any]) -> Any:
+def pack_fields(context: Any, builder: Any, ty: types.Type, values: Iterator[Any]) -> Any:
     """Return a value of a type, composed of its numbers."""
     if not isinstance(ty, types.BaseTuple):
         return next(values)
-    items = [put_together(context, builder, item, values) for item in ty]
+    items = [pack_fields(context, builder, item, values) for item in ty]
     return context.make_tuple(builder, ty, items)
 
 
@@ -183,10 +183,10 @@ def cast(context: Any, builder: Any, value: Any, source: types.Type, target: typ
     numbers = (
         context.cast(builder, number, from_type, to_type)
         for number, from_type, to_type in zip(
-            taken_apart(builder, source, value), flat(source), flat(target), strict=True
+            unpack_fields(builder, source, value), flat(source), flat(target), strict=True
         )
     )
-    return put_together(context, builder, target, numbers)
+    return pack_fields(context, builder, target, numbers)
 
 
 def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> Any:
@@ -196,13 +196,13 @@ def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> 
         context.unpack_value(builder, leaf, _at(context, builder, pointer, offset, leaf))
         for leaf, offset in zip(flat(ty), records.offsets(dtype), strict=True)
     )
-    return put_together(context, builder, ty, numbers)
+    return pack_fields(context, builder, ty, numbers)
 
 
 def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: Any) -> None:
     """Store an element at a pointer."""
     ty = element_type(dtype)
-    numbers = taken_apart(builder, ty, value)
+    numbers = unpack_fields(builder, ty, value)
     for number, leaf, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):
         context.pack_value(builder, leaf, number, _at(context, builder, pointer, offset, leaf))
 

@@ -17,7 +17,7 @@ from numba import types
 from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype, from_dtype
 
-from gpualgo._operators.captured import widened
+from gpualgo._operators.captured import extend_to_range
 from gpualgo._operators.numpy_rules.errors import Refused, shown_integer
 from gpualgo._operators.numpy_rules.promotion import WEAK, result_name
 
@@ -67,7 +67,7 @@ class Weak(types.Type):
         data = self.data | other.data
         if data and all(ty.data or ty.values is not None for ty in (self, other)):
             # There are few ranges, so that type inference of a loop's variable converges.
-            bounds = widened(*hull(self, other)) if kind == "int" else None
+            bounds = extend_to_range(*hull(self, other)) if kind == "int" else None
             return Weak(kind, None, data, bounds)
         if self.values is None or other.values is None:
             return Weak(kind)

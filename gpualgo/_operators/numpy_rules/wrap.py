@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import records
-from gpualgo._base.records import Apart, Argument
+from gpualgo._base.records import Argument, Separate
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import language, table
 from gpualgo._operators.numpy_rules.rewrite import Target
@@ -80,8 +80,8 @@ def abi_wrapper(
             operands = []
             for argument, ty in zip(arguments, arg_types, strict=True):
                 loaded_fields = map(loaded, records.slots((argument,)))
-                if isinstance(argument, Apart):
-                    operands.append(storage.put_together(context, builder, ty, loaded_fields))
+                if isinstance(argument, Separate):
+                    operands.append(storage.pack_fields(context, builder, ty, loaded_fields))
                 else:
                     operands.append(next(loaded_fields))
             function = context.get_function(callee, inner)

@@ -134,7 +134,7 @@ def numpys(
                         return _call_with_native_out(fn, operands, kwargs, out_index)
                 return fn(*operands, **kwargs)
             except Exception as error:
-                renamed = told_by(name, error)
+                renamed = rename_in_message(name, error)
                 if renamed is None:
                     raise
                 try:
@@ -150,7 +150,7 @@ def numpys(
     return decorate
 
 
-def told_by(name: str, error: Exception) -> Exception | None:
+def rename_in_message(name: str, error: Exception) -> Exception | None:
     """Replace the function's name at the start of an error's message by the called function's.
 
     The error is changed in place. An error that cannot be changed is returned as a new one, to be
@@ -352,7 +352,9 @@ def is_number(x: Any) -> bool:
     return isinstance(x, np.generic)
 
 
-def finished(op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: Any = None) -> Any:
+def apply_and_cast(
+    op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: Any = None
+) -> Any:
     """Return op of results, in a dtype; NumPy computes small results in host memory."""
     if not isinstance(found[0], (np.generic, np.ndarray)) or found[0].size > 1 << 16:
         return transform(op, *found, dtype=kind, out=out)
@@ -376,7 +378,7 @@ def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") ->
     return view.library.empty(shape, kind, view.device, None)
 
 
-def beside(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
+def copy_to_device_of(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
     """Copy a host array to a new array in x's library and on its device; x is not lazy."""
     if recording.is_capturing():
         raise TypeError(
@@ -425,7 +427,7 @@ def filled(out: Any, value: Any) -> None:
     copy(number, out=out)
 
 
-def stored(x: Any, out: Any, where: str) -> Any:
+def evaluate_into(x: Any, out: Any, where: str) -> Any:
     """Compute a lazy array: into a new array, or into one of its shape and any dtype."""
     if out is None:
         return copy(x)

@@ -108,7 +108,7 @@ def _count(a: Any, resolved: binning.Found, weights: Any, name: str) -> Any:
         if resolved.ends is None and 0 not in shape_of(a):
             raise TypeError(f"{name}: bool weights cannot be summed between explicit edges")
         sums = counted(a, bins, resolved.ends, weights=weights)
-        return function.finished(_is_nonzero, (sums,), weights_dtype)
+        return function.apply_and_cast(_is_nonzero, (sums,), weights_dtype)
     return counted(a, bins, resolved.ends, weights=weights, dtype=sum_dtype)
 
 
@@ -223,7 +223,7 @@ def _joint_counts(
     kind = None if weights is None else FLOAT
     samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
     counts = counted(samples, numbers, ends, weights=weights, dtype=kind)
-    return counts if weights is not None else function.finished(_same, (counts,), FLOAT)
+    return counts if weights is not None else function.apply_and_cast(_same, (counts,), FLOAT)
 
 
 def _comparable(x: Any, edges: Any, name: str) -> Any:

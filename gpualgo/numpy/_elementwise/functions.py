@@ -368,7 +368,7 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
     rounded = applied(_integer_to_tens, (x, unit), name)
     if out is not None:
         function.check_cast(np.dtype(float), out, name)
-        return function.stored(rounded, out, name)
+        return function.evaluate_into(rounded, out, name)
     rounded = operators.cast(rounded, np.dtype(float), function.dtype_of(x, name), name)
     return rounded if is_lazy(x) else function.number_of(copy(rounded))
 

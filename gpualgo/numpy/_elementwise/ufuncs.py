@@ -107,7 +107,7 @@ def mapped(op: Any, args: tuple[Any, ...], out: Any, name: str) -> Any:
             shape = tuple(out.shape)
             if result.shape != shape and np.broadcast_shapes(result.shape, shape) == shape:
                 result = result.broadcast_to(shape)
-            return function.stored(result, out, name)
+            return function.evaluate_into(result, out, name)
         return function.number_of(transform(op, *operands))
     except CompileError as error:
         raise _unsupported(operands, error, name) from None

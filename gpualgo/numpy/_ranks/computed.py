@@ -21,7 +21,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.markers import same, second
 from gpualgo._pipeline import checks
 from gpualgo.numpy import _orders
@@ -171,7 +171,7 @@ def _is_small(rows: Rows) -> bool:
     return is_host(rows.x) and rows.x.size <= _SMALL * rows.length
 
 
-def made(
+def interpolate(
     op: Any, elements: tuple[Any, ...], numbers: tuple[Any, ...], last: Any, kind: Any, out: Any,
     rows: Rows, wide: Any,
 ) -> Any:  # fmt: skip
@@ -202,7 +202,7 @@ def _convert_and_apply(*args: Any) -> Any:
     return value if last is None else lazy.transform(nan_or, value, last)
 
 
-_WIDE = Kept(_convert_and_apply)
+_WIDE = ExpressionCache(_convert_and_apply)
 
 
 def between(part: Any, rest: Any, own: Any, kind: Any) -> tuple[Any, Any, Any]:
@@ -366,7 +366,7 @@ def _interpolate(low: Any, high: Any, fraction: Any, complement: Any, kind: Any)
     return lazy.transform(_lerp, low, high, fraction, complement)
 
 
-_QUANTILES = Kept(_quantiles)
+_QUANTILES = ExpressionCache(_quantiles)
 
 
 def _second(a: Any, length: Any) -> Any:
@@ -395,7 +395,7 @@ def _medians(rows: Any, lengths: Any, outer: int, length: int, inner: int, *opti
     return lazy.transform(_middle, low, high, count).reshape(shape)
 
 
-_MEDIANS = Kept(_medians)
+_MEDIANS = ExpressionCache(_medians)
 
 
 # --- in host memory, where results are few ----------------------------------------------------
@@ -531,7 +531,7 @@ def _broadcast_weights(weights: Any, a: Any, axis: Any, where: str) -> Any:
     if is_host(w) and (w < 0).any():
         raise ValueError(f"{where}: weights must not be negative")
     if is_host(w) and not is_host(a) and not is_lazy(a):
-        w = function.beside(a, w, where)
+        w = function.copy_to_device_of(a, w, where)
     w = lazy.asarray(w).astype(np.float64)
     if own == shape:
         return w

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.reduce import reduce
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import array_of, is_host
 from gpualgo.numpy._call.function import numpys
@@ -39,7 +39,7 @@ def _is_number(a: Any) -> Any:
     return a == a
 
 
-_NUMBERS = Kept(lambda x: lazy.transform(_is_number, x))
+_NUMBERS = ExpressionCache(lambda x: lazy.transform(_is_number, x))
 
 
 def _lengths_of(rows: Rows) -> Any:
@@ -94,7 +94,7 @@ def nan_quantiles(
     else:
         on_device = fractions
         if not is_host(rows.x) and is_host(fractions):
-            on_device = function.beside(rows.x, fractions, where)
+            on_device = function.copy_to_device_of(rows.x, fractions, where)
         value = computed.quantiles(rows, on_device, shape, method, is_weak, lengths, where)
     return quantiles.finished(value, rows, shape, keepdims, out, "unsafe", where)
 

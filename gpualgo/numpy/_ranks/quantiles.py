@@ -159,11 +159,11 @@ def _single_quantile(rows: Rows, element: Any, last: Any, places: Any, index: An
     """Return one quantile of each row."""
     low = element(int(places.low[index]))
     if places.part is None:
-        return computed.made(same, (low,), (), last, places.kind, out, rows, rows.dtype)
+        return computed.interpolate(same, (low,), (), last, places.kind, out, rows, rows.dtype)
     high = element(int(places.high[index]))
     fraction, complement = places.part[index], places.rest[index]
     op, weight, wide = computed.between(fraction, complement, rows.dtype, places.kind)
-    return computed.made(op, (low, high), (weight,), last, places.kind, out, rows, wide)
+    return computed.interpolate(op, (low, high), (weight,), last, places.kind, out, rows, wide)
 
 
 _DIFFERS = (
@@ -239,10 +239,10 @@ def middles(rows: Rows) -> Any:
     is_odd = rows.length % 2 == 1
     element, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
-        return computed.made(same, (element(half),), (), last, kind, None, rows, kind)
+        return computed.interpolate(same, (element(half),), (), last, kind, None, rows, kind)
     wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
     pair = element(half - 1), element(half)
-    return computed.made(computed.middle, pair, (), last, kind, None, rows, wide)
+    return computed.interpolate(computed.middle, pair, (), last, kind, None, rows, wide)
 
 
 def of_nothing(rows: Rows, where: str) -> Any:
@@ -251,4 +251,4 @@ def of_nothing(rows: Rows, where: str) -> Any:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = mean_dtype(rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
-    return function.beside(rows.x, np.full(rows.shape, nan, kind), where)
+    return function.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)

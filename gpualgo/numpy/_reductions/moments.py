@@ -13,7 +13,7 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.markers import second
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
@@ -25,12 +25,12 @@ from gpualgo.numpy._folds import (
     UNSET,
     arrayed,
     axis_of_means,
+    cast_result,
     flag_of,
-    is_there,
+    is_on_host,
     lazy_mask_of,
     real_of,
     reduced,
-    settled,
     warn,
     wider,
 )
@@ -64,24 +64,24 @@ def mean_of(
     else:
         a, _ = real_of(a, own, kind)
         count, total = reductions.counted_sums(a, mask, axis, acc, keepdims)
-    if is_there(count) and not (count if mask is None else np.all(count)):
+    if is_on_host(count) and not (count if mask is None else np.all(count)):
         warn("Mean of empty slice", True)
     return divided(total, count, kind, out, name)
 
 
 def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
     """Return sums divided by counts, as kind or in ``out=``."""
-    if is_there(total):
-        return settled(total / count, kind, out, name)
+    if is_on_host(total):
+        return cast_result(total / count, kind, out, name)
     wanted = kind if out is None else function.dtype_of(out, name)
     own = function.dtype_of(total, name)
-    if is_there(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
+    if is_on_host(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
         number = float(count)
         return transform(lambda s: s / number, total, dtype=wanted, out=out)
-    if is_there(count):
-        return settled(lazy_of(total) / float(count), kind, out, name)
+    if is_on_host(count):
+        return cast_result(lazy_of(total) / float(count), kind, out, name)
     if own.kind == "c" != wanted.kind:
-        return settled(lazy_of(total) / lazy_of(count), kind, out, name)
+        return cast_result(lazy_of(total) / lazy_of(count), kind, out, name)
     return copy(_QUOTIENTS((total, count), name, wanted), out=out)
 
 
@@ -89,7 +89,7 @@ def _quotients(total: Any, count: Any, wanted: Any) -> Any:
     return reductions.lazy_as(total / count, wanted)
 
 
-_QUOTIENTS = Kept(_quotients)
+_QUOTIENTS = ExpressionCache(_quotients)
 
 
 def variance_of(
@@ -110,16 +110,16 @@ def variance_of(
     result = kind if dtype is not None else reductions.real_of(kind)
     stats = reductions.moments(a, mask, axis, kind, keepdims)
     count = stats[0] if mask is not None else np.intp(reductions.count_of(a.shape, axis, name))
-    freedom: Any = _degrees_of_freedom(count, ddof, name) if is_there(count) else None
-    if is_there(stats[-1]):
-        return settled(reductions.spread_of(stats, freedom, is_root), result, out, name)
+    freedom: Any = _degrees_of_freedom(count, ddof, name) if is_on_host(count) else None
+    if is_on_host(stats[-1]):
+        return cast_result(reductions.spread_of(stats, freedom, is_root), result, out, name)
     wanted = result if out is None else function.dtype_of(out, name)
     if mask is None and dtypes.can_cast(reductions.real_of(reductions.moment_dtype(kind)), wanted):
         op = reductions.spread(len(stats), float(freedom), is_root)
         return transform(op, *stats[1:], dtype=wanted, out=out)
-    if mask is None or is_there(count):
+    if mask is None or is_on_host(count):
         lazy = tuple(lazy_of(one) for one in stats)
-        return settled(reductions.spread_of(lazy, freedom, is_root), result, out, name)
+        return cast_result(reductions.spread_of(lazy, freedom, is_root), result, out, name)
     return copy(_SPREADS(stats, name, ddof, type(ddof), is_root, wanted, name), out=out)
 
 
@@ -130,17 +130,17 @@ def _spreads(*args: Any) -> Any:
     return reductions.lazy_as(reductions.spread_of(tuple(stats), freedom, is_root), wanted)
 
 
-_SPREADS = Kept(_spreads)
+_SPREADS = ExpressionCache(_spreads)
 
 
 def _degrees_of_freedom(count: Any, ddof: Any, name: str) -> Any:
     """Return the degrees of freedom; if none remain, 0, or NaN for nan functions."""
     message = "Degrees of freedom <= 0 for slice"
-    freedom = (count if is_there(count) else lazy_of(count)) - ddof
+    freedom = (count if is_on_host(count) else lazy_of(count)) - ddof
     if not name.startswith("nan"):
-        warn(message, freedom <= 0 if is_there(freedom) else False, 6)
+        warn(message, freedom <= 0 if is_on_host(freedom) else False, 6)
         return np.maximum(freedom, 0)
-    warn(f"{message}.", freedom <= 0 if is_there(freedom) else False, 6)
+    warn(f"{message}.", freedom <= 0 if is_on_host(freedom) else False, 6)
     return np.where(freedom > 0, freedom, np.nan)
 
 
@@ -184,15 +184,15 @@ def _variance_around(
             squares, mask, axis, reductions.moment_dtype(kind), keepdims
         )
     freedom = _degrees_of_freedom(count, ddof, name)
-    value = (total if is_there(total) else lazy_of(total)) / freedom
+    value = (total if is_on_host(total) else lazy_of(total)) / freedom
     if is_root and kind.kind in "biu":
         if value.ndim:
             raise TypeError(f"{name}: a square root is not {kind}; pass a float dtype")
-        value = settled(value, kind, None, name)  # NumPy rounds it, too
-        value = np.sqrt(value if is_there(value) else lazy_of(value))
+        value = cast_result(value, kind, None, name)  # NumPy rounds it, too
+        value = np.sqrt(value if is_on_host(value) else lazy_of(value))
     elif is_root:
         value = np.sqrt(value)
-    return settled(value, kind, out, name)
+    return cast_result(value, kind, out, name)
 
 
 def ddof_of(ddof: Any, correction: Any) -> Any:
@@ -290,7 +290,7 @@ def average(
             return result
         kind, count = function.dtype_of(result, name), reductions.count_of(a.shape, axis, name)
         number = np.asarray(count).astype(kind)[()]
-        if is_there(result):
+        if is_on_host(result):
             return result, number if not result.ndim else np.full(result.shape, number)
         return result, copy(applied(second, (result, number), name))
     weights = _weights_of(weights, a, axis, name)
@@ -299,10 +299,10 @@ def average(
     acc = reductions.moment_dtype(kind)
     pair: Any = _PAIRS((a, weights), name, acc)
     total, scale = reduce(pair, (0, 0), reductions.added, axis=axis, keepdims=keepdims)
-    if is_there(scale) and np.any(scale == 0):
+    if is_on_host(scale) and np.any(scale == 0):
         raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     result = divided(total, scale, kind, None, name)
-    return (result, settled(scale, kind, None, name)) if returned else result
+    return (result, cast_result(scale, kind, None, name)) if returned else result
 
 
 def _pairs(x: Any, weights: Any, acc: Any) -> Any:
@@ -311,7 +311,7 @@ def _pairs(x: Any, weights: Any, acc: Any) -> Any:
     )
 
 
-_PAIRS = Kept(_pairs)
+_PAIRS = ExpressionCache(_pairs)
 
 
 def _weighted(x: Any, weight: Any) -> Any:
@@ -322,7 +322,7 @@ def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
     """Return weights broadcast to the shape of a; they may have only the reduced axes."""
     weights = array_of(arrayed(weights, f"{name}: weights"), f"{name}: weights")
     if is_host(weights) and not is_host(a) and not is_lazy(a):
-        weights = function.beside(a, weights, name)
+        weights = function.copy_to_device_of(a, weights, name)
     shape = tuple(a.shape)
     if tuple(weights.shape) == shape:
         return weights

@@ -13,7 +13,7 @@ from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
 from gpualgo._base import dtypes
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo._lazy.kept import Kept
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function
@@ -23,11 +23,11 @@ from gpualgo.numpy._folds import (
     INDEX,
     UNSET,
     arrayed,
+    cast_result,
     flag_of,
-    is_there,
+    is_on_host,
     lazy_mask_of,
     reduced,
-    settled,
     warn,
 )
 from gpualgo.numpy._reductions.moments import ddof_of, mean_of, variance_of
@@ -46,7 +46,7 @@ def _replace_nan(x: Any, replacement: Any) -> Any:
     return np.where(x == x, x, replacement)
 
 
-_REPLACED = Kept(lambda x, none: applied(_replace_nan, (x, none), ""))
+_REPLACED = ExpressionCache(lambda x, none: applied(_replace_nan, (x, none), ""))
 
 
 def _without_nan(a: Any, replacement: float, name: str) -> Any:
@@ -95,7 +95,7 @@ def _extreme(
     ufunc: np.ufunc, a: Any, axis: Any, out: Any, keepdims: Any, initial: Any, where: Any, name: str
 ) -> Any:
     result = reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
-    if is_there(result) and result.dtype.kind not in "biu":
+    if is_on_host(result) and result.dtype.kind not in "biu":
         warn("All-NaN slice encountered", np.isnan(result))
     return result
 
@@ -257,7 +257,7 @@ def _complex_index(has_numbers: Any, index: Any) -> Any:
     return np.where(has_numbers, index, -1)
 
 
-_PAIRS = Kept(lambda x, axis: zipped((x, places(x, axis, "")), ""))
+_PAIRS = ExpressionCache(lambda x, axis: zipped((x, places(x, axis, "")), ""))
 
 
 def _search(
@@ -267,12 +267,12 @@ def _search(
     a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), index_out(out, name)
     axis, kind = place_axis(a, axis, name), function.dtype_of(a, name)
     if not has_nan(a, name):
-        return settled(search(a, axis, keepdims=keepdims), INDEX, out, name)
+        return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
     if is_host(a) and axis is None and kind.kind != "c":
         index = search(a, None, keepdims=keepdims)  # it stops at the first NaN
         value = a[np.unravel_index(np.ravel(index)[0], a.shape)]
         if value == value:
-            return settled(index, INDEX, out, name)
+            return cast_result(index, INDEX, out, name)
     filler = kind.type(none)
     if kind.kind == "c":
         x = lazy_of(a)
@@ -283,13 +283,13 @@ def _search(
         pairs = _PAIRS((a,), name, axis)
         parts = [*reduce(pairs, None, ops[0], axis=axis, keepdims=keepdims)]
         op = _index_or_minus_one(filler)
-    if is_there(parts[0]):
+    if is_on_host(parts[0]):
         index = op(*parts)
         if np.any(index < 0):
             raise ValueError("All-NaN slice encountered")
-        return settled(index, INDEX, out, name)
+        return cast_result(index, INDEX, out, name)
     index = transform(op, *parts, dtype=INDEX)
-    return index if out is None else settled(index, INDEX, out, name)
+    return index if out is None else cast_result(index, INDEX, out, name)
 
 
 _NOWHERE = "slices of device arrays without numbers give the index -1 (NumPy: ValueError)"

@@ -24,11 +24,11 @@ from gpualgo.numpy._folds import (
     UNSET,
     arrayed,
     axis_of,
+    cast_result,
     check_some,
     flag_of,
-    is_there,
+    is_on_host,
     reduced,
-    settled,
 )
 
 MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
@@ -211,10 +211,10 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
     wanted = kind if out is None else function.check_cast(kind, out, "ptp")
     if kind != wanted and np.can_cast(kind, wanted):  # NumPy subtracts in out's dtype
         kind = wanted
-        as_array = np.asarray if is_there(high) else lazy_of
+        as_array = np.asarray if is_on_host(high) else lazy_of
         high, low = (as_array(one).astype(kind) for one in (high, low))
-    if is_there(high):
-        return settled(np.subtract(high, low), kind, out, "ptp")
+    if is_on_host(high):
+        return cast_result(np.subtract(high, low), kind, out, "ptp")
     return transform(np.subtract, high, low, dtype=wanted, out=out)
 
 
@@ -280,10 +280,10 @@ def _search(
         x = lazy_of(a)
         pair = (x, places(x, axis, name))
         index = reduce(pair, None, of_complex, axis=axis, keepdims=keepdims)[1]
-        return settled(index, INDEX, out, name)
-    if out is not None and not is_there(out) and function.dtype_of(out, name) == INDEX:
+        return cast_result(index, INDEX, out, name)
+    if out is not None and not is_on_host(out) and function.dtype_of(out, name) == INDEX:
         return search(a, axis, keepdims=keepdims, out=out)
-    return settled(search(a, axis, keepdims=keepdims), INDEX, out, name)
+    return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
 
 
 @numpys("One reduction of (element, index) pairs")

@@ -214,4 +214,8 @@ def _placeholder(x: LazyArray) -> Any:
         return library.empty(x.shape, dtype, device, None)
 
     form = x.form
-    return new(x.dtype) if form is None else form.packed([new(d) for d in records.leaves(x.dtype)])
+    return (
+        new(x.dtype)
+        if form is None
+        else form.packed([new(d) for d in records.field_dtypes(x.dtype)])
+    )

@@ -38,7 +38,7 @@ def _is_foreign(init: Any) -> bool:
     return hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")
 
 
-def taken(init: Any, where: str) -> tuple[Views, Any]:
+def parse_init(init: Any, where: str) -> tuple[Views, Any]:
     """Return the views of init's arrays, and init with each array replaced by its dtype."""
     views: list[View] = []
 
@@ -82,7 +82,7 @@ def check(
 ) -> tuple[str, ...]:  # fmt: skip
     """Raise unless init's arrays fit rows of this shape; return their names for messages."""
     names = inputs.names(views, form, "init")
-    for view, leaf, name in zip(views, records.leaves(acc), names, strict=True):
+    for view, leaf, name in zip(views, records.field_dtypes(acc), names, strict=True):
         dtypes.check(view.dtype, f"{where}: {name}")
         checks.dimensions(view, name, where)
         if not shape and set(view.shape) == {1}:
@@ -106,7 +106,7 @@ def check(
 
 def again(arguments: Any, pattern: Any, where: str) -> Views | None:
     """Return the views of init if it has the structure `pattern`, else None."""
-    views, new = taken(arguments, where)
+    views, new = parse_init(arguments, where)
     is_alike = new == pattern and elements.classes_of(new) == elements.classes_of(pattern)
     return views if is_alike else None
 
@@ -154,7 +154,7 @@ class PerRowInit(Problem):
         return views, (form,)
 
 
-def of_host(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
+def host_values(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
     """Return initial values as a contiguous array of the accumulator's dtype, never empty."""
     starts = np.zeros(max(1, count), acc)
     fields = [starts] if acc.names is None else [starts[name] for name in acc.names]
@@ -163,6 +163,6 @@ def of_host(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
     return starts
 
 
-def of_records(acc: Dtype) -> Any:
+def join_dtype(acc: Dtype) -> Any:
     """Return acc as an operator's argument type; the fields of a record are stored apart."""
-    return records.Apart(acc) if records.is_record(acc) else acc
+    return records.Separate(acc) if records.is_record(acc) else acc

@@ -16,14 +16,14 @@ from gpualgo._base.strides import dense_strides
 Array = np.ndarray[Any, Any]
 
 
-class Together(NamedTuple):
+class Interleaved(NamedTuple):
     """The contiguous records, and each array's offset within one record."""
 
     records: Array
     offsets: tuple[int, ...]
 
 
-def together(arrays: Sequence[Array]) -> Together | None:
+def find_interleaved(arrays: Sequence[Array]) -> Interleaved | None:
     """Return the records whose fields the arrays are; None if they are not.
 
     Each record holds one element of every array, and every byte between the first and last element
@@ -47,4 +47,4 @@ def together(arrays: Sequence[Array]) -> Together | None:
         return None  # kernels load whole numbers, which must be aligned
     memory = (ctypes.c_ubyte * (step * math.prod(shape))).from_address(min(addresses))
     records: Array = np.frombuffer(memoryview(memory), f"V{step}")
-    return Together(records.reshape(shape), offsets)
+    return Interleaved(records.reshape(shape), offsets)

@@ -36,15 +36,15 @@ def _no_match(*_: Any) -> bool:
     return False
 
 
-way_of: Callable[..., Any] = _no_match
+find_short_sort: Callable[..., Any] = _no_match
 """Return a short row's `RestoreBits`, `EncodeDecode` or True; False without a fast path."""
 
 
-is_known: Callable[..., Any] = _no_match
+find_long_sort: Callable[..., Any] = _no_match
 """Return the same for a row of any length, for `sort`; False if the fast path does not apply."""
 
 
-def add(
+def register_sort(
     dtype: np.dtype[Any], kernels: Sequence[Any], sort_row: Callable[[Array], Array | None],
     sort_row_into: Callable[[Array, Any], Array | None],
 ) -> None:  # fmt: skip
@@ -52,16 +52,16 @@ def add(
 
     `sort_row` and `sort_row_into` sort a row of any length; they return None if they do not apply.
     """
-    global way_of, is_known, sort, sort_into
-    from gpualgo._cpu.direct import of_rows, short_row_lookup
+    global find_short_sort, find_long_sort, sort, sort_into
+    from gpualgo._cpu.direct import row_function, short_row_lookup
 
     if dtype not in _sorters:
         _live_kernels.append(kernels)
-        sorter: Any = tuple(map(of_rows, kernels))
+        sorter: Any = tuple(map(row_function, kernels))
         sort, sort_into = sort_row, sort_row_into  # other threads may read from here on
         _sorters[dtype] = sorter if len(sorter) > 1 else sorter[0] if sorter else True
-        way_of = short_row_lookup(_sorters, MOST_KEYS, *DEFAULTS)
-        is_known = short_row_lookup(_sorters, sys.maxsize, *DEFAULTS)
+        find_short_sort = short_row_lookup(_sorters, MOST_KEYS, *DEFAULTS)
+        find_long_sort = short_row_lookup(_sorters, sys.maxsize, *DEFAULTS)
 
 
 def sort_coded(keys: Array, out: Array, way: EncodeDecode) -> Array:
@@ -76,19 +76,19 @@ def sort_coded(keys: Array, out: Array, way: EncodeDecode) -> Array:
 _orders: dict[np.dtype[Any], Callable[[Array, bool], Array | None]] = {}
 # Defaults of `argsort` after keys (axis … stream) and no active recordings.
 _ORDER_DEFAULTS = (-1, None, None, None, 0)
-order_by: Callable[..., Any] = _no_match
+find_argsort: Callable[..., Any] = _no_match
 """Return the function that orders a row by NumPy; False if the fast path does not apply."""
 
 
-def add_order(dtype: np.dtype[Any]) -> None:
+def register_argsort(dtype: np.dtype[Any]) -> None:
     """Register a dtype whose rows NumPy's argsort orders faster."""
-    global order_by
+    global find_argsort
     from gpualgo._algorithms.radix_sort.cpu_rows import row_order
     from gpualgo._cpu.direct import short_row_lookup
 
     if dtype not in _orders:
         _orders[dtype] = row_order(dtype)
-        order_by = short_row_lookup(_orders, sys.maxsize, *_ORDER_DEFAULTS)
+        find_argsort = short_row_lookup(_orders, sys.maxsize, *_ORDER_DEFAULTS)
 
 
 def clear() -> None:

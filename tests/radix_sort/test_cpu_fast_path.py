@@ -16,8 +16,8 @@ from support import run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_again, cpu_coded, cpu_ways
-from gpualgo._algorithms.radix_sort.cpu_coded import Int16RowSort
+from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_int16_sort, cpu_strategy
+from gpualgo._algorithms.radix_sort.cpu_int16_sort import Int16RowSort
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
 from gpualgo._cpu import direct
@@ -36,17 +36,17 @@ class Own(np.ndarray[Any, Any]):
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have NumPy sort all that it can, and each dtype known."""
-    monkeypatch.setattr(cpu_ways, "is_vectorised", lambda: True)
-    monkeypatch.setattr(cpu_ways, "_has_narrow_vectors", lambda: True)
+    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_strategy, "_has_narrow_vectors", lambda: True)
     Sort.problems.clear()
-    cpu_again.clear()
+    cpu_fast_path.clear()
     with ga.default_device("cpu"):
         for dtype in DTYPES:
             for _ in range(2):
                 ga.radix_sort(np.arange(9)[::-1].astype(dtypes.from_name(dtype)))
         yield
     Sort.problems.clear()
-    cpu_again.clear()
+    cpu_fast_path.clear()
 
 
 def _keys(dtype: str, n: int = 1000) -> np.ndarray[Any, Any]:
@@ -58,13 +58,13 @@ def _keys(dtype: str, n: int = 1000) -> np.ndarray[Any, Any]:
 
 
 def _way_of(keys: Any) -> Any:
-    return cpu_again.way_of(keys, None, False, 0, None, -1, None, None, 0)
+    return cpu_fast_path.find_short_sort(keys, None, False, 0, None, -1, None, None, 0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_bits_and_no_problem(dtype: str) -> None:
     count = len(Sort.problems)
-    for n in (0, 1, 2, 77, 5000, cpu_again.MOST_KEYS - 1):
+    for n in (0, 1, 2, 77, 5000, cpu_fast_path.MOST_KEYS - 1):
         keys = _keys(dtype, n)
         before, want = keys.copy(), keys[stable_order(keys)]
         assert _way_of(keys)
@@ -87,7 +87,8 @@ def test_what_goes_by_the_general_path(dtype: str) -> None:
     gaps = np.repeat(keys, 2)[::2]
     swapped = keys.astype(keys.dtype.newbyteorder())
     for given in (misaligned, gaps, keys[::-1], keys.view(Own), keys.reshape(20, 50), list(keys),
-                  None, 3, "a", keys[0], swapped, _keys(dtype, cpu_again.MOST_KEYS)):  # fmt: skip
+                  None, 3, "a", keys[0], swapped,
+                  _keys(dtype, cpu_fast_path.MOST_KEYS)):  # fmt: skip
         assert _way_of(given) is False
     for given in (misaligned, gaps, keys.view(Own)):
         assert_bits(np.asarray(ga.radix_sort(given)), want)
@@ -127,7 +128,7 @@ def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> Non
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_outputs(dtype: str) -> None:
-    for n in (0, 1, 500, cpu_again.MOST_KEYS + 3):
+    for n in (0, 1, 500, cpu_fast_path.MOST_KEYS + 3):
         keys = _keys(dtype, n)
         want, before, count = keys[stable_order(keys)], keys.copy(), len(Sort.problems)
         memory = np.zeros(2 * n, keys.dtype)
@@ -135,7 +136,7 @@ def test_outputs(dtype: str) -> None:
         assert ga.radix_sort(keys, out=memory[n:]).base is memory  # side by side
         assert_bits(memory[n:], want)
         assert_bits(ga.radix_sort(memory[:n], out=memory[n:]), want)
-        assert n > cpu_again.MOST_KEYS or len(Sort.problems) == count
+        assert n > cpu_fast_path.MOST_KEYS or len(Sort.problems) == count
         assert_bits(memory[:n], before)
         out = np.zeros(n, keys.dtype)
         assert ga.radix_sort(keys, out=out) is out
@@ -154,7 +155,7 @@ def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.Monk
     """Keys that are sorted in place never hold codes, which nobody would take for floats."""
     keys = _keys(dtype)
     before, encode = keys.copy(), _way_of(keys)[0]
-    monkeypatch.setitem(cpu_again._sorters, keys.dtype, (encode, _interrupted))
+    monkeypatch.setitem(cpu_fast_path._sorters, keys.dtype, (encode, _interrupted))
     with pytest.raises(KeyboardInterrupt):
         ga.radix_sort(keys, out=keys)
     assert_bits(keys, before)
@@ -164,11 +165,11 @@ def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.Monk
         with pytest.raises(KeyboardInterrupt):
             row(keys, keys)
         assert_bits(keys, before)
-    ways = iter((cpu_coded.status_function, lambda _: _interrupted))
-    monkeypatch.setattr(cpu_coded, "status_function", lambda kernel: next(ways)(kernel))
+    ways = iter((cpu_int16_sort.status_function, lambda _: _interrupted))
+    monkeypatch.setattr(cpu_int16_sort, "status_function", lambda kernel: next(ways)(kernel))
     rows = keys.reshape(20, 50)
     with pytest.raises(KeyboardInterrupt):
-        cpu_coded.sort_rows(rows, rows, False)
+        cpu_int16_sort.sort_rows(rows, rows, False)
     assert_bits(keys, before)
 
 
@@ -193,10 +194,10 @@ def test_outputs_that_do_not_fit() -> None:
 
 
 def test_orders() -> None:
-    assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_ways._ORDER_KEYS)
+    assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_strategy._ORDER_KEYS)
     rows = {row.name: row for row in auto.TABLE}
-    for dtype, most in cpu_ways._ORDER_KEYS.items():
-        assert most < cpu_again.MOST_ORDERED
+    for dtype, most in cpu_strategy._ORDER_KEYS.items():
+        assert most < cpu_fast_path.MOST_ORDERED
         row = rows["order"]
         assert row.least_keys is not None
         assert dtype.itemsize < row.least_key_bytes or most < row.least_keys  # no GPU takes it
@@ -212,9 +213,9 @@ def test_orders() -> None:
             assert_bits(out, want)
             with pytest.raises(TypeError, match="argsort: axis"):
                 ga.argsort(keys, axis=True)
-        by_numpy = cpu_again.order_by(keys, -1, None, None, None, 0)
+        by_numpy = cpu_fast_path.find_argsort(keys, -1, None, None, None, 0)
         assert_bits(by_numpy(keys[:most], False), want[want < most])
-        assert not cpu_again.order_by(keys, 0, None, None, None, 0)
+        assert not cpu_fast_path.find_argsort(keys, 0, None, None, None, 0)
 
 
 def test_other_options() -> None:
@@ -255,7 +256,7 @@ def test_the_default_device_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {row.name: row for row in auto.TABLE}
     least = rows["sort"].least_keys
     assert least is not None
-    assert least >= cpu_again.MOST_KEYS
+    assert least >= cpu_fast_path.MOST_KEYS
 
 
 def test_the_environment_is_read_by_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,23 +299,25 @@ def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPa
 
 def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is found is called at once: all of it is there before anything can be found."""
-    long = _keys("int32", cpu_again.MOST_KEYS + 9)
+    long = _keys("int32", cpu_fast_path.MOST_KEYS + 9)
     want, short_row_lookup, found = long[stable_order(long)], direct.short_row_lookup, []
-    for name in ("way_of", "is_known"):
-        monkeypatch.setattr(cpu_again, name, cpu_again._no_match)
+    for name in ("find_short_sort", "find_long_sort"):
+        monkeypatch.setattr(cpu_fast_path, name, cpu_fast_path._no_match)
     for name in ("sort", "sort_into"):
-        monkeypatch.delattr(cpu_again, name)
+        monkeypatch.delattr(cpu_fast_path, name)
 
     def looking(table: Any, most: int, *others: Any) -> Any:
         look = short_row_lookup(table, most, *others)
-        if most > cpu_again.MOST_KEYS and not found:
-            cpu_again.is_known = look  # as it will be for another thread, which goes on first
+        if most > cpu_fast_path.MOST_KEYS and not found:
+            cpu_fast_path.find_long_sort = (
+                look  # as it will be for another thread, which goes on first
+            )
             found.append(ga.radix_sort(long))
             found.append(ga.radix_sort(long, out=np.empty_like(long)))
         return look
 
     monkeypatch.setattr(direct, "short_row_lookup", looking)
-    cpu_again.clear()
+    cpu_fast_path.clear()
     ga.radix_sort(long[::-1].copy()[:50])
     for each in found:
         assert_bits(each, want)
@@ -324,10 +327,10 @@ def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPat
 _WRITTEN_TO = """
 import numpy as np
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
-from gpualgo._cpu.direct import of_rows
+from gpualgo._cpu.direct import row_function
 
 for size in (4, 8):
-    mend = of_rows(kernel("mend", size))
+    mend = row_function(kernel("mend", size))
     for length in (9, 5000):
         row = np.full(length, np.nan, f"f{size}")
         row[:4] = -1, -0.0, 0, 0
@@ -336,8 +339,8 @@ for size in (4, 8):
             mend(keys, row.copy())
 for length in (9, 5000):
     for falls in (0, 1):
-        encode = of_rows(kernel("encode", 0x7C00, falls))
-        decode = of_rows(kernel("decode", 0x7C00, falls))
+        encode = row_function(kernel("encode", 0x7C00, falls))
+        decode = row_function(kernel("decode", 0x7C00, falls))
         row = np.zeros(length, np.float16)
         row[3:5] = -0.0, np.nan
         codes = row.view("i2").copy()
@@ -359,7 +362,7 @@ def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(direct, "_IS_SUPPORTED", False)
     direct._method.cache_clear()
     try:
-        cpu_again.clear()
+        cpu_fast_path.clear()
         Sort.problems.clear()
         for dtype in ("int32", "float32", "float16"):
             keys = _keys(dtype)
@@ -367,7 +370,9 @@ def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch)
             assert _way_of(keys)
             assert _way_of(keys[::2]) is False
             assert_bits(ga.radix_sort(keys), keys[stable_order(keys)])
-        assert cpu_again.way_of(keys, None, False, 0, None, True, None, None, 0) is False
+        assert (
+            cpu_fast_path.find_short_sort(keys, None, False, 0, None, True, None, None, 0) is False
+        )
         assert_bits(ga.argsort(keys), stable_order(keys))
     finally:
         direct._method.cache_clear()

@@ -11,13 +11,13 @@ import pytest
 from support import DTYPES, random_array
 
 import gpualgo as ga
-from gpualgo._algorithms.reduce import cpu_again
 from gpualgo._algorithms.reduce import cpu_parameters as rk
+from gpualgo._algorithms.reduce import short_sums
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._cpu import direct
 from gpualgo._pipeline import auto
 
-MOST = cpu_again.MOST_ELEMENTS
+MOST = short_sums.MOST_ELEMENTS
 TILE = rk.tile_of(np.dtype(np.float64))
 SIZES = (1, 2, 63, TILE - 1, TILE, TILE + 1, 10_000, MOST - 1, MOST, 3 * MOST)
 
@@ -36,7 +36,7 @@ def on_cpu() -> Iterator[None]:
 
 def _forget() -> None:
     Reduction.problems.clear()
-    cpu_again.clear()
+    short_sums.clear()
 
 
 def _learn(dtype: Any) -> None:
@@ -45,7 +45,7 @@ def _learn(dtype: Any) -> None:
 
 
 def _way_of(x: Any) -> Any:
-    return cpu_again.way_of(x, None, operator.add, None, False, None, None, None, 0)
+    return short_sums.fold_for(x, None, operator.add, None, False, None, None, None, 0)
 
 
 def _general(x: np.ndarray[Any, Any]) -> Any:

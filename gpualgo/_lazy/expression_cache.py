@@ -50,7 +50,7 @@ class _Entry(NamedTuple):
     captured: tuple[Any, ...]
 
 
-class Again(LazyArray):
+class CachedExpression(LazyArray):
     """A cached expression that reads new arrays on a GPU; creates leaves on demand."""
 
     __slots__ = ("_given", "_known", "_leaves", "_node", "_pointers")
@@ -106,10 +106,10 @@ class Again(LazyArray):
         ]
 
 
-LAZY.add(Again)
+LAZY.add(CachedExpression)
 
 
-class Kept:
+class ExpressionCache:
     """A function of lazy arrays and plain values that returns a lazy array, with a cache.
 
     The function may use shapes, dtypes and the values. It captures no arrays.
@@ -228,7 +228,7 @@ def _without_leaves(made: LazyArray, node: Any, function: Any) -> LazyArray:
 def _instantiate(entry: _Entry, views: list[View], pointers: list[int]) -> LazyArray:
     """Return the cached expression for new arrays."""
     if views[0].device != CPU:
-        return Again(entry, views, pointers)
+        return CachedExpression(entry, views, pointers)
     template = entry.made
     leaves = _leaves_of(entry.places, views, pointers)
     result = LazyArray(template.shape, template.node, leaves, template.text, template.forms)

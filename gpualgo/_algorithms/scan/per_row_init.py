@@ -15,7 +15,7 @@ from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import starts
+from gpualgo._pipeline import per_row_init
 from gpualgo._pipeline.problem import Array
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.routines import Routine
 
 
-class PerRowInitScan(starts.PerRowInit, Scan):
+class PerRowInitScan(per_row_init.PerRowInit, Scan):
     """Arguments that equal calls of `inclusive_scan` share if init is an array."""
 
     @property
@@ -74,7 +74,7 @@ class PerRowInitScan(starts.PerRowInit, Scan):
             of_x, source = scanned, acc
         cpu.scan(of_x, scanned, op, None, self.axis, False, self.is_reverse, source, acc)
         init_part, op_part, scan_part = ((*(slice(None),) * self.axis, part) for part in self.parts)
-        outs, number = [out[op_part] for out in results], starts.of_records(acc)
+        outs, number = [out[op_part] for out in results], per_row_init.join_dtype(acc)
         init_views = [np.broadcast_to(value, outs[0].shape) for value in inits]
         inputs = [*init_views, *(array[scan_part] for array in scanned)]
         elementwise.transform(Applied(op, (number, number), acc), inputs, outs)

@@ -25,20 +25,20 @@ def _no_fold(*_: Any) -> Any:
 
 
 _fold_by_dtype: dict[np.dtype[Any], Fold] = {}
-way_of: Callable[..., Any] = _no_fold
+fold_for: Callable[..., Any] = _no_fold
 """Return the fold of a short row that is summed with default arguments, or False."""
 
 
 def add(dtype: np.dtype[Any], fold: Fold) -> None:
     """Use `fold` for later sums of rows of this dtype."""
-    global way_of
+    global fold_for
     from gpualgo._cpu.direct import short_row_lookup
 
     if dtype not in _fold_by_dtype:
         _fold_by_dtype[dtype] = fold
         # Default values of `reduce`'s arguments after x: init to stream, then active recordings.
         defaults = None, operator.add, None, False, None, None, None, 0
-        way_of = short_row_lookup(_fold_by_dtype, MOST_ELEMENTS, *defaults)
+        fold_for = short_row_lookup(_fold_by_dtype, MOST_ELEMENTS, *defaults)
 
 
 def clear() -> None:

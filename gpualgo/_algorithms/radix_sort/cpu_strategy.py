@@ -36,7 +36,7 @@ _NARROW_ALONE, _NARROW_SHARED = 1 << 20, 1 << 19
 
 # From this many keys on, rows are first checked for being sorted. 16-bit floats are not checked:
 # their longer rows use the digit sort, which checks.
-LOOK = 1 << 15
+CHECK_SORTED_KEYS = 1 << 15
 _CODED = frozenset(("float16", "bfloat16"))
 
 # Longest rows whose stable order NumPy finds at least as fast: it counts narrow keys as the digit
@@ -58,19 +58,19 @@ def is_by_numpy(dtype: np.dtype[Any], length: int, num_rows: int) -> bool:
     if dtype in _NARROW:
         most = _NARROW_ALONE if threads.num_threads() == 1 else _NARROW_SHARED
         return length <= most and is_vectorised() and _has_narrow_vectors()
-    if is_coded(dtype):
-        return length < LOOK and is_vectorised() and _has_narrow_vectors()
+    if is_sorted_as_int16(dtype):
+        return length < CHECK_SORTED_KEYS and is_vectorised() and _has_narrow_vectors()
     if dtype not in _DTYPES:
         return False
     return is_vectorised() or (num_rows == 1 and length <= _SHORT and _has_vectors()[0])
 
 
-def is_coded(dtype: np.dtype[Any]) -> bool:
+def is_sorted_as_int16(dtype: np.dtype[Any]) -> bool:
     """Return whether such keys are sorted as integer codes by NumPy."""
     return dtypes.name_of(dtype) in _CODED
 
 
-def most_ordered(dtype: np.dtype[Any]) -> int:
+def max_ordered_keys(dtype: np.dtype[Any]) -> int:
     """Return the longest row whose stable order NumPy finds at least as fast; 0 if none."""
     return _ORDER_KEYS.get(dtype, 0)
 

@@ -15,7 +15,7 @@ from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import without_axes
 from gpualgo._operators.operator import Operator, without_source
-from gpualgo._pipeline import starts
+from gpualgo._pipeline import per_row_init
 from gpualgo._pipeline.problem import Array
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpualgo._pipeline.routines import Routine
 
 
-class PerRowInitReduction(starts.PerRowInit, Reduction):
+class PerRowInitReduction(per_row_init.PerRowInit, Reduction):
     """Arguments that equal calls of `reduce` share if init is an array."""
 
     def __init__(
@@ -43,24 +43,24 @@ class PerRowInitReduction(starts.PerRowInit, Reduction):
         from gpualgo._algorithms.reduce import cuda
         from gpualgo._algorithms.transform import cuda as elementwise
         from gpualgo._algorithms.transform.tuning import Applied
-        from gpualgo._cuda.plan import Places
+        from gpualgo._cuda.plan import ArgMap
 
-        args = Places(len(views), len(targets))
+        args = ArgMap(len(views), len(targets))
         slots = [args.source(i) for i in range(len(views))]
         out_slots = [args.target(i) for i in range(len(targets))]
         strides = [without_axes(target.strides, self.axes, len(self.shape)) for target in targets]
         of_x, inits, acc = views[: self.num_own], views[self.num_own :], self.acc
         init_slots = slots[self.num_own :]
         if self.has_no_items:  # each initial value is a row of one element
-            leaves = cuda.Leaves(args, init_slots, out_slots)
+            leaves = cuda.FieldSlots(args, init_slots, out_slots)
             return cuda.plan_of(inits, without_source(op), (), acc, acc, strides, leaves)
-        leaves = cuda.Leaves(args, slots[: self.num_own], out_slots)
+        leaves = cuda.FieldSlots(args, slots[: self.num_own], out_slots)
         plan = cuda.plan_of(of_x, op, self.axes, self.source, acc, strides, leaves)
         outs = [
             target._replace(shape=self.shape, strides=step)
             for target, step in zip(targets, strides, strict=True)
         ]
-        number = starts.of_records(acc)
+        number = per_row_init.join_dtype(acc)
         applied = Applied(without_source(op), (number, number), acc)
         join_slots = out_slots, [*init_slots, *out_slots]
         plan.steps += elementwise.plan_of(
@@ -81,7 +81,7 @@ class PerRowInitReduction(starts.PerRowInit, Reduction):
                 result[...] = start
             return
         cpu.reduce(of_x, results, op, None, self.axes, self.source, acc)
-        number = starts.of_records(acc)
+        number = per_row_init.join_dtype(acc)
         elementwise.transform(Applied(op, (number, number), acc), [*inits, *results], results)
 
     def routines(

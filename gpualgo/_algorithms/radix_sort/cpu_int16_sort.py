@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cpu_again import CODES
 from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._algorithms.radix_sort.cpu_fast_path import CODES
 from gpualgo._algorithms.radix_sort.cpu_orders import infinity_of
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.direct import of_rows, status_function
+from gpualgo._cpu.direct import row_function, status_function
 from gpualgo._cpu.kernels import Kernel
 
 Array = np.ndarray[Any, Any]
@@ -23,7 +23,7 @@ class Int16RowSort:
 
     def __init__(self, dtype: np.dtype[Any], descending: bool) -> None:
         self.kernels = _kernels(dtype, descending)  # kept alive: they are called by address
-        self._encode, self._decode = map(of_rows, self.kernels)
+        self._encode, self._decode = map(row_function, self.kernels)
 
     def __call__(self, keys: Array, out: Array) -> None:
         """Write keys, sorted, to out, which may be the same row."""
