@@ -35,7 +35,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 PROCESS = """if True:
     import hashlib, operator, sys
     import numpy as np
-    from gpualgo._algorithms.reduce import policy as rows
+    from gpualgo._algorithms.reduce import tuning as rows
     from gpualgo._cuda import build
     from gpualgo._operators.operator import Operator
     def halved(a): return a * 0.5

@@ -105,8 +105,8 @@ def test_versions_of_what_compiles_are_part_of_the_cache_s_keys(tmp_path: Path) 
     """Another release of numba may compile the same bytecode into something else."""
     code = """if True:
         import numpy
-        from gpualgo._cuda import kept
-        print(kept.provenance())
+        from gpualgo._cuda import build
+        print(build.provenance())
     """
     here = run_python(code)
     assert here.returncode == 0, here.stderr

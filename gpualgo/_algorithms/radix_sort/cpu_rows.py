@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -95,7 +94,8 @@ def is_nearly_sorted(keys: Array, axis: int, descending: bool) -> bool:
     length, size = keys.shape[axis], keys.size
     if keys.dtype not in _MERGED or not size:
         return False
-    estimate = status_function(_kernel(keys.dtype, descending))
+    levels_kernel = _kernel(keys.dtype, descending)  # held: functions know its address only
+    estimate = status_function(levels_kernel)
     if keys.ndim == 1:
         return estimate(address(keys), keys.strides[0], length, 1) < DIGIT_SORT_COST
     rows = _rows(keys, axis)
@@ -118,11 +118,12 @@ def _rows(array: Array, axis: int) -> Array:
 
 def row_order(dtype: np.dtype[Any]) -> Callable[[Array, bool], Array | None]:
     """Return the function that orders a contiguous row; it returns None if digits are faster."""
-    most, estimates = ways.max_ordered_keys(dtype), []
+    most, kernels = ways.max_ordered_keys(dtype), []
     if dtype not in NARROW_DTYPES:
-        estimates = [row_function(_kernel(dtype, is_descending)) for is_descending in (False, True)]
+        kernels = [_kernel(dtype, is_descending) for is_descending in (False, True)]
+    estimates = list(map(row_function, kernels))
 
-    def by_numpy(keys: Array, descending: bool) -> Array | None:
+    def by_numpy(keys: Array, descending: bool, held: Any = kernels) -> Array | None:
         is_few = len(keys) <= most and not descending
         if not is_few and estimates and estimates[descending](keys, keys) >= DIGIT_SORT_COST:
             return None
@@ -131,7 +132,6 @@ def row_order(dtype: np.dtype[Any]) -> Callable[[Array, bool], Array | None]:
     return by_numpy
 
 
-@cache  # keeps kernels alive: row functions hold their address only
 def _kernel(dtype: np.dtype[Any], descending: bool) -> Kernel:
     return kernel("levels", dtype.kind, dtype.itemsize, int(descending))
 

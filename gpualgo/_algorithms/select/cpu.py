@@ -99,6 +99,8 @@ class Job:
             [*_entry(array, number, dims, k, room, self.counts[k]), *(dim[1 + k] for dim in dims)]
             for k, (array, number) in enumerate(zip(arrays, numbers, strict=True))
         ]
+        # For each output. Inputs are the outputs' fields, then marks, unless elements are computed.
+        self.out_counts = self.counts[: len(outs)] if is_plain else [False] * len(outs)
         self.held: list[Any] = []  # keeps code alive that is called by address
         self.compute = self.computed = self.mark = 0
         if isinstance(source, records.Computed):
@@ -179,7 +181,7 @@ class Job:
         """Return the kernels' argument table."""
         writes = [
             written(out, differs, counts)
-            for out, differs, counts in zip(self.outs, self.differs, self.counts, strict=False)
+            for out, differs, counts in zip(self.outs, self.differs, self.out_counts, strict=True)
         ]
         if self.starts is not None:
             writes.append(written(self.starts, 0))
