@@ -13,7 +13,7 @@ import gpualgo as ga
 
 X = np.array([5, 5, 7, 7, 7, 5, 2, 2, 9], np.int64)
 Y = np.array([1, -1, 4, 0, 0, 3, 3, 8, 8], np.int64)
-I, ONE = np.arange(9), np.ones(9, np.int64)
+INDICES, ONE = np.arange(9), np.ones(9, np.int64)
 OFFSETS = np.array([0, 3, 3, 9], np.int64)
 
 # Elements, and the arrays of their fields.
@@ -28,9 +28,9 @@ FORMS: dict[str, tuple[Callable[[Any, Any], Any], tuple[Any, ...]]] = {
         (X, Y, X + Y, X - Y),
     ),
     "two expressions": (lambda x, y: (ga.lazy.asarray(x), ga.lazy.asarray(x) * 2), (X, X * 2)),
-    "indices": (lambda x, y: (ga.lazy.arange(9), ga.lazy.arange(9)), (I, I)),
+    "indices": (lambda x, y: (ga.lazy.arange(9), ga.lazy.arange(9)), (INDICES, INDICES)),
     "an array and indices": (
-        lambda x, y: (x, ga.lazy.arange(9), ga.lazy.arange(9) // 2), (X, I, I // 2),
+        lambda x, y: (x, ga.lazy.arange(9), ga.lazy.arange(9) // 2), (X, INDICES, INDICES // 2),
     ),
     "numbers": (lambda x, y: (ga.lazy.asarray(x), 1, 2), (X, ONE, ONE * 2)),
     "one of two": (lambda x, y: ga.lazy.transform(lambda v, w: (v + w,), x, y), (X + Y,)),
