@@ -47,8 +47,11 @@ def radix_sort(
     already checked.
     """
     order = Order(keys.dtype, descending, begin_bit, end_bit)
-    if values is None and cpu_numpy.is_sorted_by_numpy(keys, out_keys, axis, order):
-        cpu_numpy.sort(keys, out_keys, descending)
+    if values is None and cpu_numpy.is_sorted_by_numpy(keys, axis, order):
+        if cpu_numpy.is_dense(keys, out_keys, axis):
+            cpu_numpy.sort(keys, out_keys, descending)
+        else:
+            cpu_numpy.sort_copies(keys, out_keys, axis, descending)
     elif values is None or out_values is None:
         _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
     elif order.is_whole and cpu_rows.is_nearly_sorted(keys, axis, descending):
@@ -76,15 +79,15 @@ def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
 
 def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> list[Routine]:
     """Return the routines of a sort or argsort of unordered keys, without reading any key."""
-    axis, sources, outs = problem.axis, list(arrays), list(results)
+    axis, sources = problem.axis, list(arrays)
     if axis is None:
         axis, sources = 0, [x.reshape(-1) for x in sources]
     keys, work = sources[0], bytes_of(arrays, results)
     length = keys.shape[axis]
     if problem.index_dtype is None and len(sources) == 1:
         order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
-        if cpu_numpy.is_sorted_by_numpy(keys, outs[0], axis, order):
-            return cpu_numpy.routines(keys)
+        if cpu_numpy.is_sorted_by_numpy(keys, axis, order):
+            return cpu_numpy.routines(keys, axis)
     is_by_numpy = keys.dtype in cpu_rows.NARROW_DTYPES or cpu_numpy.is_ordered_by_numpy(
         keys, problem.descending
     )
@@ -319,10 +322,14 @@ def prepared(
     if (
         out_keys is not None
         and out_values is None
-        and cpu_numpy.is_sorted_by_numpy(keys, out_keys, axis, order)
+        and cpu_numpy.is_sorted_by_numpy(keys, axis, order)
     ):
+        descending = order.descending
+        if not cpu_numpy.is_dense(keys, out_keys, axis):
+            return lambda arrays, results, _: cpu_numpy.sort_copies(
+                arrays[0].reshape(results[0].shape), results[0], axis, descending
+            )
         if keys.ndim > 1:
-            descending = order.descending
             return lambda arrays, results, _: cpu_numpy.sort(
                 arrays[0].reshape(results[0].shape), results[0], descending
             )

@@ -24,19 +24,22 @@ from gpualgo._pipeline.routines import Routine, compiled, of_numpy
 
 _TURN_KEYS = 1 << 15  # of a piece that is reversed
 _PIECES_PER_THREAD = 4
+_BLOCK_BYTES = 1 << 22  # of rows with gaps that are copied at once
 
 Array = np.ndarray[Any, Any]
 
 
-def is_sorted_by_numpy(keys: Array, out: Array, axis: int, order: Order) -> bool:
-    """Return whether NumPy sorts these keys: all bits count, C-contiguous, no values."""
-    if not (order.is_whole and axis == keys.ndim - 1):
-        return False
-    *outer, length = keys.shape
-    if not ways.is_by_numpy(keys.dtype, length, prod(outer)):
-        return False
+def is_sorted_by_numpy(keys: Array, axis: int, order: Order) -> bool:
+    """Return whether NumPy sorts these keys, which have no values: all bits count."""
+    length = keys.shape[axis]
+    return order.is_whole and ways.is_by_numpy(keys.dtype, length, keys.size // max(1, length))
+
+
+def is_dense(keys: Array, out: Array, axis: int) -> bool:
+    """Return whether `sort` reads keys and writes out without copies."""
     flags, out_flags = keys.flags, out.flags
-    return flags.c_contiguous and flags.aligned and out_flags.c_contiguous and out_flags.aligned
+    is_aligned = flags.aligned and out_flags.aligned
+    return axis == keys.ndim - 1 and is_aligned and flags.c_contiguous and out_flags.c_contiguous
 
 
 def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
@@ -46,10 +49,13 @@ def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
     return keys.flags.c_contiguous and keys.flags.aligned
 
 
-def routines(keys: Array) -> list[Routine]:
+def routines(keys: Array, axis: int) -> list[Routine]:
     """Return the routines of `sort`: rows by NumPy, or runs of a long row, which are merged."""
-    *outer, length = keys.shape
-    num_rows, runs = prod(outer), ways.num_runs(length * keys.itemsize, threads.num_threads())
+    length = keys.shape[axis]
+    num_rows, runs = (
+        keys.size // max(1, length),
+        ways.num_runs(length * keys.itemsize, threads.num_threads()),
+    )
     if num_rows > 1 and (runs == 1 or num_rows >= threads.num_threads()):
         return [of_numpy("sort", keys.size, num_rows, 8 * keys.nbytes)]
     steps = [of_numpy("sort", keys.size, num_rows * runs, 8 * keys.nbytes)]
@@ -74,6 +80,21 @@ def sort(keys: Array, out: Array, descending: bool) -> None:
     else:
         for row, target in zip(keys.reshape(-1, length), out.reshape(-1, length), strict=True):
             row_sort(length, keys.dtype, descending)(row, target)
+
+
+def sort_copies(keys: Array, out: Array, axis: int, descending: bool) -> None:
+    """Sort along any axis, with any strides: copies blocks of rows, sorts them, and writes them."""
+    rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
+    longest = int(np.argmax(rows.shape[:-1] or (0,)))
+    if rows.ndim == 1:
+        rows, targets = rows[None], targets[None]
+    rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
+    step = max(1, _BLOCK_BYTES * len(rows) // max(1, keys.nbytes))
+    for i in range(0, len(rows), step):
+        block = np.array(rows[i : i + step], order="C")
+        result = np.empty_like(block)
+        sort(block, result, descending)
+        targets[i : i + step] = result
 
 
 def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
