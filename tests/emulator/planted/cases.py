@@ -40,13 +40,10 @@ from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
 from gpualgo._algorithms.by_index import tuning as indexed
 from gpualgo._algorithms.by_key import tuning as by_key
 from gpualgo._algorithms.histogram import tuning as histogram
-from gpualgo._algorithms.histogram import tuning as joint
-from gpualgo._algorithms.histogram import tuning as small
 from gpualgo._algorithms.merge_sort import tuning as merge_sort
 from gpualgo._algorithms.radix_sort import cuda
 from gpualgo._algorithms.radix_sort import tuning as radix_sort
 from gpualgo._algorithms.reduce import tuning as reduce
-from gpualgo._algorithms.reduce import tuning as small_reduce
 from gpualgo._algorithms.scan import tuning as scan
 from gpualgo._algorithms.scan import tuning_lines as lines
 from gpualgo._algorithms.searchsorted import tuning as searchsorted
@@ -66,16 +63,16 @@ class Case:
 
 
 _REDUCE = (
-    (small_reduce, "SMALL", {}),
+    (reduce, "SMALL_POLICIES", {}),
     (reduce, "SMALLEST", reduce.Policy(64, 2, 4)),
     (reduce, "MOST_BLOCKS", 5),
     (reduce, "COLUMNS", reduce.Policy(64, 2, 1)),
 )
-_FEW = ((small_reduce, "SMALL", {1 << 30: small_reduce.Small(64, 2, 100)}),)
-_FEWER = ((small_reduce, "SMALL", {1 << 30: small_reduce.Small(32, 2, 0)}),)
+_FEW = ((reduce, "SMALL_POLICIES", {1 << 30: reduce.Small(64, 2, 100)}),)
+_FEWER = ((reduce, "SMALL_POLICIES", {1 << 30: reduce.Small(32, 2, 0)}),)
 _MANY = (
-    (small_reduce, "SMALL", {1 << 30: small_reduce.Small(64, 1, 100)}),
-    (small_reduce, "MOST_BLOCKS", 65),
+    (reduce, "SMALL_POLICIES", {1 << 30: reduce.Small(64, 1, 100)}),
+    (reduce, "SMALL_MOST_BLOCKS", 65),
 )
 _WAVE = ((scan, "WAVES", {1 << 30: scan.WavePolicy(64, 2, 1)}),)
 _TILES = (
@@ -134,15 +131,15 @@ _SEGMENTS = (
 )
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
-    (small, "MOST_BYTES", 0),
+    (histogram, "SMALL_MOST_BYTES", 0),
     (histogram, "SMALL", {}),
     *((histogram, name, _SMALL) for name in ("SMALL_OF_MANY", "ROOMY", "ROOMIEST", "LARGE")),
     (histogram, "STRIDED", histogram.Policy(64, 4, 2)),
 )
 _JOINT = (
     *_HISTOGRAM,
-    *((joint, name, _SMALL) for name in ("FLAT", "STRIDED", "STRIDED_SUMS")),
-    (joint, "ROUND", histogram.Policy(64, 1, 4)),
+    *((histogram, name, _SMALL) for name in ("JOINT_FLAT", "JOINT_STRIDED", "STRIDED_SUMS")),
+    (histogram, "JOINT_ROUND", histogram.Policy(64, 1, 4)),
 )
 _COUNTING = (
     *_HISTOGRAM,
@@ -150,10 +147,10 @@ _COUNTING = (
     (cuda, "_FEW_KEYS", {1: 0}),
 )
 _FEW_SAMPLES = (
-    (small, "SMALL", {1 << 30: small.Shape(64, 1, 1 << 7, 2)}),
-    (small, "SLOT_THREADS", 1),
-    (small, "SM_THREADS", 64),
-    (small, "MOST_ROUNDS", 9),
+    (histogram, "SMALL_SHAPES", {1 << 30: histogram.Shape(64, 1, 1 << 7, 2)}),
+    (histogram, "SLOT_THREADS", 1),
+    (histogram, "SM_THREADS", 64),
+    (histogram, "MOST_ROUNDS", 9),
 )
 _PACKED = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.PACKED))
 _GLOBAL = (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL))
