@@ -381,8 +381,10 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
         result = builtin or Operator(op)
     if not _accepts_arity(result, arity):
         hint = "give it one parameter for each argument (reduce and scan: two)"
-        if where == "transform":
+        if where.endswith("transform"):
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
+        elif arity == 1:  # a predicate
+            hint = "it gets one element, for a tuple of arrays one tuple: lambda p: p[0] > 0, say"
         function = python_function(result.fn)
         takes = "two" if function is None else taken_arguments(function)
         if function is not None and (num_keyword_only := function.__code__.co_kwonlyargcount):
