@@ -84,7 +84,54 @@ def test_every_function(backend: Backend) -> None:
     assert float(backend.to_host(ga.reduce(x, 0.0, plus))) == X.sum()
 
 
-@pytest.mark.parametrize("fn", [operator.sub, np.subtract, lambda a, b: (a + b) / 2])
+KNOWN = (
+    "sub", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "lt", "ge",
+    "subtract", "divide", "floor_divide", "remainder", "fmod", "power", "left_shift", "right_shift",
+    "arctan2", "less",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("is_checked", ["0", "1"])
+def test_known_functions_that_do_not_associate(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, name: str, is_checked: str
+) -> None:
+    monkeypatch.setenv("GPUALGO_CHECK", is_checked)
+    fn = getattr(operator, name, None) or getattr(np, name)
+    told = rf"op (operator|numpy)\.{name} is not associative, .* or write a lambda if you mean it$"
+    x, keys = backend.to_device(np.arange(9)), backend.to_device(np.arange(9) // 3)
+    offsets = backend.to_device(np.array([0, 2, 9]))
+    for call, *arguments in (
+        (ga.reduce, x, None, fn),
+        (ga.reduce, x, 1, ga.Operator(fn, identity=0)),
+        (ga.reduce, ga.lazy.transform(lambda v: v * 2, x), None, fn),
+        (ga.inclusive_scan, x, None, fn),
+        (ga.exclusive_scan, x, 0, fn),
+        (ga.reduce_by_key, keys, x, None, fn),
+        (ga.inclusive_scan_by_key, keys, x, None, fn),
+        (ga.exclusive_scan_by_key, keys, x, 0, fn),
+        (ga.reduce_by_index, keys, x, 3, 0, fn),
+        (ga.segmented_reduce, x, offsets, 0, fn),
+        (ga.segmented_inclusive_scan, x, offsets, None, fn),
+        (ga.segmented_exclusive_scan, x, offsets, 0, fn),
+    ):
+        function: Any = call
+        for _ in range(2):
+            with pytest.raises(TypeError, match=f"^{function.__name__}: {told}"):
+                function(*arguments)
+    with pytest.raises(TypeError, match=told):
+        ga.prepare(ga.reduce, x, None, fn)
+    with pytest.raises(TypeError, match=told):
+        ga.reduce_by_key(keys, x, None, fn, consecutive=True, eq=lambda a, b: a == b)
+
+
+def test_known_functions_elsewhere(backend: Backend) -> None:
+    x = backend.to_device(np.arange(9))
+    assert backend.to_host(ga.adjacent_difference(x, operator.sub)).sum() == 8
+    assert not backend.to_host(ga.transform(operator.sub, x, x)).any()
+
+
+@pytest.mark.parametrize("fn", [minus, lambda a, b: (a + b) / 2])
 def test_other_operators_that_do_not_associate(fn: Any) -> None:
     refused(ga.reduce, X, None, fn)
 
