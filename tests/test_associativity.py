@@ -10,6 +10,7 @@ import pytest
 from support import BFLOAT16, Backend
 
 import gpualgo as ga
+from gpualgo._lazy import associativity
 
 X = np.arange(100, dtype=np.float64)
 
@@ -25,6 +26,10 @@ def minus(a: Any, b: Any) -> Any:
 
 def plus(a: Any, b: Any) -> Any:
     return a + b
+
+
+def affine(f: Any, g: Any) -> Any:
+    return f[0] * g[0], f[1] * g[0] + g[1]
 
 
 def merged(a: Any, b: Any) -> Any:
@@ -79,7 +84,54 @@ def test_every_function(backend: Backend) -> None:
     assert float(backend.to_host(ga.reduce(x, 0.0, plus))) == X.sum()
 
 
-@pytest.mark.parametrize("fn", [operator.sub, np.subtract, lambda a, b: (a + b) / 2])
+KNOWN = (
+    "sub", "truediv", "floordiv", "mod", "pow", "lshift", "rshift", "lt", "ge",
+    "subtract", "divide", "floor_divide", "remainder", "fmod", "power", "left_shift", "right_shift",
+    "arctan2", "less",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("is_checked", ["0", "1"])
+def test_known_functions_that_do_not_associate(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch, name: str, is_checked: str
+) -> None:
+    monkeypatch.setenv("GPUALGO_CHECK", is_checked)
+    fn = getattr(operator, name, None) or getattr(np, name)
+    told = rf"op (operator|numpy)\.{name} is not associative, .* or write a lambda if you mean it$"
+    x, keys = backend.to_device(np.arange(9)), backend.to_device(np.arange(9) // 3)
+    offsets = backend.to_device(np.array([0, 2, 9]))
+    for call, *arguments in (
+        (ga.reduce, x, None, fn),
+        (ga.reduce, x, 1, ga.Operator(fn, identity=0)),
+        (ga.reduce, ga.lazy.transform(lambda v: v * 2, x), None, fn),
+        (ga.inclusive_scan, x, None, fn),
+        (ga.exclusive_scan, x, 0, fn),
+        (ga.reduce_by_key, keys, x, None, fn),
+        (ga.inclusive_scan_by_key, keys, x, None, fn),
+        (ga.exclusive_scan_by_key, keys, x, 0, fn),
+        (ga.reduce_by_index, keys, x, 3, 0, fn),
+        (ga.segmented_reduce, x, offsets, 0, fn),
+        (ga.segmented_inclusive_scan, x, offsets, None, fn),
+        (ga.segmented_exclusive_scan, x, offsets, 0, fn),
+    ):
+        function: Any = call
+        for _ in range(2):
+            with pytest.raises(TypeError, match=f"^{function.__name__}: {told}"):
+                function(*arguments)
+    with pytest.raises(TypeError, match=told):
+        ga.prepare(ga.reduce, x, None, fn)
+    with pytest.raises(TypeError, match=told):
+        ga.reduce_by_key(keys, x, None, fn, consecutive=True, eq=lambda a, b: a == b)
+
+
+def test_known_functions_elsewhere(backend: Backend) -> None:
+    x = backend.to_device(np.arange(9))
+    assert backend.to_host(ga.adjacent_difference(x, operator.sub)).sum() == 8
+    assert not backend.to_host(ga.transform(operator.sub, x, x)).any()
+
+
+@pytest.mark.parametrize("fn", [minus, lambda a, b: (a + b) / 2])
 def test_other_operators_that_do_not_associate(fn: Any) -> None:
     refused(ga.reduce, X, None, fn)
 
@@ -126,7 +178,6 @@ def test_nan_is_equal_to_nan() -> None:
 
 
 def test_tuples() -> None:
-    affine = lambda f, g: (f[0] * g[0], f[1] * g[0] + g[1])  # noqa: E731
     scale = np.linspace(-1, 1, 60)
     ga.inclusive_scan((scale, X[:60]), (1.0, 0.0), affine)
     text = refused(ga.reduce, Pair(np.arange(9), X[:9]), None, lambda a, b: (a.n + b.n, a.s - b.s))
@@ -182,3 +233,70 @@ def test_calls_that_were_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUALGO_CHECK", "yes")
     with pytest.raises(ValueError, match="GPUALGO_CHECK must be 1 or 0"):
         ga.reduce(X, 0.5, minus)
+
+
+@pytest.mark.parametrize("scale", [1, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("dtype", [np.float16, BFLOAT16, np.float32])
+def test_numbers_near_the_smallest_are_no_error(dtype: Any, scale: float) -> None:
+    random = np.random.default_rng(2)
+    for _ in range(3):
+        values, factors = random.normal(size=(2, 60))
+        mean, one = (values * scale).astype(dtype), np.ones(60, dtype)
+        ga.reduce((one, mean, one - one), None, merged)
+        ga.inclusive_scan((factors.astype(dtype), mean), None, affine)
+
+
+def test_small_numbers_are_tried() -> None:
+    small = (1e-4 * np.random.default_rng(1).normal(size=60)).astype(np.float16)
+    refused(ga.reduce, small, None, minus)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "small", "large"),
+    [(np.float16, 2e-4, 250), (np.float32, 1e-22, 5e37), (np.float64, 1e-161, 1e200)],
+)
+def test_overflow_and_underflow_inside_prove_nothing(
+    dtype: Any, small: float, large: float
+) -> None:
+    x = 0.2 + 2 * np.random.default_rng(1).random(60)
+    ga.reduce((x * small).astype(dtype), None, lambda a, b: a * b / (a + b))
+    ga.reduce((x * large).astype(dtype), None, lambda a, b: (a + b) / (1 + a * b))
+
+
+def test_the_calls_own_error_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def error_of(op: Any, x: Any) -> str:
+        with pytest.raises(TypeError, match="does not fit") as info:
+            ga.reduce(x, None, op)
+        return str(info.value)
+
+    for op, x in (
+        (lambda a, b: (a + b) * 0.5, np.arange(9)),
+        (lambda a, b: (a + b) * 0.5j, X),
+        (lambda a, b: np.int64(a) - b, np.arange(9, dtype=np.uint8)),
+    ):
+        monkeypatch.setenv("GPUALGO_CHECK", "1")
+        text = error_of(op, x)
+        monkeypatch.setenv("GPUALGO_CHECK", "0")
+        assert error_of(op, x) == text
+
+
+def test_offsets_are_looked_at_first() -> None:
+    with pytest.raises(ValueError, match="offsets"):
+        ga.segmented_reduce(X, np.array([0, 200]), 0.0, minus)
+    with pytest.raises(ValueError, match="indices"):
+        ga.reduce_by_index(np.full(100, 7), X, 3, 0.0, minus)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_of_its_own() -> None:
+    large = np.array([1e5, 2, 3, 4] * 4, np.float32)
+    ga.reduce(large, None, plus, dtype=np.float16)
+    ga.reduce(large * np.float32(1e30), np.float16(3), plus, dtype=np.float16)
+    ga.reduce(np.array([1e30, 2, 3]), None, lambda a, b: max(a, b))
+
+
+@pytest.mark.parametrize("size", [2, 48, 49, 50, 55, 89, 144, 1000, 1 << 20])
+def test_no_element_is_taken_twice(size: int) -> None:
+    _, (found,) = associativity._sampled(np.arange(size), [np.dtype(np.int64)], "reduce", None)
+    assert len(found) == min(size, 48)
+    assert (np.diff(found) > 0).all()

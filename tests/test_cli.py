@@ -121,6 +121,42 @@ def test_full_disk(command: str) -> None:
     assert done.returncode == 1
 
 
+def test_doctor_prints_text_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "[red]/a[/red] [/] :warning: [1, 2]"
+    monkeypatch.setattr(
+        doctor, "checks", lambda: iter([doctor.Check("cache", "ok", text, more=text)])
+    )
+    assert main(["doctor", "--verbose"]) == 0
+    assert capsys.readouterr().out.count(text) == 2
+
+
+@pytest.mark.parametrize("command", ["doctor", "cache info"])
+def test_characters_that_cannot_be_printed(command: str, tmp_path: Path) -> None:
+    folder = tmp_path / "caché"
+    environment = {"GPUALGO_CACHE_DIR": str(folder), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-m", "gpualgo", *command.split()],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert "cach\\xe9" in done.stdout
+
+
+@pytest.mark.parametrize("setting", ["GPUALGO_CHECK=yes", "GPUALGO_NUM_THREADS=0"])
+def test_doctor_names_the_variable(setting: str) -> None:
+    name, _, value = setting.partition("=")
+    code = "from gpualgo._cli import doctor; print(doctor._backend_check('cpu').advice)"
+    found = subprocess.check_output(
+        [sys.executable, "-c", code], env=os.environ | {name: value}, text=True
+    )
+    assert found == f"unset {name}, or set it to a valid value\n"
+
+
 def test_doctor_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -11,7 +11,8 @@ class _Parameter(inspect.Parameter):
 
     def __str__(self) -> str:
         text = str(inspect.Parameter(self.name, self.kind, default=self.default))
-        text = re.sub("<built-in function (.+)>", r"operator.\1", text)
+        prefix = "operator." if getattr(self.default, "__module__", "") == "_operator" else ""
+        text = re.sub("<built-in function (.+)>", rf"{prefix}\1", text)
         return re.sub("<class '(.+)'>", r"\1", text)
 
     def _format(self, **_: Any) -> str:  # what Signature.format calls from Python 3.14 on

@@ -74,6 +74,15 @@ def cpp_name(dtype: np.dtype[Any]) -> str:
     return _CPP_NAMES[str(name_of(dtype))]
 
 
+_USE_ANOTHER = f"use one of {', '.join(NAMES)}"
+_CODES = "pass integer codes: np.unique(x, return_inverse=True)[1]"
+_HINTS = {
+    "O": f"convert it with x.astype(float), or {_CODES}",
+    "U": _CODES, "S": _CODES, "T": _CODES,
+    "M": "pass x.view(np.int64)", "m": "pass x.view(np.int64)",
+}  # fmt: skip
+
+
 def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
     """Return dtype if kernels support it, else raise TypeError."""
     if name_of(dtype) is not None:
@@ -81,14 +90,15 @@ def check(dtype: np.dtype[Any], where: str) -> np.dtype[Any]:
     if not dtype.isnative:
         hint = "convert it with x.astype(x.dtype.newbyteorder('='))"
         raise TypeError(f"{where} has big-endian dtype {dtype!r}; {hint}")
-    if dtype.kind == "O":
-        raise TypeError(
-            f"{where} has dtype object, as an int of more than 64 bits has; "
-            "convert it, with float(x) say"
-        )
-    raise TypeError(
-        f"{where} has dtype {dtype}, which has no kernel; use one of {', '.join(NAMES)}"
-    )
+    hint = _HINTS.get(dtype.kind, _USE_ANOTHER)
+    raise TypeError(f"{where} has dtype {dtype}, which has no kernel; {hint}")
+
+
+def check_number(number: np.ndarray[Any, Any], where: str) -> None:
+    """Raise TypeError for the array of a Python or NumPy number that kernels do not support."""
+    if number.dtype.kind == "O" and isinstance(number.item(), int):
+        raise TypeError(f"{where} is an int of more than 64 bits; convert it, with float(x) say")
+    check(number.dtype, where)
 
 
 def as_dtype(value: Any, where: str) -> np.dtype[Any]:
@@ -108,6 +118,8 @@ def as_dtype(value: Any, where: str) -> np.dtype[Any]:
         if name not in _CPP_NAMES:
             raise TypeError(f"{where}: dtype {shown(value)} is not a dtype of NumPy") from None
         dtype = from_name(name)
+    if dtype.isnative and name_of(dtype) is None:
+        raise TypeError(f"{where}: dtype {dtype} has no kernel; {_USE_ANOTHER}")
     return from_name(str(name_of(check(dtype, f"{where}: dtype"))))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import platform
+import re
 import sys
 import textwrap
 import time
@@ -339,6 +340,8 @@ def _backend_check(device: Any) -> Check:
             total = ga.reduce(np.arange(1000, dtype=np.float64), 0.0, lambda a, b: a + b)
     except Exception as error:
         advice = f"use another with GPUALGO_DEVICE, {'cuda' if device == 'cpu' else 'cpu'} say"
+        if variable := re.match(r"GPUALGO_\w+", str(error)):
+            advice = f"unset {variable[0]}, or set it to a valid value"
         return Check(f"run on {device}", "fail", f"{type(error).__name__}: {error}", advice)
     seconds = time.perf_counter() - start
     if total != 499500.0:
@@ -434,4 +437,5 @@ def _line(status: str, text: str) -> None:
         print(f"{status:<4}  {text}")
         return
     # soft_wrap: a long path stays on one line, so that it can be copied.
-    Console().print(Text(f"{status:<4}", style=_COLOURS[status]), text, soft_wrap=True, sep="  ")
+    label = Text(f"{status:<4}", style=_COLOURS[status])
+    Console().print(label, text, soft_wrap=True, sep="  ", markup=False, emoji=False)

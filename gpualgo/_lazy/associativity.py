@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -29,11 +30,16 @@ Fields = list[np.ndarray[Any, Any]]  # one array for each field of an element
 
 _ELEMENTS, _TRIPLES, _COPIES = 48, 64, 8
 _SPREAD = 0.6180339887498949  # elements that are this part of the length apart are spread evenly
+_MODERATE = 1e-70, 1e70  # products of four such numbers neither overflow nor underflow in float64
 
 
 class _Triples(NamedTuple):
-    """Triples of elements, and what both groupings give; the rows after the first are nudged."""
+    """Triples of elements, and what both groupings give; the rows after the first are nudged.
 
+    `kinds` are the dtypes of the call's fields, whose precision counts; the arrays may be wider.
+    """
+
+    kinds: Sequence[np.dtype[Any]]
     elements: tuple[Fields, Fields, Fields]
     pairs: tuple[Fields, Fields]
     results: tuple[Fields, Fields]
@@ -43,8 +49,11 @@ def check(problem: Problem, x: Any, op: Any, init: Any, stream: Any) -> None:
     """Raise ValueError if op clearly depends on grouping for some elements of x, or init.
 
     Integers must agree exactly. Floats may differ by the square root of their precision, relative
-    to the largest value of the field in the triple, and by what rounding errors in the elements
-    would cause. An overflow proves nothing. Built-in operators associate, and are not tried.
+    to the largest value of the field in the triple, by a few of their smallest numbers, and by what
+    rounding errors in the elements would cause. Narrower floats have to differ as float64, too, and
+    float64 is tried for numbers of moderate size only: an overflow or underflow proves nothing.
+    Built-in operators associate, and are not tried. Where the call itself raises an error about op,
+    nothing is raised here.
     """
     fn = op.shown if isinstance(op, Operator) else op
     if isinstance(fn, str) or operator.name_of(fn) is not None:
@@ -53,6 +62,11 @@ def check(problem: Problem, x: Any, op: Any, init: Any, stream: Any) -> None:
         return
     if recording.active and recording.current() is not None:
         return
+    with np.errstate(all="ignore"):
+        _check(problem, x, fn, init, stream)
+
+
+def _check(problem: Problem, x: Any, fn: Any, init: Any, stream: Any) -> None:
     where, dtype = problem.where, problem.acc or problem.results[0].dtype
     kinds = records.field_dtypes(dtype)
     try:
@@ -64,11 +78,20 @@ def check(problem: Problem, x: Any, op: Any, init: Any, stream: Any) -> None:
                 samples = [np.append(*pair) for pair in zip(starts, samples, strict=True)]
             if len(samples[0]) < 3:
                 return
-            triples = _tried(fn, form, samples, start is not None, where)
+            triples = _tried(fn, form, samples, kinds, start is not None, where)
+            wrong = _violations(triples)
+            wide_samples = [_wide(array) for array in samples]
+            if wrong.any() and any(map(_is_widened, samples, wide_samples)):
+                wide = _tried(fn, form, wide_samples, kinds, start is not None, where)
+                wrong &= _violations(wide)
     except (TypeError, ValueError, CompileError):  # the call itself raises it
         return
-    if (wrong := _violations(triples)).any():
+    if wrong.any():
         _refuse(triples, form, int(np.argmax(wrong)), where, fn)
+
+
+def _is_widened(array: np.ndarray[Any, Any], wide: np.ndarray[Any, Any]) -> bool:
+    return bool(array.dtype != wide.dtype)
 
 
 def _sampled(
@@ -77,7 +100,9 @@ def _sampled(
     """Return the form of x's elements, and some of them in order, in the accumulator's dtypes."""
     lazy = places.aligned(x, where)
     size = lazy.size
-    step = 1 if size <= _ELEMENTS else int(size * _SPREAD) | 1
+    step = 1 if size <= _ELEMENTS else int(size * _SPREAD)
+    while math.gcd(step, size) > 1:  # so that no element is taken twice
+        step += 1
     count = min(size, _ELEMENTS)
     if not count:
         return lazy.form, [np.empty(0, kind) for kind in kinds]
@@ -102,39 +127,59 @@ def _on_host(array: Any, where: str, stream: Any) -> np.ndarray[Any, Any]:
     return np.asarray(array) if view.device == CPU else device_checks.values(view, where, stream)
 
 
-def _tried(fn: Any, form: Form | None, samples: Fields, has_init: bool, where: str) -> _Triples:
+def _tried(
+    fn: Any, form: Form | None, samples: Fields, kinds: Sequence[np.dtype[Any]], has_init: bool,
+    where: str,
+) -> _Triples:  # fmt: skip
     """Apply op in both groupings to random triples, whose elements keep their order."""
     random = np.random.default_rng(0)
     rows = np.tile(np.arange(len(samples[0])), (_TRIPLES, 1))
     chosen = np.sort(random.permuted(rows, axis=1)[:, :3], axis=1)
     if has_init:  # begins a quarter of the triples
         chosen[::4, 0] = 0
-    kinds = [array.dtype for array in samples]
 
-    def nudged(fields: Fields) -> Fields:
-        return [_nudged(array, random) for array in fields]
+    def nudged(fields: Fields, is_rounded: bool) -> Fields:
+        pairs = zip(fields, kinds, strict=True)
+        return [_nudged(array, kind, is_rounded, random) for array, kind in pairs]
 
     def combined(left: Fields, right: Fields) -> Fields:
         pair = [fields[0] if form is None else form.packed(fields) for fields in (left, right)]
         parts = _parts(hooks.copy(combining.applied(fn, pair, where)), form)
-        return [np.asarray(array).astype(kind) for array, kind in zip(parts, kinds, strict=True)]
+        return [_fitted(part, like.dtype) for part, like in zip(parts, samples, strict=True)]
 
-    with np.errstate(all="ignore"):
-        a, b, c = (
-            nudged([np.tile(array[column], (_COPIES + 1, 1)) for array in samples])
-            for column in chosen.T
-        )
-        ab, bc = combined(a, b), combined(b, c)
-        return _Triples((a, b, c), (ab, bc), (combined(nudged(ab), c), combined(a, nudged(bc))))
+    a, b, c = (
+        nudged([np.tile(array[column], (_COPIES + 1, 1)) for array in samples], False)
+        for column in chosen.T
+    )
+    ab, bc = combined(a, b), combined(b, c)
+    results = combined(nudged(ab, True), c), combined(a, nudged(bc, True))
+    return _Triples(kinds, (a, b, c), (ab, bc), results)
 
 
-def _nudged(array: np.ndarray[Any, Any], random: np.random.Generator) -> np.ndarray[Any, Any]:
-    """Return floats with rounding errors of a few units in all rows but the first."""
-    if dtypes.kind(array.dtype) not in "fc":
+def _fitted(part: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return a result of op in the accumulator's dtype; raise TypeError if it does not fit."""
+    array = np.asarray(part)
+    if not dtypes.can_cast(array.dtype, dtype):
+        raise TypeError(f"op returns {array.dtype}, which does not fit {dtype}")
+    return array.astype(dtype)
+
+
+def _nudged(
+    array: np.ndarray[Any, Any], kind: np.dtype[Any], is_rounded: bool, random: np.random.Generator
+) -> np.ndarray[Any, Any]:
+    """Return floats with rounding errors of a few units of `kind` in all rows but the first.
+
+    A zero changes only if it `is_rounded`, so that it may be an underflow.
+    """
+    if dtypes.kind(kind) not in "fc":
         return array
-    errors = random.integers(-4, 5, array.shape) * _precision(array.dtype)
-    errors[0] = 0
-    result: np.ndarray[Any, Any] = (_wide(array) * (1 + errors)).astype(array.dtype)
+    wide = _wide(array)
+    steps = random.integers(-4, 5, array.shape)
+    steps[0] = 0
+    is_small = np.abs(wide) < _tiny(kind) / _precision(kind)
+    is_changed = is_small if is_rounded else is_small & (wide != 0)
+    relative, least = wide * (1 + steps * _precision(kind)), wide + steps * _tiny(kind)
+    result: np.ndarray[Any, Any] = np.where(is_changed, least, relative).astype(array.dtype)
     return result
 
 
@@ -142,38 +187,51 @@ def _precision(dtype: np.dtype[Any]) -> float:
     return 2.0**-7 if dtypes.name_of(dtype) == "bfloat16" else float(np.finfo(dtype).eps)
 
 
+def _tiny(dtype: np.dtype[Any]) -> float:
+    """Return the smallest positive number of a float dtype."""
+    if dtypes.name_of(dtype) == "bfloat16":
+        return 2.0**-133
+    return float(np.finfo(dtype).smallest_subnormal)
+
+
 def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    """Return floats in double precision, others unchanged."""
+    kind = dtypes.kind(array.dtype)
+    return array if kind not in "fc" else array.astype(np.complex128 if kind == "c" else float)
 
 
 def _violations(triples: _Triples) -> np.ndarray[Any, Any]:
     """Return which triples clearly give two results."""
-    (a, b, c), (ab, bc), (left, right) = triples
-    with np.errstate(all="ignore"):
-        is_given = np.logical_and.reduce([_is_finite(x) for part in (a, b, c) for x in part])
-        is_made = np.logical_and.reduce(
-            [_is_finite(x) for part in (ab, bc, left, right) for x in part]
-        )
-        differs = [_differ(*fields) for fields in zip(a, b, c, ab, bc, left, right, strict=True)]
-    found: np.ndarray[Any, Any] = np.logical_or.reduce(differs) & (is_made | ~is_given)
+    kinds, (a, b, c), (ab, bc), (left, right) = triples
+    given, made = (*a, *b, *c), (*ab, *bc, *left, *right)
+    is_given, is_made = (
+        np.logical_and.reduce([np.isfinite(_wide(x[0])) for x in part]) for part in (given, made)
+    )
+    is_moderate = np.logical_and.reduce([_is_moderate(_wide(x[0])) for x in (*given, *made)])
+    fields = zip(kinds, a, b, c, ab, bc, left, right, strict=True)
+    differs = np.logical_or.reduce([_differ(kind, *arrays) for kind, *arrays in fields])
+    found: np.ndarray[Any, Any] = differs & (is_made | ~is_given) & is_moderate
     return found
 
 
-def _is_finite(array: np.ndarray[Any, Any]) -> Any:
-    return np.isfinite(_wide(array[0]))
+def _is_moderate(wide: np.ndarray[Any, Any]) -> Any:
+    if wide.dtype.kind not in "fc":
+        return np.ones(wide.shape, np.bool_)
+    size, (low, high) = np.abs(wide), _MODERATE
+    return (size == 0) | ~np.isfinite(size) | ((low <= size) & (size <= high))
 
 
-def _differ(*fields: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _differ(kind: np.dtype[Any], *fields: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return where the last two arrays, both groupings' results, differ by more than rounding."""
     left, right = fields[-2:]
-    if dtypes.kind(left.dtype) not in "fc":
+    if dtypes.kind(kind) not in "fc":
         is_steady = (left == left[0]).all(axis=0) & (right == right[0]).all(axis=0)
         steady: np.ndarray[Any, Any] = (left[0] != right[0]) & is_steady
         return steady
     wide = [_wide(array) for array in fields]
     sizes = [np.where(np.isfinite(array[0]), np.abs(array[0]), 0) for array in wide]
     spread = sum(np.abs(array - array[0]).max(axis=0) for array in wide[-2:])
-    bound = np.sqrt(_precision(left.dtype)) * np.max(sizes, axis=0) + 4 * spread
+    bound = np.sqrt(_precision(kind)) * np.max(sizes, axis=0) + 4 * spread + 8 * _tiny(kind)
     is_finite = np.isfinite(wide[-2][0]) & np.isfinite(wide[-1][0])
     result: np.ndarray[Any, Any] = is_finite & (np.abs(wide[-2][0] - wide[-1][0]) > bound)
     return result

@@ -68,8 +68,9 @@ def _is_identity(dtype: np.dtype[Any], first: Any, delta: Any) -> bool:
 
 
 def _common_dtype(numbers: tuple[Any, ...]) -> np.dtype[Any]:
-    dtype = np.result_type(*(np.asarray(number) for number in numbers))
-    return dtypes.check(dtype, "lazy.arange: a number")
+    for number in numbers:
+        dtypes.check_number(np.asarray(number), "lazy.arange: a number")
+    return dtypes.check(np.result_type(*map(np.asarray, numbers)), "lazy.arange: a number")
 
 
 def _count(start: Any, stop: Any, step: Any, where: str) -> int:
@@ -104,8 +105,10 @@ def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> Lazy
             f"{where}: fill_value must be a number, got {type(fill_value).__name__}; "
             "use lazy.asarray(array)"
         )
+    if dtype is None:
+        dtypes.check_number(np.asarray(fill_value), f"{where}: fill_value")
     result_dtype = np.asarray(fill_value).dtype if dtype is None else dtypes.as_dtype(dtype, where)
-    value = _number(fill_value, dtypes.check(result_dtype, f"{where}: fill_value"), where)
+    value = _number(fill_value, result_dtype, where)
     indices = _positions((1,) * len(extents), records.POSITION, device, where).broadcast_to(extents)
     return LazyArray(extents, Value(value), indices.leaves, f"full({extents}, {fill_value})")
 

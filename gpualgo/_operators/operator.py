@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 import types
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
 from gpualgo._base.memo import Memo
 from gpualgo._operators import key as key_module
 from gpualgo._operators.captured import Captured, is_array, remember_owners
@@ -125,6 +127,38 @@ def check_dtype(op: Operator, dtype: np.dtype[Any], where: str) -> None:
         raise TypeError(f"{where}: op {op.name} needs integers or bool, got dtype {dtype}")
     if op.name in ("minimum", "maximum") and kind == "c":
         raise TypeError(f"{where}: op {op.name} needs an order, which dtype {dtype} has not")
+
+
+# Functions of Python and NumPy that do not associate, and what to do instead.
+_NEGATE, _INVERT, _OTHER = (
+    "add negated elements with operator.add", "multiply reciprocals with operator.mul",
+    "pass an associative operator",
+)  # fmt: skip
+_NOT_ASSOCIATIVE: dict[Any, str] = {
+    operator.sub: _NEGATE, np.subtract: _NEGATE, operator.truediv: _INVERT, np.divide: _INVERT,
+    **dict.fromkeys((
+        operator.floordiv, operator.mod, operator.pow, operator.lshift, operator.rshift,
+        operator.lt, operator.le, operator.gt, operator.ge, pow, divmod, math.pow, math.fmod,
+        math.atan2, np.floor_divide, np.remainder, np.fmod, np.divmod, np.power, np.float_power,
+        np.left_shift, np.right_shift, np.less, np.less_equal, np.greater, np.greater_equal,
+        np.arctan2, np.nextafter, np.heaviside,
+    ), _OTHER),
+}  # fmt: skip
+
+
+def check_associativity(op: Operator, where: str) -> None:
+    """Raise TypeError for a known function that does not associate."""
+    fn = op.shown
+    try:
+        advice = _NOT_ASSOCIATIVE.get(fn)
+    except TypeError:  # an unhashable callable
+        return
+    if advice is not None:
+        name = shown(fn).removeprefix("_")
+        raise TypeError(
+            f"{where}: op {name} is not associative, so results depend on how elements are "
+            f"grouped; {advice}, or write a lambda if you mean it"
+        )
 
 
 MAX_ARITY = 8
@@ -381,8 +415,10 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
         result = builtin or Operator(op)
     if not _accepts_arity(result, arity):
         hint = "give it one parameter for each argument (reduce and scan: two)"
-        if where == "transform":
+        if where.endswith("transform"):
             hint = "transform(f, x, y) calls f(a, b), and transform(f, (x, y)) calls f((a, b))"
+        elif arity == 1:  # a predicate
+            hint = "it gets one element, for a tuple of arrays one tuple: lambda p: p[0] > 0, say"
         function = python_function(result.fn)
         takes = "two" if function is None else taken_arguments(function)
         if function is not None and (num_keyword_only := function.__code__.co_kwonlyargcount):

@@ -6,7 +6,6 @@ import contextlib
 import math
 import operator
 from collections.abc import Iterator
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError, shown
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.key import python_function
+from gpualgo._operators.operator import Operator
 
 
 def plain_axis(axis: Any, where: str, what: str = "None or an int") -> int | None:
@@ -138,8 +138,7 @@ def init_value(
                 )
         return _converted(init, acc, where, what)
     if not isinstance(init, (np.generic, np.ndarray)):
-        if isinstance(init, FunctionType):
-            raise TypeError(f"{where}: {what} is a function; pass the operator as op=, after init")
+        no_function(init, where, what)
         raise TypeError(
             f"{where}: {what} must be a Python or NumPy scalar, got {type(init).__name__}; "
             "pass a number"
@@ -153,6 +152,13 @@ def init_value(
             f"{where}: {what} of dtype {value.dtype} does not fit {acc}; convert it first"
         )
     return value.reshape(()).astype(acc)
+
+
+def no_function(init: Any, where: str, what: str) -> None:
+    """Raise TypeError for an operator in the place of init."""
+    is_function = isinstance(init, Operator) or (callable(init) and not isinstance(init, type))
+    if is_function and what == "init":
+        raise TypeError(f"{where}: init is a function; pass the operator as op=, after init")
 
 
 def start_of(init: Any, like: View, where: str) -> Any:

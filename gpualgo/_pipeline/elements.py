@@ -75,6 +75,7 @@ def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple
         own = getattr(value, "_fields", None)
         is_alike = isinstance(value, tuple) and len(value) == len(items)
         if not is_alike or (own is not None and fields is not None and own != fields):
+            checks.no_function(value, where, what)
             shown = type(value).__name__ if not isinstance(value, tuple) else repr(value)
             raise TypeError(
                 f"{where}: {what} must be a tuple like the elements, with "

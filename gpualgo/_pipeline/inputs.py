@@ -87,7 +87,7 @@ def _number(x: Any, neighbour: View, where: str) -> View:
             f"{where} is the number {x!r} next to arrays on a GPU; pass an array of one element"
         )
     number = np.array(x)
-    dtypes.check(number.dtype, where)
+    dtypes.check_number(number, where)
     return view_of(neighbour.library.from_numpy(number, neighbour.owner), where)
 
 
@@ -120,7 +120,7 @@ def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
     views, found_forms = several(arguments, where, has_names) if parsed is None else parsed
     if found_forms != problem.forms and len(views) == len(problem.inputs):
         raise TypeError(
-            f"{where} has another tuple structure than the prepared one; prepare another plan plan"
+            f"{where} has another tuple structure than the prepared one; prepare another plan"
         )
     if problem.spreads_tuples and found_forms == problem.forms:
         with contextlib.suppress(ValueError):  # the caller reports shapes that do not fit

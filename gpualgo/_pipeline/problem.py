@@ -20,7 +20,13 @@ from gpualgo._base.memo import Memo
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
-from gpualgo._operators.operator import Operator, as_operator, operator_key, packed_numbers_of
+from gpualgo._operators.operator import (
+    Operator,
+    as_operator,
+    check_associativity,
+    operator_key,
+    packed_numbers_of,
+)
 from gpualgo._pipeline import checks, elements, retry
 
 if TYPE_CHECKING:
@@ -72,6 +78,7 @@ class Problem:
     takes_any_items = False  # outputs may have any dtype of plain bytes
     spreads_tuples = False  # arrays within a tuple are broadcast against each other
     op_name: ClassVar[str] = "op"  # the operator's parameter name in the public function
+    needs_associativity = False  # results depend on how elements are grouped otherwise
     has_names = True  # the operator accesses tuple fields by name
     broadcasts_arguments = False  # later arguments are broadcast to the first one's shape
     composes_operator = False  # each call composes its operator anew, also for a prepared plan
@@ -337,6 +344,8 @@ def problem_of(
         threads.check_environment()
     try:
         operator = as_operator(op, where, num_arguments, op_key) if num_arguments else None
+        if operator is not None and kind.needs_associativity:
+            check_associativity(operator, where)
         choice: Choice | None = device if type(device) is not int else None
         if device == AUTO:
             choice = _auto().choose(*kind.row_of(views, rest), views, operator, memory_kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import inspect
 import operator
@@ -79,6 +80,7 @@ def test_only_the_text_of_signatures_is_changed() -> None:
 
     parameters = inspect.signature(ga.reduce).parameters
     assert "op=operator.add" in str(inspect.signature(ga.reduce))
+    assert "op=max," in str(inspect.signature(functools.partial(ga.reduce, op=max)))
     assert parameters["op"].default is operator.add
     assert ga.reduce.__defaults__ == (None, operator.add)
     assert "op=operator.add" in pydoc.render_doc(ga.reduce, renderer=pydoc.plaintext)

@@ -57,7 +57,7 @@ def test_a_plan_refuses_what_is_built_otherwise(backend: Backend) -> None:
     x, y, w = _arrays(backend)
     plan = ga.prepare(ga.histogram, Point(x, y), BINS, ENDS)
     plan(Point(x, y))
-    with pytest.raises(TypeError, match="another tuple structure"):
+    with pytest.raises(TypeError, match=r"another tuple structure .*; prepare another plan$"):
         plan((x, y))
     with pytest.raises(TypeError, match=r"the plan takes 2 array\(s\), got 3"):
         plan(Point(x, y), w)

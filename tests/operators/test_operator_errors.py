@@ -73,6 +73,94 @@ def test_an_operator_in_the_place_of_another_argument(backend: Backend) -> None:
         ga.transform(x, lambda a: a + 1)
 
 
+@pytest.mark.parametrize(
+    "op", [lambda a, b: a + b, max, np.maximum, ga.Operator(max), partial(max)], ids=repr
+)
+def test_an_operator_in_the_place_of_init(backend: Backend, op: Any) -> None:
+    x = backend.to_device(np.arange(5.0))
+    offsets, keys = (backend.to_device(np.array(ends)) for ends in ([0, 2, 5], [0, 0, 1, 1, 1]))
+    for call in (
+        lambda: ga.reduce(x, op),
+        lambda: ga.reduce((x, x), op),
+        lambda: ga.inclusive_scan(x, op),
+        lambda: ga.exclusive_scan(x, op),
+        lambda: ga.segmented_reduce(x, offsets, op),
+        lambda: ga.segmented_inclusive_scan(x, offsets, op),
+        lambda: ga.reduce_by_key(keys, x, op),
+        lambda: ga.exclusive_scan_by_key(keys, x, op),
+        lambda: ga.reduce_by_index(keys, x, 2, op),
+    ):
+        with pytest.raises(TypeError, match="init is a function; pass the operator as op="):
+            call()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("call", [ga.select, ga.stable_partition, ga.find, ga.count])
+def test_a_predicate_gets_one_tuple(backend: Backend, call: Any) -> None:
+    x = backend.to_device(np.arange(5.0))
+    with pytest.raises(TypeError, match=r"predicate takes 2 .* one tuple: lambda p: p\[0\] > 0"):
+        call((x, x), lambda a, b: a > 0)
+    with pytest.raises(TypeError, match=r"calls f\(a, b\)"):
+        ga.lazy.transform(lambda a, b: a, x)
+
+
+def _unpacked(a: Any, b: Any) -> Any:
+    first, second = a
+    return first + second + b[0]
+
+
+def test_a_number_has_no_items(backend: Backend) -> None:
+    told = "a number has no items; the elements are numbers: pass a tuple of arrays: "
+    x = backend.to_device(np.arange(6.0))
+    for array in (
+        x,
+        backend.to_device(np.ones((3, 2))),
+        backend.to_device(np.arange(5, dtype="i1")),
+    ):
+        with pytest.raises(ga.CompileError, match=told):
+            ga.inclusive_scan(array, None, lambda f, g: (g[0] * f[0], g[0] * f[1] + g[1]))
+    with pytest.raises(ga.CompileError, match=told):
+        ga.reduce(x, None, _unpacked)
+    with pytest.raises(ga.CompileError, match=told):
+        ga.select(x, lambda p: p[0] > 0)
+    with pytest.raises(ga.CompileError, match="a number has no items: "):
+        ga.reduce((x, x), None, lambda a, b: (a[0][0], a[1]))
+
+
+def _in_a_condition(a: Any, b: Any) -> Any:
+    if (c := a - b) > 0:
+        return c
+    return a + b
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        lambda a, b: c if (c := a + b) > 0 else 0.0,
+        lambda a, b: (a := a + b),
+        lambda a, b: (c := np.where(a > b, a, b)) + c,
+        _in_a_condition,
+    ],
+)
+def test_assignment_expressions_are_refused_by_name(backend: Backend, op: Any) -> None:
+    with pytest.raises(TypeError, match=r"op holds `:=`, .* on a line of its own"):
+        ga.reduce(backend.to_device(np.arange(5.0)), 0.0, op)
+
+
+def test_assignment_expressions_that_numba_supports(backend: Backend) -> None:
+    x = backend.to_device(np.arange(5.0))
+    assert float(ga.reduce(x, 0.0, lambda a, b: (c := a) + b + 0 * c)) == 10
+
+
+def _chained(a: Any) -> Any:
+    b = c = a * 2
+    return b + c
+
+
+def test_chained_assignments(backend: Backend) -> None:
+    x = backend.to_device(np.arange(5.0))
+    assert backend.to_host(ga.transform(_chained, x)).tolist() == [0, 4, 8, 12, 16]
+
+
 def _on_some_path(a):  # type: ignore[no-untyped-def]
     if a > 1:
         return a

@@ -102,6 +102,8 @@ def reduce_by_index(
     problem.for_data(views, stream)
     if isinstance(problem.source, Computed):
         problem.check_computed(indices, views, stream)
+    if problem.is_checked:
+        tried(problem, x, joint_op, single_init, stream)
     if problem.device == CPU or problem.has_tables:
         solve = run if problem.form is None else inputs.run_tuples
         return solve(problem, views, joint_op, single_init, out, stream)
@@ -131,7 +133,5 @@ def _parse_call(
         kind, views, init = PerRowInitByIndex, (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, _WHERE)
-    if problem.is_checked:
-        tried(problem, x, op, init, stream)
     assert isinstance(problem, ByIndex)
     return problem, views, init, op

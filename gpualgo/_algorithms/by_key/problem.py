@@ -38,6 +38,7 @@ class ReducedByKey(NamedTuple):
 class ByKey(Problem):
     """Arguments that equal calls of an algorithm by key share."""
 
+    needs_associativity = True
     spreads_tuples = True
     way = REDUCE
     keys_name = "keys"

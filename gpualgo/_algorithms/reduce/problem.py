@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 class Reduction(Problem):
     """Arguments that equal calls of `reduce` share."""
 
+    needs_associativity = True
     gives_scalars = True
     spreads_tuples = True
 

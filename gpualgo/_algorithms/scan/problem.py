@@ -28,6 +28,7 @@ INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 class Scan(Problem):
     """Arguments that equal calls of `inclusive_scan` share."""
 
+    needs_associativity = True
     is_exclusive = False
     spreads_tuples = True
 

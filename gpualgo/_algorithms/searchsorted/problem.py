@@ -150,5 +150,5 @@ def _array_of(number: Any, a: View, where: str) -> Any:
             "dimensions on it"
         )
     array = np.asarray(number)
-    dtypes.check(array.dtype, f"{where}: v")
+    dtypes.check_number(array, f"{where}: v")
     return a.library.from_numpy(array, a.owner)

@@ -299,8 +299,8 @@ def _parse_call(
         kind, views, init = STARTED[kind], (*views, *init_views), None
         params = (*params, pattern, elements.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, where)
-    if problem.is_checked:
-        tried(problem, x, op, init, stream)
     assert isinstance(problem, kind)
     of_segments.check_values(offsets_view, problem.num_items, where, stream)
+    if problem.is_checked:
+        tried(problem, x, op, init, stream)
     return problem, views, init, op

@@ -87,6 +87,7 @@ Forms = tuple[Form | None, ...]
 class Segmented(Problem):
     """Arguments that equal calls share. Inputs: arrays of x, then the offsets."""
 
+    needs_associativity = True
     reads_data = True  # the host checks offsets
 
     def __init__(

@@ -108,6 +108,8 @@ def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
         sentence = last() or _message_for(_with_readable_types(reason))
+        if sentence is not None and sentence.endswith(_NO_ITEMS) and "(" not in dtypes:
+            sentence += "; the elements are numbers: pass a tuple of arrays"
         if sentence is not None:
             raise CompileError(f"{start}{sentence}: {source_of(fn)}{_line_of(reason)}") from error
         if "row_stack" in reason:
@@ -127,8 +129,14 @@ def _line_of(reason: str) -> str:
     return ""
 
 
+_NUMBER = r"(?:Python )?(?:bool|u?int\d*|b?float\d*|complex\d*)"
+_NO_ITEMS = "a number has no items"
+
+
 def _message_for(reason: str) -> str | None:
     """Return a message for errors about tuples and attributes, None for other errors."""
+    if re.search(rf">>> (getitem|len)\({_NUMBER}[,)]|failed to unpack {_NUMBER}\n", reason):
+        return _NO_ITEMS
     if "tuple index out of range" in reason:
         return "an index is past the end of its tuple"
     constructor_error = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)

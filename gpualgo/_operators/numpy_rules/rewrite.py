@@ -366,6 +366,7 @@ def install(target: Target) -> None:
             if self.lookup is None:
                 self.lookup = Lookup(func_ir, target.ir, tuple(self.state.args))
                 _refuse_raise(func_ir, target.ir)
+                _refuse_lost_values(func_ir, target.ir)
                 _refuse_writes(func_ir, target.ir, self.lookup)
             self.block, self.adoption = block, adoption
             return True
@@ -389,6 +390,18 @@ def _refuse_raise(func_ir: Any, ir: Any) -> None:
                     "an operator cannot raise or assert: kernels have no exceptions; "
                     "return a value such as NaN instead"
                 )
+
+
+def _refuse_lost_values(func_ir: Any, ir: Any) -> None:
+    """Refuse most uses of `:=`: numba drops the assignment of a value that is also used on."""
+    statements = [each for block in func_ir.blocks.values() for each in block.body]
+    assigned = {each.target.name for each in statements if isinstance(each, ir.Assign)}
+    for statement in statements:
+        if any(var.is_temp and var.name not in assigned for var in statement.list_vars()):
+            raise language.NotInAnOperator(
+                "op holds `:=`, which numba does not support here: write `def`, and the assignment "
+                "on a line of its own"
+            )
 
 
 def _refuse_writes(func_ir: Any, ir: Any, lookup: Lookup) -> None:
