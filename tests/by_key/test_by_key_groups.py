@@ -115,7 +115,7 @@ def test_numbers_beside_arrays_of_a_device(cuda: Backend) -> None:
     x = cuda.to_device(np.arange(3))
     with pytest.raises(TypeError, match=r"^reduce_by_key: x\[1\] is the number 9 next to arrays"):
         ga.reduce_by_key(x, (x, 9), None, lambda a, b: b)
-    with pytest.raises(TypeError, match=r"^reduce_by_key: keys\[1\] is the number 9 beside"):
+    with pytest.raises(TypeError, match=r"^reduce_by_key: keys\[1\] is the number 9 next to"):
         ga.reduce_by_key((x, 9), x)
 
 

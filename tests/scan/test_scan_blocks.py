@@ -20,19 +20,17 @@ class Limits:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         from gpualgo._algorithms.scan import blocks
-        from gpualgo._algorithms.scan import blocks as blocks_cut
-        from gpualgo._algorithms.scan import blocks as blocks_work
 
-        self._patch, self._blocks, self._work = monkeypatch, blocks, blocks_work
+        self._patch, self._blocks = monkeypatch, blocks
         self.ran: list[str] = []
-        for module, name in ((blocks, "_whole_lines"), (blocks_cut, "scan")):
-            usual = getattr(module, name)
+        for name in ("_whole_lines", "scan_parts"):
+            usual = getattr(blocks, name)
             monkeypatch.setattr(
-                module, name, lambda *a, n=name, u=usual: (self.ran.append(n), u(*a))
+                blocks, name, lambda *a, n=name, u=usual: (self.ran.append(n), u(*a))
             )
 
     def set(self, block_bytes: int, lines_bytes: int = WHOLE) -> None:
-        self._patch.setattr(self._work, "BLOCK_BYTES", block_bytes)
+        self._patch.setattr(self._blocks, "BLOCK_BYTES", block_bytes)
         forget_problems()
         self._patch.setattr(self._blocks, "LINES_BYTES", lines_bytes)
 
@@ -90,15 +88,15 @@ def _floats(*shape: int) -> Host:
 
 def test_a_line_that_is_cut(limits: Limits) -> None:
     x = _floats(1600)
-    _check(limits, x, "scan")
-    _check(limits, x[::-1], "scan")
-    _check(limits, _floats(40, 80).T[:, ::2], "scan")
-    _check(limits, x, "scan", dtype=np.float64)
+    _check(limits, x, "scan_parts")
+    _check(limits, x[::-1], "scan_parts")
+    _check(limits, _floats(40, 80).T[:, ::2], "scan_parts")
+    _check(limits, x, "scan_parts", dtype=np.float64)
 
 
 @pytest.mark.parametrize("shape", [(3, 1300), (2, 1300, 1)])
 def test_few_long_lines(limits: Limits, shape: tuple[int, ...]) -> None:
-    _check(limits, _floats(*shape), "scan", axis=1)
+    _check(limits, _floats(*shape), "scan_parts", axis=1)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +135,7 @@ def test_lines_side_by_side_that_are_cut(limits: Limits, monkeypatch: pytest.Mon
         want.reshape(-1, x.shape[axis])[...] = lines
         limits.set(4000, 4000)
         assert_same(ga.inclusive_scan(x, axis=axis), np.moveaxis(want, -1, axis))
-    assert limits.ran == ["scan"] * 2
+    assert limits.ran == ["scan_parts"] * 2
 
 
 def test_order(limits: Limits) -> None:
@@ -172,7 +170,7 @@ def test_tuples(limits: Limits) -> None:
     a, b = ga.inclusive_scan((x.reshape(30, 50), y.reshape(30, 50)), None,
                              lambda p, q: (p[0] + q[0], q[1]), axis=0)  # fmt: skip
     assert_same(a, np.cumsum(x.reshape(30, 50), 0))
-    assert limits.ran == ["scan", "scan", "_whole_lines"]
+    assert limits.ran == ["scan_parts", "scan_parts", "_whole_lines"]
 
 
 def test_fields_of_one_array(limits: Limits) -> None:
@@ -189,7 +187,7 @@ def test_fields_of_one_array(limits: Limits) -> None:
         got = ga.inclusive_scan(x, None, add, axis=axis)
         for name in ("a", "b"):
             assert_same(got[name], want[name])
-    assert limits.ran == ["scan", *["_whole_lines"] * 3]
+    assert limits.ran == ["scan_parts", *["_whole_lines"] * 3]
 
 
 def test_the_first_part_of_tuples_without_init(limits: Limits) -> None:
@@ -204,7 +202,7 @@ def test_the_first_part_of_tuples_without_init(limits: Limits) -> None:
         limits.set(4000, 4000)
         got = ga.inclusive_scan((both["a"], both["b"], both["c"]), None, last, axis=0)
         assert_same(got[0], np.cumsum(both["a"], 0))
-    assert limits.ran == ["scan"] * 6
+    assert limits.ran == ["scan_parts"] * 6
 
 
 def test_what_operators_capture(limits: Limits) -> None:
@@ -214,7 +212,7 @@ def test_what_operators_capture(limits: Limits) -> None:
         y = x.reshape(-1, 30) if options else x
         got = ga.inclusive_scan(y, None, lambda a, b: (a + b) * table[1] * sign, **options)
         assert_same(got, np.cumsum(y, 0))
-    assert limits.ran == ["scan", "_whole_lines"]
+    assert limits.ran == ["scan_parts", "_whole_lines"]
 
 
 def test_outputs_streams_and_page_locked_arrays(cuda: Backend, limits: Limits) -> None:
