@@ -74,8 +74,9 @@ def test_an_operator_in_the_place_of_another_argument(backend: Backend) -> None:
 
 
 @pytest.mark.parametrize(
-    "op", [lambda a, b: a + b, max, np.maximum, ga.Operator(max), partial(max)], ids=repr
-)
+    "op", [lambda a, b: a + b, max, np.maximum, ga.Operator(max), partial(max)],
+    ids=["lambda", "max", "np.maximum", "Operator", "partial"],
+)  # fmt: skip
 def test_an_operator_in_the_place_of_init(backend: Backend, op: Any) -> None:
     x = backend.to_device(np.arange(5.0))
     offsets, keys = (backend.to_device(np.array(ends)) for ends in ([0, 2, 5], [0, 0, 1, 1, 1]))
