@@ -150,7 +150,7 @@ class _Column:
         self.source = source  # None: positions
         if source is not None and not _is_dense(source):
             self.source = self.make_out()
-            _copy(self.source, source)
+            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
 
     @property
     def first(self) -> int:
@@ -176,7 +176,7 @@ class _Column:
             addresses.append(address(self._make_temp() if remaining % 2 else self.make_out()))
         if self.source is not None and addresses[-1] == self.first:  # in place, or packed there
             source, self.source = self.source, self._make_temp()
-            _copy(self.source, source)
+            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
         return [self.first, *reversed(addresses)]
 
     def finish(self, is_sorted: bool) -> None:
@@ -187,21 +187,12 @@ class _Column:
         if result is None:
             result = np.arange(self.length, dtype=f"u{self.size}").view(f"V{self.size}")
         if address(result) != address(self.target) or not _is_dense(self.target):
-            _copy(self.target, result)
+            cpu_numpy.copy_rows(self.target, result, 64 * self.target.nbytes)
 
 
 def _is_dense(array: Array) -> bool:
     """Return whether a row is contiguous and aligned, as line writes require."""
     return array.strides[0] == array.itemsize and address(array) % array.itemsize == 0
-
-
-def _copy(target: Array, source: Array) -> None:
-    """Copy between rows on all cores."""
-
-    def part(first: int, last: int) -> None:
-        np.copyto(target[first:last], source[first:last])
-
-    threads.run(part, len(target), 64 * target.nbytes)  # heavy enough for threads
 
 
 class _LongRow:

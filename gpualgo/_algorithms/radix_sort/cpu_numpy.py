@@ -91,10 +91,20 @@ def sort_copies(keys: Array, out: Array, axis: int, descending: bool) -> None:
     rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
     step = max(1, _BLOCK_BYTES * len(rows) // max(1, keys.nbytes))
     for i in range(0, len(rows), step):
-        block = np.array(rows[i : i + step], order="C")
-        result = np.empty_like(block)
+        part = rows[i : i + step]
+        block, result = (np.empty(part.shape, keys.dtype) for _ in range(2))
+        copy_rows(block, part, 4 * part.nbytes)
         sort(block, result, descending)
-        targets[i : i + step] = result
+        copy_rows(targets[i : i + step], result, 4 * part.nbytes)
+
+
+def copy_rows(target: Array, source: Array, work: int) -> None:
+    """Copy rows, or the elements of a row, on all cores."""
+
+    def part(first: int, last: int) -> None:
+        np.copyto(target[first:last], source[first:last])
+
+    threads.run(part, len(target), work)
 
 
 def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
@@ -126,12 +136,8 @@ def _source(keys: Array, out: Array) -> Array:
 
 def _copied(keys: Array) -> Array:
     copy = np.empty(keys.shape, keys.dtype)
-    flat, source = copy.reshape(-1), keys.reshape(-1)
-
-    def part(first: int, last: int) -> None:
-        np.copyto(flat[first:last], source[first:last])
-
-    threads.run(part, flat.size, 64 * flat.nbytes if flat.nbytes >= ways.SHARED_BYTES else 0)
+    work = 64 * keys.nbytes if keys.nbytes >= ways.SHARED_BYTES else 0
+    copy_rows(copy.reshape(-1), keys.reshape(-1), work)
     return copy
 
 

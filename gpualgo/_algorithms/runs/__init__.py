@@ -45,6 +45,7 @@ def run_length_encode(
     RunLengthEncoded
         A namedtuple of one-dimensional arrays: ``values`` of the dtype of `x` (a tuple if `x`
         is one), ``lengths`` int64. The call waits for their length in the same cases as `select`.
+        With `out` and `out_count` both, `out` is returned as given.
 
     Raises
     ------
