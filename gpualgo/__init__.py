@@ -40,8 +40,9 @@ if TYPE_CHECKING:
     from gpualgo._algorithms.transform.copying import copy
     from gpualgo._api.explain import Explanation, explain
     from gpualgo._api.graph import Graph, graph
+    from gpualgo._api.memory_resource import set_memory_resource
     from gpualgo._api.prepare import Plan, prepare
-    from gpualgo._api.resources import set_memory_resource, temp_storage_bytes
+    from gpualgo._api.temp_storage import temp_storage_bytes
     from gpualgo._api.unique import unique
     from gpualgo._arrays.device_array import DeviceArray
     from gpualgo._arrays.empty_pinned import empty_pinned
@@ -143,10 +144,10 @@ _LAZY = {
     "segmented_reduce": "_algorithms.segments",
     "segmented_sort": "_algorithms.segmented_sort",
     "select": "_algorithms.select",
-    "set_memory_resource": "_api.resources",
+    "set_memory_resource": "_api.memory_resource",
     "sort": "_algorithms.merge_sort",
     "stable_partition": "_algorithms.select",
-    "temp_storage_bytes": "_api.resources",
+    "temp_storage_bytes": "_api.temp_storage",
     "top_k": "_algorithms.top_k",
     "unique": "_api.unique",
 }

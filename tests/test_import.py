@@ -32,6 +32,48 @@ def test_import_needs_nothing_but_numpy() -> None:
     assert done.returncode == 0, done.stderr
 
 
+WITHOUT_CUDA = """if True:
+    import sys
+
+    class Hiding:
+        '''A finder of modules that does not find the packages of a GPU.'''
+
+        def __init__(self, finder):
+            self.finder = finder
+
+        def __getattr__(self, name):
+            return getattr(self.finder, name)
+
+        def find_spec(self, name, *args):
+            if name.partition(".")[0] in ("cuda", "numba_cuda", "cupy", "torch", "ml_dtypes"):
+                return None
+            return self.finder.find_spec(name, *args)
+
+    sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
+    import numpy as np, gpualgo as ga
+    from gpualgo import numpy as gnp
+    from gpualgo._cli import main
+
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "sys.exit(main(['doctor']))",
+        "[getattr(package, name) for package in (ga, gnp) for name in package.__all__]",
+        "print(ga.explain(ga.reduce, np.ones(9)), ga.temp_storage_bytes(ga.reduce, np.ones(9)))",
+        "assert ga.prepare(ga.reduce, np.ones(9))(np.ones(9)) == 9",
+        "assert ga.radix_sort(np.array([3, 1])).tolist() == [1, 3]",
+        "ga.set_memory_resource(None)",
+    ],
+)
+def test_the_base_dependencies_suffice(code: str) -> None:
+    """Without the packages of a GPU, everything that runs on the CPU loads and runs."""
+    done = run_python(WITHOUT_CUDA + "    " + code)
+    assert done.returncode == 0, done.stderr
+
+
 def test_public_names() -> None:
     for name in ("reduce", "transform", "Operator", "default_device"):
         assert name in ga.__all__
