@@ -16,7 +16,7 @@ from gpualgo._cuda.plan import ArgMap, Clear, Launch, Plan
 from gpualgo._driver import default_device
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks, host, outputs, retry
+from gpualgo._pipeline import checks, host, outputs, planners, retry
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Problem, Request
 
@@ -247,7 +247,8 @@ def on_cpu(request: Request) -> tuple[Step, ...]:
         results = [host.array_of(target) for target in targets]
     if problem.is_empty or not any(result.size for result in results):
         return ()
-    routines = problem.routines(arrays, results, problem.operator(op), problem.encode(init))
+    problem.encode(init)  # checks it
+    routines = planners.cpu_plan(problem, arrays, results, problem.operator(op)).routines
     return tuple(
         Step(each.name, is_compiled=each.is_compiled, tile=each.tile, tasks=each.tasks,
              threads=each.threads)

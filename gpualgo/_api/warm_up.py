@@ -22,6 +22,7 @@ from gpualgo._driver import default_device, device, driver
 from gpualgo._driver.default_device import CPU
 from gpualgo._driver.device import Device
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import host, planners
 from gpualgo._pipeline.problem import Array, Problem, problem_of
 
 # --- A simulated GPU: calls are planned for it and computed on the CPU, and its kernels are
@@ -81,12 +82,12 @@ class StandIn(Device):
         device_op = op
         if op is not None and op.arrays:
             device_op = op.with_arrays(tuple(map(self._device_view, op.arrays)))
-        problem.cuda(sources, device_op, targets)
+        planners.cuda_plan(problem, sources, device_op, targets)
         views = tuple([NumPy.view(array) for array in arrays])
         cpu_problem = problem_of(
             type(problem), views, op, init, problem.rest, problem.where, problem.num_arguments, CPU
         )
-        cpu_problem.cpu(arrays, results, cpu_problem.operator(op), cpu_problem.encode(init))
+        host.run_on_cpu(cpu_problem, arrays, results, cpu_problem.operator(op), init, False)
 
     def _device_view(self, view: View) -> View:
         address = view.ptr or address_of(view)

@@ -75,6 +75,13 @@ def without_axes(strides: tuple[int, ...], axes: Sequence[int], ndim: int) -> tu
     return tuple(stride for i, stride in enumerate(strides) if i not in axes)
 
 
+def squeezed(results: Sequence[Any], axes: Sequence[int], ndim: int) -> list[Any]:
+    """Return NumPy arrays as views with `ndim` axes, without the reduced axes if they have them."""
+    if len(results[0].shape) == ndim:
+        return list(results)
+    return [result.squeeze(axes) for result in results]
+
+
 MAX_DIMS = 12
 
 

@@ -22,7 +22,7 @@ from gpualgo._operators.captured import NUMBER_WORDS
 from gpualgo._operators.content import Key
 from gpualgo._operators.operator import Operator
 
-_NO_CAPTURES = contextlib.nullcontext()
+NO_CAPTURES = contextlib.nullcontext()
 
 
 class _State:
@@ -89,7 +89,7 @@ def captured_words(key: Key) -> np.ndarray[Any, Any]:
 def captures_bound(op: Operator) -> AbstractContextManager[None]:
     """Return a context in which compiled code reads the arrays and numbers that op captures."""
     views, numbers = op.arrays, op.words
-    return _Bound(op.key, views, numbers) if views or numbers else _NO_CAPTURES
+    return _Bound(op.key, views, numbers) if views or numbers else NO_CAPTURES
 
 
 class _Bound(AbstractContextManager[None]):

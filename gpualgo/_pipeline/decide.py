@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 from gpualgo._arrays import fill, ordering
 from gpualgo._arrays.view import View, alignment_of, byte_bounds, layout_of
-from gpualgo._base import forks
 from gpualgo._base.strides import inverse, ordered
 from gpualgo._cuda.plan import Plan
-from gpualgo._pipeline import checks, outputs
+from gpualgo._pipeline import checks, outputs, planners
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Problem
-
-_MAX_PLANS = 64  # of one problem, for different alignments and outputs
 
 
 class Decided(NamedTuple):
@@ -70,7 +66,7 @@ def plan_for(
             if problem.is_direct and not problem.makers:  # before other threads see the plan
                 library, device = views[0].library, problem.device
                 problem.makers = [_maker(result, library, device) for result in problem.results]
-            _cache_plan(problem.plans, alignment, plan)
+            planners.keep(problem.plans, alignment, plan)
         return plan
     parts: list[Any] = [alignment_of(views), alignment_of(targets)]
     for target in targets:
@@ -84,7 +80,7 @@ def plan_for(
         plan = _new_plan(problem, views, op, targets)
         extents = tuple([_extent(view) for view in views])
         entry = (plan, _extent(targets[0]), extents)
-        _cache_plan(problem.plans_into, key, entry)
+        planners.keep(problem.plans_into, key, entry)
     return entry[0]
 
 
@@ -113,20 +109,4 @@ def _new_plan(
             checks.aligned(view, name, problem.where)
         for name, target in zip(outputs.names_of(problem), targets, strict=True):
             checks.aligned(target, name, problem.where)
-    return problem.cuda(views, problem.operator(op), targets)
-
-
-_lock = threading.Lock()
-
-
-def _cache_plan(plans: dict[Any, Any], key: Any, plan: Any) -> None:
-    with _lock:
-        surplus = [plans.pop(next(iter(plans))) for _ in range(len(plans) - _MAX_PLANS + 1)]
-        plans[key] = plan
-    del surplus  # destroyed outside the lock
-
-
-@forks.in_child
-def _renew() -> None:
-    global _lock
-    _lock = threading.Lock()
+    return planners.cuda_plan(problem, views, problem.operator(op), targets)

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import NumPy, View
+from gpualgo._cpu.address import address
+from gpualgo._cpu.captured import NO_CAPTURES, captures_bound
+from gpualgo._cpu.plan import Plan
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks, host_warm, outputs
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, host_warm, outputs, planners
 from gpualgo._pipeline.problem import Array, Problem
 
 
@@ -21,7 +25,7 @@ def run(
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
     arrays = [array_of(view) for view in views]
-    encoded = problem.encode(init)
+    problem.encode(init)  # checks it before anything is written
     whole: Array | None = None  # structured array that has the results as fields
     if out is None:
         results, whole = new_results(problem)
@@ -31,16 +35,16 @@ def run(
     operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)
+    plan: Plan | None = None  # on the CPU, if it serves all calls with new results
     if any(result.size for result in results):
         if problem.is_empty:
             fill(problem, arrays, results, op, init, stream)
         elif problem.device == CPU:
-            problem.cpu(arrays, results, operator, encoded)
+            plan = run_on_cpu(problem, arrays, results, operator, init, out is None)
         else:
             _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
-    is_as_new = out is None or host_warm.are_as_new(problem, arrays, results)
-    if is_as_new and problem.device == CPU and not problem.warm_was_tried:
-        host_warm.prepare(problem, views, operator, arrays, results)
+    if plan is not None and problem.warm is None:
+        host_warm.prepare(problem, views, operator, plan)
     if out is not None:
         return out.owner if type(out) is View else out
     if problem.has_dynamic_length:
@@ -53,6 +57,51 @@ def run(
     if problem.gives_scalars and not results[0].shape:
         answers = [library.scalar(result) for result in answers]
     return tuple(answers) if len(answers) > 1 else answers[0]
+
+
+def run_on_cpu(
+    problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None, init: Any,
+    is_new: bool,
+) -> Plan | None:  # fmt: skip
+    """Run a problem on the CPU; return its plan if it serves all calls with new results.
+
+    `is_new`: the results are new arrays.
+    """
+    is_as_new = is_new or host_warm.are_as_new(problem, arrays, results)
+    plan = plan_of(problem, arrays, results, op, is_as_new)
+    start = problem.encode(init)
+    with NO_CAPTURES if op is None else captures_bound(op):
+        plan.run(arrays, results, 0 if start is None else address(start))
+    return plan if is_as_new else None
+
+
+def plan_of(
+    problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None,
+    is_as_new: bool,
+) -> Plan:  # fmt: skip
+    """Return the cached plan for results of these layouts, or build one.
+
+    A plan depends on which results are inputs' own memory. A plan of an operator that captures
+    arrays is not cached, because it would keep them alive.
+    """
+    key: Any = None
+    if not is_as_new:
+        starts = [address(array) for array in arrays]
+        key = tuple(
+            (
+                result.shape,
+                result.strides,
+                result.flags.aligned,
+                *map(address(result).__eq__, starts),
+            )
+            for result in results
+        )
+    plan = problem.cpu_plans.get(key)
+    if plan is None:
+        plan = planners.cpu_plan(problem, arrays, results, op)
+        if not problem.arrays:
+            planners.keep(problem.cpu_plans, key, plan)
+    return plan
 
 
 def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
@@ -134,8 +183,9 @@ def _staged(
         device_views = host_whole.page_locked_views(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked
         )
-        if (None in device_views or problem.copies_page_locked) and problem.run_chunked(
-            arrays, results, op, problem.encode(init), stream, device_views
+        call = planners.HostCall(arrays, results, op, problem.encode(init), stream, device_views)
+        if (None in device_views or problem.copies_page_locked) and planners.run_chunked(
+            problem, call
         ):
             return "in blocks"
         is_queued = False
@@ -153,7 +203,8 @@ def _staged(
                 is_queued = True
                 host_whole.queue(problem, handle, sources, targets, op, init)
         except MemoryError:
-            if is_queued or not problem.chunked_fallback(arrays, results, op, stream, device_views):
+            forced = call._replace(is_forced=True)
+            if is_queued or not planners.run_chunked(problem, forced):
                 raise
             return "in blocks, because the arrays do not fit in its memory"
         return "as a whole" if None in device_views else "in place in page-locked memory"

@@ -24,7 +24,7 @@ from gpualgo._driver import addresses, driver, pinned, staging
 from gpualgo._driver import device as gpu
 from gpualgo._driver.context import leave
 from gpualgo._driver.workspace import aligned
-from gpualgo._pipeline import host_whole
+from gpualgo._pipeline import host_whole, planners
 
 if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
@@ -67,7 +67,8 @@ def run(
         small = None  # cached for outputs of another length
     if small is None:
         no_views: list[View | None] = [None] * len(operands)
-        if problem.run_chunked(list(arrays), list(results), op, init, None, no_views):
+        call = planners.HostCall(list(arrays), list(results), op, init, None, no_views)
+        if planners.run_chunked(problem, call):
             return True
         small = problem.small = Small(problem, arrays, results, op)
         if small.is_warm:
@@ -96,7 +97,7 @@ class Small:
             dense_view(base + offset, operand.shape, operand.dtype, problem.device)
             for operand, offset in zip(operands, self._offsets, strict=True)
         ]
-        self._plan = problem.cuda(views[: self._count], op, views[self._count :])
+        self._plan = planners.cuda_plan(problem, views[: self._count], op, views[self._count :])
         self._device = problem.device
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle, as in `host_warm`
         self._results = [(result.shape, result.dtype) for result in results]

@@ -21,37 +21,18 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array, Problem, is_plain
 
 if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
+    from gpualgo._cpu.plan import Plan, Run
 
 _UNKNOWN = object()
 ndarray = np.ndarray
 
 
-def prepare(
-    problem: Problem, views: tuple[View, ...], op: Operator | None, arrays: list[Array],
-    results: list[Array],
-) -> None:  # fmt: skip
+def prepare(problem: Problem, views: tuple[View, ...], op: Operator | None, plan: Plan) -> None:
     """Cache what later calls need on the problem, if they can skip the general path."""
-    problem.warm_was_tried = True
-    if problem.arrays or problem.is_empty or problem.reads_data:
+    if problem.arrays or problem.reads_data:
         return
-    if any(view.library not in (NumPy, NumPyOnCPU) for view in views):
-        return
-    if not any(result.size for result in results):
-        return
-    prepared = problem.prepared(op, arrays, results)
-    if prepared is not None:
-        problem.warm = Warm(problem, prepared, op, views)
-
-
-def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> bool:
-    """Return whether a call's only output has the layout of a new array and overlaps no input.
-
-    Overlap is excluded because the cached decisions must hold for other outputs too.
-    """
-    if len(results) > 1 or problem.structure is not None or problem.has_dynamic_length:
-        return False
-    return not inverse(problem.results[0].order) and _is_as_new(results[0], arrays)
+    if all(view.library in (NumPy, NumPyOnCPU) for view in views):
+        problem.warm = Warm(problem, plan.run, op, views)
 
 
 def _is_as_new(result: Array, arrays: list[Array]) -> bool:
@@ -61,14 +42,21 @@ def _is_as_new(result: Array, arrays: list[Array]) -> bool:
     return not any(np.may_share_memory(result, array) for array in arrays)
 
 
+def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> bool:
+    """Return whether a call's only output has the layout of a new array and overlaps no input."""
+    if len(results) > 1 or problem.structure is not None or problem.has_dynamic_length:
+        return False
+    return not inverse(problem.results[0].order) and _is_as_new(results[0], arrays)
+
+
 class Warm:
     """A cached call that skips the general path."""
 
     def __init__(
-        self, problem: Problem, prepared: Prepared, op: Operator | None, views: tuple[View, ...]
+        self, problem: Problem, run: Run, op: Operator | None, views: tuple[View, ...]
     ) -> None:
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle
-        self._prepared = prepared
+        self._run = run
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
         if problem.structure is not None:
@@ -104,7 +92,7 @@ class Warm:
         cached = self._init  # a local copy: another thread may replace it meanwhile
         if out is None and self._is_plain and init is cached[0]:
             result = np.empty(*self._results[0])
-            self._prepared(arrays, (result,), cached[2])
+            self._run(arrays, (result,), cached[2])
             return result[()] if self._is_scalar else result
         return self._compute(arrays, views, op, init, out)
 
@@ -145,12 +133,12 @@ class Warm:
         if self._names is not None:
             outs = [*[results[0][name] for name in self._names], *results[1:]]
         if self._state is None:
-            self._prepared(arrays, outs, init_address)
+            self._run(arrays, outs, init_address)
         else:
             user = object()
             try:
                 self._state.take(user, b"", scalars)
-                self._prepared(arrays, outs, init_address)
+                self._run(arrays, outs, init_address)
             finally:
                 try:
                     self._state.leave(user)

@@ -17,6 +17,7 @@ from gpualgo._arrays.view import NumPy, View, byte_bounds
 from gpualgo._base.strides import order_of, ordered_strides
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, lifetime, staging
+from gpualgo._pipeline import planners
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.interleaved import find_interleaved
 from gpualgo._pipeline.problem import Problem
@@ -223,7 +224,7 @@ def queue(
     views, outs = tuple(sources), tuple(targets)
     is_cached = op is None or not op.arrays
     if not is_cached:  # copies of captured arrays have another address next time
-        plan = problem.cuda(views, op, outs)
+        plan = planners.cuda_plan(problem, views, op, outs)
     else:
         plan = plan_for(problem, views, op, outs, is_new=False)
     addresses = [view.ptr for view in (*views, *outs)]

@@ -30,6 +30,7 @@ from gpualgo._operators.operator import (
 from gpualgo._pipeline import checks, elements, retry
 
 if TYPE_CHECKING:
+    from gpualgo._cpu.plan import Plan as CPUPlan
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.auto import Choice
     from gpualgo._pipeline.outputs import Result
@@ -97,7 +98,6 @@ class Problem:
     acc: np.dtype[Any] | None = None  # the accumulator's dtype, if it is not the first result's
     choice: Choice | None = None  # why this device, if `auto` chose it
     warm: Any = None  # `host_warm.Warm` or `host_small.Small` once prepared
-    warm_was_tried = False  # whether preparing `warm` has been tried
     small: Any = None  # `host_small.Small`, after small host arrays ran on a GPU
 
     def __init_subclass__(cls) -> None:
@@ -128,6 +128,7 @@ class Problem:
         self.plans: dict[int, Plan] = {}  # for new results, by the inputs' alignment
         # For out=; each entry also has the extents of the output and the inputs.
         self.plans_into: dict[Any, tuple[Plan, Extent, tuple[Extent, ...]]] = {}
+        self.cpu_plans: dict[Any, CPUPlan] = {}  # by the results' layout, None for new results
         self.default_start: Array | None = None  # the initial value if no init is given
         self.last_start: tuple[Any, Start] = (_UNKNOWN, NO_INIT)
         self.makers: list[Callable[[], Any]] = []  # allocate new results, once a plan exists

@@ -3,68 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.adjacent_difference.parts import Parts
+from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
-from gpualgo._cpu.operator import Applied, compile_operator
+from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.plan import Plan, Routine
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.routines import Routine
-
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Array
 
 
-def difference(
-    source: records.Source, result: np.dtype[Any], axis: int, arrays: Sequence[Array],
-    outs: Sequence[Array], op: Operator,
-) -> None:  # fmt: skip
-    """Write outs[..][0] = x[0] and outs[..][i] = op(x[i], x[i - 1]) along an axis.
-
-    `arrays` are those of the fields of source, `outs` those of op's result; all have one shape, any
-    strides, and do not overlap. Computed elements are written to memory first.
-    """
-    if outs[0].size == 0:
-        return
-    element = records.register_dtype(source)
-    if isinstance(source, records.Computed):
-        compile_operator(op, (element, element), result)  # may fail, so it comes first
-        computed = [np.empty(outs[0].shape, leaf) for leaf in records.field_dtypes(element)]
-        numbers = tuple(map(records.operand_dtype, source.numbers))
-        cpu.transform(Applied(op.source, numbers, element), arrays, computed)
+@planners.for_cpu.register(AdjacentDifference)
+def _(
+    problem: AdjacentDifference, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
+    """Computed elements are written to memory first."""
+    shape, result = problem.shape, problem.result
+    parts, has_steps = Parts.along(problem.axis), shape[problem.axis] > 1
+    arrays = [np.broadcast_to(array, shape) for array in arrays]
+    element = records.register_dtype(problem.source)
+    argument = records.Separate(element) if records.is_record(element) else element
+    routines: list[Routine] = []
+    computing = None
+    if isinstance(problem.source, records.Computed):
+        leaves = records.field_dtypes(element)
+        computed = [np.empty(shape, leaf) for leaf in leaves]
+        numbers = tuple(map(records.operand_dtype, problem.source.numbers))
+        computing = cpu.plan_of(Applied(op.source, numbers, element), arrays, computed)
+        routines += computing.routines
         arrays = computed
-    parts = Parts.along(axis)
-    cpu.transform(_applied(op, element, result), *parts.cut(arrays, outs))
-    parts.copy_first(arrays, outs)
+    differing = None
+    if has_steps:
+        applied = Applied(op, (argument, argument), result)
+        differing = cpu.plan_of(applied, *parts.cut(arrays, results))
+        routines += differing.routines
 
-
-def prepared(
-    source: records.Source, result: np.dtype[Any], axis: int, arrays: Sequence[Array],
-    outs: Sequence[Array], op: Operator,
-) -> Prepared:  # fmt: skip
-    """Return a call of `difference` for non-empty arrays of these layouts."""
-    parts, has_steps = Parts.along(axis), outs[0].shape[axis] > 1
-    applied = _applied(op, records.register_dtype(source), result)
-    launch = cpu.prepared(applied, *parts.cut(arrays, outs)) if has_steps else None
-
-    def run(arrays: Sequence[Array], outs: Sequence[Array], start: int) -> None:
-        if launch is not None:
-            launch(*parts.cut(arrays, outs), start)
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        if computing is not None:
+            computed = [np.empty(shape, leaf) for leaf in leaves]
+            computing.run([np.broadcast_to(array, shape) for array in arrays], computed, init)
+            arrays = computed
+        if differing is not None:
+            differing.run(*parts.cut(arrays, outs), init)
         parts.copy_first(arrays, outs)
 
-    return run
-
-
-def _applied(op: Operator, element: np.dtype[Any], result: np.dtype[Any]) -> Applied:
-    argument = records.Separate(element) if records.is_record(element) else element
-    return Applied(op, (argument, argument), result)
-
-
-def routine(items: int, work: int) -> Routine:
-    """Return one of the transformations that `difference` would run, for `explain`."""
-    return cpu.routine(items, work)
+    return Plan(run, routines)

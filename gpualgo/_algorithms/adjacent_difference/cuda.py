@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpualgo._algorithms.adjacent_difference import tuning
+from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
 from gpualgo._algorithms.select import tuning as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, merge, ordered
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import ArgMap, Launch, Plan
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
+from gpualgo._pipeline import planners
 
 
-def plan_of(
-    problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequence[View]
-) -> Plan:
+@planners.for_cuda.register(AdjacentDifference)
+def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of differences of elements of any layout, into targets of any strides."""
     order = problem.order or tuple(range(len(problem.shape)))
     shape = ordered(problem.shape, order)

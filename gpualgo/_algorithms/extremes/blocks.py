@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._algorithms.extremes.problem import Extremes
+from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import Array
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.extremes.problem import Extremes
 
 BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
 
 
-def find(problem: Extremes, x: Array, results: list[Array], stream: Any) -> None:
-    """Find the extreme elements of a non-empty pageable array."""
+@planners.for_blocks.register(Extremes)
+def _(problem: Extremes, call: planners.HostCall) -> bool:
+    x = call.arrays[0]
+    if call.op is not None or call.places[0] is not None or x.nbytes <= BLOCK_BYTES:
+        return False
     reason = host_whole.pageable(is_input=True, where=problem.where)
-    handle = host_blocks.begin(problem, x, stream, reason)
-    totals = [np.empty(problem.shape, result.dtype) for result in results]
+    handle = host_blocks.begin(problem, x, call.stream, reason)
+    totals = [np.empty(problem.shape, result.dtype) for result in call.results]
     best = [np.empty(problem.shape, x.dtype)] if problem.has_index else totals
     for block in host_blocks.indices(x.shape, range(x.ndim), x.dtype.itemsize, BLOCK_BYTES):
         outputs: Any = (*(block[i] for i in range(x.ndim) if i not in problem.axes), ...)
@@ -33,8 +34,9 @@ def find(problem: Extremes, x: Array, results: list[Array], stream: Any) -> None
             np.copyto(total[outputs], part, where=is_better)
             if best_value is not total:
                 np.copyto(best_value[outputs], value, where=is_better)
-    for result, total in zip(results, totals, strict=True):
+    for result, total in zip(call.results, totals, strict=True):
         result[...] = total.reshape(result.shape)
+    return True
 
 
 def _of_block(

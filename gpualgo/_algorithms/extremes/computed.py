@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from gpualgo._algorithms.extremes.problem import (
     ArgMaximum,
@@ -22,15 +19,9 @@ from gpualgo._lazy.leaf import positions
 from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator, builtin, fuse
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Array
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
 
 
-class _Computed(Extremes):
+class Computed(Extremes):
     """Base class of the three algorithms."""
 
     def __init__(
@@ -50,46 +41,16 @@ class _Computed(Extremes):
         super().__init__(device, (value_views[0],), op, init, (axis, keepdims, form), where)
         self.rest = rest
 
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.extremes import cuda
 
-        return cuda.plan_of_computed(self, self.source, views, op, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.reduce import cpu as reduction
-
-        if len(results[0].shape) > len(self.shape):  # keepdims
-            results = [np.squeeze(result, self.axes) for result in results]
-        assert self.acc is not None
-        if self.has_index:
-            values = np.empty(self.shape, records.field_dtypes(self.acc)[0])
-            results = [values, *results]
-        reduction.reduce(arrays, results, op, None, self.axes, self.source, self.acc)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.reduce import cpu as reduction
-
-        assert self.acc is not None
-        outs = [np.empty(self.shape, leaf) for leaf in records.field_dtypes(self.acc)]
-        return reduction.routines(arrays, outs, op, None, self.axes, self.source, self.acc)
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        return None
-
-
-class _ArgMinimum(_Computed, ArgMinimum):
+class _ArgMinimum(Computed, ArgMinimum):
     """`argmin` of computed elements."""
 
 
-class _ArgMaximum(_Computed, ArgMaximum):
+class _ArgMaximum(Computed, ArgMaximum):
     """`argmax` of computed elements."""
 
 
-class _MinimumMaximum(_Computed, MinimumMaximum):
+class _MinimumMaximum(Computed, MinimumMaximum):
     """`minmax` of computed elements."""
 
 

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.extremes.computed import Computed
+from gpualgo._algorithms.extremes.problem import Extremes
 from gpualgo._algorithms.reduce import cpu as reduction
 from gpualgo._base import records, threads
-from gpualgo._operators.operator import builtin
+from gpualgo._base.strides import squeezed
+from gpualgo._cpu.plan import Plan, of_numpy
+from gpualgo._operators.operator import Operator, builtin
+from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Array
-from gpualgo._pipeline.routines import Routine, of_numpy
 
 _CHUNK = 1 << 17  # elements that are processed at once: they stay in L2
 _LARGE_BYTES = 1 << 26  # worth waking threads: NumPy's search is as fast as one core reads memory
@@ -20,38 +24,45 @@ _LONG_BYTES = 1 << 16  # rows of at least this many bytes are long
 _TASKS_PER_THREAD = 2  # tasks per thread
 
 
-def find(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> None:
-    """Write the extremes of x along axes, which have at least one element, to outs.
-
-    x has any strides, outs the shape without the axes and any strides. As in NumPy, the first of
-    equal elements is found, or the first NaN.
-    """
-    kept_axes = [axis for axis in range(x.ndim) if axis not in axes]
-    if outs[0].size == 0:
-        return
+@planners.for_cpu.register(Extremes)
+def _(problem: Extremes, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    """As in NumPy, the first of equal elements is found, or the first NaN."""
+    (x,), name, axes, ndim = arrays, problem.functor, problem.axes, len(problem.shape)
     if name not in _SEARCHES and not _is_numpy_faster(x, axes):
         pair = records.record(("0", "1"), (x.dtype, x.dtype))
-        reduction.reduce([x, x], outs, builtin(name), None, axes, pair, pair)
-    elif kept_axes:
-        _search_axes(name, x, outs, axes, kept_axes)
-    else:
-        _search_all(name, x, outs)
-
-
-def routines(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> list[Routine]:
-    """Return what `find` would run, for `explain`."""
-    if outs[0].size == 0:
-        return []
-    if name not in _SEARCHES and not _is_numpy_faster(x, axes):
-        pair = records.record(("0", "1"), (x.dtype, x.dtype))
-        return reduction.routines([x, x], outs, builtin(name), None, axes, pair, pair)
-    if len(axes) < x.ndim:
-        longest = max(n for axis, n in enumerate(x.shape) if axis not in axes)
+        outs = squeezed(results, axes, ndim)
+        plan = reduction.plan_of([x, x], outs, builtin(name), axes, pair, pair)
+        return Plan(
+            lambda arrays, outs, init: plan.run([*arrays, *arrays], outs, init), plan.routines
+        )
+    if ndim:
+        longest = max(problem.shape)
         tasks = min(longest, max(1, x.size // _CHUNK))
     else:
         tasks = _TASKS_PER_THREAD * threads.num_threads() if x.nbytes >= _LARGE_BYTES else 1
     functions = (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
-    return [of_numpy(function.__name__, x.size, tasks, x.nbytes) for function in functions]
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+        outs = squeezed(outs, axes, ndim)
+        if ndim:
+            _search_axes(name, arrays[0], outs, axes)
+        else:
+            _search_all(name, arrays[0], outs)
+
+    return Plan(run, [of_numpy(f.__name__, x.size, tasks, x.nbytes) for f in functions])
+
+
+@planners.for_cpu.register(Computed)
+def _(problem: Computed, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
+    axes, shape, acc = problem.axes, problem.shape, problem.source.result
+    value = records.field_dtypes(acc)[0]
+
+    def targets(results: Sequence[Array]) -> Sequence[Array]:
+        return [np.empty(shape, value), *results] if problem.has_index else results
+
+    outs = targets(squeezed(results, axes, len(shape)))
+    plan = reduction.plan_of(arrays, outs, op, axes, problem.source, acc)
+    return Plan(lambda xs, outs, init: plan.run(xs, targets(outs), init), plan.routines)
 
 
 def _is_numpy_faster(x: Array, axes: tuple[int, ...]) -> bool:
@@ -107,10 +118,9 @@ def _write_min_max(flat: Array, outs: Sequence[Array], tasks: int) -> None:
             out[...] = reduce(part)
 
 
-def _search_axes(
-    name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...], kept_axes: list[int]
-) -> None:
+def _search_axes(name: str, x: Array, outs: Sequence[Array], axes: tuple[int, ...]) -> None:
     """Search along axes for each of several results; threads share the longest kept axis."""
+    kept_axes = [axis for axis in range(x.ndim) if axis not in axes]
     longest = max(range(len(kept_axes)), key=lambda i: x.shape[kept_axes[i]])
     axis, length = kept_axes[longest], x.shape[kept_axes[longest]]
     tasks = min(length, max(1, prod(x.shape) // _CHUNK))

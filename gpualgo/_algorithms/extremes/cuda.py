@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
+from gpualgo._algorithms.extremes.computed import Computed
+from gpualgo._algorithms.extremes.problem import Extremes
 from gpualgo._algorithms.reduce import cuda as reduction
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import dense_strides, without_axes
 from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Piece, Plan
 from gpualgo._operators.operator import Operator, builtin
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.extremes.problem import Extremes
+from gpualgo._pipeline import planners
 
 _PAIR = ("0", "1")
 
 
-def plan_of(problem: Extremes, view: View, targets: Sequence[View]) -> Plan:
-    """Return the plan of a search into targets of any strides."""
+@planners.for_cuda.register(Extremes)
+def _(problem: Extremes, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    (view,) = views
     op, axes, args = builtin(problem.functor), problem.axes, ArgMap(1, len(targets))
     strides = [_without_kept(problem, target) for target in targets]
     if not problem.has_index:
@@ -39,11 +40,9 @@ def plan_of(problem: Extremes, view: View, targets: Sequence[View]) -> Plan:
     return reduction.plan_of(views, op, axes, source, acc, out_strides, leaves)
 
 
-def plan_of_computed(
-    problem: Extremes, source: records.Computed, views: Sequence[View], op: Operator,
-    targets: Sequence[View],
-) -> Plan:  # fmt: skip
-    """Return the plan of a search among the elements that op's source computes."""
+@planners.for_cuda.register(Computed)
+def _(problem: Computed, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+    source = problem.source
     args, acc = ArgMap(len(views), len(targets)), source.result
     in_slots = [args.source(i) for i in range(len(views))]
     out_slots = [args.target(i) for i in range(len(targets))]

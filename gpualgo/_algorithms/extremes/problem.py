@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,12 +11,7 @@ from gpualgo._base import dtypes
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
+from gpualgo._pipeline.problem import Problem
 
 INDEX = np.dtype(np.int64)
 
@@ -54,52 +48,6 @@ class Extremes(Problem):
         self.results = (
             (Result(shape, INDEX),) if self.has_index else (Result(shape, view.dtype),) * 2
         )
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.extremes import cuda
-
-        return cuda.plan_of(self, views[0], targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.extremes import cpu
-
-        if len(results[0].shape) > len(self.shape):  # keepdims
-            results = [np.squeeze(result, self.axes) for result in results]
-        cpu.find(self.functor, arrays[0], results, self.axes)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.extremes import cpu
-
-        if len(results[0].shape) > len(self.shape):  # keepdims
-            results = [np.squeeze(result, self.axes) for result in results]
-        return cpu.routines(self.functor, arrays[0], results, self.axes)
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        from gpualgo._algorithms.extremes import cpu
-
-        name, axes = self.functor, self.axes
-        keeps_dims = len(results[0].shape) > len(self.shape)  # keepdims
-
-        def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-            results = [np.squeeze(out, axes) for out in outs] if keeps_dims else outs
-            cpu.find(name, arrays[0], results, axes)
-
-        return run
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.extremes import blocks
-
-        if op is not None or places[0] is not None or arrays[0].nbytes <= blocks.BLOCK_BYTES:
-            return False
-        blocks.find(self, arrays[0], results, stream)
-        return True
 
 
 class ArgMinimum(Extremes):

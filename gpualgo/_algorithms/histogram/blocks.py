@@ -19,7 +19,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging, workspace
-from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import NO_INIT, Array
 
@@ -94,7 +94,7 @@ class _Histogram:
         out = self._result_shape(shape)
         views = host_blocks.placeholder_views(self.dtypes, shape, self.device)
         targets = host_blocks.placeholder_views([self.problem.dtype], out, self.device, len(views))
-        plan: Plan = part.cuda(views, None, targets)
+        plan: Plan = planners.cuda_plan(part, views, None, targets)
         return plan
 
     def _result_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from gpualgo._base.threads import cuts
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import host_blocks
+from gpualgo._pipeline import host_blocks, planners
 from gpualgo._pipeline.problem import Array, problem_of
 
 if TYPE_CHECKING:
@@ -180,7 +180,8 @@ class _OutOfCoreSort:
         params = problem.rest_along(axis, index)
         inner = problem_of(type(problem), views, None, None, params, problem.where, 0, self.device)
         outs = [target.dtype for target in targets]
-        return inner.cuda(
+        return planners.cuda_plan(
+            inner,
             host_blocks.placeholder_views(dtypes, shape, self.device), None,
             host_blocks.placeholder_views(outs, shape, self.device, len(dtypes)),
         )  # fmt: skip

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.reduce import cuda
+from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import dense_view
@@ -17,24 +18,24 @@ from gpualgo._base.strides import dense_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.problem import NO_INIT
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.reduce.problem import Reduction
 
 Array = np.ndarray[Any, Any]
 
 BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
 
 
-def reduce(
-    problem: Reduction, arrays: list[Array], results: list[Array], op: Operator,
-    init: Array | None, stream: Any,
-) -> None:  # fmt: skip
-    """Reduce arrays of which one is pageable, of at least one element, to at least one result."""
+@planners.for_blocks.register(Reduction)
+def _(problem: Reduction, call: planners.HostCall) -> bool:
+    arrays, op = call.arrays, call.op
+    fields = records.field_dtypes(problem.source)
+    if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
+        return False
+    if None not in call.places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
+        return False
     where = problem.where
-    handle = host_blocks.begin(problem, arrays[0], stream, host_whole.pageable(True, where))
+    handle = host_blocks.begin(problem, arrays[0], call.stream, host_whole.pageable(True, where))
     axes = problem.axes
     if len(axes) == arrays[0].ndim and all(x.flags.c_contiguous for x in arrays):
         arrays, axes = [x.reshape(-1) for x in arrays], (0,)
@@ -42,9 +43,10 @@ def reduce(
     flat = [np.empty(problem.shape, leaf) for leaf in records.field_dtypes(problem.acc)]
     size = sum(x.dtype.itemsize for x in arrays)
     blocks = list(staging.pieces(arrays[0].shape, size, BLOCK_BYTES))
-    _Reduction(problem, op, handle).run(arrays, axes, blocks, init, flat)
-    for result, values in zip(results, flat, strict=True):
+    _Reduction(problem, op, handle).run(arrays, axes, blocks, call.init, flat)
+    for result, values in zip(call.results, flat, strict=True):
         result[...] = values.reshape(result.shape)
+    return True
 
 
 class _Reduction:

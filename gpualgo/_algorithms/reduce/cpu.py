@@ -15,12 +15,12 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import cpu_numpy, short_sums
 from gpualgo._algorithms.reduce import cpu_parameters as rk
+from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
-from gpualgo._base.strides import dense_strides
+from gpualgo._base.strides import dense_strides, squeezed
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.direct import fold_function
 from gpualgo._cpu.interleaved import (
     MOST_OFFSETS,
@@ -30,18 +30,18 @@ from gpualgo._cpu.interleaved import (
     offsets_of,
 )
 from gpualgo._cpu.kernels import Kernel, check, compute_code, get_kernel
-from gpualgo._cpu.launch import CostEstimate, Launch, LaunchSequence
+from gpualgo._cpu.launch import Launch, LaunchSequence
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer, table
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, take_scratch
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
+from gpualgo._cpu.plan import Plan, Routine, Run, compiled
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.routines import Routine, compiled
+from gpualgo._pipeline import planners
 from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
     from gpualgo._cpu.image import Loaded
-    from gpualgo._pipeline.problem import Prepared
 
 
 # --- Layout of a CPU reduction: along the reduced elements, or across neighbouring columns.
@@ -140,8 +140,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
-_costs: Memo[CostEstimate] = Memo(1 << 10)  # by code and work
-
 
 class Pass(NamedTuple):
     """One pass without addresses, and the indices where they go in its argument table."""
@@ -156,81 +154,74 @@ class Pass(NamedTuple):
     writes: int
 
 
-def reduce(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
-    axes: tuple[int, ...], source: Element, acc: Dtype,
-) -> None:  # fmt: skip
-    """Write init op x[0] op x[1] op ... over `axes` to outs; x are elements of dtype source.
+@planners.for_cpu.register(Reduction)
+def _(problem: Reduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
+    outs = squeezed(results, problem.axes, len(problem.shape))
+    source, has_init = problem.source, problem.has_init
+    return plan_of(arrays, outs, op, problem.axes, source, problem.acc, has_init=has_init)
 
-    `leaves` are the arrays of the fields of source, or of the inputs from which op's source
-    computes elements. `outs` are the arrays of the fields of acc, which accumulates. Leaves have
-    one shape, at least one element and any strides; outs have the kept axes' shape and any strides;
-    init is a 0-d array of acc. All arguments have been checked. x is read once. The association
-    depends on shapes, strides and dtypes only, so the bits do not depend on the number of threads.
+
+def plan_of(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
+    source: Element, acc: Dtype, *, has_init: bool = False,
+) -> Plan:  # fmt: skip
+    """Return the plan that writes init op x[0] op x[1] op ... over `axes` to outs.
+
+    x are elements of dtype source. `leaves` are the arrays of the fields of source, or of the
+    inputs from which op's source computes elements. `outs` are the arrays of the fields of acc,
+    which accumulates. Leaves have one shape, at least one element and any strides; outs have the
+    kept axes' shape and any strides. All arguments have been checked. x is read once. The
+    association depends on shapes, strides and dtypes only, so the bits do not depend on the number
+    of threads.
     """
-    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
+    fold = None if has_init else cpu_numpy.fold_of(op, leaves[0], axes, source, acc)
     if fold is not None:
-        cpu_numpy.fold_into(fold, leaves[0], outs[0])
-        return
+        return cpu_numpy.plan_of(op, fold, leaves[0])
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:
-        # The innermost axes first, in columns along the contiguous axis; the order is kept.
-        kept_shape = [n for axis, n in enumerate(shape) if axis not in inner]
-        partials = [np.empty(kept_shape, number) for number in records.field_dtypes(acc)]
-        reduce(leaves, partials, op, None, inner, source, acc)
-        axes = tuple(axis - sum(i < axis for i in inner) for axis in axes if axis not in inner)
-        reduce(partials, outs, op, init, axes, acc, acc)
-        return
+        return _inner_first(leaves, outs, op, inner, axes, source, acc, has_init=has_init)
     out_strides = tuple([out.strides for out in outs])
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
-    starts = [address(array) + shift for array, shift in zip(leaves, shifts, strict=True)]
-    offsets = offsets_of(starts, strides, records.field_dtypes(source), leaves[0].size)
-    if offsets is not None:
-        layout = layout._replace(offsets=offsets)
-    with captures_bound(op):
-        _fold(starts, layout, outs, op, init, acc)
+    size = leaves[0].size
+    routine = _routine(layout, acc, size, size * sum(leaf.itemsize for leaf in leaves))
+    is_row = bool(axes) and source is acc and strides == ((acc.itemsize,),)
+    if op.is_known and is_row and not records.is_record(acc):
+        fold_row = _fold_of(op, acc)
+        if fold_row is not None and op.name == "add" and not HAS_RANGES:
+            short_sums.add(acc, fold_row)
+        if fold_row is not None and size < short_sums.MOST_ELEMENTS:
+            row = fold_row
+            return Plan(lambda xs, outs, init: check(row(xs[0], outs[0], init)), [routine])
+    return Plan(_run_of(shifts, strides, size, layout, len(outs), op, acc), [routine])
 
 
-def routines(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
-    axes: tuple[int, ...], source: Element, acc: Dtype,
-) -> list[Routine]:  # fmt: skip
-    """Return what `reduce` would run, for `explain`."""
-    size, work = leaves[0].size, leaves[0].size * sum(leaf.itemsize for leaf in leaves)
-    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc) if init is None else None
-    if fold is not None:
-        return [cpu_numpy.routine(op, fold, leaves[0])]
-    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
-    if not op.commutative and inner_axes(shape, strides, source, axes):
-        return [compiled("reduce", size, rk.ROWS * rk.columns_of(acc), work)] * 2
-    out_strides = tuple([out.strides for out in outs])
-    _, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
+def _inner_first(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, inner: tuple[int, ...],
+    axes: tuple[int, ...], source: Element, acc: Dtype, *, has_init: bool,
+) -> Plan:  # fmt: skip
+    """Reduce the innermost axes first, in columns along the contiguous axis; in the same order."""
+    kept_shape = [n for axis, n in enumerate(leaves[0].shape) if axis not in inner]
+    numbers = records.field_dtypes(acc)
+    partials = [np.empty(kept_shape, number) for number in numbers]
+    first = plan_of(leaves, partials, op, inner, source, acc)
+    outer = tuple(axis - sum(i < axis for i in inner) for axis in axes if axis not in inner)
+    second = plan_of(partials, outs, op, outer, acc, acc, has_init=has_init)
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        partials = [np.empty(kept_shape, number) for number in numbers]
+        first.run(arrays, partials, 0)
+        second.run(partials, outs, init)
+
+    return Plan(run, (*first.routines, *second.routines))
+
+
+def _routine(layout: Layout, acc: Dtype, size: int, work: int) -> Routine:
     if layout.column:
-        return [
-            compiled("reduce", size, rk.ROWS * min(layout.kept[-1][0], rk.columns_of(acc)), work)
-        ]
-    tile = min(layout.length, rk.tile_of(acc))
-    return [compiled("reduce", size, tile, work)]
-
-
-def _fold(
-    inputs: list[int], layout: Layout, outs: Sequence[Array], op: Operator, init: Array | None,
-    acc: Dtype,
-) -> None:  # fmt: skip
-    code = element_code(op, layout, acc)
-    compute = 0 if code is None else code.address  # `code` stays alive until the end
-    partials: list[Array] = []  # keeps buffers alive until they are read
-    while (parts := num_parts(layout, acc)) > 1:
-        count = prod(dim[0] for dim in layout.kept) * parts
-        buffers = [np.empty(count, number) for number in records.field_dtypes(acc)]
-        partials += buffers
-        ptrs, after = [address(partial) for partial in buffers], partials_layout(layout, parts, acc)
-        _run(kernel(op, acc, layout), pass_of(layout, after, acc), inputs, ptrs, 0, compute)
-        inputs, layout, compute = ptrs, after, 0
-    init_ptr = 0 if init is None else address(init)
-    out_ptrs = [address(out) for out in outs]
-    _run(kernel(op, acc, layout), pass_of(layout, None, acc), inputs, out_ptrs, init_ptr, compute)
+        tile = rk.ROWS * min(layout.kept[-1][0], rk.columns_of(acc))
+    else:
+        tile = min(layout.length, rk.tile_of(acc))
+    return compiled("reduce", size, tile, work)
 
 
 def element_code(op: Operator, layout: Layout, acc: Dtype) -> Any:
@@ -275,20 +266,6 @@ def kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
         return write(fn, acc, is_computed)
 
     return get_kernel(("reduce", acc, column, is_computed), write, Applied(op, (acc, acc), acc))
-
-
-def _run(
-    kernel: Kernel, pass_: Pass, starts: list[int], outs: list[int], init: int, compute: int
-) -> None:
-    arguments = pass_.words.copy()
-    starts = starts + [0] * (len(arguments[pass_.starts]) - len(starts))
-    outs = outs + [0] * (len(arguments[pass_.outs]) - len(outs))
-    arguments[rk.INIT], arguments[pass_.starts], arguments[pass_.outs] = init, starts, outs
-    arguments[rk.COMPUTE] = compute
-    loaded: Any = kernel
-    entry, tasks = int(loaded.loaded.address), pass_.num_tasks
-    cost = _costs.made((entry, tasks, pass_.work, compute), CostEstimate)
-    cost.run_any(kernel, entry, address(arguments), pass_.num_bytes, tasks, pass_.work)
 
 
 @lru_cache(256)
@@ -391,59 +368,23 @@ def _number(
     ]
 
 
-# --- Reductions on the CPU that are prepared once for arrays of known layouts.
+# --- The launches of a reduction.
 
-_Plan: TypeAlias = tuple[list[tuple[Launch, int]], LaunchSequence | None]
-
-
-def prepared(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
-    source: Element, acc: Dtype,
-) -> Prepared | None:  # fmt: skip
-    """Return a call of `reduce` for arrays of these layouts; None if it needs more than passes."""
-    fold = cpu_numpy.fold_of(op, leaves[0], axes, source, acc)
-    if fold is None:
-        return _prepared(leaves, outs, op, axes, source, acc)
-    kernel_run: list[Prepared | None] = []  # built on the first call with init
-
-    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        if not init:
-            cpu_numpy.fold_into(fold, arrays[0], outs[0])
-            return
-        if not kernel_run:
-            scalars = [out.reshape(()) for out in outs]  # without kept axes
-            kernel_run.append(_prepared(arrays, scalars, op, axes, source, acc))
-        assert kernel_run[0] is not None  # because op commutes
-        kernel_run[0](arrays, outs, init)
-
-    return run
+_Passes: TypeAlias = tuple[list[tuple[Launch, int]], LaunchSequence | None]
 
 
-def _prepared(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axes: tuple[int, ...],
-    source: Element, acc: Dtype,
-) -> Prepared | None:  # fmt: skip
-    shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
-    if not op.commutative and inner_axes(shape, strides, source, axes):
-        return None
-    out_strides = tuple([out.strides for out in outs])
-    shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
-    numbers, size = records.field_dtypes(source), leaves[0].size
-    is_row = bool(axes) and source is acc and strides == ((acc.itemsize,),)
-    if op.is_known and is_row and not records.is_record(acc):
-        fold = _fold_of(op, acc)
-        if fold is not None and op.name == "add" and not HAS_RANGES:
-            short_sums.add(acc, fold)
-        if fold is not None and size < short_sums.MOST_ELEMENTS:
-            row = fold
-            return lambda arrays, outs, init: check(row(arrays[0], outs[0], init))
-    if len(shifts) == len(outs) == 1 and num_parts(layout, acc) <= 1:
+def _run_of(
+    shifts: list[int], strides: Strides, size: int, layout: Layout, num_outs: int, op: Operator,
+    acc: Dtype,
+) -> Run:  # fmt: skip
+    numbers = records.field_dtypes(layout.dtype)
+    if len(shifts) == num_outs == 1 and num_parts(layout, acc) <= 1:
         shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
         if not shift:
             return lambda arrays, outs, init: last((init, arrays[0], outs[0]))
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
     separate = _launches(layout, op, acc)
-    plans: Memo[_Plan] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
+    plans: Memo[_Passes] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
     is_close = may_be_interleaved(strides, numbers, size)
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
@@ -467,7 +408,7 @@ def _prepared(
         passes[-1][0]((init, *inputs, *out_ptrs))
 
     steps = separate[1]
-    if steps is None or len(shifts) > 1 or len(outs) > 1:
+    if steps is None or len(shifts) > 1 or num_outs > 1:
         return run
     steps_of_one, shift = steps, shifts[0]
 
@@ -509,7 +450,7 @@ def _fold_of(op: Operator, acc: Dtype) -> short_sums.Fold | None:
     return fold_row
 
 
-def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Plan:
+def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     """Return the passes with their numbers of partials (0 for the last), and all as one call."""
     passes: list[tuple[Launch, int]] = []
     code = element_code(op, layout, acc)

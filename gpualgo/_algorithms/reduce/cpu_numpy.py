@@ -14,8 +14,8 @@ import numpy as np
 
 from gpualgo._base import records, threads
 from gpualgo._base.records import Element
+from gpualgo._cpu.plan import Plan, of_numpy
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.routines import Routine, of_numpy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Fold: TypeAlias = Callable[[Array], Any]  # folds at least one contiguous element
@@ -57,8 +57,8 @@ def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | Non
     return None
 
 
-def fold_into(fold: Fold, x: Array, out: Array) -> None:
-    """Write the fold of an array for which `fold_of` returned it to the 0-d array out."""
+def _fold_into(fold: Fold, x: Array, out: Array) -> None:
+    """Write the fold of an array to out, which has one element."""
     flat = x.ravel(order="K")
     tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1
     with np.errstate(invalid="ignore"):
@@ -83,11 +83,15 @@ def fold_into(fold: Fold, x: Array, out: Array) -> None:
     out[...] = np.array(results.sum()) if fold is _count else fold(results)
 
 
-def routine(op: Operator, fold: Fold, x: Array) -> Routine:
-    """Return what `folded` would run, for `explain`."""
+def plan_of(op: Operator, fold: Fold, x: Array) -> Plan:
+    """Return the plan of a fold that `fold_of` returned for x."""
     name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
     is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
-    return of_numpy(name, x.size, x.nbytes // _PIECE_BYTES if is_shared else 1, x.nbytes)
+    tasks = x.nbytes // _PIECE_BYTES if is_shared else 1
+    return Plan(
+        lambda arrays, outs, _: _fold_into(fold, arrays[0], outs[0]),
+        [of_numpy(name, x.size, tasks, x.nbytes)],
+    )
 
 
 def _reduce_method(ufunc: np.ufunc) -> Fold:

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.reduce import tuning
+from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.strides import Dims, merge
+from gpualgo._base.strides import Dims, merge, without_axes
 from gpualgo._cuda import build
 from gpualgo._cuda.interleaved import fitting, interleaved
 from gpualgo._cuda.parameters import Packed
@@ -20,6 +21,7 @@ from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, is_nested, tagged_bytes
 from gpualgo._driver.workspace import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import planners
 
 Dtype = np.dtype[Any]
 
@@ -84,6 +86,13 @@ class _Case:
         kernel = build.kernel(spec, self.device)
         launch = Launch(kernel, blocks, threads, packed, self.device, {"common": common})
         return Plan(self.device, [launch], [*self.leaves.pieces, *pieces])
+
+
+@planners.for_cuda.register(Reduction)
+def _(problem: Reduction, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+    axes, ndim = problem.axes, len(problem.shape)
+    strides = [without_axes(target.strides, axes, ndim) for target in targets]
+    return plan_of(views, op, axes, problem.source, problem.acc, strides)
 
 
 def plan_of(

@@ -7,21 +7,17 @@ row. A single initial value is applied the same way in the first launch, so the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from functools import partial
+from typing import Any
 
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
-from gpualgo._base.strides import without_axes
+from gpualgo._base.strides import squeezed, without_axes
+from gpualgo._cpu import plan as cpu_plan
+from gpualgo._cuda import plan as cuda_plan
 from gpualgo._operators.operator import Operator, without_source
-from gpualgo._pipeline import per_row_init
+from gpualgo._pipeline import per_row_init, planners
 from gpualgo._pipeline.problem import Array
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
 
 
 class PerRowInitReduction(per_row_init.PerRowInit, Reduction):
@@ -39,70 +35,70 @@ class PerRowInitReduction(per_row_init.PerRowInit, Reduction):
     def init_shape(self) -> tuple[int, ...]:
         return self.shape
 
-    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.reduce import cuda
-        from gpualgo._algorithms.transform import cuda as elementwise
-        from gpualgo._algorithms.transform.tuning import Applied
-        from gpualgo._cuda.plan import ArgMap
 
-        args = ArgMap(len(views), len(targets))
-        slots = [args.source(i) for i in range(len(views))]
-        out_slots = [args.target(i) for i in range(len(targets))]
-        strides = [without_axes(target.strides, self.axes, len(self.shape)) for target in targets]
-        of_x, inits, acc = views[: self.num_own], views[self.num_own :], self.acc
-        init_slots = slots[self.num_own :]
-        if self.has_no_items:  # each initial value is a row of one element
-            leaves = cuda.FieldSlots(args, init_slots, out_slots)
-            return cuda.plan_of(inits, without_source(op), (), acc, acc, strides, leaves)
-        leaves = cuda.FieldSlots(args, slots[: self.num_own], out_slots)
-        plan = cuda.plan_of(of_x, op, self.axes, self.source, acc, strides, leaves)
-        outs = [
-            target._replace(shape=self.shape, strides=step)
-            for target, step in zip(targets, strides, strict=True)
-        ]
-        number = per_row_init.join_dtype(acc)
-        applied = Applied(without_source(op), (number, number), acc)
-        join_slots = out_slots, [*init_slots, *out_slots]
-        plan.steps += elementwise.plan_of(
-            applied, [*inits, *outs], self.shape, outs, join_slots
-        ).steps
-        return plan
+@planners.for_cuda.register(PerRowInitReduction)
+def _(
+    problem: PerRowInitReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> cuda_plan.Plan:
+    from gpualgo._algorithms.reduce import cuda
+    from gpualgo._algorithms.transform import cuda as elementwise
+    from gpualgo._algorithms.transform.tuning import Applied
 
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.reduce import cpu
-        from gpualgo._algorithms.transform import cpu as elementwise
-        from gpualgo._cpu.operator import Applied
+    args = cuda_plan.ArgMap(len(views), len(targets))
+    slots = [args.source(i) for i in range(len(views))]
+    out_slots = [args.target(i) for i in range(len(targets))]
+    axes, shape, acc, num_own = problem.axes, problem.shape, problem.acc, problem.num_own
+    strides = [without_axes(target.strides, axes, len(shape)) for target in targets]
+    of_x, inits = views[:num_own], views[num_own:]
+    init_slots = slots[num_own:]
+    if problem.has_no_items:  # each initial value is a row of one element
+        leaves = cuda.FieldSlots(args, init_slots, out_slots)
+        return cuda.plan_of(inits, without_source(op), (), acc, acc, strides, leaves)
+    leaves = cuda.FieldSlots(args, slots[:num_own], out_slots)
+    plan = cuda.plan_of(of_x, op, axes, problem.source, acc, strides, leaves)
+    outs = [
+        target._replace(shape=shape, strides=step)
+        for target, step in zip(targets, strides, strict=True)
+    ]
+    number = per_row_init.join_dtype(acc)
+    applied = Applied(without_source(op), (number, number), acc)
+    join_slots = out_slots, [*init_slots, *out_slots]
+    plan.steps += elementwise.plan_of(applied, [*inits, *outs], shape, outs, join_slots).steps
+    return plan
 
-        if len(results[0].shape) > len(self.shape):  # keepdims
-            results = [np.squeeze(result, self.axes) for result in results]
-        of_x, inits, acc = arrays[: self.num_own], arrays[self.num_own :], self.acc
-        if self.has_no_items:
-            for result, start in zip(results, inits, strict=True):
-                result[...] = start
-            return
-        cpu.reduce(of_x, results, op, None, self.axes, self.source, acc)
-        number = per_row_init.join_dtype(acc)
-        elementwise.transform(Applied(op, (number, number), acc), [*inits, *results], results)
 
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.transform import cpu as elementwise
-        from gpualgo._pipeline.routines import bytes_of
+@planners.for_cpu.register(PerRowInitReduction)
+def _(
+    problem: PerRowInitReduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> cpu_plan.Plan:
+    from gpualgo._algorithms.reduce import cpu
+    from gpualgo._algorithms.transform import cpu as elementwise
+    from gpualgo._cpu.operator import Applied
 
-        if self.has_no_items:
-            return []
-        first = super().routines(arrays[: self.num_own], results, op, None)
-        work = 3 * bytes_of(results)
-        return [*first, elementwise.routine(results[0].size, work)]
+    num_own, acc = problem.num_own, problem.acc
+    if problem.has_no_items:
+        return cpu_plan.Plan(partial(_copy_inits, problem), ())
+    outs = squeezed(results, problem.axes, len(problem.shape))
+    first = cpu.plan_of(arrays[:num_own], outs, op, problem.axes, problem.source, acc)
+    number = per_row_init.join_dtype(acc)
+    applied = Applied(op, (number, number), acc)
+    second = elementwise.plan_of(applied, [*arrays[num_own:], *outs], outs)
 
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        return None
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        first.run(arrays[:num_own], results, 0)
+        second.run([*arrays[num_own:], *results], results, 0)
 
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        return False
+    return cpu_plan.Plan(run, (*first.routines, *second.routines))
+
+
+def _copy_inits(
+    problem: PerRowInitReduction, arrays: Sequence[Array], results: Sequence[Array], _: int
+) -> None:
+    outs = squeezed(results, problem.axes, len(problem.shape))
+    for out, start in zip(outs, arrays[problem.num_own :], strict=True):
+        out[...] = start
+
+
+@planners.for_blocks.register(PerRowInitReduction)
+def _(problem: PerRowInitReduction, call: planners.HostCall) -> bool:
+    return False

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import cuda
+from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View
 from gpualgo._base import threads
@@ -18,7 +19,7 @@ from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, CopyLane
-from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_INIT, Problem
 
@@ -30,6 +31,17 @@ Array = np.ndarray[Any, Any]
 def is_large(arrays: Sequence[Array]) -> bool:
     """Return whether the operands are large enough to be processed in blocks."""
     return sum(array.nbytes for array in arrays) > LARGE_BYTES
+
+
+@planners.for_blocks.register(Transformation)
+def _(problem: Transformation, call: planners.HostCall) -> bool:
+    arrays, results = call.arrays, call.results
+    if not (call.is_forced or is_large([*arrays, *results])):
+        return False
+    broadcast = [np.broadcast_to(array, problem.shape) for array in arrays]
+    applied = cuda.applied(problem, call.op)
+    transform(problem, applied, broadcast, results, call.stream, call.places)
+    return True
 
 
 def transform(

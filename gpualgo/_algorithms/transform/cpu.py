@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from gpualgo._algorithms.transform.cpu_parameters import (
     RECORD,
     ROWS,
 )
+from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._cpu.address import address
@@ -32,32 +33,32 @@ from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, counter, is_dense, merge, packer, table
 from gpualgo._cpu.operator import Applied
-from gpualgo._pipeline.routines import Routine, compiled
-
-if TYPE_CHECKING:
-    from gpualgo._operators.operator import Operator
-    from gpualgo._pipeline.problem import Prepared
+from gpualgo._cpu.plan import Plan, Routine, compiled
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import planners
 
 _LONG_ROW = 256  # innermost rows of at least this many elements are read in place
 
 Array = np.ndarray[Any, Any]
 
 
-def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-    """Write outs[..][i] = op(arrays[0][i], arrays[1][i], ...) for every index i.
+@planners.for_cpu.register(Transformation)
+def _(
+    problem: Transformation, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
+    broadcast = [np.broadcast_to(array, problem.shape) for array in arrays]
+    return plan_of(Applied(op, problem.arguments, problem.result), broadcast, results)
 
-    `outs` has an array for each number of op's result, all of one shape. The arrays have that shape
-    and any strides (zero where broadcast). Each has the memory and strides of an out or overlaps
-    none. Reads and writes each element once.
-    """
-    if outs[0].size == 0:
-        return
-    with captures_bound(applied.op):
-        _transform(applied, arrays, outs)
+
+def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
+    """Run `plan_of` on the arrays."""
+    if outs[0].size:
+        plan = plan_of(applied, arrays, outs)
+        with captures_bound(applied.op):
+            plan.run(arrays, outs, 0)
 
 
 def routine(items: int, work: int) -> Routine:
-    """Return what `transform` would run, for `explain`."""
     return compiled("transform", items, CHUNK, work)
 
 
@@ -75,20 +76,18 @@ def gapless(
         return [np.ascontiguousarray(x, kind) for x, kind in zip(arrays, kinds, strict=True)]
 
 
-def _transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-    operands = [*outs, *arrays]
-    starts, dims = _canonical(operands)
-    offsets = _offsets(operands, starts, _strides(dims), len(outs))
-    _launch(applied, operands, starts, dims, len(outs), offsets)(starts)
+def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Plan:
+    """Return the plan of outs[..][i] = op(arrays[0][i], arrays[1][i], ...) for every index i.
 
-
-def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Prepared:
-    """Return a call of `transform` for arrays of these layouts and outs that overlap none."""
+    `outs` has an array for each number of op's result, all of one shape, which is not empty. The
+    arrays have that shape and any strides (zero where broadcast). Each has the memory and strides
+    of an out or overlaps none. The plan reads and writes each element once.
+    """
     operands = [*outs, *arrays]
     starts, dims = _canonical(operands)
     shifts = [start - address(array) for start, array in zip(starts, operands, strict=True)]
     launch = _launch(applied, operands, starts, dims, len(outs), None)
-    strides = _strides(dims)
+    strides, routine = _strides(dims), compiled("transform", outs[0].size, CHUNK, launch.work)
     if may_be_interleaved(strides, [array.dtype for array in operands], outs[0].size):
         interleaved: Memo[Launch] = Memo(MOST_OFFSETS)  # launches for interleaved operands
 
@@ -102,12 +101,17 @@ def prepared(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -
                 interleaved.add(offsets, chosen)
             chosen(starts)
 
-        return run
+        return Plan(run, [routine])
     if not any(shifts):
-        return lambda arrays, outs, _: launch([address(array) for array in (*outs, *arrays)])
-    return lambda arrays, outs, _: launch(
-        [address(array) + shift for array, shift in zip((*outs, *arrays), shifts, strict=True)]
-    )
+        return Plan(
+            lambda arrays, outs, _: launch([address(x) for x in (*outs, *arrays)]), [routine]
+        )
+
+    def run_shifted(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+        operands = (*outs, *arrays)
+        launch([address(array) + shift for array, shift in zip(operands, shifts, strict=True)])
+
+    return Plan(run_shifted, [routine])
 
 
 def _launch(

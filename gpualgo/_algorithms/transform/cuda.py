@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gpualgo._algorithms.transform import tuning
 from gpualgo._algorithms.transform.cuda_case import Case, Cut
+from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base import records
@@ -17,6 +18,8 @@ from gpualgo._cuda import build
 from gpualgo._cuda.interleaved import interleaved
 from gpualgo._cuda.plan import ArgMap, Launch, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, is_aligned
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import planners
 
 # --- Transformation of interleaved numbers, such as the fields of records.
 
@@ -80,6 +83,17 @@ def _interleaved_record(case: Case, start: int, end: int) -> Interleaved | None:
         return None
     record = records.record(map(str, range(len(operands))), operands)
     return interleaved(record, case.pointers[start:end], [steps[start:end]], steps[start])
+
+
+@planners.for_cuda.register(Transformation)
+def _(
+    problem: Transformation, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:
+    return plan_of(applied(problem, op), views, problem.shape, targets)
+
+
+def applied(problem: Transformation, op: Operator) -> Applied:
+    return Applied(op, problem.arguments, problem.result, problem.reads)
 
 
 def plan_of(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,14 +20,7 @@ from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs, outputs
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.transform.tuning import Applied
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
-
+from gpualgo._pipeline.problem import Problem
 
 MAX_ARRAYS = 16  # in all arguments together
 
@@ -66,63 +58,6 @@ class Transformation(Problem):
             Result(self.shape, leaf, all_inputs, order)
             for leaf in records.field_dtypes(self.result)
         )
-
-    def _applied(self, op: Operator) -> Applied:
-        from gpualgo._algorithms.transform.tuning import Applied
-
-        return Applied(op, self.arguments, self.result, self.reads)
-
-    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.transform import cuda
-
-        return cuda.plan_of(self._applied(op), views, self.shape, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.transform import cpu
-        from gpualgo._cpu.operator import Applied
-
-        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
-        cpu.transform(Applied(op, self.arguments, self.result), broadcast, results)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.transform import cpu
-        from gpualgo._pipeline.routines import bytes_of
-
-        size = math.prod(self.shape)
-        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
-        return [cpu.routine(size, bytes_of(broadcast, results))]
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        from gpualgo._algorithms.transform import cpu
-        from gpualgo._cpu.operator import Applied
-
-        assert op is not None
-        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
-        return cpu.prepared(Applied(op, self.arguments, self.result), broadcast, results)
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.transform import blocks
-
-        if not blocks.is_large([*arrays, *results]):
-            return False
-        return self.chunked_fallback(arrays, results, op, stream, places)
-
-    def chunked_fallback(
-        self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.transform import blocks
-
-        broadcast = [np.broadcast_to(a, self.shape) for a in arrays]
-        blocks.transform(self, self._applied(op), broadcast, results, stream, places)
-        return True
 
 
 def _names(forms: tuple[Form | None, ...]) -> list[str]:

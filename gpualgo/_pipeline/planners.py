@@ -1,0 +1,138 @@
+"""Planners: how each backend computes a problem. An algorithm registers them by class.
+
+A planner of a class is registered in the module `cuda`, `cpu` or `blocks` of the class's package,
+which is imported when a problem is first planned for that backend. A class inherits the planners of
+its bases.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import threading
+from collections.abc import Sequence
+from functools import cache, singledispatch
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._arrays.view import View
+from gpualgo._base import forks
+from gpualgo._pipeline.problem import Array, Problem
+
+if TYPE_CHECKING:
+    from gpualgo._cpu import plan as cpu
+    from gpualgo._cuda import plan as cuda
+    from gpualgo._operators.operator import Operator
+
+
+class HostCall(NamedTuple):
+    """A call on host arrays that is computed on a GPU."""
+
+    arrays: list[Array]
+    results: list[Array]
+    op: Any
+    init: Array | None
+    stream: Any
+    places: list[View | None]  # device views of arrays and results, None for pageable ones
+    is_forced: bool = False  # the arrays do not fit in the GPU's memory as a whole
+
+
+@singledispatch
+def for_cuda(
+    problem: Problem, views: Sequence[View], op: Operator | None, targets: Sequence[View]
+) -> cuda.Plan:
+    """Return the plan on a GPU for arrays of these layouts and alignments."""
+    return problem.cuda(views, op, targets)
+
+
+@singledispatch
+def for_cpu(
+    problem: Problem, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None
+) -> cpu.Plan:
+    """Return the plan on the CPU for arrays of these layouts.
+
+    A result may be an input's own memory only if it is here.
+    """
+    from gpualgo._cpu.plan import Plan
+
+    arrays, results = list(arrays), list(results)
+    ready = problem.prepared(op, arrays, results)
+    routines = problem.routines(arrays, results, op, None)
+    if ready is not None:
+        return Plan(ready, routines)
+
+    def run(arrays: Any, results: Any, init: int) -> None:
+        dtype = problem.acc or problem.results[0].dtype
+        start = None
+        if init:
+            start = np.empty((), dtype)
+            ctypes.memmove(start.ctypes.data, init, dtype.itemsize)
+        problem.cpu(list(arrays), list(results), op, start)
+
+    return Plan(run, routines)
+
+
+@singledispatch
+def for_blocks(problem: Problem, call: HostCall) -> bool:
+    """Run host arrays on a GPU block by block; return False if not supported for these arrays.
+
+    If the call `is_forced`, only for results that do not depend on how the input is split.
+    """
+    if call.is_forced:
+        return problem.chunked_fallback(
+            call.arrays, call.results, call.op, call.stream, call.places
+        )
+    return problem.run_chunked(*call[:-1])
+
+
+def cuda_plan(
+    problem: Problem, views: Sequence[View], op: Operator | None, targets: Sequence[View]
+) -> cuda.Plan:
+    _load(type(problem), "cuda")
+    return for_cuda(problem, views, op, targets)
+
+
+def cpu_plan(
+    problem: Problem, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None
+) -> cpu.Plan:
+    _load(type(problem), "cpu")
+    return for_cpu(problem, arrays, results, op)
+
+
+def run_chunked(problem: Problem, call: HostCall) -> bool:
+    _load(type(problem), "blocks")
+    return for_blocks(problem, call)
+
+
+def _load(kind: type[Problem], backend: str) -> None:
+    """Import the planners of a class and of its bases."""
+    for base in kind.__mro__[: kind.__mro__.index(Problem)]:
+        _import_if_present(f"{base.__module__.rpartition('.')[0]}.{backend}")
+
+
+@cache
+def _import_if_present(name: str) -> None:
+    if importlib.util.find_spec(name) is not None:
+        importlib.import_module(name)
+
+
+# --- Plans cached by a problem.
+
+_MOST_PLANS = 64  # of one problem, for different alignments and outputs
+_lock = threading.Lock()
+
+
+def keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
+    """Add a plan to those of a problem; drop the oldest beyond the limit."""
+    with _lock:
+        surplus = [plans.pop(next(iter(plans))) for _ in range(len(plans) - _MOST_PLANS + 1)]
+        plans[key] = plan
+    del surplus  # destroyed outside the lock
+
+
+@forks.in_child
+def _renew() -> None:
+    global _lock
+    _lock = threading.Lock()
