@@ -29,6 +29,7 @@ from support import LAYOUTS, Backend, sampled
 import gpualgo as ga
 from gpualgo._algorithms.scan import cpu
 from gpualgo._base import records
+from gpualgo._cpu.address import address
 from gpualgo._operators.operator import Operator
 
 # Around what is cut into tiles: rows of more than 2^15 elements, columns of more than 2^12.
@@ -55,7 +56,8 @@ def scan(backend: Backend, guarded: Any) -> Scan:
         shape = leaves[0].shape if axis is not None else (leaves[0].size,)
         outs = outs or [guarded(shape, leaf, layout) for leaf in records.field_dtypes(acc)]
         operator = op if isinstance(op, Operator) else Operator(op)
-        cpu.scan(leaves, outs, operator, init, axis, exclusive, reverse, source, acc)
+        plan = cpu.plan_of(leaves, outs, operator, axis, exclusive, reverse, source, acc)
+        plan.run(leaves, outs, 0 if init is None else address(init))
         return outs
 
     return call

@@ -13,12 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.scan import cuda, tuning
 from gpualgo._algorithms.scan.cuda import ScanStrategy, strategy_of
+from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.scan.tuning_lines import cut_columns
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -26,13 +27,9 @@ from gpualgo._base.strides import ordered_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import NO_INIT, Array, Start
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.scan.problem import Scan
-
 
 # --- Shared by block-wise scans: the arrays of a call, device memory for a part, and copies.
 
@@ -227,13 +224,15 @@ class _Cut:
 LINES_BYTES = 4 << 30
 
 
-def scan(
-    problem: Scan, arrays: list[Array], results: list[Array], op: Operator, init: Array | None,
-    stream: Any, places: Sequence[View | None],
-) -> bool:  # fmt: skip
-    """Scan arrays of which some are pageable. Return False if blocks do not apply."""
+@planners.for_blocks.register(Scan)
+def _(problem: Scan, call: planners.HostCall) -> bool:
+    arrays, results, op, init, stream, places, is_forced = call
     fields = records.field_dtypes(problem.source)
-    if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
+    if (
+        is_forced
+        or isinstance(problem.source, records.Computed)
+        or any(map(records.is_position, fields))
+    ):
         return False
     if sum(x.nbytes for x in (*arrays, *results)) <= BLOCK_BYTES:
         return False

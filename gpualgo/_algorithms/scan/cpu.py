@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.scan import cpu_parameters as parameters
-from gpualgo._algorithms.transform.cpu import routine as elementwise
-from gpualgo._algorithms.transform.cpu import transform
+from gpualgo._algorithms.scan.problem import Scan
+from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
-from gpualgo._cpu.operator import Applied, compile_operator
+from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
+from gpualgo._cpu.plan import Plan, Routine, bytes_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline.routines import Routine
-
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
-
+from gpualgo._pipeline import planners
 
 # --- Tiling of a CPU scan: rows into links, or columns, depending on the layout.
 
@@ -81,7 +77,7 @@ class Links(NamedTuple):
 
 
 @lru_cache(256)
-def cut(
+def _cut(
     shape: tuple[int, ...], strides: Strides, out_strides: Strides, axis: int,
     in_place: tuple[bool, ...], source: Dtype, acc: Dtype,
 ) -> Links:  # fmt: skip
@@ -191,126 +187,107 @@ _MOST_POLLS = 1 << 14  # polls of an aggregate before it is recomputed
 _COPY = Operator(lambda a: a)
 
 
-def scan(
-    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, init: Array | None,
-    axis: int | None, is_exclusive: bool, is_reverse: bool, source: Dtype, acc: Dtype,
-) -> None:  # fmt: skip
-    """Write the scan of leaves along axis to outs; elements have dtype source, acc accumulates.
-
-    `leaves` and `outs` are the arrays of the fields of source and acc. Leaves have one shape, at
-    least one element and any strides. Outs have that shape, or one dimension if axis is None; each
-    is the leaf of the same index or overlaps no leaf. init is a 0-d array of acc, required if the
-    scan is exclusive. All arguments have been checked. The association depends on shapes, strides
-    and dtypes only, so the bits do not depend on the number of threads.
-    """
-    original, leaves, outs = leaves, list(leaves), list(outs)
-    if axis is None:
-        leaves, axis = [_flat(x, out) for x, out in zip(leaves, outs, strict=True)], 0
-        source = records.with_leaves(source, [x.dtype for x in leaves])
-    strides, outs_strides = _strides_of(leaves), _strides_of(outs)
-    x_ptrs, out_ptrs = [address(x) for x in leaves], [address(out) for out in outs]
-    if is_reverse:
-        last = leaves[0].shape[axis] - 1
-        x_ptrs = [ptr + last * s[axis] for ptr, s in zip(x_ptrs, strides, strict=True)]
-        out_ptrs = [ptr + last * s[axis] for ptr, s in zip(out_ptrs, outs_strides, strict=True)]
-        strides, outs_strides = _reversed(strides, axis), _reversed(outs_strides, axis)
-    in_place = tuple([x == out for x, out in zip(x_ptrs, out_ptrs, strict=True)])
-    links = cut(leaves[0].shape, strides, outs_strides, axis, in_place, source, acc)
-    arguments = links.arguments.copy()
-    arguments[links.starts], arguments[links.outs] = x_ptrs, out_ptrs
-    if init is not None:
-        arguments[parameters.CHAIN_TAIL + parameters.INIT] = address(init)
-    num_bytes = sum([array.nbytes for array in (*leaves, *outs)])
-    with captures_bound(op):
-        functions = _functions(links, op, is_exclusive, source, acc)
-        for x, leaf, out in zip(original, leaves, outs, strict=True):
-            if leaf is out and x is not out:  # only after op has compiled, which may fail
-                copy = Applied(_COPY, (x.dtype,), out.dtype)
-                transform(copy, [x], [out.reshape(x.shape)])  # a view: out has one dimension
-        _run(links, arguments, num_bytes, functions)
+@planners.for_cpu.register(Scan)
+def _(problem: Scan, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
+    options = (problem.axis, problem.is_exclusive, problem.is_reverse)
+    return plan_of(arrays, results, op, *options, problem.source, problem.acc)
 
 
-def prepared(
+def plan_of(
     leaves: Sequence[Array], outs: Sequence[Array], op: Operator, axis: int | None,
-    is_exclusive: bool, is_reverse: bool, source: Dtype, acc: Dtype,
-) -> Prepared | None:  # fmt: skip
-    """Return a call of `scan` for arrays of these layouts; None if it copies or cuts rows."""
+    is_exclusive: bool, is_reverse: bool, source: records.Source, acc: Dtype,
+) -> Plan:  # fmt: skip
+    """Return the plan that writes the scan of leaves along axis to outs; acc accumulates.
+
+    `leaves` are the arrays of the fields of source, or of the inputs from which op's source
+    computes elements; `outs` are those of the fields of acc. Leaves have one shape, at least one
+    element and any strides. Outs have that shape, or one dimension if axis is None; each is the
+    leaf of the same index or overlaps no leaf, unless elements are computed. An exclusive scan
+    needs an initial value. All arguments have been checked. The association depends on shapes,
+    strides and dtypes only, so the bits do not depend on the number of threads.
+    """
+    if isinstance(source, records.Computed):
+        return _of_computed(leaves, outs, op, (axis, is_exclusive, is_reverse), source, acc)
     if axis is None:
-        if any(_flat(x, out) is out for x, out in zip(leaves, outs, strict=True)):
-            return None
-        leaves, axis = [x.reshape(-1) for x in leaves], 0
-    strides, outs_strides = _strides_of(leaves), _strides_of(outs)
-    shifts = [0] * (len(leaves) + len(outs))
+        return _of_flattened(leaves, outs, op, (0, is_exclusive, is_reverse), source, acc)
+    arrays = (*leaves, *outs)
+    strides, shifts = [array.strides for array in arrays], [0] * len(arrays)
     if is_reverse:
-        last, scan_axis = leaves[0].shape[axis] - 1, axis
-        shifts = [last * step[scan_axis] for step in (*strides, *outs_strides)]
-        strides, outs_strides = _reversed(strides, axis), _reversed(outs_strides, axis)
-    alias = (False,) * len(leaves)
-    links = cut(leaves[0].shape, strides, outs_strides, axis, alias, source, acc)
-    if links.is_cut:
-        return None
+        shifts = [(leaves[0].shape[axis] - 1) * steps[axis] for steps in strides]
+        strides = [(*s[:axis], -s[axis], *s[axis + 1 :]) for s in strides]
+    sides = tuple(strides[: len(leaves)]), tuple(strides[len(leaves) :])
+    in_place = tuple([address(x) == address(out) for x, out in zip(leaves, outs, strict=True)])
+    links = _cut(leaves[0].shape, *sides, axis, in_place, source, acc)
     functions = _functions(links, op, is_exclusive, source, acc)
-    arguments, indices = links.arguments.copy(), range(len(links.arguments))
-    arguments[parameters.EMIT] = functions[0].address
-    arguments[[parameters.TASKS, parameters.CHAINS]] = links.chains * links.links, links.chains
-    arguments[[parameters.LINKS, parameters.LINK_MAJOR]] = links.links, links.near
-    arguments[parameters.SCRATCH_BYTES] = links.scratch_bytes
-    launch = Launch(
-        emit_all(), arguments,
-        (parameters.CHAIN_TAIL + parameters.INIT, *indices[links.starts], *indices[links.outs]),
-        links.scratch_bytes, links.chains * links.links,
-        sum([array.nbytes for array in (*leaves, *outs)]),
+    arguments, tasks = links.arguments.copy(), links.chains * links.links
+    work = bytes_of(arrays)
+    emit, aggregate, fold = (*(f.address for f in functions), 0, 0)[:3]
+    arguments[: parameters.CHAIN_TAIL] = (
+        aggregate, fold, emit, 0, tasks, links.chains, links.links, links.near, 0, 0,
+        links.aggregate_bytes, links.prefix_bytes, links.scratch_bytes, _MOST_POLLS,
     )  # fmt: skip
+    indices = range(len(arguments))
+    places = (parameters.CHAIN_TAIL + parameters.INIT, *indices[links.starts], *indices[links.outs])
+    launch: Callable[[Sequence[Any]], None]
+    if links.is_cut:
+        launch = partial(_run_links, links, arguments, places, work, functions)
+    else:
+        launch = Launch(emit_all(), arguments, places, links.scratch_bytes, tasks, work, functions)
+    routine = Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
+    if not (links.is_cut or any(shifts)):
+        return Plan(lambda leaves, outs, init: launch((init, *leaves, *outs)), [routine])
 
-    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-        assert functions  # keeps the code alive; the launch has only its address
-        arrays = (*arrays, *results)
-        launch((init, *[address(a) + shift for a, shift in zip(arrays, shifts, strict=True)]))
+    def run(leaves: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        arrays = (*leaves, *outs)
+        launch((init, *[address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]))
 
-    return run
-
-
-def routine(
-    leaves: Sequence[Array], outs: Sequence[Array], axis: int | None, source: Dtype, acc: Dtype
-) -> Routine:
-    """Return what `scan` would run, for `explain`."""
-    if axis is None:
-        leaves, axis = [_flat(x, out) for x, out in zip(leaves, outs, strict=True)], 0
-        source = records.with_leaves(source, [x.dtype for x in leaves])
-    alias = (False,) * len(leaves)
-    links = cut(leaves[0].shape, _strides_of(leaves), _strides_of(outs), axis, alias, source, acc)
-    tasks = links.chains * links.links
-    work = sum([array.nbytes for array in (*leaves, *outs)])
-    return Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
+    return Plan(run, [routine])
 
 
-def compute_routine(arrays: Sequence[Array], outs: Sequence[Array]) -> Routine:
-    """Return what `compute` would run, for `explain`."""
-    return elementwise(outs[0].size, sum([array.nbytes for array in (*arrays, *outs)]))
+def _of_computed(
+    arrays: Sequence[Array], outs: Sequence[Array], op: Operator,
+    options: tuple[int | None, bool, bool], source: records.Computed, acc: Dtype,
+) -> Plan:  # fmt: skip
+    """Compute the elements into the results' memory and scan them there."""
+    shape, numbers = arrays[0].shape, tuple(map(records.operand_dtype, source.numbers))
+    computed = [out.reshape(shape) for out in outs]
+    first = elementwise.plan_of(Applied(op.source, numbers, acc), arrays, computed)
+    second = plan_of(computed, outs, op, *options, acc, acc)
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        computed = [out.reshape(shape) for out in outs]
+        first.run(arrays, computed, 0)
+        second.run(computed, outs, init)
+
+    return Plan(run, (*first.routines, *second.routines))
 
 
-def compute(
-    arrays: Sequence[Array], outs: Sequence[Array], op: Operator, source: records.Computed,
-    acc: Dtype,
-) -> None:  # fmt: skip
-    """Write the elements that op's source computes from arrays to outs, the scan's input."""
-    numbers = tuple(map(records.operand_dtype, source.numbers))
-    compile_operator(op, (acc, acc), acc)  # may fail, so compile before anything is written
-    transform(Applied(op.source, numbers, acc), arrays, outs)
+def _of_flattened(
+    leaves: Sequence[Array], outs: Sequence[Array], op: Operator, options: tuple[int, bool, bool],
+    source: Dtype, acc: Dtype,
+) -> Plan:  # fmt: skip
+    """Scan in C order; leaves with gaps are copied to the results and scanned there."""
+    flat, copies = list(leaves), {}
+    for i, (x, out) in enumerate(zip(leaves, outs, strict=True)):
+        if len(merge(list(zip(x.shape, x.strides, strict=True)))) <= 1:
+            flat[i] = x.reshape(-1)  # a view
+        else:
+            flat[i], shaped = out, out.reshape(x.shape)  # out has one dimension
+            copies[i] = elementwise.plan_of(Applied(_COPY, (x.dtype,), out.dtype), [x], [shaped])
+    read = records.with_leaves(source, [x.dtype for x in flat])
+    scan = plan_of(flat, outs, op, *options, read, acc)
+    if not copies:  # the addresses are those of the views
+        return scan
 
+    def run(leaves: Sequence[Array], outs: Sequence[Array], init: int) -> None:
+        flat = list(leaves)
+        for i, copy in copies.items():
+            copy.run([leaves[i]], [outs[i].reshape(leaves[i].shape)], 0)
+            flat[i] = outs[i]
+        scan.run(flat, outs, init)
 
-def _strides_of(arrays: Sequence[Array]) -> Strides:
-    return tuple([array.strides for array in arrays])
-
-
-def _reversed(strides: Strides, axis: int) -> Strides:
-    return tuple([(*stride[:axis], -stride[axis], *stride[axis + 1 :]) for stride in strides])
-
-
-def _flat(x: Array, out: Array) -> Array:
-    """Return x in one dimension if that needs no copy, else out, to which the caller copies it."""
-    is_run = len(merge(list(zip(x.shape, x.strides, strict=True)))) <= 1
-    return x.reshape(-1) if is_run else out
+    routines = [routine for copy in copies.values() for routine in copy.routines]
+    return Plan(run, (*routines, *scan.routines))
 
 
 def _functions(
@@ -358,29 +335,25 @@ def take_links() -> Kernel:
     return get_kernel(("scan", "take_links"), write)
 
 
-def _run(links: Links, arguments: Array, num_bytes: int, functions: list[Loaded]) -> None:
-    """Run the functions on all links; `functions` keeps their code alive."""
-    emit, aggregate, fold = (*(f.address for f in functions), 0, 0)[:3]
-    num_tasks = links.chains * links.links
-    flags = np.zeros(num_tasks if links.is_cut else 0, np.int64)
-    aggregates = np.empty(num_tasks * links.aggregate_bytes if links.is_cut else 0, np.uint8)
-    arguments[: parameters.CHAIN_TAIL] = (
-        aggregate, fold, emit, 0, num_tasks, links.chains, links.links, links.near,
-        address(flags), address(aggregates), links.aggregate_bytes, links.prefix_bytes,
-        links.scratch_bytes, _MOST_POLLS,
+def _run_links(
+    links: Links,
+    arguments: Array,
+    places: Sequence[int],
+    work: int,
+    functions: list[Loaded],
+    words: Sequence[Any],
+) -> None:
+    """Run all links of rows that are cut; `functions` keeps their code alive."""
+    arguments, tasks = arguments.copy(), links.chains * links.links
+    for place, word in zip(places, words, strict=True):
+        arguments[place] = word
+    flags, aggregates = np.zeros(tasks, np.int64), np.empty(tasks * links.aggregate_bytes, np.uint8)
+    arguments[parameters.FLAGS], arguments[parameters.AGGREGATES] = (
+        address(flags), address(aggregates),
     )  # fmt: skip
-    if links.is_cut:
-        num_memory = links.scratch_bytes + links.aggregate_bytes
-        num_memory += links.chains * (8 + links.prefix_bytes)
-        _run_chain(arguments, num_tasks, num_bytes, num_memory)
-        return
-    kernel, table = emit_all(), address(arguments)
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(links.scratch_bytes)
-        kernel(table, address(memory), first, last)
-
-    threads.run(body, num_tasks, num_bytes)
+    num_memory = links.scratch_bytes + links.aggregate_bytes
+    num_memory += links.chains * (8 + links.prefix_bytes)
+    _run_chain(arguments, tasks, work, num_memory)
 
 
 def _run_chain(

@@ -6,12 +6,14 @@ import copy
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.scan import tuning
 from gpualgo._algorithms.scan import tuning_lines as lines_policy
+from gpualgo._algorithms.scan.per_row_init import PerRowInitScan
+from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.scan.tuning_lines import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform import cuda as transformation
@@ -26,12 +28,7 @@ from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_by
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import Operator, without_source
-from gpualgo._pipeline import per_row_init
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.scan.per_row_init import PerRowInitScan
-    from gpualgo._algorithms.scan.problem import Scan
-
+from gpualgo._pipeline import per_row_init, planners
 
 # --- Lines of a scan in canonical form: the dimensions of a line and those of all lines.
 
@@ -202,6 +199,7 @@ Dtype = np.dtype[Any]
 _CONTROL_BYTES = 256  # LookbackControl
 
 
+@planners.for_cuda.register(Scan)
 def plan_of(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
     way: ScanStrategy | None = None, at: ArgMap | None = None,
@@ -484,7 +482,8 @@ class _ScanSlots(ArgMap):
         return super().piece(self.num_targets + i)
 
 
-def per_row_init_plan(
+@planners.for_cuda.register(PerRowInitScan)
+def _(
     problem: PerRowInitScan, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
     """Return the plan of a scan; the fields of init follow those of x in `views`."""

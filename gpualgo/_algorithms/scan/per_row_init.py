@@ -7,21 +7,14 @@ in temporary storage.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpualgo._algorithms.scan.problem import Scan
-from gpualgo._arrays.view import View
-from gpualgo._base import records
+from gpualgo._cpu.plan import Plan
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import per_row_init
+from gpualgo._pipeline import per_row_init, planners
 from gpualgo._pipeline.problem import Array
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
 
 
 class PerRowInitScan(per_row_init.PerRowInit, Scan):
@@ -43,57 +36,62 @@ class PerRowInitScan(per_row_init.PerRowInit, Scan):
             return slice(-1, None), slice(-1), slice(1, None)
         return slice(1), slice(1, None), slice(-1)
 
-    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.scan import cuda
-
-        return cuda.per_row_init_plan(self, views, op, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.transform import cpu as elementwise
-        from gpualgo._pipeline.routines import bytes_of
-
-        scanned = [np.empty(self.shape, out.dtype) for out in results]
-        combine = elementwise.routine(scanned[0].size, 3 * bytes_of(results))
-        return [*super().routines(arrays[: self.num_own], scanned, op, None), combine]
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.scan import cpu
-        from gpualgo._algorithms.transform import cpu as elementwise
-        from gpualgo._cpu.operator import Applied
-
-        assert self.axis is not None
-        of_x, acc, source = arrays[: self.num_own], self.acc, self.source
-        inits = [np.expand_dims(start, self.axis) for start in arrays[self.num_own :]]
-        scanned = results
-        if self.is_exclusive:
-            scanned = [np.empty(self.shape, out.dtype) for out in results]
-        if isinstance(source, records.Computed):
-            cpu.compute(of_x, scanned, op, source, acc)
-            of_x, source = scanned, acc
-        cpu.scan(of_x, scanned, op, None, self.axis, False, self.is_reverse, source, acc)
-        init_part, op_part, scan_part = ((*(slice(None),) * self.axis, part) for part in self.parts)
-        outs, number = [out[op_part] for out in results], per_row_init.join_dtype(acc)
-        init_views = [np.broadcast_to(value, outs[0].shape) for value in inits]
-        inputs = [*init_views, *(array[scan_part] for array in scanned)]
-        elementwise.transform(Applied(op, (number, number), acc), inputs, outs)
-        for out, value in zip(results, inits, strict=True):
-            out[init_part] = value
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        return None
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        return False
-
 
 class PerRowInitExclusiveScan(PerRowInitScan):
     """Arguments that equal calls of `exclusive_scan` share if init is an array."""
 
     is_exclusive = True
+
+
+@planners.for_cpu.register(PerRowInitScan)
+def _(
+    problem: PerRowInitScan, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
+    from gpualgo._algorithms.scan import cpu
+    from gpualgo._algorithms.transform import cpu as elementwise
+    from gpualgo._cpu.operator import Applied
+
+    axis, acc, num_own = problem.axis, problem.acc, problem.num_own
+    assert axis is not None
+    init_part, op_part, scan_part = ((*(slice(None),) * axis, part) for part in problem.parts)
+
+    def scanned_of(results: Sequence[Array]) -> Sequence[Array]:
+        """Return where the inclusive scan is written."""
+        if not problem.is_exclusive:
+            return results
+        return [np.empty(out.shape, out.dtype) for out in results]
+
+    def joined(
+        inits: Sequence[Array], scanned: Sequence[Array], results: Sequence[Array]
+    ) -> tuple[list[Array], list[Array]]:
+        """Return the arguments of op, and its results."""
+        outs = [out[op_part] for out in results]
+        starts = [np.broadcast_to(start, outs[0].shape) for start in inits]
+        return [*starts, *[array[scan_part] for array in scanned]], outs
+
+    def expanded(arrays: Sequence[Array]) -> list[Array]:
+        return [np.expand_dims(start, axis) for start in arrays[num_own:]]
+
+    scanned, number = scanned_of(results), per_row_init.join_dtype(acc)
+    first = cpu.plan_of(
+        arrays[:num_own], scanned, op, axis, False, problem.is_reverse, problem.source, acc
+    )
+    operands, outs = joined(expanded(arrays), scanned, results)
+    second = None
+    if outs[0].size:
+        second = elementwise.plan_of(Applied(op, (number, number), acc), operands, outs)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        scanned, inits = scanned_of(results), expanded(arrays)
+        first.run(arrays[:num_own], scanned, 0)
+        if second is not None:
+            second.run(*joined(inits, scanned, results), 0)
+        for out, start in zip(results, inits, strict=True):
+            out[init_part] = start
+
+    return Plan(run, (*first.routines, *(second.routines if second else ())))
+
+
+@planners.for_blocks.register(PerRowInitScan)
+def _(problem: PerRowInitScan, call: planners.HostCall) -> bool:
+    return False

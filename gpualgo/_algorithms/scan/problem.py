@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,7 @@ from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
+from gpualgo._pipeline.problem import Problem
 
 INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 
@@ -65,51 +59,6 @@ class Scan(Problem):
         if self.is_exclusive and init is None:
             reason = "op has no known identity for the first result"
             self.default_start = self.identity(op, reason)
-
-    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.scan import cuda
-
-        return cuda.plan_of(self, views, op, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.scan import cpu
-
-        options, source = (self.axis, self.is_exclusive, self.is_reverse), self.source
-        if isinstance(source, records.Computed):
-            result_views = [result.reshape(self.shape) for result in results]
-            cpu.compute(arrays, result_views, op, source, self.acc)
-            arrays, source = result_views, self.acc
-        cpu.scan(arrays, results, op, init, *options, source, self.acc)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.scan import cpu
-
-        source, preceding = self.source, []
-        if isinstance(source, records.Computed):
-            preceding = [cpu.compute_routine(arrays, results)]
-            arrays, source = [result.reshape(self.shape) for result in results], self.acc
-        return [*preceding, cpu.routine(arrays, results, self.axis, source, self.acc)]
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        from gpualgo._algorithms.scan import cpu
-
-        assert op is not None
-        if isinstance(self.source, records.Computed):
-            return None
-        options = (self.axis, self.is_exclusive, self.is_reverse)
-        return cpu.prepared(arrays, results, op, *options, self.source, self.acc)
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.scan import blocks
-
-        return blocks.scan(self, arrays, results, op, init, stream, places)
 
 
 class ExclusiveScan(Scan):
