@@ -13,6 +13,7 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.select import tuning
+from gpualgo._algorithms.select.problem import HEADS, IF, MARKED
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator, builtin
@@ -39,11 +40,11 @@ def kinds(dtype: Any, capability: Capability = MAIN) -> list[tuning.Kind]:
         return replace(found, has_redux=has_redux)
 
     return [
-        kind(NOT_ZERO, dtype, tuning.IF),
-        kind(NO_OPERATOR, marked, tuning.MARKED),
-        kind(NOT_ZERO, dtype, tuning.IF, keeps_rest=True),
-        kind(NO_OPERATOR, dtype, tuning.HEADS),
-        kind(NO_OPERATOR, dtype, tuning.HEADS, gives_lengths=True),
+        kind(NOT_ZERO, dtype, IF),
+        kind(NO_OPERATOR, marked, MARKED),
+        kind(NOT_ZERO, dtype, IF, keeps_rest=True),
+        kind(NO_OPERATOR, dtype, HEADS),
+        kind(NO_OPERATOR, dtype, HEADS, gives_lengths=True),
     ]
 
 

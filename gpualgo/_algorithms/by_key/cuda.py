@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpualgo._algorithms.by_key import tuning
+from gpualgo._algorithms.by_key.problem import ByKey
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import merge
@@ -15,14 +16,13 @@ from gpualgo._cuda.plan import NONE, STATES, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.by_key.problem import ByKey
+from gpualgo._pipeline import planners
 
 _CONTROL_BYTES = 256  # LookbackControl
 
 
-def plan_of(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+@planners.for_cuda.register(ByKey)
+def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan into targets of any stride; of a reduction the last one is the count."""
     reduces = problem.has_dynamic_length
     outs = targets[:-1] if reduces else targets

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,12 +17,7 @@ from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, outputs
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
+from gpualgo._pipeline.problem import Problem
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 REDUCE, INCLUSIVE, EXCLUSIVE = "reduce", "inclusive", "exclusive"
@@ -146,38 +141,6 @@ class ByKey(Problem):
         except ValueError:  # shapes differ from the prepared ones, which the caller reports
             return None
 
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.by_key import cuda
-
-        return cuda.plan_of(self, views, op, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.by_key import cpu
-
-        if 0 in self.shape:
-            return
-        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
-        cpu.Job(self, broadcast, results, op).run(init)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.by_key.cpu_parameters import PIECE
-        from gpualgo._pipeline.routines import bytes_of, compiled
-
-        items = math.prod(self.shape)
-        work = bytes_of(arrays, results)
-        return [compiled("by key", items, PIECE, work)] if items else []
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        if 0 in self.shape or any(array.shape != self.shape for array in arrays):
-            return None
-        from gpualgo._algorithms.by_key import cpu
-
-        return cpu.prepared(self, arrays, results, op)
-
 
 class InclusiveScan(ByKey):
     """Arguments that equal calls of `inclusive_scan_by_key` share."""
@@ -203,16 +166,6 @@ class Reduction(ByKey):
         self.results = (*outs, Result((), COUNT))
         self.form = Form(ReducedByKey, (self.key_form, self.x_form))
         self.output_names = (*[f"out{p}" for p in self.form.places], "out_count")
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.by_key import cpu
-
-        *outs, count = results
-        if 0 in self.shape:
-            count[...] = 0
-            return
-        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
-        count[...] = cpu.Job(self, broadcast, outs, op).run(init)
 
 
 __all__ = ["ByKey", "ExclusiveScan", "Forms", "InclusiveScan", "ReducedByKey", "Reduction"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,12 +19,7 @@ from gpualgo._operators.operator import Operator, as_operator, is_function
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array
 
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
-
-
-INDEX, _UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
+INDEX, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 class Counting(Reduction):
@@ -32,34 +27,6 @@ class Counting(Reduction):
 
     function: ClassVar[str] = "count"
     composes_operator, op_name = True, "predicate"
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        if len(self.axes) < arrays[0].ndim:
-            super().cpu(arrays, results, op, init)
-            return
-        from gpualgo._algorithms.select import cpu
-
-        results[0][...] = cpu.count(self.source, arrays, op)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._pipeline.routines import bytes_of
-
-        if len(self.axes) < arrays[0].ndim:
-            return super().routines(arrays, results, op, init)
-        from gpualgo._algorithms.select import cpu
-
-        return [cpu.routine(arrays[0].size, bytes_of(arrays))]
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        if len(self.axes) < arrays[0].ndim:
-            return super().prepared(op, arrays, results)
-        from gpualgo._algorithms.select import cpu
-
-        return cpu.prepared_search(self.source, arrays, op, is_counting=True)
 
 
 class Finding(Reduction):
@@ -73,41 +40,12 @@ class Finding(Reduction):
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
         axis, keepdims, _, form, classes = rest
-        super().__init__(device, views, op, init, (axis, keepdims, _UNSIGNED, form, classes), where)
+        super().__init__(device, views, op, init, (axis, keepdims, UNSIGNED, form, classes), where)
         self.rest = rest
         self.results = tuple(result._replace(dtype=INDEX) for result in self.results)
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.array(-1, INDEX)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        if len(self.axes) < arrays[0].ndim:
-            (unsigned_result,) = (result.view(_UNSIGNED) for result in results)
-            super().cpu(arrays, [unsigned_result], op, init)
-            return
-        from gpualgo._algorithms.select import cpu
-
-        results[0][...] = cpu.first(self.source, arrays, op)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._pipeline.routines import bytes_of
-
-        if len(self.axes) < arrays[0].ndim:
-            return super().routines(arrays, results, op, init)
-        from gpualgo._algorithms.select import cpu
-
-        return [cpu.routine(arrays[0].size, bytes_of(arrays), "seek")]
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        if len(self.axes) < arrays[0].ndim:
-            return None
-        from gpualgo._algorithms.select import cpu
-
-        return cpu.prepared_search(self.source, arrays, op, is_counting=False)
 
 
 # --- Marks of elements as lazy bools: the results of a predicate, or a given array.

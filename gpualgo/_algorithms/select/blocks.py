@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.select import cuda
+from gpualgo._algorithms.select.problem import HEADS, Selecting
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import host_blocks, host_whole
+from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_INIT
 
@@ -22,28 +23,36 @@ Array = np.ndarray[Any, Any]
 BLOCK_BYTES = 256 << 20
 
 
-def select(
-    problem: Any, arrays: Sequence[Array], outs: Sequence[Array], count: Array,
-    op: Operator | None, stream: Any, places: Sequence[View | None], block_bytes: int | None = None,
-) -> None:  # fmt: skip
-    """Solve a problem of `cuda.Selecting` for non-empty arrays of one shape.
-
-    `places` are the views of arrays that kernels access in place; `block_bytes` overrides the block
-    size. The rest, if wanted, stays on the host until its start is known.
-    """
+@planners.for_blocks.register(Selecting)
+def _(problem: Selecting, call: planners.HostCall) -> bool:
+    if call.is_forced:
+        return False
+    *outs, count = call.results
+    if 0 in problem.shape:
+        count[...] = 0
+        return True
+    arrays = [np.broadcast_to(array, problem.shape) for array in call.arrays]
+    block_bytes = BLOCK_BYTES
+    if problem.kept == HEADS:  # one block, since a run may continue in the next one
+        block_bytes = sum(array.nbytes for array in arrays) + 1
+    places = call.places  # views of arrays that kernels access in place
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
-    handle = host_blocks.begin(problem, arrays[0], stream, reason)
-    if stream is None and any(places):  # work queued there comes first
+    handle = host_blocks.begin(problem, arrays[0], call.stream, reason)
+    if call.stream is None and any(places):  # work queued there comes first
         driver.synchronize(handle)
     operands = [Operand(array, place) for array, place in zip(arrays, places, strict=False)]
-    _Blocks(problem, operands, op, handle, block_bytes or BLOCK_BYTES).run(outs, count)
+    _Blocks(problem, operands, call.op, handle, block_bytes).run(outs, count)
+    return True
 
 
 class _Blocks:
-    """Blocks in C order: each is uploaded and selected from, and its kept elements downloaded."""
+    """Blocks in C order: each is uploaded and selected from, and its kept elements downloaded.
+
+    The rest, if wanted, stays on the host until its start is known.
+    """
 
     def __init__(
-        self, problem: Any, operands: Sequence[Operand], op: Operator | None, stream: int,
+        self, problem: Selecting, operands: Sequence[Operand], op: Operator | None, stream: int,
         block_bytes: int,
     ) -> None:  # fmt: skip
         self.problem, self.operands, self.op, self.stream = problem, operands, op, stream

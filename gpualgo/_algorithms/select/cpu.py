@@ -3,197 +3,273 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.select import cpu_parameters as at
+from gpualgo._algorithms.select.problem import HEADS, IF, MARKED, Selecting
 from gpualgo._base import records, threads
 from gpualgo._base.records import Separate
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.kernels import Kernel, compute_code, get_code, get_entry, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
+from gpualgo._cpu.plan import Plan, Routine, bytes_of, compiled
 from gpualgo._operators.operator import Operator, builtin
-from gpualgo._pipeline.routines import Routine, compiled
-
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Prepared
-
+from gpualgo._pipeline import planners
 
 Array: TypeAlias = np.ndarray[Any, Any]
 _BOOL = np.dtype(np.bool_)
 _NO_OPERATOR = builtin("no_operator")
 _FIRST_LOOK, _GROWTH = 1, 4  # tasks in a search's first batch; factor between batches
-IF, MARKED, HEADS = "if", "marked", "heads"  # selection criteria
 
 
-def select(
-    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
-    kept: str, *, keeps_rest: bool,
-) -> int:  # fmt: skip
-    """Write the kept elements to outs, up to their length; return their number.
+@planners.for_cpu.register(Selecting)
+def _(
+    problem: Selecting, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None
+) -> Plan:
+    if 0 in problem.shape:
+        return Plan(lambda arrays, results, _: results[-1].fill(0), ())
+    source, picks = problem.source, problem.picks
+    arrays = [np.broadcast_to(array, problem.shape) for array in arrays]  # at the same addresses
+    if picks is not None and isinstance(source, records.Computed):  # inputs are not computed again
+        names = records.register_dtype(source).names or ()
+        source = records.record(names, [source.numbers[i] for i in picks])
+        arrays = [arrays[i] for i in picks]
+    options = {"keeps_rest": problem.keeps_rest, "gives_lengths": problem.gives_lengths}
+    return plan_of(source, arrays, results, op, problem.kept, picks, **options)
 
-    `arrays` are those of the fields of source, of one shape with at least one element, any strides;
-    `outs` have one length and any stride, and overlap none. op decides which elements are kept, or
-    (if `kept` is MARKED) the last field, which is not written. With `keeps_rest` the others follow.
+
+def plan_of(
+    source: records.Source, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None,
+    kept: str, picks: tuple[int, ...] | None = None, *, keeps_rest: bool, gives_lengths: bool,
+) -> Plan:  # fmt: skip
+    """Return the plan that writes the kept elements, up to the results' length, and their number.
+
+    `arrays` are those of the fields of source, of one shape with at least one element, any strides.
+    The last of `results` is the number; the others have one length and any stride, and overlap
+    none. op decides which elements are kept, or (if `kept` is MARKED) the last field, which is not
+    written. Of runs (HEADS) op decides which elements are equal, without it their values; with
+    `gives_lengths` the runs' lengths are an additional result. With `keeps_rest` the other elements
+    follow. `picks` are the indices of the arrays among those of a call.
     """
-    with captures_bound(_NO_OPERATOR if op is None else op):
-        return Job(source, arrays, outs, op, kept).run(keeps_rest)
+    outs, num_starts = list(results[:-1]), 1 + min(arrays[0].size, len(results[0]))
+    if gives_lengths:
+        outs[-1] = np.empty(num_starts, np.int64)
+    job = _job_of(source, arrays, outs, op, kept)
+    count_whole = _counting(job, walk(), is_whole=True) if keeps_rest else None
+    write_whole = _writing(job, is_whole=True)
+    count_tasks = write_tasks = None
+    if job.tasks > 1:
+        count_tasks, write_tasks = _counting(job, walk()), _writing(job)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        *outs, count = results
+        if picks is not None:
+            arrays = [arrays[i] for i in picks]
+        if gives_lengths:
+            lengths = outs[-1]
+            starts = outs[-1] = np.empty(num_starts, np.int64)
+        total = -1
+        if count_tasks is None or write_tasks is None or threads.num_threads() == 1:
+            if count_whole is not None:
+                count_whole((count, *arrays))
+                total = int(count)
+            count[...] = 0  # index of the first kept element
+            write_whole((count, *arrays, *outs, total))
+        else:
+            counts = np.empty(job.tasks, np.int64)
+            count_tasks((counts, *arrays))
+            ends = counts.cumsum()
+            count[...] = total = int(ends[-1])
+            write_tasks((ends - counts, *arrays, *outs, total if keeps_rest else -1))
+        if gives_lengths:
+            num_runs = int(count)
+            if num_runs < num_starts:
+                starts[num_runs] = job.num_items
+            else:
+                num_runs = num_starts - 1
+            np.subtract(starts[1 : num_runs + 1], starts[:num_runs], lengths[:num_runs])
+
+    return Plan(run, [job.routine("select")])
 
 
-def count(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
-    """Return how many elements the last field of source marks; arrays as for `select`."""
-    with captures_bound(_NO_OPERATOR if op is None else op):
-        return Job(source, arrays, [], op, MARKED).count()
+def count_of(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> Plan:
+    """Return the plan that writes how many elements the last field of source marks.
 
-
-def first(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> int:
-    """Return the least index that source gives, or -1: that of the first marked element.
-
-    Indices rise in C order; those of unmarked elements are NOWHERE. Arrays as for `select`. Stops
-    reading soon after the first marked element.
+    Arrays are as for `plan_of`. The result has one element.
     """
-    with captures_bound(_NO_OPERATOR if op is None else op):
-        return Job(source, arrays, [], op, MARKED).first()
+    job = _job_of(source, arrays, [], op, MARKED)
+    launch, routine = _counting(job, walk()), job.routine("select")
+    if job.tasks == 1:
+        return Plan(lambda arrays, outs, _: launch((outs[0], *arrays)), [routine])
+
+    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+        counts = np.empty(job.tasks, np.int64)
+        launch((counts, *arrays))
+        outs[0][...] = counts.sum()
+
+    return Plan(run, [routine])
 
 
-def heads(
-    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], starts: Array | None,
-    op: Operator | None,
-) -> int:  # fmt: skip
-    """Write the first elements of runs to outs and their indices to starts; count the runs.
+def first_of(source: records.Source, arrays: Sequence[Array], op: Operator | None) -> Plan:
+    """Return the plan that writes the least index that source gives, or -1.
 
-    Arrays and outs as for `select`. op decides which elements are equal; without it, their values.
+    Indices rise in C order; those of unmarked elements are NOWHERE. Arrays are as for `plan_of`.
+    Reading stops soon after the first marked element.
     """
-    with captures_bound(_NO_OPERATOR if op is None else op):
-        return Job(source, arrays, outs, op, HEADS, starts).run(keeps_rest=False)
+    job = _job_of(source, arrays, [], op, MARKED)
+    routine = job.routine("seek")
+    if job.tasks == 1:
+        launch = _counting(job, seek())
+        return Plan(lambda arrays, outs, _: launch((outs[0], *arrays)), [routine])
+    table, slots = job.table({}), [at.TASK_OFFSETS, *job.input_slots]
 
+    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
+        kernel, arguments, found = seek(), table.copy(), np.empty(job.tasks, np.int64)
+        arguments[slots] = [address(array) for array in (found, *arrays)]
 
-def routine(items: int, work: int, name: str = "select") -> Routine:
-    """Return what a selection or a search ("seek") would run, for `explain`."""
-    return compiled(name, items, at.PIECE, work)
+        def body(first: int, last: int) -> None:
+            memory = scratch(job.room.size)
+            kernel(address(arguments), address(memory), start + first, start + last)
+
+        start, size, indices = 0, _FIRST_LOOK, found[:0]
+        while start < job.tasks and not indices.size:  # each batch is _GROWTH times larger
+            size = min(size, job.tasks - start)
+            threads.run(body, size, job.work * size // job.tasks)
+            indices = found[start : start + size]
+            indices = indices[indices >= 0]
+            start, size = start + size, size * _GROWTH
+        outs[0][...] = indices[0] if indices.size else -1
+
+    return Plan(run, [routine])
 
 
 class Job:
-    """A selection: its argument table and the functions that it calls."""
+    """The argument table of a kernel that reads elements by chunks, and the code that it calls.
+
+    The table has no addresses of arrays, which each call adds.
+    """
 
     def __init__(
-        self, source: records.Source, arrays: Sequence[Array], outs: Sequence[Array],
-        op: Operator | None, kept: str, starts: Array | None = None,
+        self, source: records.Source, arrays: Sequence[Array], element: np.dtype[Any],
+        op: Operator | None, *, counts_positions: bool = False,
     ) -> None:  # fmt: skip
-        self.num_items, self.outs = arrays[0].size, outs
-        shape = arrays[0].shape
+        """`element`: what the kernel reads, converted from source.
+
+        `counts_positions`: of indices that rise by 1, only the first is read.
+        """
+        self.num_items, shape = arrays[0].size, arrays[0].shape
+        self.tasks, self.work = -(-self.num_items // at.PIECE), bytes_of(arrays)
         strides = zip(*(array.strides for array in arrays), strict=True)
         dims = merge([(n, *steps) for n, steps in zip(shape, strides, strict=True)])
-        element, room = records.register_dtype(source), ScratchLayout()
-        room.take(at.SLOTS)
-        numbers = records.field_dtypes(source)
-        is_plain = kept == MARKED and not isinstance(source, records.Computed)
-        self.counts = [is_plain and _is_range(number, dims, k) for k, number in enumerate(numbers)]
+        self.lengths, self.room = [dim[0] for dim in dims], ScratchLayout()
+        self.room.take(at.SLOTS)
+        numbers, leaves = records.field_dtypes(source), records.field_dtypes(element)
+        targets = leaves
+        if isinstance(source, records.Computed):
+            targets = tuple(map(records.operand_dtype, numbers))
+        self.counts = [counts_positions and _is_range(n, dims, k) for k, n in enumerate(numbers)]
         self.reads = [
-            [*_entry(array, number, dims, k, room, self.counts[k]), *(dim[1 + k] for dim in dims)]
-            for k, (array, number) in enumerate(zip(arrays, numbers, strict=True))
+            [*_entry(number, target, dims, k, self.room, self.counts[k]), *(d[1 + k] for d in dims)]
+            for k, (number, target) in enumerate(zip(numbers, targets, strict=True))
         ]
-        # For each output. Inputs are the outputs' fields, then marks, unless elements are computed.
-        self.out_counts = self.counts[: len(outs)] if is_plain else [False] * len(outs)
+        self.writes: list[list[int]] = []
         self.held: list[Any] = []  # keeps code alive that is called by address
-        self.compute = self.computed = self.mark = 0
+        self.head = {
+            at.LENGTH: self.num_items, at.NDIM: len(dims), at.INPUTS: len(self.reads),
+            at.PER_TASK: at.PIECE, at.TOTAL: -1,
+        }  # fmt: skip
         if isinstance(source, records.Computed):
             assert op is not None
-            self.compute = self._code(compute_code(op.source, source, element, at.CHUNK))
-            self.computed = room.take(
-                at.CHUNK * sum(number.itemsize for number in records.field_dtypes(element))
-            )
-        self.compares, self.starts, self.numbers = kept == HEADS, starts, 0
-        self.differs = [0] * len(outs)
-        if kept == IF or (kept == HEADS and op is not None and op.name != _NO_OPERATOR.name):
-            assert op is not None
-            self.mark = self._code((_predicate_code if kept == IF else _equality_code)(op, element))
-        elif kept == HEADS:
-            self.differs = [self._code(differing(leaf)) for leaf in records.field_dtypes(element)]
-        if starts is not None:
-            self.numbers = room.take(8 * at.CHUNK)
-        self.marks, self.packed = room.take(at.CHUNK), room.take(16 * at.CHUNK)
-        self.num_bytes, self.dims = room.size, dims
-        self.work = self.num_items * sum(array.itemsize for array in arrays)
+            self.head[at.COMPUTE] = self.code(compute_code(op.source, source, element, at.CHUNK))
+            size = sum(leaf.itemsize for leaf in leaves)
+            self.head[at.COMPUTED] = self.room.take(at.CHUNK * size)
 
-    def _code(self, loaded: Any) -> int:
+    def code(self, loaded: Any) -> int:
+        """Return the address of code, which stays loaded."""
         self.held.append(loaded)
         return int(loaded.address)
 
-    def run(self, keeps_rest: bool) -> int:
-        """Run all passes; return the number of kept elements."""
-        per_task = at.PIECE
-        count = -(-self.num_items // per_task)
-        is_alone = count == 1 or threads.num_threads() == 1
-        if is_alone:
-            per_task, count = self.num_items, 1
-        offsets = np.zeros(count, np.int64)
-        if is_alone and not keeps_rest:
-            self._pass(offsets, per_task, is_counting=False, total=-1)
-            return int(offsets[0])
-        self._pass(offsets, per_task, is_counting=True, total=-1)
-        total = int(offsets.sum())
-        offsets = np.concatenate(([0], np.cumsum(offsets)[:-1]))
-        self._pass(offsets, per_task, is_counting=False, total=total if keeps_rest else -1)
-        return total
+    def routine(self, name: str) -> Routine:
+        return compiled(name, self.num_items, at.PIECE, self.work)
 
-    def count(self) -> int:
-        """Return the number of kept elements without writing them."""
-        counts = np.zeros(-(-self.num_items // at.PIECE), np.int64)
-        self._pass(counts, at.PIECE, is_counting=True, total=-1)
-        return int(counts.sum())
+    def launch(
+        self, kernel: Kernel, slots: Sequence[int], tasks: int, changes: dict[int, int],
+        extra: Sequence[int] = (),
+    ) -> Launch:  # fmt: skip
+        """Return a launch of a kernel that is given words at these slots of its table."""
+        table = self.table(changes, extra)
+        return Launch(kernel, table, slots, self.room.size, tasks, self.work, self.held)
 
-    def first(self) -> int:
-        """Return the first index that is not NOWHERE, or -1."""
-        results = np.zeros(-(-self.num_items // at.PIECE), np.int64)
-        arguments = self.table(address(results), at.PIECE, is_counting=True, total=-1)
-        kernel, table_address, start, size = seek(), address(arguments), 0, _FIRST_LOOK
-        while start < len(results):  # each batch is _GROWTH times larger
-            size = min(size, len(results) - start)
-            self._run(kernel, table_address, start, size, self.work * size // len(results))
-            batch = results[start : start + size]
-            if (batch >= 0).any():
-                return int(batch[batch >= 0][0])
-            start, size = start + size, size * _GROWTH
-        return -1
+    def table(self, changes: dict[int, int], extra: Sequence[int] = ()) -> Array:
+        """Return the table with some of its first words changed; `extra` words follow the rest."""
+        head = self.head | {at.OUTPUTS: len(self.writes)} | changes
+        first = [head.get(i, 0) for i in range(at.TAIL)]
+        return in_words(first, self.lengths, *self.reads, *self.writes, extra)
 
-    def _pass(self, offsets: Array, per_task: int, is_counting: bool, total: int) -> None:
-        arguments = self.table(address(offsets), per_task, is_counting, total)
-        self._run(walk(), address(arguments), 0, len(offsets), self.work)
+    @property
+    def input_slots(self) -> list[int]:
+        step = at.READ + len(self.lengths)
+        return [at.TAIL + len(self.lengths) + START + step * k for k in range(len(self.reads))]
 
-    def _run(self, kernel: Kernel, arguments: int, start: int, count: int, work: int) -> None:
-        """Run some tasks on all cores."""
-        num_bytes = self.num_bytes
+    @property
+    def output_slots(self) -> list[int]:
+        first = at.TAIL + len(self.lengths) + len(self.reads) * (at.READ + len(self.lengths))
+        return [first + at.OUT + at.WRITTEN * k for k in range(len(self.writes))]
 
-        def body(first: int, last: int) -> None:
-            memory = scratch(num_bytes)
-            kernel(arguments, address(memory), start + first, start + last)
 
-        threads.run(body, count, work)
+def _job_of(
+    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
+    kept: str,
+) -> Job:  # fmt: skip
+    """Return the job of a selection; the last output may take indices of the first of each run."""
+    element = records.register_dtype(source)
+    is_plain = kept == MARKED and not isinstance(source, records.Computed)
+    job, leaves = (
+        Job(source, arrays, element, op, counts_positions=is_plain),
+        records.field_dtypes(element),
+    )
+    differs = [0] * len(outs)
+    if kept == IF or (kept == HEADS and op is not None and op.name != _NO_OPERATOR.name):
+        assert op is not None
+        code = _predicate_code if kept == IF else equality_code
+        job.head[at.MARK] = job.code(code(op, element))
+    elif kept == HEADS:
+        differs[: len(leaves)] = [job.code(differing(leaf)) for leaf in leaves]
+    if kept == HEADS and len(outs) > len(leaves):
+        job.head[at.NUMBERS] = job.room.take(8 * at.CHUNK)
+    job.head[at.COMPARES] = kept == HEADS
+    job.head[at.MARKS], job.head[at.PACKED] = job.room.take(at.CHUNK), job.room.take(16 * at.CHUNK)
+    # Inputs are the outputs' fields, then marks, unless elements are computed.
+    counts = job.counts if is_plain else [False] * len(outs)
+    job.writes = [written(*each) for each in zip(outs, differs, counts, strict=False)]
+    return job
 
-    def table(self, places: int, per_task: int, is_counting: bool, total: int) -> Array:
-        """Return the kernels' argument table."""
-        writes = [
-            written(out, differs, counts)
-            for out, differs, counts in zip(self.outs, self.differs, self.out_counts, strict=True)
-        ]
-        if self.starts is not None:
-            writes.append(written(self.starts, 0))
-        head = {
-            at.LENGTH: self.num_items, at.NDIM: len(self.dims), at.INPUTS: len(self.reads),
-            at.OUTPUTS: len(writes), at.PER_TASK: per_task, at.TASK_OFFSETS: places,
-            at.COUNTS: is_counting, at.TOTAL: total, at.COMPUTE: self.compute,
-            at.COMPUTED: self.computed, at.MARK: self.mark, at.MARKS: self.marks,
-            at.PACKED: self.packed, at.COMPARES: self.compares, at.NUMBERS: self.numbers,
-        }  # fmt: skip
-        lengths = [dim[0] for dim in self.dims]
-        return in_words([head[i] for i in range(at.TAIL)], lengths, *self.reads, *writes)
+
+def _counting(job: Job, kernel: Kernel, *, is_whole: bool = False) -> Launch:
+    """Return a launch that is given one word for each task, and the inputs.
+
+    There is one task if it `is_whole`.
+    """
+    slots, changes = [at.TASK_OFFSETS, *job.input_slots], {at.COUNTS: 1}
+    if is_whole:
+        changes[at.PER_TASK] = job.num_items
+    return job.launch(kernel, slots, 1 if is_whole else job.tasks, changes)
+
+
+def _writing(job: Job, *, is_whole: bool = False) -> Launch:
+    """Return a launch that is given the tasks' offsets, inputs, outputs, and where a rest begins.
+
+    The last word is -1 without a rest.
+    """
+    slots = [at.TASK_OFFSETS, *job.input_slots, *job.output_slots, at.TOTAL]
+    changes = {at.PER_TASK: job.num_items} if is_whole else {}
+    return job.launch(walk(), slots, 1 if is_whole else job.tasks, changes)
 
 
 def _is_range(number: np.dtype[Any], dims: Dims, k: int) -> bool:
@@ -204,23 +280,24 @@ def _is_range(number: np.dtype[Any], dims: Dims, k: int) -> bool:
 
 
 def _entry(
-    array: Array, number: np.dtype[Any], dims: Dims, k: int, room: ScratchLayout, counts: bool
-) -> tuple[int, ...]:
-    """Return the entry of an input array in the kernel's table, without strides."""
+    number: np.dtype[Any], target: np.dtype[Any], dims: Dims, k: int, room: ScratchLayout,
+    counts: bool,
+) -> tuple[int, ...]:  # fmt: skip
+    """Return the entry of an input in the kernel's table, without its address and strides."""
     if counts:  # the slot holds an index, encoded as an address in a byte array at ORIGIN
-        return address(array), 1, True, 0, 0, 0, 0
-    value_dtype = records.operand_dtype(number)
+        return 0, 1, True, 0, 0, 0, 0
     is_direct = is_dense(dims, k, number.itemsize)
-    source = number if records.is_position(number) else value_dtype
-    return field_arguments(address(array), source, source, is_direct, at.CHUNK, room)
+    if records.is_position(number):
+        return field_arguments(0, number, number, is_direct, at.CHUNK, room)
+    return field_arguments(0, records.operand_dtype(number), target, is_direct, at.CHUNK, room)
 
 
 def written(out: Array, differs: int, counts: bool = False) -> list[int]:
-    """Return the entry of an output array in the kernel's table."""
+    """Return the entry of an output in the kernel's table, without its address."""
     size, stride = out.itemsize, out.strides[0]
     pack = 0 if stride == size else packer(size)
     pick = _index_picker() if counts else _picker(size)
-    return [address(out), size, stride, out.shape[0], pick, pack, differs]
+    return [0, size, stride, out.shape[0], pick, pack, differs]
 
 
 def _index_picker() -> int:
@@ -258,7 +335,7 @@ def _predicate_code(op: Operator, element: np.dtype[Any]) -> Any:
     return get_code(("mark", numbers), write, Applied(op, (argument,), _BOOL))
 
 
-def _equality_code(op: Operator, element: np.dtype[Any]) -> Any:
+def equality_code(op: Operator, element: np.dtype[Any]) -> Any:
     """Return the code of f(marks, slots, count), which marks the first elements of runs."""
 
     def write(fn: Any) -> Callable[..., None]:
@@ -302,101 +379,3 @@ def seek() -> Kernel:
         return seek_kernel
 
     return get_kernel(("seek",), write)
-
-
-# --- Selection and search on the CPU, prepared once for arrays of known layouts.
-#
-# Only for input that fits one task.
-
-
-def prepared_search(
-    source: records.Source, arrays: Sequence[Array], op: Operator | None, *, is_counting: bool
-) -> Prepared | None:
-    """Return a call of `cpu.count` or `cpu.first` for these layouts; None above one task."""
-    job = Job(source, arrays, [], op, MARKED)
-    if job.num_items > at.PIECE:
-        return None
-    launch = _counting(job, walk() if is_counting else seek())
-
-    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
-        launch((outs[0], *arrays))
-
-    return run
-
-
-def prepared_select(
-    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
-    kept: str, picks: tuple[int, ...] | None, *, keeps_rest: bool,
-) -> Prepared | None:  # fmt: skip
-    """Return a call of `cpu.select` for arrays of these layouts; None above one task.
-
-    The count is the last output. `picks` are the indices of a call's arrays that are read.
-    """
-    job = Job(source, arrays, outs, op, kept)
-    if job.num_items > at.PIECE:
-        return None
-    counting = _counting(job, walk()) if keeps_rest else None
-    launch = _launch(job, counting is not None)
-
-    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
-        *out_addresses, count = [address(out) for out in outs]
-        if picks is not None:
-            arrays = [arrays[i] for i in picks]
-        input_addresses, total = [address(array) for array in arrays], []
-        if counting is not None:
-            counting((count, *input_addresses))
-            total = [int(outs[-1])]
-        outs[-1][...] = 0  # index of the first kept element
-        launch([count, *input_addresses, *out_addresses, *total])
-
-    return run
-
-
-def prepared_heads(
-    source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
-    gives_lengths: bool,
-) -> Prepared | None:  # fmt: skip
-    """Return a call of `cpu.heads`, with the runs' lengths as last output; None above one task."""
-    num_items = arrays[0].size
-    if num_items > at.PIECE:
-        return None
-    starts = np.empty(num_items, np.int64) if gives_lengths else None
-    job = Job(source, arrays, outs, op, HEADS, starts)
-    launch = _launch(job, False)
-
-    def run(arrays: Sequence[Array], outs: Sequence[Array], _: int, held: Any = job.held) -> None:
-        *targets, count = outs
-        run_starts = np.empty(num_items + 1, np.int64)
-        if gives_lengths:
-            *targets, lengths = targets
-            targets.append(run_starts)
-        count[...] = 0
-        launch((count, *arrays, *targets))
-        if gives_lengths:
-            num_runs = int(count)
-            run_starts[num_runs] = num_items
-            np.subtract(run_starts[1 : num_runs + 1], run_starts[:num_runs], lengths[:num_runs])
-
-    return run
-
-
-def _counting(job: Job, kernel: Kernel) -> Launch:
-    """Return a launch of one task, given the addresses of its result and its inputs."""
-    arguments = job.table(0, job.num_items, is_counting=True, total=-1)
-    slots = (at.TASK_OFFSETS, *_input_slots(job))
-    return Launch(kernel, arguments, slots, job.num_bytes, 1, job.work)
-
-
-def _launch(job: Job, keeps_rest: bool) -> Launch:
-    """Return a launch of one task, given count, inputs, outs and (with a rest) the total."""
-    arguments = job.table(0, job.num_items, is_counting=False, total=-1)
-    num_outs = len(job.outs) + (job.starts is not None)
-    targets = range(len(arguments) - at.WRITTEN * num_outs + at.OUT, len(arguments), at.WRITTEN)
-    slots = (at.TASK_OFFSETS, *_input_slots(job), *targets, *([at.TOTAL] if keeps_rest else []))
-    return Launch(walk(), arguments, slots, job.num_bytes, 1, job.work)
-
-
-def _input_slots(job: Job) -> list[int]:
-    """Return the table indices of the input addresses."""
-    ndim = len(job.dims)
-    return [at.TAIL + ndim + k * (at.READ + ndim) + START for k in range(len(job.reads))]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.select import tuning
+from gpualgo._algorithms.select.problem import MARKED, Selecting
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, merge
@@ -18,32 +19,15 @@ from gpualgo._cuda.templates import Access, is_aligned
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES
 from gpualgo._operators.operator import builtin
+from gpualgo._pipeline import planners
 
 _BYTE = np.dtype(np.uint8)
 _CONTROL_BYTES = 256  # LookbackControl
 _NO_OPERATOR = builtin("no_operator")
 
 
-class SelectionProblem(Protocol):
-    """Attributes of a problem that a plan needs."""
-
-    source: records.Source
-    keeps_rest: bool
-    gives_lengths: bool  # of runs, after an element's fields
-    picks: tuple[int, ...] | None  # indices of the inputs that are an element's fields
-
-    @property
-    def kept(self) -> str:
-        """Selection criterion: IF, MARKED or HEADS of `policy`."""
-
-    @property
-    def written(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of the fields that are written."""
-
-
-def plan_of(
-    problem: SelectionProblem, views: Sequence[View], op: Any, targets: Sequence[View]
-) -> Plan:
+@planners.for_cuda.register(Selecting)
+def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a selection into targets of any stride; the last one is the count."""
     *outs, count = targets
     args, device = ArgMap(len(views), len(targets)), count.device
@@ -52,7 +36,7 @@ def plan_of(
     if num_items == 0:
         return Plan(device, [Clear(args.target(len(outs)), count.dtype.itemsize)])
     source, written = problem.source, problem.written
-    if problem.kept == tuning.MARKED and not isinstance(source, records.Computed):
+    if problem.kept == MARKED and not isinstance(source, records.Computed):
         numbers = [*records.field_dtypes(source)[:-1], _BYTE]  # any nonzero byte is true
         source = records.with_leaves(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
@@ -102,7 +86,7 @@ def plan_of(
     return Plan(device, [zero, *launches], [piece])
 
 
-def _is_index_only(problem: SelectionProblem) -> bool:
+def _is_index_only(problem: Selecting) -> bool:
     """Return whether elements are indices only, with a mask that is read."""
     source, picks = problem.source, problem.picks
     if picks is None or not isinstance(source, records.Computed):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +14,10 @@ from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, outputs
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.problem import Problem
 
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
-
-
+# Selection criteria, named as templates of select/tile.cuh.
+IF, MARKED, HEADS = "KeepIf", "KeepMarked", "KeepHeads"
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 
 
@@ -44,13 +39,29 @@ class SelectParams(NamedTuple):
     keeps_rest: bool
 
 
-class Selection(Problem):
-    """Arguments that equal calls of `select` or `stable_partition` share."""
+class Selecting(Problem):
+    """Base of problems whose results are some of the elements, in order, and their number."""
 
     spreads_tuples = True
     has_dynamic_length = True
+    keeps_rest = False
+    gives_lengths = False  # of runs, after an element's fields
+    picks: tuple[int, ...] | None = None  # indices of the inputs that are an element's fields
+    kept: str  # IF, MARKED or HEADS
+    shape: tuple[int, ...]
+    source: records.Source
+
+    @property
+    def written(self) -> tuple[np.dtype[Any], ...]:
+        """Dtypes of an element's fields, without its mark."""
+        numbers = records.field_dtypes(records.register_dtype(self.source))
+        return numbers[: len(numbers) - (self.kept == MARKED)]
+
+
+class Selection(Selecting):
+    """Arguments that equal calls of `select` or `stable_partition` share."""
+
     op_name = "predicate"
-    gives_lengths = False
 
     def __init__(
         self,
@@ -63,6 +74,7 @@ class Selection(Problem):
     ) -> None:
         form, self.keeps_rest = rest
         self.is_marked = isinstance(form, Marked)
+        self.kept = MARKED if self.is_marked else IF
         of_x = form.of_x if isinstance(form, Marked) else form
         self.picks = form.picks if isinstance(form, Marked) else None
         is_computed = isinstance(of_x, Source)
@@ -88,19 +100,6 @@ class Selection(Problem):
         self.results = (*outs, Result((), COUNT))
         names = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
         self.output_names = (*names, "out_count")
-
-    @property
-    def kept(self) -> str:
-        """Selection criterion of the kernel."""
-        from gpualgo._algorithms.select import tuning
-
-        return tuning.MARKED if self.is_marked else tuning.IF
-
-    @property
-    def written(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of an element's fields, without its mark."""
-        numbers = records.field_dtypes(records.register_dtype(self.source))
-        return numbers[: len(numbers) - self.is_marked]
 
     def _check_mask(self, views: tuple[View, ...], form: Any) -> None:
         """Check arrays of which the last is the mask."""
@@ -145,68 +144,3 @@ class Selection(Problem):
                 f"{self.where}: predicate returns {records.shown(returned)} of "
                 f"{records.shown(element)}, but must return bool; compare, as in lambda a: a != 0"
             )
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.select import cuda
-
-        return cuda.plan_of(self, views, op, targets)
-
-    def read_by_cpu(self, arrays: list[Array]) -> tuple[records.Source, list[Array]]:
-        """Return elements and arrays as the CPU reads them: inputs are not computed again."""
-        source, picks = self.source, self.picks
-        if picks is None or not isinstance(source, records.Computed):
-            return source, arrays
-        names = records.register_dtype(source).names or ()
-        picked = records.record(names, [source.numbers[i] for i in picks])
-        return picked, [arrays[i] for i in picks]
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.select import cpu
-
-        *outs, count = results
-        if 0 in self.shape:
-            count[...] = 0
-            return
-        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
-        kept = cpu.MARKED if self.is_marked else cpu.IF
-        source, broadcast = self.read_by_cpu(broadcast)
-        count[...] = cpu.select(source, broadcast, outs, op, kept, keeps_rest=self.keeps_rest)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.select import cpu
-        from gpualgo._pipeline.routines import bytes_of
-
-        items = math.prod(self.shape)
-        return [cpu.routine(items, bytes_of(arrays))] if items else []
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        if 0 in self.shape:
-            return None
-        if any(array.shape != self.shape for array in arrays):
-            return None
-        from gpualgo._algorithms.select import cpu
-        from gpualgo._algorithms.select import cpu as cpu_prepared
-
-        kept = cpu.MARKED if self.is_marked else cpu.IF
-        source, arrays = self.read_by_cpu(arrays)
-        return cpu_prepared.prepared_select(
-            source, arrays, results[:-1], op, kept, self.picks, keeps_rest=self.keeps_rest
-        )
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.select import blocks
-
-        if 0 in self.shape:
-            results[-1][...] = 0
-            return True
-        *outs, count = results
-        broadcast = [np.broadcast_to(array, self.shape) for array in arrays]
-        blocks.select(self, broadcast, outs, count, op, stream, places)
-        return True

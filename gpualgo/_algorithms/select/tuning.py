@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.select.problem import HEADS, MARKED
 from gpualgo._base import records
 from gpualgo._base.records import Element
 from gpualgo._cuda.build import Spec
@@ -48,8 +49,6 @@ THREAD_NUMBERS = 24
 MOST_ROWS = 4  # whose counts fit into a word
 LATE_ROWS = 2  # rows of marks per warp
 BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
-# selection criteria, templates of select/tile.cuh
-IF, MARKED, HEADS = "KeepIf", "KeepMarked", "KeepHeads"
 STAGES = 2  # tiles of kept elements in shared memory
 NARROW_COUNTS = 1 << 32  # counts below this fit into 32 bits, next to a tag in one word
 _BOOL = np.dtype(np.bool_)
