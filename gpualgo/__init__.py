@@ -1,7 +1,7 @@
 """Parallel algorithms for Python arrays, with Python functions as operators."""
 
 import os as _os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gpualgo._base.loaded  # noqa: F401  # the first of all: it takes the time
 from gpualgo._algorithms.extremes import MinMax, argmax, argmin, minmax
@@ -14,40 +14,6 @@ from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._base.errors import CompileError, NoDeviceError
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.operator import Operator
-
-if TYPE_CHECKING:
-    from gpualgo import lazy
-    from gpualgo._algorithms.adjacent_difference import adjacent_difference
-    from gpualgo._algorithms.by_index import reduce_by_index
-    from gpualgo._algorithms.by_key import (
-        ReducedByKey,
-        exclusive_scan_by_key,
-        inclusive_scan_by_key,
-        reduce_by_key,
-    )
-    from gpualgo._algorithms.find import count, find
-    from gpualgo._algorithms.merge_sort import merge, merge_sort, sort
-    from gpualgo._algorithms.runs import RunLengthEncoded, run_length_encode
-    from gpualgo._algorithms.searchsorted import searchsorted
-    from gpualgo._algorithms.segmented_sort import segmented_sort
-    from gpualgo._algorithms.segments import (
-        segmented_exclusive_scan,
-        segmented_inclusive_scan,
-        segmented_reduce,
-    )
-    from gpualgo._algorithms.select import select, stable_partition
-    from gpualgo._algorithms.top_k import TopK, kth_value, top_k
-    from gpualgo._algorithms.transform.copying import copy
-    from gpualgo._api.explain import Explanation, explain
-    from gpualgo._api.graph import Graph, graph
-    from gpualgo._api.memory_resource import set_memory_resource
-    from gpualgo._api.prepare import Plan, prepare
-    from gpualgo._api.temp_storage import temp_storage_bytes
-    from gpualgo._api.unique import unique
-    from gpualgo._arrays.device_array import DeviceArray
-    from gpualgo._arrays.empty_pinned import empty_pinned
-    from gpualgo._arrays.from_pointer import from_pointer
-    from gpualgo.shards import ShardedArray, distribute
 
 __version__ = "0.1.0"
 
@@ -109,7 +75,7 @@ __all__ = [
     "unique",
 ]
 
-# Loaded where they are asked for: most programs need few of them.
+# Loaded when they are asked for: most programs need few of them. `__init__.pyi` has all names.
 _LAZY = {
     "DeviceArray": "_arrays.device_array",
     "Explanation": "_api.explain",
@@ -159,19 +125,18 @@ if _os.environ.get("GPUALGO_LOG"):
 
     _log.start()
 
-if not TYPE_CHECKING:  # to which every name would be known then
 
-    def __getattr__(name: str) -> Any:
-        if name not in _LAZY:
-            raise AttributeError(f"module 'gpualgo' has no attribute {name!r}")
-        from importlib import import_module
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'gpualgo' has no attribute {name!r}")
+    from importlib import import_module
 
-        found = import_module(f"gpualgo.{_LAZY[name]}")
-        if name != "lazy":  # itself a module
-            found = getattr(found, name)
-            _show_signatures(found)
-        globals()[name] = found
-        return found
+    found = import_module(f"gpualgo.{_LAZY[name]}")
+    if name != "lazy":  # itself a module
+        found = getattr(found, name)
+        _show_signatures(found)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

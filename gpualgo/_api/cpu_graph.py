@@ -12,9 +12,10 @@ from gpualgo._api.explain import compiled_on_cpu
 from gpualgo._arrays.view import View
 from gpualgo._base import forks, recording
 from gpualgo._base.errors import CapturesChanged, CompileError
+from gpualgo._cpu.plan import Plan
 from gpualgo._driver.default_device import CPU, name_of
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, host, outputs, retry
+from gpualgo._pipeline import checks, host, outputs, planners, retry
 from gpualgo._pipeline.problem import Array, Request
 
 
@@ -38,8 +39,11 @@ class _Job:
             outs = out if type(out) is not View and isinstance(out, tuple) else (out,)
             owners = [array.owner if type(array) is View else array for array in outs]
         self._is_idle = not any(result.size for result in self._results)
+        self._plan: Plan | None = None
         if problem.is_empty and not self._is_idle:
             problem.of_empty(self._operator, init)  # may raise
+        elif not (self._is_idle or problem.reads_data):
+            self._plan = planners.cpu_plan(problem, self._arrays, self._results, self._operator)
         # The out= for recording this call again, and the value that the recorded call returns.
         self.out: Any = tuple(owners) if len(owners) > 1 else owners[0]
         self.result: Any = self.out if whole is None else whole
@@ -48,43 +52,38 @@ class _Job:
 
     def run(self) -> None:
         """Compute the results from the arrays' current elements."""
-        problem, views, op = self._request.problem, self._request.views, self._request.op
-        if self._is_idle:
-            if problem.reads_data:  # checks the data, even if nothing is computed
-                problem.for_data(views, None)
-            return
+        problem, views, op, init, _, _ = self._request
         try:
-            self._compute()
+            if problem.reads_data:  # offsets and indices may have changed; checks them
+                problem = problem.for_data(views, None)
+            if self._is_idle:
+                return
+            if problem.is_empty:
+                host.fill(problem, self._arrays, self._results, self._operator, init, None)
+            elif self._plan is None:
+                host.run_on_cpu(problem, self._arrays, self._results, self._operator, init, False)
+            else:
+                host.run_plan(
+                    self._plan, problem, self._arrays, self._results, self._operator, init
+                )
         except (TypeError, CompileError) as error:
-            with retry.retry_with_constants(op, problem.hot, error) as is_another:
-                if is_another:
-                    self._respecialize()
-                    self._compute()
-                    return
             checks.name(error, op, problem.where, problem.op_name)
             raise
 
-    def _compute(self) -> None:
-        problem, views, _, init, _, _ = self._request
-        if problem.is_empty:
-            host.fill(problem, self._arrays, self._results, self._operator, init, None)
-            return
-        if problem.reads_data:  # offsets and indices may have changed
-            problem = problem.for_data(views, None)
-        host.run_on_cpu(problem, self._arrays, self._results, self._operator, init, is_new=False)
 
-    def _respecialize(self) -> None:
-        """Replace the operator by one with captured numbers compiled in as constants."""
-        problem, views, op, init, _, _ = self._request
-        values = b"" if self._operator is None else self._operator.words
-        new_problem = problem.again(views, op, init)
-        if problem.words(op) != values:
-            raise RuntimeError(
-                f"{problem.where}: numbers that op captures have changed since the graph was "
-                "recorded, and its code needs them as constants; call the graph's update()"
-            )
-        self._request = self._request._replace(problem=new_problem)
-        self._operator = new_problem.operator(op)
+def _recorded(request: Request) -> _Job:
+    """Return the job of a call; its operator is compiled."""
+    problem, views, op, init, _, _ = request
+    try:
+        return _Job(compiled_on_cpu(request))
+    except CapturesChanged:
+        return _recorded(request._replace(problem=problem.again(views, op, init)))
+    except (TypeError, CompileError) as error:
+        with retry.retry_with_constants(op, problem.hot, error) as is_another:
+            if is_another:
+                return _recorded(request._replace(problem=problem.again(views, op, init)))
+        checks.name(error, op, problem.where, problem.op_name)
+        raise
 
 
 class Recording:
@@ -112,14 +111,7 @@ class Recording:
                 f"in gpualgo.graph({device!r})"
             )
         with recording.suspended():
-            while True:
-                request = compiled_on_cpu(request)
-                try:
-                    job = _Job(request)
-                    break
-                except CapturesChanged:
-                    problem, views, op, init, _, _ = request
-                    request = request._replace(problem=problem.again(views, op, init))
+            job = _recorded(request)
         self.jobs.append(job)
         return job.result, job.out
 

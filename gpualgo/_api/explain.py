@@ -388,8 +388,8 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     Notes
     -----
     Launches nothing, and reads no elements, except offsets and the samples of a histogram without
-    `range`. For arrays on a GPU the kernels are compiled, as by the call; for host arrays only the
-    operator is. If a sort has lazy inputs, the explanation does not include the step that
+    `range`. The kernels are compiled, as by the call; for host arrays that are copied to a GPU
+    only the operator is. If a sort has lazy inputs, the explanation does not include the step that
     materializes them. If the steps of a segmented sort or a selection by rank on the CPU depend on
     the elements, the usual steps are given.
 

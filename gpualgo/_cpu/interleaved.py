@@ -13,7 +13,7 @@ import numpy as np
 
 from gpualgo._base import records
 from gpualgo._cpu.kernels import get_entry
-from gpualgo._cpu.layout import Dims, ScratchLayout
+from gpualgo._cpu.layout import Dims, Field, ScratchLayout
 
 Dtype: TypeAlias = np.dtype[Any]
 Strides: TypeAlias = tuple[int, ...]
@@ -24,14 +24,6 @@ _WORTH_BYTES = 1 << 17  # below, a specialised function saves only microseconds
 
 Offsets: TypeAlias = tuple[tuple[int, int] | None, ...]
 """For each array in a group: the group's first array, and the distance from it in bytes."""
-
-
-class Field(NamedTuple):
-    """Offset of a number in its element, its size, and the offset of its separate copy."""
-
-    offset: int
-    size: int
-    place: int
 
 
 class Group(NamedTuple):

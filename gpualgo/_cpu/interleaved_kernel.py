@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from llvmlite import binding, ir
 from numba import types
 from numba.extending import intrinsic
 
+from gpualgo._cpu.layout import Field
 from gpualgo._cpu.packing import load, offset, pointer_to
-
-if TYPE_CHECKING:
-    from gpualgo._cpu.interleaved import Field
 
 _VECTOR_BYTES = 64  # the least that one field's words take
 _words = pointer_to(types.intp)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -114,3 +114,11 @@ def field_arguments(
     packed = apart or (() if is_direct else (pack, room.take(count * size)))
     converted = (convert, room.take(count * target.itemsize)) if convert else (0, 0)
     return start, size, is_direct, *(packed or (0, 0)), *converted
+
+
+class Field(NamedTuple):
+    """Offset of a number in its element, its size, and the offset of its separate copy."""
+
+    offset: int
+    size: int
+    place: int

@@ -69,10 +69,18 @@ def run_on_cpu(
     """
     is_as_new = is_new or host_warm.are_as_new(problem, arrays, results)
     plan = plan_of(problem, arrays, results, op, is_as_new)
+    run_plan(plan, problem, arrays, results, op, init)
+    return plan if is_as_new else None
+
+
+def run_plan(
+    plan: Plan, problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None,
+    init: Any,
+) -> None:  # fmt: skip
+    """Run a plan with the current value of init, and the operator's captured values."""
     start = problem.encode(init)
     with NO_CAPTURES if op is None else captures_bound(op):
         plan.run(arrays, results, 0 if start is None else address(start))
-    return plan if is_as_new else None
 
 
 def plan_of(

@@ -111,7 +111,7 @@ def test_any_ends_at_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setitem(cpu_numpy._DECIDING, seen, True)
     out = np.empty((), bool)
-    cpu_numpy.fold_into(seen, x, out)
+    cpu_numpy._fold_into(seen, x, out)
     assert out
     assert sum(looked) <= 2 * cpu_numpy._PIECE_BYTES + 8
 
