@@ -71,7 +71,7 @@ class _Job:
             return
         if problem.reads_data:  # offsets and indices may have changed
             problem = problem.for_data(views, None)
-        problem.cpu(self._arrays, self._results, self._operator, problem.encode(init))
+        host.run_on_cpu(problem, self._arrays, self._results, self._operator, init, is_new=False)
 
     def _respecialize(self) -> None:
         """Replace the operator by one with captured numbers compiled in as constants."""
