@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -124,6 +124,30 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
         if not helper.cancelled():
             helper.result()
     return threads
+
+
+Own = TypeVar("Own")
+
+
+def run_with_own(
+    make: Callable[[], Own], body: Callable[[Own, int, int], None], num_tasks: int, num_bytes: int
+) -> list[Own]:
+    """Call body(own, first, last) as `run` does, where each thread uses an object of its own.
+
+    Returns all objects made.
+    """
+    free: list[Own] = []  # those that no thread uses at present
+
+    def run_tasks(first: int, last: int) -> None:
+        try:
+            own = free.pop()
+        except IndexError:
+            own = make()
+        body(own, first, last)
+        free.append(own)
+
+    run(run_tasks, num_tasks, num_bytes)
+    return free
 
 
 def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:

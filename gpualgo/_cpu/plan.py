@@ -52,6 +52,20 @@ class Plan(NamedTuple):
 
         return Plan(both, (*self.routines, *routines))
 
+    def into(self, results: Sequence[Array]) -> Plan:
+        """Return the plan for results of any strides; this one needs C-contiguous ones."""
+        if all(result.flags.c_contiguous for result in results):
+            return self
+        fill = self.run
+
+        def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+            dense = [np.empty(result.shape, result.dtype) for result in results]
+            fill(arrays, dense, init)
+            for result, values in zip(results, dense, strict=True):
+                result[...] = values
+
+        return self._replace(run=run)
+
 
 def compiled(name: str, items: int, tile: int, work: int) -> Routine:
     """Return a compiled kernel for so many elements, split into tiles."""

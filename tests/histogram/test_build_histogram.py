@@ -24,6 +24,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._cuda import build
 from gpualgo._cuda.parameters import Packed
+from gpualgo._pipeline import planners
 
 MAIN: Capability = (9, 0)
 MANY, FEW = 1 << 28, (1 << 10, 1 << 16, 1 << 20)  # samples
@@ -70,10 +71,10 @@ class Machine:
         )
         view = View(0, shape, strides, dtype, 0, LIBRARY, False, None)
         found = arguments.even_bins(bins, *ends) if isinstance(bins, int) else Edges(bins)
-        problem = Histogram(0, (view,), None, None, (found, axis, None), "histogram")
+        problem = Histogram(0, (view,), None, None, ((found,), axis), "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
-        histogram.plan_of(problem, view, target)
+        planners.cuda_plan(problem, [view], None, [target])
 
     def sort(self, name: str, num_items: int) -> None:
         dtype = sass.dtype_of(name)

@@ -16,7 +16,7 @@ from support import sampled
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments, cuda
 from gpualgo._algorithms.histogram.arguments import Edges
-from gpualgo._algorithms.histogram.joint import JointHistogram, JointParams
+from gpualgo._algorithms.histogram.problem import Histogram, HistogramParams
 from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
@@ -25,6 +25,7 @@ from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._cuda.plan import AT_NUMBERS
+from gpualgo._pipeline import planners
 
 MANY = 1 << 28  # samples
 LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads
@@ -43,8 +44,7 @@ class Machine:
         fake_driver.register_arrays(patch)
         self.device = fake_driver.gpu(0)
         patch.setattr(build, "kernel", lambda spec, _: spec)
-        for module in (cuda, cuda):
-            patch.setattr(module, "Launch", self.launch)
+        patch.setattr(cuda, "Launch", self.launch)
 
     def launch(
         self, spec: Any, grid: int, threads: int, packed: Packed, device: int, takes: Any, *,
@@ -79,11 +79,11 @@ class Machine:
             arguments.even_bins(one, 0.0, 100.0) if isinstance(one, int) else Edges(one)
             for one in bins
         )
-        rest = JointParams(found, axis, None, Form(tuple, (None,) * len(names)), kind)
-        problem = JointHistogram(0, tuple(views), None, weights, rest, "histogram")
+        rest = HistogramParams(found, axis, None, Form(tuple, (None,) * len(names)), kind)
+        problem = Histogram(0, tuple(views), None, weights, rest, "histogram")
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
-        cuda.joint_plan(problem, views, None, target)
+        planners.cuda_plan(problem, views, None, [target])
 
     def check(self, folder: Path, *, may_spill: bool = False) -> None:
         """Assert that the kernels planned hold no fault."""
@@ -173,5 +173,5 @@ def test_computed_samples(weights: str | None, machine: Machine, tmp_path: Path)
         problem = request.problem
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
-        cuda.joint_plan(problem, request.views, request.op, target)
+        planners.cuda_plan(problem, request.views, request.op, [target])
     machine.check(tmp_path)

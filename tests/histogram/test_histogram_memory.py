@@ -9,11 +9,8 @@ import pytest
 from support import Backend, arrays_kept, forget_problems
 
 import gpualgo as ga
-from gpualgo._algorithms.histogram.joint import JointHistogram
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import memo
-
-KINDS = (Histogram, JointHistogram)
 
 
 @pytest.mark.parametrize("has_weights", [False, True])
@@ -47,7 +44,7 @@ def test_edges_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch, is_joint: b
 
     with ga.default_device("cpu"):
         assert arrays_kept(call, 8, 40) < 2000
-    kept = [problem for kind in KINDS for problem in kind.problems.values()]
+    kept = list(Histogram.problems.values())
     assert 2 < len(kept) < 8
     assert all(problem.num_bytes > 3 * edges.nbytes for problem in kept)
     assert sum(problem.num_bytes for problem in kept) <= 1 << 20

@@ -21,7 +21,7 @@ from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import TICKETS, Clear, Launch, Plan
 from gpualgo._driver import workspace
-from gpualgo._pipeline import decide
+from gpualgo._pipeline import decide, planners
 from gpualgo._pipeline.problem import NO_INIT
 
 SOURCE, TARGET, WORKSPACE, OWN = 0x1000_0000, 0x2000_0000, 0x3000_0000, 0x4000_0000
@@ -86,7 +86,7 @@ def problem_for(
     found = dense_strides(shape, samples.itemsize) if strides is None else strides
     view = View(SOURCE, shape, found, samples, 0, Library, False, None)
     given = bins if isinstance(bins, Edges) else arguments.even_bins(*bins)
-    return Histogram(0, (view,), None, None, (given, axis, dtype), "histogram"), view
+    return Histogram(0, (view,), None, None, ((given,), axis, dtype), "histogram"), view
 
 
 def target_of(
@@ -95,6 +95,10 @@ def target_of(
     ((shape, dtype, *_),) = problem.results
     found = problem.strides if strides is None else strides
     return View(TARGET, shape, found, dtype, 0, library, False, None)
+
+
+def plan_of(problem: Histogram, view: View, target: View) -> Plan:
+    return planners.cuda_plan(problem, [view], None, [target])
 
 
 def queue(plan: Plan) -> None:
@@ -153,7 +157,7 @@ CASES = {
 def test_what_kernels_are_given(name: str, gpu: Gpu) -> None:
     case = CASES[name]
     problem, view = problem_for(**case.problem)
-    plan = cuda.plan_of(problem, view, target_of(problem, case.strides, case.library))
+    plan = plan_of(problem, view, target_of(problem, case.strides, case.library))
     queue(plan)
     want = (SOURCE + case.start, TARGET, case.counters, case.tickets)
     assert gpu.launched == [(*want, case.counter_bytes, case.result)]
@@ -183,7 +187,7 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(cuda, "Launch", launch)
     monkeypatch.setattr(cuda, "Plan", plan)
     problem, view = problem_for(**case.problem)
-    made = cuda.plan_of(problem, view, target_of(problem, case.strides, case.library))
+    made = plan_of(problem, view, target_of(problem, case.strides, case.library))
     ((head, takes, offsets),) = taken
     num_fields = len(head.unpack(bytes(head.size)))
     assert len(takes) == len(offsets) == num_fields
@@ -199,7 +203,7 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
 def test_joint_counters_of_a_capture_are_its_own(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake_driver.gpu(0), "kept_workspace", lambda _: 0)
     problem, view = problem_for((1 << 24,))
-    queue(cuda.plan_of(problem, view, target_of(problem)))
+    queue(plan_of(problem, view, target_of(problem)))
     assert gpu.launched == [(SOURCE, TARGET, OWN + 4096, OWN, 8, JOIN)]
     size = 4096 + 50 * 8
     assert gpu.named("cuMemsetD8Async") == [("cuMemsetD8Async", OWN, 0, size, STREAM)]
@@ -209,7 +213,7 @@ def test_few_samples_are_joined_in_words_of_the_tickets(
     gpu: Gpu, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem, view = problem_for((1 << 16,))
-    plan = cuda.plan_of(problem, view, target_of(problem, (-16,)))
+    plan = plan_of(problem, view, target_of(problem, (-16,)))
     queue(plan)
     size = plan.temp_storage_bytes
     assert gpu.launched[0][:4] == (SOURCE, TARGET, WORKSPACE, (1 << 64) - 16)
@@ -222,7 +226,7 @@ def test_few_samples_are_joined_in_words_of_the_tickets(
 
 def test_one_block_needs_no_storage(gpu: Gpu) -> None:
     problem, view = problem_for((1000,), strides=(-4,))
-    plan = cuda.plan_of(problem, view, target_of(problem))
+    plan = plan_of(problem, view, target_of(problem))
     queue(plan)
     assert gpu.launched[0][:3] == (SOURCE - 999 * 4, TARGET, 0)
     assert plan.temp_storage_bytes == 0
@@ -234,7 +238,7 @@ def test_a_table_of_edges_lives_as_long_as_its_problem_and_plans(
     held: list[Any] = []
     monkeypatch.setattr(recording, "keep_alive", held.append)
     problem, view = problem_for((1 << 24,), Edges(np.geomspace(1, 100, 50)))
-    plan: Any = cuda.plan_of(problem, view, target_of(problem))
+    plan: Any = plan_of(problem, view, target_of(problem))
     queue(plan)
     assert not held
     gpu.capturing.add(STREAM)
@@ -257,7 +261,7 @@ def test_a_table_goes_though_its_plan_fails(gpu: Gpu, monkeypatch: pytest.Monkey
     monkeypatch.setattr(cuda, "Launch", fail)
     problem, view = problem_for((100,), Edges(np.geomspace(1, 100, 50)))
     with pytest.raises(RuntimeError, match="no kernel"):
-        cuda.plan_of(problem, view, target_of(problem))
+        plan_of(problem, view, target_of(problem))
     del problem
     gc.collect()
     assert gpu.named("discard") == [("discard", TABLE, 0)]
@@ -267,7 +271,7 @@ def test_even_bins_hold_nothing(gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(recording, "keep_alive", lambda _: pytest.fail("nothing is to be held"))
     gpu.capturing.add(STREAM)
     problem, view = problem_for((1 << 24,))
-    queue(cuda.plan_of(problem, view, target_of(problem)))
+    queue(plan_of(problem, view, target_of(problem)))
     assert len(gpu.launched) == 1
 
 

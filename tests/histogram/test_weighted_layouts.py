@@ -121,7 +121,7 @@ def test_carries_between_many_threads(
 ) -> None:
     """Digits are carried on before their words are full: here as if those were narrow."""
     from gpualgo._algorithms.histogram import cpu_joint
-    from gpualgo._algorithms.histogram import cpu_joint as cpu_joint_tables
+    from gpualgo._algorithms.histogram.problem import Histogram
 
     rng = np.random.default_rng(4)
     spread = {"float16": 4, "float32": 40, "float64": 500}[dtype]
@@ -134,11 +134,12 @@ def test_carries_between_many_threads(
     places = (x * 3).astype(int)
     exact = [math.fsum(weights[places == i].astype(float)) for i in range(3)]
     assert_same(want, np.array(exact).astype(dtype))
-    for module in (cpu_joint, cpu_joint_tables):
-        monkeypatch.setattr(module, "MANY", 1 << 15)
+    monkeypatch.setattr(cpu_joint, "MANY", 1 << 15)
+    Histogram.__init_subclass__()  # forgets plans
     assert_same(ga.histogram(x, 3, (0, 1), weights=weights), want)
     again = ga.histogram(x.reshape(4, -1), 3, (0, 1), weights=weights.reshape(4, -1), axis=1)
     assert_same(again, rows)
+    Histogram.__init_subclass__()
 
 
 def test_tables_of_which_little_is_touched() -> None:

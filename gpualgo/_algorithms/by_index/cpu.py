@@ -4,95 +4,65 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.by_index import cpu_parameters as at
+from gpualgo._algorithms.by_index.problem import ByIndex, check_indices
 from gpualgo._algorithms.transform import cpu
-from gpualgo._base import records, threads
-from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import captures_bound
+from gpualgo._base import records
 from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import per_row_init
-from gpualgo._pipeline.routines import Routine, compiled
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.by_index.problem import ByIndex
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from gpualgo._pipeline import per_row_init, planners
+from gpualgo._pipeline.problem import Array
 
 
-def reduce(
-    problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
-    init: Array | None,
-) -> None:  # fmt: skip
-    """Write the fold of each index's elements; results have any strides and overlap no input."""
-    acc, size = problem.acc, problem.size
-    inputs, init_arrays = arrays[: problem.num_own], arrays[problem.num_own :]
-    broadcast = [np.broadcast_to(array, problem.shape).reshape(-1) for array in inputs]
+@planners.for_cpu.register(ByIndex)
+def _(problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
+    """Results overlap no input."""
+    acc, size, shape, where = problem.acc, problem.size, problem.shape, problem.where
+    num_own, has_row_init = problem.num_own, problem.has_row_init
+    has_init = problem.is_start or has_row_init
+    broadcast = [np.broadcast_to(array, shape) for array in arrays[:num_own]]
     kinds = problem.index, *records.field_dtypes(acc)
-    indices, *elements = cpu.gapless(problem.source, kinds, broadcast, op)
-    if isinstance(problem.source, records.Computed) and indices.size:
-        problem.check_indices(indices)
-    dense_results = [
-        result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
-        for result in results
-    ]
-    num_items = indices.size
-    shares = _shares(num_items, size)
+    elements_of = cpu.gapless(problem.source, kinds, broadcast, op)
+    num_items, item_bytes = prod(shape), acc.itemsize
+    is_unchecked = isinstance(problem.source, records.Computed) and num_items > 0
+    shares = max(1, min(at.MOST_SHARES, num_items // max(at.SHARE, 4 * size)))
     share_items = -(-num_items // shares)
-    start = np.zeros((), acc) if init is None else init
-    if problem.has_row_init:
-        start = per_row_init.host_values(acc, size, init_arrays)
-    has_init = problem.is_start or problem.has_row_init
-    if is_direct := has_init and shares <= at.DIRECT_SHARES:
-        shares = 0
-    values, marks = np.empty((shares, size), acc), np.zeros((shares, size), np.uint8)
-    addresses = [address(array) for array in (indices, values, marks, *elements, *dense_results)]
-    arguments = table(
-        [
-            num_items, share_items, shares, size, has_init, address(start), problem.has_row_init,
-            *addresses,
-        ]
-    )  # fmt: skip
-    with captures_bound(op):
-        if is_direct:
-            _run("direct", problem, op, arguments, 1, num_items * acc.itemsize)
-        else:
-            _run("fold", problem, op, arguments, shares, num_items * acc.itemsize)
-            tasks = -(-size // at.JOINED)
-            _run("join", problem, op, arguments, tasks, shares * size * acc.itemsize)
-    for result, dense in zip(results, dense_results, strict=True):
-        if dense is not result:
-            result[...] = dense
-
-
-def routines(problem: ByIndex) -> list[Routine]:
-    """Return what `reduce` would run, for `explain`."""
-    items, bytes_each = prod(problem.shape), problem.acc.itemsize
-    shares = _shares(items, problem.size)
-    if (problem.is_start or problem.has_row_init) and shares <= at.DIRECT_SHARES:
-        return [compiled("by_index", items, max(1, items), items * bytes_each)]
-    work = shares * problem.size * bytes_each
-    return [
-        compiled("by_index", items, -(-items // shares), items * bytes_each),
-        compiled("by_index", problem.size, at.JOINED, work),
+    steps = [("fold", num_items, share_items, num_items), ("join", size, at.JOINED, shares * size)]
+    if has_init and shares <= at.DIRECT_SHARES:
+        steps, shares = [("direct", num_items, num_items, num_items)], 0
+    head = num_items, share_items, shares, size, has_init, 0, has_row_init, 0, 0, 0
+    fields = range(at.X, at.X + 2 * len(results))
+    slots, arguments = (at.START, at.INDICES, at.VALUES, at.MARKS, *fields), table(head, fields)
+    routines = [
+        compiled("by_index", items, max(1, tile), work * item_bytes)
+        for _, items, tile, work in steps
+    ]
+    launches = [
+        Launch(_kernel(kind, problem, op), arguments, slots, 0, step.tasks, step.work)
+        for (kind, *_), step in zip(steps, routines, strict=True)
     ]
 
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        own = [x if x.shape == shape else np.broadcast_to(x, shape) for x in arrays[:num_own]]
+        indices, *elements = elements_of(own)
+        if is_unchecked:
+            check_indices(indices, size, where)
+        start: Any = init
+        if has_row_init:
+            start = per_row_init.host_values(acc, size, arrays[num_own:])
+        values, marks = np.empty((shares, size), acc), np.zeros((shares, size), np.uint8)
+        for launch in launches:
+            launch((start, indices, values, marks, *elements, *results))
 
-def _shares(num_items: int, size: int) -> int:
-    return max(1, min(at.MOST_SHARES, num_items // max(at.SHARE, 4 * size)))
-
-
-def _run(
-    kind: str, problem: ByIndex, op: Operator, arguments: Array, tasks: int, work: int
-) -> None:
-    kernel, table_address = _kernel(kind, problem, op), address(arguments)
-    threads.run(lambda first, last: kernel(table_address, 0, first, last), tasks, work)
+    return Plan(run, routines).into(results)
 
 
 def _kernel(kind: str, problem: ByIndex, op: Operator) -> Kernel:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpualgo._algorithms.by_index import tuning
+from gpualgo._algorithms.by_index.problem import ByIndex
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import merge
@@ -16,12 +17,11 @@ from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, WARP
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import aligned
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.by_index.problem import ByIndex
+from gpualgo._pipeline import planners
 
 
-def plan_of(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+@planners.for_cuda.register(ByIndex)
+def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan into targets of any stride, which are not empty."""
     if problem.size == 0:
         return Plan(targets[0].device, [])

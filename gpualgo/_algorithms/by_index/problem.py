@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,6 @@ from gpualgo._pipeline import device_checks, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
 
 
 class IndexParams(NamedTuple):
@@ -96,9 +91,12 @@ class ByIndex(ByKey):
             return self
         if indices.device == CPU:
             why = "the host reads the indices"
-            self.check_indices(device_checks.of_host(indices, self.where, stream, why))
+            values = device_checks.of_host(indices, self.where, stream, why)
         elif device_checks.are_on():
-            self.check_indices(device_checks.values(indices, self.where, stream))
+            values = device_checks.values(indices, self.where, stream)
+        else:
+            return self
+        check_indices(values, self.size, self.where)
         return self
 
     def check_computed(self, indices: Any, views: Views, stream: Any) -> None:
@@ -114,37 +112,7 @@ class ByIndex(ByKey):
             if not records.is_position(view.dtype):
                 device_checks.of_host(view, self.where, stream, why)
         with default_device.fixed(CPU, why):
-            self.check_indices(np.asarray(zipped(indices, self.where)))
-
-    def check_indices(self, values: Array) -> None:
-        """Raise ValueError if any of the indices, at least one, is out of range."""
-        low, high = int(values.min()), int(values.max())
-        if low < 0 or high >= self.size:
-            wrong = low if low < 0 else high
-            condition = f"not from 0 to {self.size - 1}" if self.size else "out of range: size is 0"
-            raise ValueError(f"{self.where}: indices hold {wrong}, which is {condition}")
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.by_index import cuda
-
-        return cuda.plan_of(self, views, op, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.by_index import cpu
-
-        cpu.reduce(self, arrays, results, op, init)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.by_index import cpu
-
-        return cpu.routines(self)
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        return None
+            check_indices(np.asarray(zipped(indices, self.where)), self.size, self.where)
 
 
 class PerRowInitByIndex(per_row_init.PerRowInit, ByIndex):
@@ -164,3 +132,12 @@ class PerRowInitByIndex(per_row_init.PerRowInit, ByIndex):
         self, arguments: Sequence[Any], where: str
     ) -> tuple[Views, per_row_init.Forms] | None:
         return ByKey.taken(self, arguments, where)
+
+
+def check_indices(values: Array, size: int, where: str) -> None:
+    """Raise ValueError if any of the indices, at least one, is out of range."""
+    low, high = int(values.min()), int(values.max())
+    if low < 0 or high >= size:
+        wrong = low if low < 0 else high
+        condition = f"not from 0 to {size - 1}" if size else "out of range: size is 0"
+        raise ValueError(f"{where}: indices hold {wrong}, which is {condition}")

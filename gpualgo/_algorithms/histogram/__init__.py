@@ -147,13 +147,13 @@ def histogram(
         out = target if target.owner is out else out  # a foreign `out` is returned itself
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "histogram")
-    params = arguments.bins_of(bins, range, view, stream), axis, dtype
+    params = (arguments.bins_of(bins, range, view, stream),), axis, dtype
     problem = problem_of(Histogram, (view,), None, None, params, "histogram", 0)
     return run(problem, (view,), None, None, out, stream)
 
 
 def _joint(*args: Any) -> Any:
     """Count samples of several dimensions, or sum weights."""
-    from gpualgo._algorithms.histogram import joint
+    from gpualgo._algorithms.histogram import calls
 
-    return joint.histogram(*args)
+    return calls.histogram(*args)

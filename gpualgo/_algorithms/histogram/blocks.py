@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.histogram import tuning
 from gpualgo._algorithms.histogram.cuda import place_bytes
-from gpualgo._arrays.view import View
+from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging, workspace
@@ -23,29 +23,25 @@ from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.host_blocks import Index
 from gpualgo._pipeline.problem import NO_INIT, Array
 
-if TYPE_CHECKING:
-    from gpualgo._algorithms.histogram.joint import JointHistogram
-    from gpualgo._algorithms.histogram.problem import Histogram
-
 BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
 RESULT_BYTES = 1 << 30  # of counters per pass over the samples
 
 
-def histogram(
-    problem: Histogram | JointHistogram, arrays: list[Array], result: Array, weight: Array | None,
-    stream: Any, places: Sequence[View | None],
-) -> bool:  # fmt: skip
-    """Process non-empty pageable arrays in blocks; False if blocks are not used."""
+@planners.for_blocks.register(Histogram)
+def _(problem: Histogram, call: planners.HostCall) -> bool:
+    arrays, (result,), places = call.arrays, call.results, call.places
+    if call.op is not None:  # computed samples are not in memory
+        return False
     if None not in places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
         return False
     handle = host_blocks.begin(
-        problem, arrays[0], stream, host_whole.pageable(is_input=True, where=problem.where)
+        problem, arrays[0], call.stream, host_whole.pageable(is_input=True, where=problem.where)
     )
     if len(problem.axes) == arrays[0].ndim:  # order does not matter: use that of memory
         order = order_of(arrays[0].shape, [x.strides for x in arrays])
         arrays = [x.transpose(order) for x in arrays] if order else arrays
     counts = np.empty(result.shape, result.dtype)
-    _Histogram(problem, arrays, handle).run(counts, weight)
+    _Histogram(problem, arrays, handle).run(counts, call.init)
     result[...] = counts
     return True
 
@@ -53,9 +49,7 @@ def histogram(
 class _Histogram:
     """Blocks of samples, grouped by index on the kept axes, which are not counted over."""
 
-    def __init__(
-        self, problem: Histogram | JointHistogram, arrays: list[Array], stream: int
-    ) -> None:
+    def __init__(self, problem: Histogram, arrays: list[Array], stream: int) -> None:
         self.problem, self.arrays, self.stream = problem, arrays, stream
         self.device, self.dtypes = problem.device, [x.dtype for x in arrays]
         self.shape = arrays[0].shape

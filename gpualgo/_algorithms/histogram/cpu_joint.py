@@ -6,28 +6,28 @@ Sums are exact (see sums.py), so the result depends neither on the split nor on 
 from __future__ import annotations
 
 import mmap
+import operator
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._algorithms.histogram import cpu_joint_parameters as jk
-from gpualgo._algorithms.histogram.cpu import Finder, exact_finder_for
+from gpualgo._algorithms.histogram.cpu_bins import Finder, exact_finder_for
+from gpualgo._algorithms.histogram.cpu_parameters import MOST
+from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import records, threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
 from gpualgo._cpu.layout import ScratchLayout, field_arguments, is_dense, merge, table
+from gpualgo._cpu.parameters import START
+from gpualgo._cpu.plan import Plan, bytes_of, compiled
 from gpualgo._operators.operator import Operator
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.histogram.joint import JointHistogram
-
+from gpualgo._pipeline.problem import Array
 
 # --- A thread's sums of a joint or weighted histogram on the CPU, and their merge.
 
@@ -91,8 +91,6 @@ def unreserved(num_bytes: int) -> Array:
         raise MemoryError(f"histogram: no {num_bytes} bytes of address space") from None
 
 
-Array = np.ndarray[Any, Any]
-
 _SPLIT = 16 * jk.MOST
 _SHARED_BYTES = 1 << 22  # of each thread's planes for all rows, limited to those weights reach
 _PLANES = 4  # planes that weights usually reach
@@ -104,61 +102,66 @@ class _Computation(NamedTuple):
 
     finders: list[Finder]  # one per dimension
     sums: Sum | None  # of weights
-    compute: Callable[[int], Loaded] | None  # compiles a function that computes this many samples
+    compute: Loaded | None  # computes samples
 
 
-def histogram(
-    arrays: Sequence[Array], out: Array, problem: JointHistogram, op: Operator | None
-) -> None:
-    """Write counts, or with weights sums, to out, of the result's shape, dtype and any strides.
+def plan_of(problem: Histogram, arrays: Sequence[Array], op: Operator | None) -> Plan:
+    """Return the plan of counts, or with weights of sums.
 
-    The arrays have one shape, at least one sample and any strides: the samples, or the inputs of
-    op's source, which computes samples; then the weights. Arguments are already checked. Reads each
-    array once.
+    The result has any strides. The arrays have one shape and any strides: the samples, or the
+    inputs of op's source, which computes samples; then the weights. Weights that are one number are
+    the initial value. Each array is read once. Some sample may be in each dimension's bins.
     """
-    finders = []
-    for bins in problem.bins:
-        finder = exact_finder_for(problem, bins, arrays[0].size)
-        if finder is None:  # no bin can hold a sample of this dtype
-            out[...] = 0
-            return
-        finders.append(finder)
+    shape, element = arrays[0].shape, problem.element
+    finders: list[Any] = [exact_finder_for(problem, bins, arrays[0].size) for bins in problem.bins]
+    routine = compiled("histogram", arrays[0].size, MOST, bytes_of(arrays))
+    has_number = problem.has_weights and not problem.has_array
+    if has_number:
+        arrays = [*arrays, np.broadcast_to(np.zeros((), problem.dtype), shape)]
+    starts = [address(x) for x in arrays]
     # Samples in memory order: sums do not depend on it.
-    kept = [i for i in range(arrays[0].ndim) if i not in problem.axes]
+    kept = [i for i in range(len(shape)) if i not in problem.axes]
     counted = sorted(problem.axes, key=lambda i: -sum(abs(x.strides[i]) for x in arrays))
     arrays = [x.transpose(kept + counted) for x in arrays]
-    sums = sum_of(problem.dtype) if problem.has_weights else None
-    element = problem.element
-    if op is None or not isinstance(element, records.Computed):
+    compute = None
+    if op is not None and isinstance(element, records.Computed):
+        names = [str(i) for i in range(len(finders))]
+        sample = records.record(names, [finder.dtype for finder in finders])
+        compute = compute_code(op.source, element, sample, jk.MOST)
+    else:
         arrays = [x.view(np.uint8) if x.dtype.kind == "b" else x for x in arrays]
-        _add(arrays, len(kept), _Computation(finders, sums, None), out)
-        return
-    names = [str(i) for i in range(len(finders))]
-    sample = records.record(names, [finder.dtype for finder in finders])
-    compute = partial(compute_code, op.source, element, sample)
-    with captures_bound(op):
-        _add(arrays, len(kept), _Computation(finders, sums, compute), out)
+    what = _Computation(finders, sum_of(problem.dtype) if problem.has_weights else None, compute)
+    rows, length = arrays[0].shape[: len(kept)], problem.num_samples
+    if prod(rows) > 1 and length >= MANY:
+        jobs: list[tuple[Any, _Job]] = [
+            (index, _Job([x[index] for x in arrays], starts, 0, what)) for index in np.ndindex(rows)
+        ]
+    else:
+        jobs = [(..., _Job(arrays, starts, len(kept), what))]
 
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        starts = [address(x) for x in arrays]
+        if has_number:
+            starts.append(init)
+        for index, job in jobs:
+            part = results[0][index]
+            part[...] = job.run(starts).reshape(part.shape)
 
-def _add(arrays: list[Array], kept: int, computation: _Computation, out: Array) -> None:
-    job = _Job(arrays, kept, computation)
-    rows = prod(arrays[0].shape[:kept])
-    if rows > 1 and job.length >= MANY:
-        for index in np.ndindex(arrays[0].shape[:kept]):
-            _add([x[index] for x in arrays], 0, computation, out[index])
-        return
-    result = job.run_shared() if job.is_shared else job.run_rows()
-    out[...] = result[:, :-1].reshape(out.shape)
+    return Plan(run, [routine])
 
 
 class _Job:
-    """One pass over arrays: their layout, tables and tasks."""
+    """One pass over arrays: their layout, tables and tasks; addresses are added by each call."""
 
-    def __init__(self, arrays: list[Array], kept: int, what: _Computation) -> None:
-        self.arrays, (self.finders, self.sums, _) = arrays, what
+    def __init__(
+        self, arrays: Sequence[Array], starts: Sequence[int], kept: int, what: _Computation
+    ) -> None:
+        """`starts`: the addresses that calls give, for these arrays."""
+        self.finders, self.sums, self.compute = what
         finders, sums = self.finders, self.sums
-        self.compute = None if what.compute is None else what.compute(jk.MOST)  # kept alive
         shape = arrays[0].shape
+        self.offsets = [address(x) - start for x, start in zip(arrays, starts, strict=True)]
+        self.size = arrays[0].size
         self.rows, self.length = prod(shape[:kept]), prod(shape[kept:])
         self.slots = prod(finder.slots - 1 for finder in finders) + 1
         strides = [*zip(*(x.strides for x in arrays), strict=True)]
@@ -173,35 +176,30 @@ class _Job:
         few = self.rows < 4 * threads.num_threads()
         fits = self.rows * table_bytes <= _SHARED_BYTES and self.length >= self.slots
         self.is_shared = self.rows == 1 or (few and fits)
-        self.num_bytes = sum(min(x.nbytes, x.itemsize * x.size) for x in arrays)
+        self.num_bytes = sum(x.nbytes for x in arrays)
+        self.split = _SPLIT if self.is_shared else -(-self.length // jk.MOST) * jk.MOST
+        self.arguments, self.slots_of_arrays = self._arguments(arrays)
+        self.kernel = self._kernel("joint")
 
     def _entry(self, name: str) -> int:
         """Return the address of the function that adds weights, or that finishes their sums."""
         sums = self.sums
         if sums is None or sums.format is None:
             ending = "ones" if sums is None and name == "add" else "integers"
+            return get_entry(
+                ("histogram", name, ending), lambda: getattr(_kernels(), f"{name}_{ending}")()
+            )
+        number, form, parts = sums.number, sums.format, sums.parts
 
-            def generate() -> Callable[..., None]:
-                from gpualgo._algorithms.histogram import cpu_kernels
-
-                function: Callable[..., None] = getattr(cpu_kernels, f"{name}_{ending}")()
-                return function
-
-            return get_entry(("histogram", name, ending), generate)
-
-        def generate_floats() -> Callable[..., None]:
-            from gpualgo._algorithms.histogram import cpu_kernels
+        def generate() -> Callable[..., None]:
             from gpualgo._cpu.elements import storage
 
             kind = "i" if name == "add" else "u"  # signed integers keep the sign of floats
-            bits = storage(np.dtype(f"{kind}{sums.number.itemsize}"))
-            generate = getattr(cpu_kernels, f"{name}_floats")
-            function: Callable[..., None] = generate(bits, sums.format, sums.parts)
+            bits = storage(np.dtype(f"{kind}{number.itemsize}"))
+            function: Callable[..., None] = getattr(_kernels(), f"{name}_floats")(bits, form, parts)
             return function
 
-        sum_format = sums.format
-        key = ("histogram", name, sums.number, sums.parts, sum_format.digits, *sum_format)
-        return get_entry(key, generate_floats)
+        return get_entry(("histogram", name, number, parts, form.digits, *form), generate)
 
     def _kernel(self, name: str) -> Any:
         def generate() -> Callable[..., None]:
@@ -212,44 +210,50 @@ class _Job:
 
         return get_kernel(("histogram", name), generate)
 
-    def _arguments(self, rows: int, target: Array | None) -> tuple[Array, Array]:
-        """Return the argument table, and offset of the tables and size of a thread's memory."""
-        room = ScratchLayout()
+    def _arguments(self, arrays: Sequence[Array]) -> tuple[Array, list[int]]:
+        """Return the argument table without the addresses of arrays, and these addresses' slots."""
+        room, rows = ScratchLayout(), self.rows if self.is_shared else 1
         room.take(2 * jk.SLOT_BYTES)
         fields: list[Sequence[int]] = []
-        for k, (x, dtype) in enumerate(zip(self.arrays, self._read_dtypes(), strict=True)):
+        for k, (x, dtype) in enumerate(zip(arrays, self._read_dtypes(arrays), strict=True)):
             dims = [(dim[0], dim[1 + k]) for dim in self.inner]
             is_direct = is_dense(dims, 0, x.itemsize)
-            fields.append(field_arguments(address(x), x.dtype, dtype, is_direct, jk.MOST, room))
-            fields += [[dim[1 + k] for dim in self.outer], [dim[1] for dim in dims]]
-        addresses = room.take(8 * max(len(self.arrays), len(self.finders)))
+            strides = [*(dim[1 + k] for dim in self.outer), *(dim[1] for dim in dims)]
+            of_x = field_arguments(0, x.dtype, dtype, is_direct, jk.MOST, room)
+            fields.append([*of_x, *strides])
+        addresses = room.take(8 * max(len(arrays), len(self.finders)))
         compute = 0 if self.compute is None else self.compute.address
         sample_bytes = sum(finder.dtype.itemsize for finder in self.finders)
         computed = room.take(jk.MOST * sample_bytes) if compute else 0
-        tables = room.take(8 * jk.HEAD)
+        self.tables = room.take(8 * jk.HEAD)  # offset in a thread's memory
         tables_bytes = 8 * (jk.HEAD + rows * self.slots * self.planes * self.parts)
-        arguments = table(
-            (len(self.finders), self.length, self.rows, self._split(target)),
-            (self._entry("add"), self._entry("finish"), tables),
-            (0, 0) if target is None else (address(target), target.strides[0]),
+        self.memory_bytes = self.tables + tables_bytes
+        head: list[Sequence[int]] = [
+            (len(self.finders), self.length, self.rows, self.split),
+            (self._entry("add"), self._entry("finish"), self.tables),
+            (0, self.slots * self.result.itemsize),  # target
             (self.slots, 8 * rows * self.slots, len(self.outer), len(self.inner)),
-            (len(self.arrays), addresses, compute, computed),
+            (len(arrays), addresses, compute, computed),
             *(self._stage(finder) for finder in self.finders),
             [dim[0] for dim in self.outer],
             [dim[0] for dim in self.inner],
-            *fields,
-        )
-        return arguments, np.array([tables, tables + tables_bytes])
+        ]
+        first, step = sum(map(len, head)), len(fields[0])
+        return table(*head, *fields), [first + START + step * k for k in range(len(arrays))]
+
+    def _filled(self, starts: Sequence[int], target: int = 0) -> Array:
+        """Return the argument table of a call."""
+        arguments = self.arguments.copy()
+        arguments[self.slots_of_arrays] = [*map(operator.add, starts, self.offsets)]
+        arguments[jk.TARGET] = target
+        return arguments
 
     def _stage(self, finder: Finder) -> tuple[int, int, int]:
         return finder.stage, 0 if finder.table is None else address(finder.table), finder.slots - 1
 
-    def _split(self, target: Array | None) -> int:
-        return _SPLIT if target is None else -(-self.length // jk.MOST) * jk.MOST
-
-    def _read_dtypes(self) -> list[np.dtype[Any]]:
+    def _read_dtypes(self, arrays: Sequence[Array]) -> list[np.dtype[Any]]:
         """Return the dtypes that the arrays' items are converted to."""
-        dtypes = [x.dtype for x in self.arrays]
+        dtypes = [x.dtype for x in arrays]
         if self.compute is None:
             dtypes[: len(self.finders)] = [finder.dtype for finder in self.finders]
         if self.sums is not None:
@@ -257,47 +261,43 @@ class _Job:
             dtypes[-1] = integer if self.sums.format is None else self.sums.dtype
         return dtypes
 
-    def _memory(self, tables: int, num_bytes: int) -> Array:
+    def _memory(self) -> Array:
+        num_bytes = self.memory_bytes
         if num_bytes > _LARGE_BYTES and self.planes > _PLANES:
             np.empty(num_bytes // self.planes * _PLANES, np.uint8)  # MemoryError, if any, now
             memory = unreserved(num_bytes + 64)
         else:
             memory = np.zeros(num_bytes + 64, np.uint8)
         memory = memory[-address(memory) % 64 :][:num_bytes]
-        memory[tables:][: 8 * jk.HEAD].view(np.int64)[:2] = jk.NO_LOW, jk.NO_HIGH
+        memory[self.tables :][: 8 * jk.HEAD].view(np.int64)[:2] = jk.NO_LOW, jk.NO_HIGH
         return memory
 
-    def run_rows(self) -> Array:
-        """Return the sums of each row, computed by one thread per row."""
+    def run(self, starts: Sequence[int]) -> Array:
+        """Return the counts or sums of each row, of arrays that start at these addresses."""
+        result = self._shared(starts) if self.is_shared else self._by_row(starts)
+        return result[:, :-1]
+
+    def _by_row(self, starts: Sequence[int]) -> Array:
+        """Return the sums of each row, computed by one thread per row, and of no bin."""
         result = np.empty((self.rows, self.slots), self.result)
-        arguments, sizes = self._arguments(1, result)
-        args_address, kernel = address(arguments), self._kernel("joint")
-        free: list[Array] = []  # memory that no thread uses at present
+        arguments = self._filled(starts, address(result))
+        args_address, kernel = address(arguments), self.kernel
 
-        def body(first: int, last: int) -> None:
-            try:
-                memory = free.pop()
-            except IndexError:
-                memory = self._memory(*map(int, sizes))
+        def add(memory: Array, first: int, last: int) -> None:
             kernel(args_address, address(memory), first, last)
-            free.append(memory)
 
-        threads.run(body, self.rows, self.num_bytes + result.nbytes)
+        threads.run_with_own(self._memory, add, self.rows, self.num_bytes + result.nbytes)
         return result
 
-    def run_shared(self) -> Array:
+    def _shared(self, starts: Sequence[int]) -> Array:
         """Return the sums of all rows, computed by each thread in private tables."""
-        arguments, sizes = self._arguments(self.rows, None)
-        args_address, kernel = address(arguments), self._kernel("joint")
-        tables, num_bytes = map(int, sizes)
-        free: list[Tables] = []
+        arguments = self._filled(starts)
+        args_address, kernel = address(arguments), self.kernel
 
-        def body(first: int, last: int) -> None:
-            try:
-                own = free.pop()
-            except IndexError:
-                memory = self._memory(tables, num_bytes)
-                own = Tables(memory, tables, self.parts, self.planes, self.span)
+        def new() -> Tables:
+            return Tables(self._memory(), self.tables, self.parts, self.planes, self.span)
+
+        def add(own: Tables, first: int, last: int) -> None:
             step = MANY // _SPLIT
             for begin in range(first, last, step):
                 end = min(last, begin + step)
@@ -305,14 +305,11 @@ class _Job:
                 own.num_samples += (end - begin) * _SPLIT
                 if own.num_samples >= MANY:
                     own.carry()
-            free.append(own)
 
         num_tasks = self.rows * -(-self.length // _SPLIT)
-        if self.arrays[0].size < 2 * self.slots:  # more tables would cost more than they gain
-            body(0, num_tasks)
-        else:
-            threads.run(body, num_tasks, self.num_bytes)
-        total, *others = free
+        # With few samples more tables would cost more than they gain.
+        work = 0 if self.size < 2 * self.slots else self.num_bytes
+        total, *others = threads.run_with_own(new, add, num_tasks, work)
         for other in others:
             total.join(other)
         return self._finished(total)
@@ -327,3 +324,9 @@ class _Job:
         planes = max(1, int(total.head[jk.HIGH] - total.head[jk.LOW]))
         threads.run(body, result.size, planes * plane * self.parts)
         return result
+
+
+def _kernels() -> Any:
+    from gpualgo._algorithms.histogram import cpu_kernels
+
+    return cpu_kernels

@@ -6,29 +6,27 @@ import contextlib
 import math
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda_case, parameters, tuning
+from gpualgo._algorithms.histogram import cuda_bins, parameters, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
-from gpualgo._algorithms.histogram.cuda_case import Case
+from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._arrays.view import NumPy, View
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
 from gpualgo._base.strides import Dims, merge
-from gpualgo._cuda import build
+from gpualgo._cuda import build, templates
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import START
+from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, workspace
-from gpualgo._operators.operator import Operator
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.histogram.joint import JointHistogram
-    from gpualgo._algorithms.histogram.problem import Histogram
-
+from gpualgo._operators.operator import Operator, builtin
+from gpualgo._pipeline import planners
 
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
 _TICKETS_BYTES = 4 << 10  # of the stream's tickets; joint counters follow
@@ -54,12 +52,19 @@ class _Joint(NamedTuple):
     pieces: tuple[Piece, ...] = ()
 
 
-def plan_of(problem: Histogram, view: View, target: View) -> Plan:
+@planners.for_cuda.register(Histogram)
+def _(
+    problem: Histogram, views: Sequence[View], op: Operator | None, targets: Sequence[View]
+) -> Plan:
     """Return the plan of a histogram into a target of any strides."""
+    (target,) = targets
+    if problem.is_joint:
+        return _joint_plan(problem, views, op, target)
+    (view,) = views
     device = view.device
     start, samples, kept = _canonical(problem, view, target.strides)
     machine = machine_of(device)
-    bins = device_bins(problem.bins, machine.capability)
+    bins = device_bins(problem.bins[0], machine.capability)
     if not kept and _flat_channels(samples, kept, view.dtype.itemsize):
         small = tuning.small_cut(
             machine, bins, problem.num_bins, problem.num_samples, view.dtype.itemsize
@@ -67,7 +72,7 @@ def plan_of(problem: Histogram, view: View, target: View) -> Plan:
         if small is not None:
             return _small(problem, view, target, start, bins, small)
     cut, spec, own_params = _cut(machine, bins, view.dtype, samples, kept)
-    joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target)
+    joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target, _SLOTS)
     kernel = build.kernel(spec, device)
     table = table_of(problem, bins.table)
     packed = spec.parameters.pack(
@@ -113,7 +118,7 @@ def _small(
 
 def _cut(
     machine: tuning.Machine, bins: DeviceBins, dtype: np.dtype[Any], samples: Dims, kept: Dims
-) -> tuple[tuning.Cut, build.Spec, dict[str, Any]]:
+) -> tuple[tuning.Cut, Spec, dict[str, Any]]:
     """Return how blocks share the work, the kernel for that, and its own parameters."""
     num_places = math.prod(extent for extent, _ in kept)
     num_samples = math.prod(extent for extent, _ in samples)
@@ -137,7 +142,9 @@ def _cut(
     }  # fmt: skip
 
 
-def _join(problem: Histogram, cut: tuning.Cut, num_places: int, target: View) -> _Joint:
+def _join(
+    problem: Histogram, cut: tuning.Cut, num_places: int, target: View, args: ArgMap
+) -> _Joint:
     """Decide how blocks combine counts: in the stream's tickets, the result, or temporary storage.
 
     Never in a strided result, nor in one on the host, where atomics are slow.
@@ -150,12 +157,12 @@ def _join(problem: Histogram, cut: tuning.Cut, num_places: int, target: View) ->
     fits = fits and cut.num_rows * 4 <= _TICKETS_BYTES
     is_dense = target.strides == problem.strides and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
-        slot = _SLOTS.target(0)
+        slot = args.target(0)
         clears = (Clear(slot, num_counters * size),)
         return _Joint(_ADD_TO_ROWS, (slot, 0), NONE, clears=clears)
     tickets = _TICKETS_BYTES if fits else workspace.aligned(cut.num_rows * 4)
     piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
-    slot = _SLOTS.piece(0)
+    slot = args.piece(0)
     return _Joint(_JOIN_ROWS, (slot, tickets), slot, pieces=(piece,))
 
 
@@ -175,7 +182,7 @@ def _common(
     }  # fmt: skip
 
 
-def table_of(problem: Histogram | JointHistogram, data: bytes) -> Table | None:
+def table_of(problem: Histogram, data: bytes) -> Table | None:
     """Return the table that all plans of a problem read; None if they read none."""
     if data and problem.table is None:
         problem.table = Table(data, problem.device)
@@ -257,12 +264,171 @@ def _is_side_by_side(samples: Dims, kept: Dims) -> bool:
     return bool(kept and samples) and abs(kept[-1][1][0]) < samples[-1][1][0]
 
 
+# --- What kernels of joint and weighted histograms see: bins, kept dimensions, samples, access.
+
+_NONE = builtin("no_operator")
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A problem as kernels see it: kept dimensions, samples, and how samples are read."""
+
+    problem: Histogram
+    op: Operator  # only its source is called, if samples are computed
+    device: int
+    machine: tuning.Machine
+    at: ArgMap
+    inputs: tuple[tuple[int, int], ...]  # slot of each array, and offset of its first sample
+    samples: Dims
+    kept: Dims
+    places: Dims  # of the result, along `kept` dimensions
+    cells: Dims  # of the result, along bins
+    bins: DeviceBins
+    element: records.Element  # of a sample
+    access: Access
+    items: int  # samples per load of dense rows; 0: rows have gaps
+
+    @property
+    def num_places(self) -> int:
+        return math.prod(extent for extent, _ in self.kept)
+
+    @property
+    def num_samples(self) -> int:
+        return math.prod(extent for extent, _ in self.samples)
+
+    def channels(self, words: int = 1) -> int:
+        """Return how many kept indices a block counts side by side, with `words` per slot."""
+        if self.items or not self.kept:
+            return 1
+        strides = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
+        if self.num_samples >= tuning.SHORT_ROW and abs(strides[0]) >= abs(strides[1]):
+            return 1
+        max_channels = self.machine.small_words // (self.bins.table_bins * words)
+        return max(1, min(self.num_places, max_channels, tuning.JOINT_STRIDED.block_threads))
+
+    def rows(self, channels: int, parts: int, first: int, count: int) -> dict[str, Any]:
+        """Return JointRows of `count` kept indices from `first` on."""
+        return {
+            "num_items": self.num_samples, "first": first, "end": first + count,
+            "channels": channels,
+            "blocks_per_row": parts, "kept": self.kept,
+            "access": {} if self.items else {"items": self.samples},
+        }  # fmt: skip
+
+    def spec(
+        self, header: str, name: str, policy: str, types: Sequence[str], fields: Parameters
+    ) -> Spec:
+        """Return a kernel that reads samples."""
+        sample = records.register_dtype(self.element)
+        op = functor(self.op, (sample, sample), sample)
+        arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
+        expression = f"gpualgo::{name}<{arguments}>"
+        header = f"histogram/{header}"
+        return templates.spec_of(header, expression, fields, self.op, sample, self.element)
+
+
+def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
+    """Return JointBins of the fastest exact kinds."""
+    parts: list[DeviceBins] = []
+    free_bytes = cuda_bins.SEARCH_SHARED_BYTES
+    for bins in problem.bins:
+        parts.append(cuda_bins.number_bins(bins, machine.capability, free_bytes))
+        free_bytes -= parts[-1].shared_bytes
+    words, tables = [0], [0]
+    for part in parts:
+        words.append(words[-1] + -(-part.shared_bytes // 16) * 4)
+        tables.append(tables[-1] + -(-len(part.table) // 256) * 256)
+    table = b"".join(part.table + bytes(-len(part.table) % 256) for part in parts)
+
+    def values(address: int) -> dict[str, Any]:
+        kinds = {
+            f"v{i}": part.values(address + offset)
+            for i, (part, offset) in enumerate(zip(parts, tables, strict=False))
+        }
+        return {
+            "each": kinds, "num_bins": [bins.num_bins for bins in problem.bins],
+            "shared_words": words[:-1],
+        }  # fmt: skip
+
+    kinds = ", ".join(part.cpp for part in parts)
+    return DeviceBins(
+        f"gpualgo::JointBins<gpualgo::Tuple<{kinds}>>",
+        parameters.bins_params([part.fields for part in parts]), values, table, 4 * words[-1],
+        problem.num_bins, any(part.is_search for part in parts),
+    )  # fmt: skip
+
+
+def _case_of(
+    problem: Histogram, views: Sequence[View], op: Operator | None, target: View,
+    machine: tuning.Machine, bins: DeviceBins,
+) -> _Case:  # fmt: skip
+    """Return the case of arrays; samples may be read in any order."""
+    shape, slots = views[0].shape, ArgMap(len(views), 1)
+    starts = [0] * len(views)
+    counted: list[tuple[int, tuple[int, ...]]] = []
+    for axis in problem.axes:
+        extent, strides = shape[axis], tuple(view.strides[axis] for view in views)
+        if extent > 1 and max(strides) <= 0:
+            starts = [a + (extent - 1) * s for a, s in zip(starts, strides, strict=True)]
+            strides = tuple(-s for s in strides)
+        counted.append((extent, strides))
+    counted.sort(key=lambda dim: -max(map(abs, dim[1])))
+    samples, axes = merge(counted), [i for i in range(len(shape)) if i not in problem.axes]
+    kept = merge([(shape[i], tuple(view.strides[i] for view in views)) for i in axes])
+    outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
+    element = problem.element
+    numbers = records.field_dtypes(element)
+    read_dtypes = [*numbers, *(view.dtype for view in views[len(numbers) :])]
+    limit = 2 * VECTOR_BYTES // element.itemsize if isinstance(element, records.Computed) else None
+    access, items = _access(views, read_dtypes, limit, starts, samples, kept)
+    num_samples = math.prod(extent for extent, _ in samples)
+    num_places = math.prod(extent for extent, _ in kept)
+    if items and num_samples < tuning.SHORT_ROW and num_places > 4 * machine.num_sms:
+        access, items = _strided(len(views)), 0
+    return _Case(
+        problem, _NONE if op is None else op, views[0].device, machine, slots,
+        tuple((slots.source(i), start) for i, start in enumerate(starts)), samples, kept,
+        merge(outs[: len(axes)]), merge(outs[len(axes) :]), bins, element, access, items,
+    )  # fmt: skip
+
+
+def _access(
+    views: Sequence[View], types: Sequence[np.dtype[Any]], limit: int | None, starts: Sequence[int],
+    samples: Dims, kept: Dims,
+) -> tuple[Access, int]:  # fmt: skip
+    """Return the access to the samples of a row, and `items`, at most `limit`."""
+    sizes = [*map(records.step_of, types)]  # one byte for each computed position
+    strides = samples[-1][1] if samples else tuple(sizes)
+    if len(samples) > 1 or any(s not in (0, size) for s, size in zip(strides, sizes, strict=True)):
+        return _strided(len(views)), 0
+    repeated = sum(1 << i for i, stride in enumerate(strides) if stride == 0)
+    widest = max(sizes)
+    items = 8 if widest < 2 else VECTOR_BYTES // widest
+    while limit is not None and 1 < items > limit:
+        items //= 2
+    steps = [math.gcd(0, *(dim[1][i] for dim in kept)) for i in range(len(views))]
+    is_aligned = all(
+        repeated >> i & 1
+        or dtype == records.POSITION  # computed for any start
+        or math.gcd(view.ptr + start, step) % min(VECTOR_BYTES, items * size) == 0
+        for i, (view, start, step, size, dtype) in enumerate(
+            zip(views, starts, steps, sizes, types, strict=True)
+        )
+    )
+    cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
+    return Access(cpp, parameters.FLAT_PARAMS), items
+
+
+def _strided(leaves: int) -> Access:
+    return Access(f"gpualgo::StridedItems<{leaves}>", parameters.joint_strided_params(leaves))
+
+
 # --- Weighted histograms on a GPU: exact sums, rounded to the result.
 
 _HEAD_BYTES = 256  # of SumsHead, with padding that aligns the sums
 
 
-def weighted_plan(case: Case, views: Sequence[View], bins: dict[str, Any], table: Any) -> Plan:
+def weighted_plan(case: _Case, views: Sequence[View], bins: dict[str, Any], table: Any) -> Plan:
     """Return the plan of sums: two launches per group of kept indices that fits."""
     sums, size = sum_of(case.problem.dtype), place_bytes(case.problem)
     channels = case.channels(tuning.slot_words(sums))
@@ -279,7 +445,7 @@ def weighted_plan(case: Case, views: Sequence[View], bins: dict[str, Any], table
     return Plan(case.device, steps, [piece], table)
 
 
-def place_bytes(problem: Histogram | JointHistogram) -> int:
+def place_bytes(problem: Histogram) -> int:
     """Return the size of the sums of a kept index."""
     sums = sum_of(problem.dtype)
     planes = sums.parts * (sums.digits // 2 + (sums.format is not None))
@@ -287,7 +453,7 @@ def place_bytes(problem: Histogram | JointHistogram) -> int:
 
 
 def _add_launch(
-    case: Case, sums: Sum, views: Sequence[View], bins: dict[str, Any], channels: int, first: int,
+    case: _Case, sums: Sum, views: Sequence[View], bins: dict[str, Any], channels: int, first: int,
     count: int,
 ) -> Launch:  # fmt: skip
     """Return the launch that adds the weights of `count` kept indices."""
@@ -317,11 +483,11 @@ def _add_launch(
     )  # fmt: skip
 
 
-def _round_launch(case: Case, sums: Sum, first: int, count: int) -> Launch:
+def _round_launch(case: _Case, sums: Sum, first: int, count: int) -> Launch:
     """Return the launch that rounds and clears the sums of `count` kept indices."""
     tile, num_bins = tuning.JOINT_ROUND, case.problem.num_bins
     types = f"{tile.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
-    spec = build.Spec(
+    spec = Spec(
         "histogram/weighted.cuh", f"gpualgo::histogram_round_kernel<{types}>",
         parameters.ROUND_PARAMS,
     )  # fmt: skip
@@ -341,15 +507,11 @@ def _round_launch(case: Case, sums: Sum, first: int, count: int) -> Launch:
     )  # fmt: skip
 
 
-# --- Plans of joint and weighted histograms on a GPU: kernels, joint counters and sums.
-
-# HistogramResult
-# of the stream's tickets; joint counters follow
-# of joint counters other than the result
+# --- Plans of joint and weighted histograms on a GPU.
 
 
-def joint_plan(
-    problem: JointHistogram, views: Sequence[View], op: Operator | None, target: View
+def _joint_plan(
+    problem: Histogram, views: Sequence[View], op: Operator | None, target: View
 ) -> Plan:
     """Return the plan of a histogram into a target of any strides.
 
@@ -360,8 +522,8 @@ def joint_plan(
     if op is not None and op.key.numbers:  # captured numbers take shared memory
         free_bytes = machine.shared_bytes - tuning.NUMBERS_BYTES
         machine = replace(machine, shared_bytes=free_bytes)
-    bins = cuda_case.device_bins(problem, machine)
-    case = cuda_case.case_of(problem, views, op, target, machine, bins)
+    bins = _joint_bins(problem, machine)
+    case = _case_of(problem, views, op, target, machine, bins)
     table = table_of(problem, bins.table)
     values = bins.values(0 if table is None else table.address)
     if problem.has_weights:
@@ -369,7 +531,7 @@ def joint_plan(
     return _counted(case, target, values, table)
 
 
-def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan:
+def _counted(case: _Case, target: View, bins: dict[str, Any], table: Any) -> Plan:
     problem, channels = case.problem, case.channels()
     num_rows = -(-case.num_places // channels)
     cut = tuning.cut_counts(
@@ -380,10 +542,10 @@ def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan
         (case.bins.cpp, cut.table, case.access.cpp),
         parameters.counted_params(len(case.inputs), case.bins.fields, case.access.fields),
     )  # fmt: skip
-    result, counters, tickets, clears, pieces = _join_tables(case, cut, target)
+    joint = _join(problem, cut, case.num_places, target, case.at)
     size = problem.dtype.itemsize
     packed = spec.parameters.pack(
-        counter_bytes=size if result == _ADD_TO_ROWS else _COUNTER_BYTES, result=result,
+        counter_bytes=size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES, result=joint.result,
         num_bins=problem.num_bins, output_bytes=size,
         table={"num_slots": channels * problem.num_bins, "replicas": cut.replicas,
                "words": cut.words},
@@ -393,29 +555,8 @@ def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan
     launch = Launch(
         build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,
         case.device,
-        {"input": case.inputs, "output": case.at.target(0), "counters": counters,
-         "tickets": tickets},
+        {"input": case.inputs, "output": case.at.target(0), "counters": joint.counters,
+         "tickets": joint.tickets},
         shared_bytes=cut.shared_bytes(case.bins),
     )  # fmt: skip
-    return Plan(case.device, [*clears, launch], pieces, table)
-
-
-def _join_tables(
-    case: Case, cut: tuning.Cut, target: View
-) -> tuple[int, Any, Any, tuple[Clear, ...], tuple[Piece, ...]]:
-    """Decide how blocks combine counts, as for one dimension (`cuda._join`)."""
-    if cut.parts == 1 and cut.table == tuning.REPLICATED:
-        return _WRITE_ROWS, NONE, NONE, (), ()
-    problem = case.problem
-    num_counters = case.num_places * problem.num_bins
-    size, num_bytes = problem.dtype.itemsize, num_counters * _COUNTER_BYTES
-    fits = num_bytes <= workspace.TICKET_BYTES - _TICKETS_BYTES
-    fits = fits and cut.num_rows * 4 <= _TICKETS_BYTES
-    is_dense = target.strides == problem.strides and target.library is not NumPy
-    if is_dense and size >= 4 and not fits:
-        slot = case.at.target(0)
-        return _ADD_TO_ROWS, slot, NONE, (Clear(slot, num_counters * size),), ()
-    tickets = _TICKETS_BYTES if fits else workspace.aligned(cut.num_rows * 4)
-    piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
-    slot = case.at.piece(0)
-    return _JOIN_ROWS, (slot, tickets), slot, (), (piece,)
+    return Plan(case.device, [*joint.clears, launch], joint.pieces, table)

@@ -1,38 +1,49 @@
-"""Specification of a histogram: axes, bins and counter dtype."""
+"""Specification of a histogram: dimensions, axes, bins, weights, and the dtype of results."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.histogram.arguments import Edges
+from gpualgo._algorithms.histogram import arguments, sums
+from gpualgo._algorithms.histogram.arguments import Edges, named, redetect_bins
 from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
+from gpualgo._base import dtypes, records
 from gpualgo._base.strides import dense_strides
+from gpualgo._lazy.sources import Source, arguments_of, computed
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
 
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
+
+class HistogramParams(NamedTuple):
+    """The parameters of a call, without its arrays."""
+
+    bins: tuple[Any, ...]  # of each dimension, see `arguments.bins_of`
+    axis: Any = None
+    dtype: Any = None
+    form: Form | Source | None = None  # structure of a tuple; Source: samples are computed
+    weights: Any = None  # View: an array, the last of the views; the dtype of a number; None
 
 
 class Histogram(Problem):
     """Specification of a `histogram` call, shared by equal calls.
 
-    `rest` holds the bins (see `arguments.bins_of`), the axis and the dtype.
+    The views are the samples, one per dimension, or with an op the inputs of its source; then the
+    weights. All have one shape. Weights that are one number are the `init` of the call.
     """
 
-    has_weights = False
     table: Any = None  # of the bins, on a GPU
     max_kept = 256  # few, because calls with detected ranges are not equal
+    spreads_tuples = True
+    has_names = False  # there is no operator
+    rest: HistogramParams
 
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
@@ -42,64 +53,72 @@ class Histogram(Problem):
         self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
         rest: tuple[Any, ...], where: str,
     ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
-        (view,), (bins, axis, dtype) = views, rest
-        arguments.check_samples(view)
-        self.axes = axes = checks.axes_of(axis, len(view.shape), where)
-        kept = tuple(n for i, n in enumerate(view.shape) if i not in axes)
-        self.num_samples = math.prod(view.shape[i] for i in axes)  # of each histogram
-        self.dtype = arguments.counter_dtype(dtype, self.num_samples)
-        if isinstance(bins, Edges):
-            arguments.check_edges(bins.array)
-            self.bins = Bins(view.dtype, bins.array.size - 1, bins.array, None, None)
+        params = HistogramParams(*rest)
+        self.has_array = params.weights is View
+        samples = views[:-1] if self.has_array else views  # not stored: they hold the arrays
+        self.inputs, self.forms = arguments_of(samples, params.form)
+        if self.has_array:
+            self.inputs, self.forms = (*self.inputs, "weights"), (*self.forms, None)
+        super().__init__(device, views, op, init, params, where)
+        if isinstance(params.form, Source):
+            assert op is not None
+            source, form, samples = computed(op, samples, params.form, device, where)
         else:
-            number, _, lo, _, hi, self.reads_data = bins
-            self.bins = Bins(view.dtype, number, None, lo, hi)
-        self.num_bins = self.bins.num_bins
-        shape = (*kept, self.num_bins)
+            form = params.form
+            for view, name in zip(samples, self.inputs, strict=False):
+                arguments.check_samples(view, name)
+        self.is_tuple, self.has_weights = form is not None, params.weights is not None
+        # Whether there may be several dimensions, computed samples or weights.
+        self.is_joint = params.form is not None or self.has_weights
+        self.broadcasts_arguments = self.is_joint
+        shape = views[0].shape
+        self.axes = axes = checks.axes_of(params.axis, len(shape), where)
+        self.kept = tuple(n for i, n in enumerate(shape) if i not in axes)
+        self.num_samples = math.prod(shape[i] for i in axes)  # of each histogram
+        self.dtype = self._dtype(views)
+        self.bins = [self._bins(i, view.dtype) for i, view in enumerate(samples)]
+        numbers = [bins.sample_dtype for bins in self.bins]
+        self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
+        if isinstance(params.form, Source):
+            self.element = source._replace(result=records.with_leaves(source.result, numbers))
+        self.num_bins = math.prod(bins.num_bins for bins in self.bins)
+        shape = (*self.kept, *(bins.num_bins for bins in self.bins))
         self.results = (Result(shape, self.dtype),)
         self.strides = dense_strides(shape, self.dtype.itemsize)  # a new result's
         self.is_empty = self.num_samples == 0
-        self.hold(self.bins.num_bytes)
+        self.reads_data = not isinstance(params.form, Source) and any(
+            not isinstance(one, Edges) and one[-1] for one in params.bins
+        )  # ranges of computed samples are detected by the call
+        self.hold(sum(bins.num_bytes for bins in self.bins))
+
+    def _dtype(self, views: Sequence[View]) -> np.dtype[Any]:
+        requested, where = self.rest.dtype, self.where
+        if not self.has_weights:
+            return arguments.counter_dtype(requested, self.num_samples)
+        weights_dtype = views[-1].dtype if self.has_array else self.rest.weights
+        dtypes.check(weights_dtype, f"{where}: weights")
+        return sums.dtype_of(weights_dtype, requested, where)
+
+    def _bins(self, i: int, dtype: np.dtype[Any]) -> Bins:
+        bins = self.rest.bins[i]
+
+        def make() -> Bins:
+            if isinstance(bins, Edges):
+                arguments.check_edges(bins.array)
+                return Bins(dtype, bins.array.size - 1, bins.array, None, None)
+            number, _, lo, _, hi, _ = bins
+            return Bins(dtype, number, None, lo, hi)
+
+        return named(i, make) if self.is_tuple else make()
+
+    def encode(self, init: Any) -> Array | None:
+        if init is None:
+            return None
+        return checks.init_value(init, self.dtype, self.where, "weights")
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
-        bins, axis, dtype = self.rest
-        params = arguments.bins_of(bins[0], None, views[0], stream), axis, dtype
-        return self.like(views, None, None, params)
+        bins = redetect_bins(self.rest.bins, views, self.inputs, stream)
+        return self.like(views, None, None, self.rest._replace(bins=bins))
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.histogram import cuda
-
-        return cuda.plan_of(self, views[0], targets[0])
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.histogram import cpu
-
-        (x,), (result,) = arrays, results
-        cpu.histogram(x, result, self)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.histogram import cpu
-
-        return cpu.routines(arrays[0], self)
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        from gpualgo._algorithms.histogram import cpu
-
-        (x,), (result,) = arrays, results
-        return cpu.prepared(x, result, self)
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.histogram import blocks
-
-        return blocks.histogram(self, arrays, results[0], None, stream, places)

@@ -5,26 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from gpualgo._algorithms.merge_sort.comparison import Comparison
 from gpualgo._algorithms.searchsorted import tuning
+from gpualgo._algorithms.searchsorted.problem import Search
 from gpualgo._arrays.view import View, strides_for
 from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import planners
 
-if TYPE_CHECKING:
-    from gpualgo._algorithms.searchsorted.problem import Search
 
-
-def plan_of(
-    problem: Search, order: Comparison, views: Sequence[View], targets: Sequence[View]
-) -> Plan:
+@planners.for_cuda.register(Search)
+def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequence[View]) -> Plan:
     """Return the plan of a search of at least one element in a sorted array."""
     (out,), count, device = targets, problem.num_leaves, targets[0].device
+    order = problem.order.with_op(op)
     shape, args = out.shape, ArgMap(len(views), 1)
     sorted_views, queries = views[:count], views[count:]
     strides = zip(out.strides, *(strides_for(view, shape) for view in queries), strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,6 @@ from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.routines import Routine
 
 Forms = tuple[Form | None, ...]
 INDEX = np.dtype(np.int64)
@@ -78,23 +74,6 @@ class Search(Problem):
             return arguments_of(arguments[0], arguments[1], self.where, self.num_arguments > 0)
         except ValueError:  # shapes differ from the prepared ones, which the caller reports
             return None
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.searchsorted import cuda
-
-        return cuda.plan_of(self, self.order.with_op(op), views, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.searchsorted import cpu
-
-        return cpu.routines(arrays, results[0], self.num_leaves)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.searchsorted import cpu
-
-        cpu.search(self, self.order.with_op(op), arrays, results[0])
 
 
 def _common(x: View, y: View, name: str, other: str, where: str) -> np.dtype[Any]:

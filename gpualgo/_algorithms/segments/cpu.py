@@ -3,105 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.segments import cpu_parameters as at
+from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
 from gpualgo._algorithms.transform import cpu
-from gpualgo._base import records, threads
+from gpualgo._base import records
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import per_row_init
+from gpualgo._pipeline import per_row_init, planners
+from gpualgo._pipeline.problem import Array
 
-if TYPE_CHECKING:
-    from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
-
-Array: TypeAlias = np.ndarray[Any, Any]
+_BY_ONE = frozenset(("join", "carry"))  # kernels that one thread runs
 
 
-def reduce(
-    problem: SegmentedReduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
-    init: Array | None,
-) -> None:  # fmt: skip
-    """Write the fold of each segment; results have any strides and overlap no input."""
-    job = _Job(problem, arrays, results, op, init, problem.is_start or problem.has_row_init)
-    with captures_bound(op):
-        job.run("reduce")
-        if job.num_tasks > 1:
-            job.run("join", by_one=True)
-    job.finish()
+@planners.for_cpu.register(SegmentedReduction)
+def _(
+    problem: SegmentedReduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
+    """Results overlap no input."""
+    return _plan_of(problem, arrays, results, op, ["reduce", "join"])
 
 
-def scan(
-    problem: SegmentedScan, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
-    init: Array | None,
-) -> None:  # fmt: skip
-    """Write the scan of each segment, and copy elements in none; results may overwrite x."""
-    job = _Job(problem, arrays, results, op, init, init is not None or problem.has_row_init)
-    first, last = int(job.offsets[0]), int(job.offsets[-1])
-    for outside in (slice(0, first), slice(last, None)):
-        for result, element in zip(job.homes, job.elements, strict=True):
-            result[outside] = element[outside]
-    with captures_bound(op):
-        if job.num_tasks > 1:
-            job.run("tail")
-            job.run("carry", by_one=True)
-        job.run("exclusive" if problem.is_exclusive else "inclusive")
-    job.finish()
+@planners.for_cpu.register(SegmentedScan)
+def _(
+    problem: SegmentedScan, arrays: Sequence[Array], results: Sequence[Array], op: Operator
+) -> Plan:
+    """Elements in no segment are copied; results may overwrite x."""
+    last = "exclusive" if problem.is_exclusive else "inclusive"
+    return _plan_of(problem, arrays, results, op, ["tail", "carry", last])
 
 
-class _Job:
-    """Contiguous elements and results, and the kernels' argument table."""
+def _plan_of(
+    problem: Segmented, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
+    kinds: Sequence[str],
+) -> Plan:  # fmt: skip
+    """Return the plan that runs these kernels; a single task needs only the main one."""
+    acc, num_own, num_segments = problem.acc, problem.num_own, problem.num_segments
+    has_row_init, is_scan = problem.has_row_init, len(kinds) > 2
+    elements_of = cpu.gapless(problem.source, records.field_dtypes(acc), arrays[: num_own - 1], op)
+    steps = problem.num_items + num_segments  # at most, as offsets may leave out elements
+    routine = compiled("segments", steps, at.TASK, steps * acc.itemsize)
+    tasks = routine.tasks
+    if tasks == 1:
+        kinds = [kinds[-1] if is_scan else kinds[0]]
+    head = 0, num_segments, problem.is_start or has_row_init, 0, has_row_init, 0, 0, 0, 0, tasks
+    fields = range(at.X, at.X + 2 * len(results))
+    arguments = table(head, fields)
+    slots = at.OFFSETS, at.START, at.HEADS, at.TAILS, at.HAS_HEAD, at.HAS_TAIL, *fields
+    launches = [
+        Launch(_kernel(kind, op, acc), arguments, slots, 0, 1, 0)
+        if kind in _BY_ONE
+        else Launch(_kernel(kind, op, acc), arguments, slots, 0, tasks, routine.work)
+        for kind in kinds
+    ]
+    # Heads, tails and their marks, one of each for a task.
+    value_bytes = tasks * acc.itemsize
+    places = 0, value_bytes, 2 * value_bytes, 2 * value_bytes + tasks
+    part_bytes = 2 * value_bytes + 2 * tasks
+    no_init = np.zeros((), acc)
 
-    def __init__(
-        self, problem: Segmented, arrays: Sequence[Array], results: Sequence[Array], op: Operator,
-        init: Array | None, is_start: bool,
-    ) -> None:  # fmt: skip
-        *of_x, offsets = arrays[: problem.num_own]
-        self.acc, self.op, self.results = problem.acc, op, results
-        self.offsets = np.ascontiguousarray(offsets, np.int64)
-        self.elements = cpu.gapless(problem.source, records.field_dtypes(self.acc), of_x, op)
-        self.homes = [
-            result if result.flags.c_contiguous else np.empty(result.shape, result.dtype)
-            for result in results
-        ]
-        steps = int(self.offsets[-1] - self.offsets[0]) + problem.num_segments
-        self.num_tasks = -(-steps // at.TASK)
-        self.work = steps * self.acc.itemsize
-        self.start = np.zeros((), self.acc) if init is None else init
-        if problem.has_row_init:
-            init_arrays = arrays[problem.num_own :]
-            self.start = per_row_init.host_values(self.acc, problem.num_segments, init_arrays)
-        # One row for heads, one for tails of tasks.
-        self.values = np.empty((2, self.num_tasks), self.acc)
-        self.marks = np.empty((2, self.num_tasks), np.uint8)
-        addresses = [*map(address, self.elements), *map(address, self.homes)]
-        self.table = table(
-            [
-                address(self.offsets), problem.num_segments, is_start, address(self.start),
-                problem.has_row_init,
-                *map(address, self.values), *map(address, self.marks), *addresses,
-            ]
-        )  # fmt: skip
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        offsets = np.ascontiguousarray(arrays[num_own - 1], np.int64)
+        elements = elements_of(arrays[: num_own - 1])
+        if is_scan:
+            _copy_outside(offsets, elements, results)
+        start: Any = init or no_init
+        if has_row_init:
+            start = per_row_init.host_values(acc, num_segments, arrays[num_own:])
+        parts = np.empty(part_bytes, np.uint8)
+        part_address = address(parts)
+        words = (offsets, start, *[part_address + place for place in places], *elements, *results)
+        for launch in launches:
+            launch(words)
 
-    def run(self, kind: str, by_one: bool = False) -> None:
-        """Run a kernel on all tasks."""
-        kernel, table = _kernel(kind, self.op, self.acc), address(self.table)
-        if by_one:
-            kernel(table, 0, 0, self.num_tasks)
-            return
-        threads.run(lambda first, last: kernel(table, 0, first, last), self.num_tasks, self.work)
+    return Plan(run, [routine]).into(results)
 
-    def finish(self) -> None:
-        """Copy results to outputs that are not contiguous."""
-        for result, dense in zip(self.results, self.homes, strict=True):
-            if dense is not result:
-                result[...] = dense
+
+def _copy_outside(offsets: Array, elements: Sequence[Array], results: Sequence[Array]) -> None:
+    """Copy the elements in no segment."""
+    first, last = int(offsets[0]), int(offsets[-1])
+    for result, element in zip(results, elements, strict=True):
+        if first > 0:
+            result[:first] = element[:first]
+        if last < len(element):
+            result[last:] = element[last:]
 
 
 def _kernel(kind: str, op: Operator, acc: np.dtype[Any]) -> Kernel:
@@ -113,7 +106,7 @@ def _kernel(kind: str, op: Operator, acc: np.dtype[Any]) -> Kernel:
         if folds:
             make_kernel = kernels.reduce_kernel if kind == "reduce" else kernels.tail_kernel
             return make_kernel(fn, acc, op.commutative)
-        if kind in ("join", "carry"):
+        if kind in _BY_ONE:
             return (kernels.join_kernel if kind == "join" else kernels.carry_kernel)(fn, acc)
         return kernels.scan_kernel(fn, acc, kind == "exclusive")
 

@@ -3,7 +3,7 @@
 Tasks divide the merge path of both lists (Merrill and Garland, "Merge-based parallel sparse
 matrix-vector multiplication", SC16, doi:10.1109/SC.2016.57), so that a giant segment and millions
 of empty ones are balanced alike. One thread joins the parts of a segment that several tasks share,
-strictly from left to right.
+strictly from left to right. There may be more tasks than steps: the last ones are empty.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
 
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
-    """Return the kernel that joins the parts of segments that tasks share, by one thread."""
+    """Return the kernel that joins the parts of segments that all tasks share."""
     leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
     pointers, put, number = leaves.pointers, leaves.store, leaves.number
 
@@ -161,7 +161,7 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
         has_head, has_tail = _bytes(load(p, at.HAS_HEAD)), _bytes(load(p, at.HAS_TAIL))
         value = load(start, 0)
-        for task in range(first_task, last_task):
+        for task in range(load(p, at.NUM_TASKS)):
             first, element, last, _ = _task_range(table, task)
             is_continued = element > load(offsets, first)
             if is_continued and last > first:
@@ -197,7 +197,7 @@ def tail_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., No
 
 
 def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
-    """Return the kernel that computes the prefix of each task's first segment, by one thread."""
+    """Return the kernel that computes the prefix of each task's first segment."""
     as_a = pointer_to(storage(acc))
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -208,7 +208,7 @@ def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
         heads, tails = as_a(load(p, at.HEADS)), as_a(load(p, at.TAILS))
         has_tail = _bytes(load(p, at.HAS_TAIL))
         value = load(start, 0)
-        for task in range(first_task, last_task):
+        for task in range(load(p, at.NUM_TASKS)):
             first, element, last, _ = _task_range(table, task)
             is_continued = element > load(offsets, first)
             store(heads, task, value)

@@ -9,6 +9,7 @@ CHAIN = 128  # maximum of elements per chain
 # Offsets as int64, number of segments; whether there is an init, its address, and its step in
 # elements (0: one for all segments); for each task its part of the segment continued from the
 # previous task (head) and of the one continued in the next (tail), and whether it has them (a byte
-# each).
-OFFSETS, NUM_SEGMENTS, IS_START, START, START_STEP, HEADS, TAILS, HAS_HEAD, HAS_TAIL, X = range(10)
+# each); number of tasks.
+(OFFSETS, NUM_SEGMENTS, IS_START, START, START_STEP, HEADS, TAILS, HAS_HEAD, HAS_TAIL, NUM_TASKS,
+ X) = range(11)  # fmt: skip
 # Followed by the addresses of the element's fields and of the results' fields.

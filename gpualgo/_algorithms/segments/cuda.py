@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpualgo._algorithms.segments import tuning
+from gpualgo._algorithms.segments.problem import (
+    PerRowInitReduction,
+    SegmentedReduction,
+    SegmentedScan,
+)
 from gpualgo._algorithms.select import tuning as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -15,23 +20,23 @@ from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import STATE_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.segments.problem import (
-        PerRowInitReduction,
-        SegmentedReduction,
-        SegmentedScan,
-    )
-
+from gpualgo._pipeline import planners
 
 _CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
 _BOUNDS_BYTES = 256  # two offsets, before the marks
 
 
-def reduction(
+@planners.for_cuda.register(SegmentedReduction)
+def _(
+    problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
+) -> Plan:
+    return _reduction(problem, views, op, targets, ArgMap(len(views), len(targets)))
+
+
+def _reduction(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: ArgMap | None = None,
+    at: ArgMap,
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction of segments, at least one, into targets of any strides.
 
@@ -54,7 +59,6 @@ def reduction(
         **cut._asdict(), "is_start": problem.is_start,
         "output_steps": [target.strides[0] for target in targets], "access": fields,
     }  # fmt: skip
-    at = at or ArgMap(len(views), len(targets))
     slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
     warps = tuning.BLOCK_THREADS // WARP
     blocks = -(-num_segments // (cut.per_warp * warps))
@@ -73,9 +77,8 @@ def reduction(
     return Plan(device, launches, pieces)
 
 
-def scan(
-    problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequence[View]
-) -> Plan:
+@planners.for_cuda.register(SegmentedScan)
+def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
     """Return the plan of a scan of segments of at least one element."""
     *inputs, offsets = views[: problem.num_own]
     init_views = views[problem.num_own :]
@@ -136,7 +139,8 @@ def launch_marks(offsets: View, place: int, num_items: int, heads: dict[str, Any
     return Launch(build.kernel(spec, device), grid, threads, packed, device, slots)
 
 
-def started_reduction(
+@planners.for_cuda.register(PerRowInitReduction)
+def _(
     problem: PerRowInitReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
     """Return the plan of a reduction with an initial value per segment, after the offsets."""
@@ -157,7 +161,7 @@ def started_reduction(
     launch = Launch(build.kernel(spec, device), blocks, threads, packed, device, slots)
     if not problem.num_items:
         return Plan(device, [launch])
-    plan = reduction(problem, args, op, targets, at)
+    plan = _reduction(problem, args, op, targets, at)
     plan.steps.append(launch)
     return plan
 

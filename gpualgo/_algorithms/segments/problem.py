@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,6 @@ from gpualgo._pipeline import checks, device_checks, elements, inputs, per_row_i
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
 from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.routines import Routine
-
 
 # --- Offsets of segments: checks of their dtype, shape and, if the host has them, values.
 
@@ -89,6 +84,8 @@ class Segmented(Problem):
 
     needs_associativity = True
     reads_data = True  # the host checks offsets
+    is_start: bool  # whether elements follow an initial value that all segments share
+    acc: np.dtype[Any]
 
     def __init__(
         self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
@@ -103,9 +100,8 @@ class Segmented(Problem):
         self.source, self.form, value_views = elements_of(op, tuple(of_x), form, device, where)
         if form is not None and self.forms:
             self.forms = (*self.forms, None)
-        acc = elements.accumulator(value_views, self.form, init, dtype, where)
-        self.acc: np.dtype[Any] = acc
-        elements.check_operator(op, acc, where)
+        self.acc = elements.accumulator(value_views, self.form, init, dtype, where)
+        elements.check_operator(op, self.acc, where)
         if len(of_x[0].shape) != 1:
             raise ValueError(
                 f"{where}: x has {len(of_x[0].shape)} dimensions; pass a one-dimensional array, "
@@ -122,17 +118,6 @@ class Segmented(Problem):
         offsets = views[self.num_own - 1]
         check_values(offsets, self.num_items, self.where, stream)
         return self
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.segments.cpu_parameters import TASK
-        from gpualgo._pipeline.routines import compiled
-
-        # an upper bound, as offsets may leave out elements
-        steps = self.num_items + self.num_segments
-        assert self.acc is not None
-        return [compiled("segments", steps, TASK, steps * self.acc.itemsize)]
 
     def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:
@@ -162,16 +147,6 @@ class SegmentedReduction(Segmented):
         assert start is not None
         return start
 
-    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.segments import cuda
-
-        return cuda.reduction(self, views, op, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.segments import cpu
-
-        cpu.reduce(self, arrays, results, op, init)
-
 
 class SegmentedScan(Segmented):
     """Arguments that equal calls of `segmented_inclusive_scan` share."""
@@ -188,19 +163,10 @@ class SegmentedScan(Segmented):
             Result((self.num_items,), leaf, all_inputs if is_computed else (i,))
             for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
+        self.is_start = init is not None or self.is_exclusive
         if self.is_exclusive and init is None:
             reason = "op has no known identity for the first result of a segment"
             self.default_start = self.identity(op, reason)
-
-    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.segments import cuda
-
-        return cuda.scan(self, views, op, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.segments import cpu
-
-        cpu.scan(self, arrays, results, op, init)
 
 
 class SegmentedExclusiveScan(SegmentedScan):
@@ -232,11 +198,6 @@ class PerRowInitReduction(_Started, SegmentedReduction):
         super().__init__(device, views, op, init, rest, where)
         self.is_start = False  # the kernels that fold elements get no init
         self.is_empty = False  # results of empty segments are their initial values
-
-    def cuda(self, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.segments import cuda
-
-        return cuda.started_reduction(self, views, op, targets)
 
 
 class PerRowInitScan(_Started, SegmentedScan):

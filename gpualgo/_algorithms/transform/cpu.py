@@ -64,16 +64,30 @@ def routine(items: int, work: int) -> Routine:
 
 def gapless(
     source: records.Source, kinds: Sequence[np.dtype[Any]], arrays: Sequence[Array], op: Operator
-) -> list[Array]:
-    """Return source's elements as contiguous 1-d arrays of these dtypes, computed if needed."""
+) -> Callable[[Sequence[Array]], list[Array]]:
+    """Return f(arrays): source's elements as contiguous 1-d arrays of these dtypes.
+
+    They are computed if needed. f takes arrays of the layouts of these ones, all of one shape.
+    """
+    compute, shape = None, arrays[0].shape
     if isinstance(source, records.Computed):
         element = records.register_dtype(source)
-        computed = [np.empty(arrays[0].shape, leaf) for leaf in records.field_dtypes(element)]
-        transform(Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), element),
-                  arrays, computed)  # fmt: skip
-        arrays = computed
-    with np.errstate(all="ignore"):  # kernels do not warn
-        return [np.ascontiguousarray(x, kind) for x, kind in zip(arrays, kinds, strict=True)]
+        leaves = records.field_dtypes(element)
+        applied = Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), element)
+        if arrays[0].size:
+            compute = plan_of(applied, arrays, [np.empty(shape, leaf) for leaf in leaves]).run
+
+    def elements(arrays: Sequence[Array]) -> list[Array]:
+        if isinstance(source, records.Computed):
+            computed = [np.empty(shape, leaf) for leaf in leaves]
+            if compute is not None:
+                compute(arrays, computed, 0)
+            arrays = computed
+        with np.errstate(all="ignore"):  # kernels do not warn
+            pairs = zip(arrays, kinds, strict=True)
+            return [np.ascontiguousarray(x, kind).reshape(-1) for x, kind in pairs]
+
+    return elements
 
 
 def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Plan:
