@@ -40,7 +40,7 @@ _ALL = sys.maxsize  # NumPy's vectorised partitions reach memory bandwidth on an
 
 def _fast_sort(a: Any) -> Any:
     """Return an array sorted along its last axis; None if it is neither short nor a known row."""
-    if cpu_fast_path.find_long_sort(a, None, False, 0, None, -1, None, None, 0):
+    if cpu_fast_path.find_sort(a, None, False, 0, None, -1, None, None, 0):
         return radix_sort(a)
     if not (function.is_few(a.size, function.FEW) and dtypes.name_of(a.dtype) not in _MIS_SORTED):
         return None
@@ -51,7 +51,7 @@ def _fast_sort(a: Any) -> Any:
 
 def _fast_argsort(a: Any) -> Any:
     """Return the stable order along the last axis; None if it is neither short nor a known row."""
-    if cpu_fast_path.find_argsort(a, -1, None, None, None, 0):
+    if cpu_fast_path.find_order(a, -1, None, None, None, 0):
         return order_of(a)
     is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _MIS_SORTED
     return a.argsort(kind="stable") if is_few else None

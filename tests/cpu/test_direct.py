@@ -189,9 +189,9 @@ def at_the_end():
 
 atexit.register(at_the_end)  # before all others, and so called after them
 from gpualgo._cpu import code, direct, image, kernels
-from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._algorithms.radix_sort.cpu_numpy import kernel
 
-found = kernel("mend", 4)
+found = kernel("mend", 4, 0)
 method = direct._method("call")
 addresses = [found.loaded.address, ctypes.c_void_p.from_address(method + 8).value]
 kernel_code = [found]

@@ -56,9 +56,9 @@ def test_descending_floats_by_passes(
     cuda: Backend, dtype: np.dtype[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of so few keys that no launch of them is too long for the emulated GPU."""
-    from gpualgo._algorithms.radix_sort import cuda as sorts
+    from gpualgo._algorithms.radix_sort import cuda_passes
 
-    monkeypatch.setattr(sorts, "launch_of", lambda *_: None)
+    monkeypatch.setattr(cuda_passes, "launch_of", lambda *_: None)
     keys = special_floats(dtype, 1237)
     result = ga.argsort(cuda.to_device(keys), descending=True)
     assert_bits(cuda.to_host(result), stable_order(keys, True).astype(np.int64))

@@ -11,13 +11,12 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy, cpu_strategy
-from gpualgo._algorithms.radix_sort.cpu_int16_sort import Int16RowSort
+from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes, threads
 
 DTYPES = ("int32", "uint32", "float32", "int64", "uint64", "float64")
-CODED = ("float16", "bfloat16")
+HALVES = ("float16", "bfloat16")
 SIZES = (
     0,
     1,
@@ -25,9 +24,9 @@ SIZES = (
     3,
     257,
     5000,
-    cpu_strategy.CHECK_SORTED_KEYS - 1,
-    cpu_strategy.CHECK_SORTED_KEYS,
-    cpu_strategy.CHECK_SORTED_KEYS + 1,
+    cpu_numpy.CHECK_SORTED_KEYS - 1,
+    cpu_numpy.CHECK_SORTED_KEYS,
+    cpu_numpy.CHECK_SORTED_KEYS + 1,
     100_077,
 )
 LONG = 100_003  # shared by threads here
@@ -36,10 +35,10 @@ LONG = 100_003  # shared by threads here
 @pytest.fixture(autouse=True)
 def by_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Sort by NumPy wherever it can be, whatever this processor is."""
-    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: True)
-    monkeypatch.setattr(cpu_strategy, "_has_narrow_vectors", lambda: True)
-    monkeypatch.setattr(cpu_strategy, "SHARED_BYTES", 1 << 18)
-    monkeypatch.setattr(cpu_strategy, "_RUN_BYTES", 1 << 16)
+    monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_numpy, "_has_narrow_vectors", lambda: True)
+    monkeypatch.setattr(cpu_numpy, "SHARED_BYTES", 1 << 18)
+    monkeypatch.setattr(cpu_numpy, "_RUN_BYTES", 1 << 16)
     _forget()
     with ga.default_device("cpu"):
         yield
@@ -74,7 +73,7 @@ def _keys(dtype: str, shape: Any, seed: int = 0) -> np.ndarray[Any, Any]:
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("dtype", [*DTYPES, "int16", "uint16", *CODED])
+@pytest.mark.parametrize("dtype", [*DTYPES, "int16", "uint16", *HALVES])
 def test_bits_of_the_stable_sort(dtype: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     _use(monkeypatch, count)
     for n, descending in itertools.product(SIZES, (False, True)):
@@ -109,7 +108,7 @@ def test_keys_that_are_in_order(dtype: str, n: int) -> None:
         assert_bits(ga.radix_sort(given, descending=descending), want)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", *CODED])
+@pytest.mark.parametrize("dtype", ["float32", "float64", *HALVES])
 @pytest.mark.parametrize("value", [0.0, -0.0, np.nan, 1.0, np.inf])
 def test_keys_of_one_kind(dtype: str, value: float) -> None:
     keys = np.full(1000, value, dtypes.from_name(dtype))
@@ -120,9 +119,9 @@ def test_keys_of_one_kind(dtype: str, value: float) -> None:
 
 
 @pytest.mark.parametrize("descending", [False, True])
-@pytest.mark.parametrize("dtype", CODED)
+@pytest.mark.parametrize("dtype", HALVES)
 def test_every_float_of_two_bytes(dtype: str, descending: bool) -> None:
-    """Each pattern of bits once, in rows that NumPy sorts as integers."""
+    """Each pattern of bits once."""
     bits = np.random.default_rng(0).permutation(1 << 16).astype(np.uint16)
     keys = bits.view(dtypes.from_name(dtype)).reshape(4, -1)
     want = np.take_along_axis(keys, stable_order(keys, descending), -1)
@@ -130,8 +129,6 @@ def test_every_float_of_two_bytes(dtype: str, descending: bool) -> None:
         assert_bits(ga.radix_sort(keys, descending=descending), want)
     for row, expected in zip(keys, want, strict=True):
         assert_bits(ga.radix_sort(row, descending=descending), expected)
-        found = cpu_numpy.row_sort(len(row), row.dtype, descending)
-        assert isinstance(found, Int16RowSort)
     ga.radix_sort(keys, descending=descending, out=keys)
     assert_bits(keys, want)
 
@@ -144,7 +141,7 @@ def test_one_nan_among_many_keeps_its_bits() -> None:
 
 
 @pytest.mark.parametrize("layout", ["gaps", "reversed", "misaligned", "read-only", "flattened"])
-@pytest.mark.parametrize("dtype", ["float64", "uint32", *CODED])
+@pytest.mark.parametrize("dtype", ["float64", "uint32", *HALVES])
 def test_layouts(layout: str, dtype: str) -> None:
     keys = _keys(dtype, 6000)
     given = {
@@ -169,8 +166,7 @@ def _misaligned(keys: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def test_what_numpy_does_not_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bits, values, orders and narrow keys go by digits."""
-    monkeypatch.setattr(cpu_numpy, "sort", None)
-    monkeypatch.setattr(cpu_numpy, "row_sort", None)
+    monkeypatch.setattr(cpu_numpy, "sort_of", None)
     keys = np.random.default_rng(0).integers(0, 1 << 20, 3000)
     some = ga.radix_sort(keys, begin_bit=8)
     assert_bits(some, keys[stable_order(keys >> 8)])
@@ -181,8 +177,8 @@ def test_what_numpy_does_not_sort(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_fixed_table_says_in_how_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert cpu_strategy.num_runs(cpu_strategy.SHARED_BYTES - 1, 16) == 1
-    found = [cpu_strategy.num_runs(1 << 23, count) for count in (1, 2, 3, 4, 16, 64)]
+    assert cpu_numpy.num_runs(cpu_numpy.SHARED_BYTES - 1, 16) == 1
+    found = [cpu_numpy.num_runs(1 << 23, count) for count in (1, 2, 3, 4, 16, 64)]
     assert found == [1, 2, 2, 4, 4, 4]
 
 
@@ -202,38 +198,34 @@ def test_which_processors_sort_by_numpy(
 ) -> None:
     monkeypatch.undo()
     holder = type("Module", (), {"__cpu_features__": features})
-    monkeypatch.setattr(cpu_strategy, "import_module", lambda _: holder)
-    monkeypatch.setattr(cpu_strategy, "_is_zen4", lambda: is_zen4)
-    monkeypatch.setattr(cpu_strategy, "_has_vectors", cpu_strategy._has_vectors.__wrapped__)
-    found = cpu_strategy.is_vectorised.__wrapped__()
+    monkeypatch.setattr(cpu_numpy, "import_module", lambda _: holder)
+    monkeypatch.setattr(cpu_numpy, "_is_zen4", lambda: is_zen4)
+    monkeypatch.setattr(cpu_numpy, "_has_vectors", cpu_numpy._has_vectors.__wrapped__)
+    found = cpu_numpy.is_vectorised.__wrapped__()
     assert found is expected
-    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: found)
+    monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: found)
     has_any = expected or is_zen4  # vectors of any speed are best for few keys
-    assert cpu_strategy.is_by_numpy(np.dtype("f4"), 512, 1) is has_any
-    assert cpu_strategy.is_by_numpy(np.dtype("f4"), 512, 2) is expected
-    assert cpu_strategy.is_by_numpy(np.dtype("f4"), 513, 1) is expected
+    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 512, 1) is has_any
+    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 512, 2) is expected
+    assert cpu_numpy.is_by_numpy(np.dtype("f4"), 513, 1) is expected
 
 
 @pytest.mark.parametrize("has_them", [False, True])
 def test_which_processors_sort_narrow_keys(has_them: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     holder = type("Module", (), {"__cpu_features__": {"AVX512_ICL": has_them}})
-    monkeypatch.setattr(cpu_strategy, "import_module", lambda _: holder)
-    monkeypatch.setattr(
-        cpu_strategy, "_has_narrow_vectors", cpu_strategy._has_narrow_vectors.__wrapped__
-    )
-    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_numpy, "import_module", lambda _: holder)
+    monkeypatch.setattr(cpu_numpy, "_has_narrow_vectors", cpu_numpy._has_narrow_vectors.__wrapped__)
+    monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: True)
     half, dtype = np.dtype(np.float16), np.dtype(np.uint16)
-    assert cpu_strategy.is_by_numpy(half, cpu_strategy.CHECK_SORTED_KEYS - 1, 1) is has_them
-    assert not cpu_strategy.is_by_numpy(half, cpu_strategy.CHECK_SORTED_KEYS, 1)
+    assert not cpu_numpy.is_by_numpy(half, 9, 1)
     for count, most in ((1, 1 << 20), (2, 1 << 19), (64, 1 << 19)):
         _use(monkeypatch, count)
-        assert cpu_strategy.is_by_numpy(dtype, most, 1) is has_them
-        assert not cpu_strategy.is_by_numpy(dtype, most + 1, 1)
-    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: False)
-    assert not cpu_strategy.is_by_numpy(dtype, 9, 1)
-    assert not cpu_strategy.is_by_numpy(half, 9, 1)
-    assert not cpu_strategy.is_by_numpy(np.dtype(np.int8), 9, 1)
+        assert cpu_numpy.is_by_numpy(dtype, most, 1) is has_them
+        assert not cpu_numpy.is_by_numpy(dtype, most + 1, 1)
+    monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: False)
+    assert not cpu_numpy.is_by_numpy(dtype, 9, 1)
+    assert not cpu_numpy.is_by_numpy(np.dtype(np.int8), 9, 1)
 
 
 @pytest.mark.parametrize("runs", [2, 4, 8])

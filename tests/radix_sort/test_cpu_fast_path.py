@@ -16,17 +16,13 @@ from support import run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_int16_sort, cpu_strategy
-from gpualgo._algorithms.radix_sort.cpu_int16_sort import Int16RowSort
+from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
 from gpualgo._cpu import direct
 from gpualgo._pipeline import auto, run
 
-DTYPES = (
-    *("int16", "int32", "uint32", "float32", "int64", "uint64", "float64"),
-    *("float16", "bfloat16"),  # as integers
-)
+DTYPES = ("int16", "int32", "uint32", "float32", "int64", "uint64", "float64")
 
 
 class Own(np.ndarray[Any, Any]):
@@ -36,8 +32,8 @@ class Own(np.ndarray[Any, Any]):
 @pytest.fixture(autouse=True)
 def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have NumPy sort all that it can, and each dtype known."""
-    monkeypatch.setattr(cpu_strategy, "is_vectorised", lambda: True)
-    monkeypatch.setattr(cpu_strategy, "_has_narrow_vectors", lambda: True)
+    monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: True)
+    monkeypatch.setattr(cpu_numpy, "_has_narrow_vectors", lambda: True)
     Sort.problems.clear()
     cpu_fast_path.clear()
     with ga.default_device("cpu"):
@@ -58,7 +54,7 @@ def _keys(dtype: str, n: int = 1000) -> np.ndarray[Any, Any]:
 
 
 def _way_of(keys: Any) -> Any:
-    return cpu_fast_path.find_short_sort(keys, None, False, 0, None, -1, None, None, 0)
+    return cpu_fast_path.find_sort(keys, None, False, 0, None, -1, None, None, 0)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -77,7 +73,7 @@ def test_bits_and_no_problem(dtype: str) -> None:
     assert len(Sort.problems) == count
 
 
-@pytest.mark.parametrize("dtype", ["int32", "float64", "float16"])
+@pytest.mark.parametrize("dtype", ["int32", "float64"])
 def test_what_goes_by_the_general_path(dtype: str) -> None:
     keys = _keys(dtype)
     want = keys[stable_order(keys)]
@@ -87,8 +83,7 @@ def test_what_goes_by_the_general_path(dtype: str) -> None:
     gaps = np.repeat(keys, 2)[::2]
     swapped = keys.astype(keys.dtype.newbyteorder())
     for given in (misaligned, gaps, keys[::-1], keys.view(Own), keys.reshape(20, 50), list(keys),
-                  None, 3, "a", keys[0], swapped,
-                  _keys(dtype, cpu_fast_path.MOST_KEYS)):  # fmt: skip
+                  None, 3, "a", keys[0], swapped):  # fmt: skip
         assert _way_of(given) is False
     for given in (misaligned, gaps, keys.view(Own)):
         assert_bits(np.asarray(ga.radix_sort(given)), want)
@@ -136,7 +131,7 @@ def test_outputs(dtype: str) -> None:
         assert ga.radix_sort(keys, out=memory[n:]).base is memory  # side by side
         assert_bits(memory[n:], want)
         assert_bits(ga.radix_sort(memory[:n], out=memory[n:]), want)
-        assert n > cpu_fast_path.MOST_KEYS or len(Sort.problems) == count
+        assert len(Sort.problems) == count
         assert_bits(memory[:n], before)
         out = np.zeros(n, keys.dtype)
         assert ga.radix_sort(keys, out=out) is out
@@ -144,33 +139,6 @@ def test_outputs(dtype: str) -> None:
         assert ga.radix_sort(keys, out=keys) is keys
         assert_bits(keys, want)
         assert_bits(ga.radix_sort(memory[:n], out=memory[:n]), want)
-
-
-def _interrupted(*_: Any) -> int:
-    raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_a_signal_leaves_keys_what_they_are(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that are sorted in place never hold codes, which nobody would take for floats."""
-    keys = _keys(dtype)
-    before, encode = keys.copy(), _way_of(keys)[0]
-    monkeypatch.setitem(cpu_fast_path._sorters, keys.dtype, (encode, _interrupted))
-    with pytest.raises(KeyboardInterrupt):
-        ga.radix_sort(keys, out=keys)
-    assert_bits(keys, before)
-    for falls in (False, True):
-        row = Int16RowSort(keys.dtype, falls)
-        row._decode = _interrupted
-        with pytest.raises(KeyboardInterrupt):
-            row(keys, keys)
-        assert_bits(keys, before)
-    ways = iter((cpu_int16_sort.status_function, lambda _: _interrupted))
-    monkeypatch.setattr(cpu_int16_sort, "status_function", lambda kernel: next(ways)(kernel))
-    rows = keys.reshape(20, 50)
-    with pytest.raises(KeyboardInterrupt):
-        cpu_int16_sort.sort_rows(rows, rows, False)
-    assert_bits(keys, before)
 
 
 def test_outputs_that_do_not_fit() -> None:
@@ -194,9 +162,9 @@ def test_outputs_that_do_not_fit() -> None:
 
 
 def test_orders() -> None:
-    assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_strategy._ORDER_KEYS)
+    assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_numpy._ORDER_KEYS)
     rows = {row.name: row for row in auto.TABLE}
-    for dtype, most in cpu_strategy._ORDER_KEYS.items():
+    for dtype, most in cpu_numpy._ORDER_KEYS.items():
         assert most < cpu_fast_path.MOST_ORDERED
         row = rows["order"]
         assert row.least_keys is not None
@@ -213,9 +181,9 @@ def test_orders() -> None:
             assert_bits(out, want)
             with pytest.raises(TypeError, match="argsort: axis"):
                 ga.argsort(keys, axis=True)
-        by_numpy = cpu_fast_path.find_argsort(keys, -1, None, None, None, 0)
+        by_numpy = cpu_fast_path.find_order(keys, -1, None, None, None, 0)
         assert_bits(by_numpy(keys[:most], False), want[want < most])
-        assert not cpu_fast_path.find_argsort(keys, 0, None, None, None, 0)
+        assert not cpu_fast_path.find_order(keys, 0, None, None, None, 0)
 
 
 def test_other_options() -> None:
@@ -301,17 +269,12 @@ def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPat
     """What is found is called at once: all of it is there before anything can be found."""
     long = _keys("int32", cpu_fast_path.MOST_KEYS + 9)
     want, short_row_lookup, found = long[stable_order(long)], direct.short_row_lookup, []
-    for name in ("find_short_sort", "find_long_sort"):
-        monkeypatch.setattr(cpu_fast_path, name, cpu_fast_path._no_match)
-    for name in ("sort", "sort_into"):
-        monkeypatch.delattr(cpu_fast_path, name)
+    monkeypatch.setattr(cpu_fast_path, "find_sort", cpu_fast_path._no_match)
 
-    def looking(table: Any, most: int, *others: Any) -> Any:
-        look = short_row_lookup(table, most, *others)
-        if most > cpu_fast_path.MOST_KEYS and not found:
-            cpu_fast_path.find_long_sort = (
-                look  # as it will be for another thread, which goes on first
-            )
+    def looking(*args: Any) -> Any:
+        look = short_row_lookup(*args)
+        if not found:  # another thread has it first
+            cpu_fast_path.find_sort = look
             found.append(ga.radix_sort(long))
             found.append(ga.radix_sort(long, out=np.empty_like(long)))
         return look
@@ -326,28 +289,18 @@ def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPat
 
 _WRITTEN_TO = """
 import numpy as np
-from gpualgo._algorithms.radix_sort.cpu_entries import kernel
+from gpualgo._algorithms.radix_sort.cpu_numpy import kernel
 from gpualgo._cpu.direct import row_function
 
 for size in (4, 8):
-    mend = row_function(kernel("mend", size))
-    for length in (9, 5000):
-        row = np.full(length, np.nan, f"f{size}")
-        row[:4] = -1, -0.0, 0, 0
-        for keys in (np.ones_like(row), np.zeros_like(row)):
-            keys[5:7] = -0.0, np.nan
-            mend(keys, row.copy())
-for length in (9, 5000):
     for falls in (0, 1):
-        encode = row_function(kernel("encode", 0x7C00, falls))
-        decode = row_function(kernel("decode", 0x7C00, falls))
-        row = np.zeros(length, np.float16)
-        row[3:5] = -0.0, np.nan
-        codes = row.view("i2").copy()
-        encode(row, codes)
-        codes.sort()
-        decode(np.ones_like(row), codes)
-        assert np.isnan(codes.view("f2")[-1])
+        mend = row_function(kernel("mend", size, falls))
+        for length in (9, 5000):
+            row = np.full(length, np.nan, f"f{size}")
+            row[:4] = (0, 0, -0.0, -1) if falls else (-1, -0.0, 0, 0)
+            for keys in (np.ones_like(row), np.zeros_like(row)):
+                keys[5:7] = -0.0, np.nan
+                mend(keys, row.copy())
 print("ended")
 """
 
@@ -364,15 +317,13 @@ def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch)
     try:
         cpu_fast_path.clear()
         Sort.problems.clear()
-        for dtype in ("int32", "float32", "float16"):
+        for dtype in ("int32", "float32"):
             keys = _keys(dtype)
             ga.radix_sort(keys)
             assert _way_of(keys)
             assert _way_of(keys[::2]) is False
             assert_bits(ga.radix_sort(keys), keys[stable_order(keys)])
-        assert (
-            cpu_fast_path.find_short_sort(keys, None, False, 0, None, True, None, None, 0) is False
-        )
+        assert cpu_fast_path.find_sort(keys, None, False, 0, None, True, None, None, 0) is False
         assert_bits(ga.argsort(keys), stable_order(keys))
     finally:
         direct._method.cache_clear()

@@ -10,7 +10,7 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu, cpu_fast_path, cpu_rows
+from gpualgo._algorithms.radix_sort import cpu, cpu_fast_path, cpu_numpy
 from gpualgo._algorithms.radix_sort.problem import Sort
 
 DTYPES = ("int32", "uint32", "float32", "int64", "uint64", "float64")
@@ -57,12 +57,18 @@ def _in_no_order(n: int) -> dict[str, Array]:
 def test_which_way(n: int, dtype: str) -> None:
     """Every pattern of runs is NumPy's in one direction at least; what has no order never is."""
     for name, pattern in _patterns(n).items():
-        assert cpu_rows.takes(pattern.astype(dtype), 0, False), name
+        assert _has_few_runs(pattern.astype(dtype), False), name
     for name in ("rising", "falling", "organ pipe", "swapped", "rolled"):
-        assert cpu_rows.takes(_patterns(n)[name].astype(dtype), 0, True), name
+        assert _has_few_runs(_patterns(n)[name].astype(dtype), True), name
     for name, pattern in _in_no_order(n).items():
-        assert not cpu_rows.takes(pattern.astype(dtype), 0, False), name
-        assert not cpu_rows.takes(pattern.astype(dtype), 0, True), name
+        assert not _has_few_runs(pattern.astype(dtype), False), name
+        assert not _has_few_runs(pattern.astype(dtype), True), name
+
+
+def _has_few_runs(keys: Array, descending: bool) -> bool:
+    has_few_runs = cpu_numpy.has_few_runs(keys, 0, descending)
+    assert has_few_runs is not None
+    return has_few_runs(keys)
 
 
 def test_no_digits_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +79,7 @@ def test_no_digits_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
 
     keys = np.arange(200_000.0)[::-1].copy()
     rows = keys.reshape(20, 10_000)
-    monkeypatch.setattr(cpu, "_sort", refuse)
+    monkeypatch.setattr(cpu, "by_digits", lambda *_: refuse)
     for _ in range(2):
         for descending in (False, True):
             ga.argsort(keys, descending=descending)

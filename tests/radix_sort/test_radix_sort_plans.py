@@ -21,6 +21,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda import plan as storage
 from gpualgo._cuda.plan import NONE, Clear, Piece, Plan
 from gpualgo._driver import workspace
+from gpualgo._pipeline import planners
 
 OWN, KEPT = 1 << 56, 1 << 57  # where storage lies
 STREAM = 7
@@ -132,7 +133,7 @@ class Machine:
                 view_of(i + 5, result.shape, result.dtype, out_step, 0)
                 for i, result in enumerate(problem.results)
             ]
-        plan = problem.cuda(views, None, targets)
+        plan = planners.cuda_plan(problem, views, None, targets)
         return Made(plan, self._made[-1], tuple(view.ptr for view in (*views, *targets)))
 
 

@@ -13,6 +13,7 @@ from gpualgo._algorithms.radix_sort import cuda_tuples
 from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 from gpualgo._arrays.forms import Form
 from gpualgo._cuda.plan import Clear
+from gpualgo._pipeline import planners
 
 KEYS = [("int8", "float32"), ("float64", "int64"), ("float32",) * 5, ("uint16",)]
 VALUES: list[tuple[str, ...]] = [(), ("int8",), ("V3",), ("float32", "int8"), ("complex128", "V3")]
@@ -46,7 +47,7 @@ class TupleMachine(Machine):
                 view_of(i + 20, result.shape, result.dtype, out_step, 0)
                 for i, result in enumerate(problem.results)
             ]
-        plan = problem.cuda(views, None, targets)
+        plan = planners.cuda_plan(problem, views, None, targets)
         return Made(plan, self._made[-1], tuple(view.ptr for view in (*views, *targets)))
 
 

@@ -75,9 +75,9 @@ def test_every_kind_of_keys(dtype: Any) -> None:
 @pytest.mark.usefixtures("small")
 def test_equal_keys_and_long_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that are too long for one block of threads; none of their digits may differ."""
-    from gpualgo._algorithms.radix_sort import cuda
+    from gpualgo._algorithms.radix_sort import cuda_passes
 
-    monkeypatch.setattr(cuda, "launch_of", lambda *_: None)
+    monkeypatch.setattr(cuda_passes, "launch_of", lambda *_: None)
     values = np.arange(700, dtype=np.int32)
     for x in (np.full(700, 7, np.int32), np.arange(700, dtype=np.int32)[::-1].copy()):
         order = np.argsort(x, kind="stable")

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.merge_sort import cpu_parameters as mk
 from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
-from gpualgo._algorithms.radix_sort.cpu_tuples import each_part, fetch
+from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
+from gpualgo._algorithms.radix_sort.cpu import each_part, fetch
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
-from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.operator import Applied
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
-
+from gpualgo._cpu.plan import Plan, bytes_of, compiled
+from gpualgo._pipeline import planners
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -27,88 +24,80 @@ VALUE_BYTES = (1, 2, 4, 8, 16)  # sizes of values that are moved with their keys
 _BYTE_WORK = 16  # weight of a comparison for `threads.run`, in bytes
 
 
-def sort(
-    problem: MergeSort, order: Comparison, arrays: Sequence[Array], results: Sequence[Array]
-) -> None:
-    """Write keys, and values with them, sorted, to outputs that may be the inputs."""
-    count, axis = problem.num_keys, problem.axis
-    sources, targets = rows_of(arrays, axis), rows_of(results, axis)
-    keys, key_buffer = to_dense_rows(sources[:count], targets[:count], order.element)
-    values, out_values = sources[count:], targets[count:]
-    value_rows = value_buffer = None
-    if len(values) == 1 and values[0].itemsize in VALUE_BYTES:
-        value_rows, value_buffer = to_dense_rows(
-            values, out_values, np.dtype(f"V{values[0].itemsize}")
-        )
-    elif values:
-        value_buffer = np.empty(key_buffer.shape, np.int64)
-    if order.op is None:
-        Job(order, keys, key_buffer, value_rows, value_buffer).run()
-    else:
-        with captures_bound(order.op):
-            Job(order, keys, key_buffer, value_rows, value_buffer).run()
-    if value_rows is not None and value_buffer is not None:
-        copy_to_targets(value_buffer, out_values)
-    elif value_buffer is not None:
-        fetch(values, out_values, value_buffer)
-    copy_to_targets(key_buffer, targets[:count])
+@planners.for_cpu.register(MergeSort)
+def _(problem: MergeSort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    if problem.by_value is not None:
+        return planners.cpu_plan(problem.by_value, arrays, results, None)
+    count, axis, order = problem.num_keys, problem.axis, problem.order.with_op(op)
+    values, length = arrays[count:], problem.row_items
+    is_word = len(values) == 1 and values[0].itemsize in VALUE_BYTES
+    word = np.dtype(f"V{values[0].itemsize}" if is_word else np.int64)
+    value_bytes = word.itemsize if values else 0
+    sort = _sort_of(order, results[0].size // length, length, value_bytes)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        sources, targets = rows_of(arrays, axis), rows_of(results, axis)
+        values, out_values = sources[count:], targets[count:]
+        keys, out = to_dense_rows(sources[:count], targets[:count], order.element)
+        items = out_items = None
+        if is_word:
+            items, out_items = to_dense_rows(values, out_values, word)
+        elif values:
+            out_items = np.empty(out.shape, word)
+        sort(keys, out, items, out_items)
+        if items is not None and out_items is not None:
+            copy_to_targets(out_items, out_values)
+        elif out_items is not None:
+            fetch(values, out_values, out_items)
+        copy_to_targets(out, targets[:count])
+
+    block = mk.block_items(order.element, value_bytes)
+    work = bytes_of(arrays, results[count:]) * block.bit_length()
+    return Plan(run, [compiled("merge_sort", results[0].size, block, work)])
 
 
-class Job:
-    """Merge sort of dense rows of keys, with values or positions, into other rows."""
+def _sort_of(
+    order: Comparison, num_rows: int, length: int, value_bytes: int
+) -> Callable[[Array, Array, Array | None, Array | None], None]:
+    """Return f(keys, out, values, out_values), which sorts dense rows into other rows.
 
-    def __init__(
-        self, order: Comparison, keys: Array, home: Array, values: Array | None,
-        target: Array | None,
-    ) -> None:  # fmt: skip
-        self.order, self.keys, self.home, self.values, self.target = (
-            order, keys, home, values, target,
-        )  # fmt: skip
-        self.value_bytes = 0 if target is None else target.itemsize
-        self.row_items = home.shape[-1] if home.ndim else 1
-        self.num_rows = home.size // self.row_items
+    Without values, positions are moved; without `out_values`, nothing is.
+    """
+    element, size = order.element, num_rows * length
+    block = mk.block_items(element, value_bytes)
+    blocks = -(-length // block)
+    passes = (blocks - 1).bit_length()
+    sort_blocks = _kernel("sort_kernel", order, value_bytes)
+    merge = _kernel("merge_kernel", order, value_bytes) if passes else sort_blocks
+    work = size * (element.itemsize + value_bytes + _BYTE_WORK)
+    block_work = size * (element.itemsize + value_bytes + _BYTE_WORK * block.bit_length())
+    scratch_bytes = block * element.itemsize + min(block, length) * value_bytes
 
-    def run(self) -> None:
-        size, value_bytes = self.order.element.itemsize, self.value_bytes
-        block = mk.block_items(self.order.element, value_bytes)
-        blocks = -(-self.row_items // block)
-        passes = (blocks - 1).bit_length()
-        temp = np.empty(self.home.size if passes else 0, self.home.dtype)
-        values_temp = np.empty(self.home.size if passes else 0, f"V{max(1, value_bytes)}")
-        buffers = [self._buffers(temp, values_temp, i) for i in range(passes, -1, -1)]
-        source = address(self.keys), 0 if self.values is None else address(self.values)
-        table = np.array([*source, *buffers[0], self.row_items, block, blocks], np.int64)
-        work = self.home.size * (size + value_bytes + _BYTE_WORK * block.bit_length())
-        short = min(block, self.row_items)
-        run_tasks(
-            self._kernel("sort_kernel"), table, self.num_rows * blocks, work,
-            block * size + short * value_bytes,
-        )  # fmt: skip
-        merge = self._kernel("merge_kernel") if passes else None
+    def sort(keys: Array, out: Array, values: Array | None, out_values: Array | None) -> None:
+        temp = np.empty(size if passes else 0, element)
+        values_temp = np.empty(size if passes else 0, f"V{max(1, value_bytes)}")
+        near = address(out), _address(out_values)
+        far = address(temp), address(values_temp)
+        source, target = near, far if passes % 2 else near
+        numbers = [address(keys), _address(values), *target, length, block, blocks]
+        _run_tasks(sort_blocks, numbers, num_rows * blocks, block_work, scratch_bytes)
         run = block
-        for (keys, values), (out, out_values) in pairwise(buffers):
-            assert merge is not None
-            pairs = -(-self.row_items // (2 * run))
-            pieces = max(1, min(2 * run, self.row_items) // mk.PIECE_ITEMS)
-            table = np.array(
-                [keys, values, keys, values, out, out_values, self.row_items, run, run, run, pairs,
-                 pieces], np.int64,
-            )  # fmt: skip
-            work = self.home.size * (size + value_bytes + _BYTE_WORK)
-            run_tasks(merge, table, self.num_rows * pairs * pieces, work)
+        for _ in range(passes):
+            source, target = target, near if target is far else far
+            pairs = -(-length // (2 * run))
+            pieces = max(1, min(2 * run, length) // mk.PIECE_ITEMS)
+            numbers = [*source, *source, *target, length, run, run, run, pairs, pieces]
+            _run_tasks(merge, numbers, num_rows * pairs * pieces, work)
             run *= 2
 
-    def _buffers(self, temp: Array, values_temp: Array, remaining: int) -> tuple[int, int]:
-        """Return the addresses of keys and values before the last `remaining` passes."""
-        if remaining % 2:
-            return address(temp), address(values_temp)
-        return address(self.home), 0 if self.target is None else address(self.target)
-
-    def _kernel(self, name: str) -> Kernel:
-        return kernel(name, self.order, self.value_bytes)
+    return sort
 
 
-def kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
+def _address(array: Array | None) -> int:
+    return 0 if array is None else address(array)
+
+
+def _kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
     """Return a kernel of cpu_kernels.py."""
     element, ways = order.element, order.ways
 
@@ -123,14 +112,14 @@ def kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
     return get_kernel(key, generate, Applied(order.op, (element, element), BOOL))
 
 
-def run_tasks(
-    kernel: Kernel, table: Array, num_tasks: int, work: int, scratch_bytes: int = 0
+def _run_tasks(
+    kernel: Kernel, numbers: Sequence[int], num_tasks: int, work: int, scratch_bytes: int = 0
 ) -> None:
-    table_address = address(table)
+    table = np.array(numbers, np.int64)
 
     def body(first: int, last: int) -> None:
         memory = scratch(scratch_bytes)
-        kernel(table_address, address(memory), first, last)
+        kernel(address(table), address(memory), first, last)
 
     threads.run(body, num_tasks, work)
 
@@ -178,41 +167,44 @@ def copied(source: Array, target: Array) -> None:
 
 # --- Merge of two sorted arrays on CPU cores.
 
-# weight of a comparison for `threads.run`, in bytes
 
+@planners.for_cpu.register(Merge)
+def _(problem: Merge, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    count, num_values, order = problem.num_keys, problem.num_values, problem.order.with_op(op)
+    values, (length, other_length) = arrays[2 * count :], problem.lengths
+    is_word = num_values == 1 and values[0].itemsize in VALUE_BYTES
+    word = np.dtype(f"V{values[0].itemsize}" if is_word else np.int64)
+    value_bytes, size = word.itemsize if values else 0, length + other_length
+    merge, pieces = _kernel("merge_kernel", order, value_bytes), max(1, size // mk.PIECE_ITEMS)
+    work = size * (order.element.itemsize + value_bytes + _BYTE_WORK)
 
-def merge(
-    problem: Merge, order: Comparison, arrays: Sequence[Array], results: Sequence[Array]
-) -> None:
-    """Write the merge of two sorted arrays, and of their values, to non-overlapping outputs."""
-    count, num_values = problem.num_keys, problem.num_values
-    a, b = (_dense(arrays[i : i + count], order.element) for i in (0, count))
-    all_values = arrays[2 * count :]
-    pairs = list(zip(all_values[:num_values], all_values[num_values:], strict=True))
-    key_buffer = _dense_target(results[:count], order.element)
-    value_buffer: Array | None = None
-    values = a, b  # unused without values
-    if len(pairs) == 1 and all_values[0].itemsize in VALUE_BYTES:
-        word = np.dtype(f"V{all_values[0].itemsize}")
-        values = _dense(all_values[:1], word), _dense(all_values[1:], word)
-        value_buffer = _dense_target(results[count:], word)
-    elif pairs:
-        positions = np.arange(key_buffer.size)
-        values = positions[: a.size], positions[a.size :]
-        value_buffer = np.empty(key_buffer.size, np.int64)
-    if order.op is None:
-        _run(order, (a, b), key_buffer, values, value_buffer)
-    else:
-        with captures_bound(order.op):
-            _run(order, (a, b), key_buffer, values, value_buffer)
-    copy_to_targets(key_buffer, results[:count])
-    if value_buffer is None:
-        return
-    if value_buffer.dtype.kind == "V":
-        copy_to_targets(value_buffer, results[count:])
-    else:
-        joined = [_concatenated(first, second) for first, second in pairs]
-        fetch(joined, results[count:], value_buffer)
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        a, b = (_dense(arrays[i : i + count], order.element) for i in (0, count))
+        values = arrays[2 * count :]
+        firsts, seconds = values[:num_values], values[num_values:]
+        out = _dense_target(results[:count], order.element)
+        out_values: Array | None = None
+        items: tuple[Array | None, Array | None] = None, None
+        if is_word:
+            items = _dense(firsts, word), _dense(seconds, word)
+            out_values = _dense_target(results[count:], word)
+        elif num_values:
+            positions = np.arange(size)
+            items = positions[:length], positions[length:]
+            out_values = np.empty(size, word)
+        a_items, b_items = map(_address, items)
+        numbers = [address(a), a_items, address(b), b_items, address(out), _address(out_values)]
+        lengths = [size, length, other_length, 0, 1, pieces]
+        _run_tasks(merge, [*numbers, *lengths], pieces, work)
+        copy_to_targets(out, results[:count])
+        if is_word and out_values is not None:
+            copy_to_targets(out_values, results[count:])
+        elif out_values is not None:
+            joined = list(map(_concatenated, firsts, seconds))
+            fetch(joined, results[count:], out_values)
+
+    routine = compiled("merge_sort", results[0].size, mk.PIECE_ITEMS, 4 * bytes_of(arrays))
+    return Plan(run, [routine])
 
 
 def _concatenated(first: Array, second: Array) -> Array:
@@ -220,23 +212,6 @@ def _concatenated(first: Array, second: Array) -> Array:
     joined = np.empty(first.size + second.size, first.dtype)
     joined[: first.size], joined[first.size :] = first, second
     return joined
-
-
-def _run(
-    order: Comparison, keys: tuple[Array, Array], dest: Array, values: tuple[Array, ...],
-    target: Array | None,
-) -> None:  # fmt: skip
-    value_bytes = 0 if target is None else target.itemsize
-    moved = [0, 0] if target is None else [address(x) for x in values]
-    to = 0 if target is None else address(target)
-    a, b = keys
-    pieces = max(1, dest.size // mk.PIECE_ITEMS)
-    table = np.array(
-        [address(a), moved[0], address(b), moved[1], address(dest), to, dest.size, a.size, b.size,
-         0, 1, pieces], np.int64,
-    )  # fmt: skip
-    work = dest.size * (dest.itemsize + value_bytes + _BYTE_WORK)
-    run_tasks(kernel("merge_kernel", order, value_bytes), table, pieces, work)
 
 
 def _dense(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:

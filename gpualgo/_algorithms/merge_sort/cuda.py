@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from gpualgo._algorithms.merge_sort import tuning
 from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.radix_sort.cuda import Builder, position_bytes
+from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
+from gpualgo._algorithms.radix_sort.cuda_passes import Builder, position_bytes
 from gpualgo._algorithms.radix_sort.operands import Operand
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
@@ -15,10 +16,7 @@ from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.plan import NONE, Launch, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
-
+from gpualgo._pipeline import planners
 
 # --- Kernel launches of the merge sort: sorted tiles, and merged pairs of runs.
 
@@ -129,11 +127,10 @@ class Kernels:
         ]  # fmt: skip
 
 
-def plan_of(
-    problem: MergeSort, order: Comparison, views: Sequence[View], targets: Sequence[View]
-) -> Plan:
+@planners.for_cuda.register(MergeSort)
+def _(problem: MergeSort, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a sort of keys, or of keys and values."""
-    builder = _Builder(problem, order, views, targets)
+    builder = _Builder(problem, problem.order.with_op(op), views, targets)
     if problem.row_items == 1:
         builder.add_copies()
     else:
@@ -225,11 +222,10 @@ class _Builder(Builder):
 # --- Merge of two sorted arrays on a GPU.
 
 
-def merge_plan(
-    problem: Merge, order: Comparison, views: Sequence[View], targets: Sequence[View]
-) -> Plan:
+@planners.for_cuda.register(Merge)
+def _(problem: Merge, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a merge of keys, or of keys and values."""
-    builder = _MergeBuilder(problem, order, views, targets)
+    builder = _MergeBuilder(problem, problem.order.with_op(op), views, targets)
     builder.add()
     return Plan(builder.device, builder.steps, builder.pieces)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -19,11 +19,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.routines import Routine
+from gpualgo._pipeline.problem import Problem
 
 
 class MergeSort(Problem):
@@ -84,33 +80,6 @@ class MergeSort(Problem):
             return arguments_of(tuple(arguments), self.where, self.num_arguments > 0)
         except ValueError:  # no prepared shape matches; the caller reports it
             return None
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.merge_sort import cuda
-
-        return cuda.plan_of(self, self.order.with_op(op), views, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.merge_sort.cpu_parameters import block_items
-        from gpualgo._pipeline.routines import bytes_of, compiled
-
-        if self.by_value is not None:
-            return self.by_value.routines(arrays, results, None, None)
-        moved = bytes_of(results[self.num_keys :])
-        value_bytes = 8 if moved else 0
-        block = block_items(self.order.element, value_bytes)
-        work = (bytes_of(arrays) + moved) * block.bit_length()
-        return [compiled("merge_sort", results[0].size, block, work)]
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        if self.by_value is not None:
-            self.by_value.cpu(arrays, results, None, None)
-            return
-        from gpualgo._algorithms.merge_sort import cpu
-
-        cpu.sort(self, self.order.with_op(op), arrays, results)
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
@@ -183,25 +152,6 @@ class Merge(Problem):
             return merge_arguments(tuple(arguments), self.where, self.num_arguments > 0)
         except ValueError:  # no prepared shape matches; the caller reports it
             return None
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.merge_sort import cuda
-
-        return cuda.merge_plan(self, self.order.with_op(op), views, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.merge_sort.cpu_parameters import PIECE_ITEMS
-        from gpualgo._pipeline.routines import bytes_of, compiled
-
-        work = 4 * bytes_of(arrays)
-        return [compiled("merge_sort", results[0].size, PIECE_ITEMS, work)]
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.merge_sort import cpu
-
-        cpu.merge(self, self.order.with_op(op), arrays, results)
 
 
 def _check_alike(x: View, y: View, name: str, other: str, where: str) -> None:

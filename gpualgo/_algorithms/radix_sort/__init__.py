@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_fast_path
-from gpualgo._algorithms.radix_sort.cpu_fast_path import CODES
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base import recording
@@ -22,7 +21,7 @@ from gpualgo._pipeline.run import is_for_cpu, run
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
-ndarray, empty = np.ndarray, np.empty
+ndarray = np.ndarray
 
 
 @overload
@@ -157,30 +156,16 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    sorter = cpu_fast_path.find_short_sort(
-        keys, values, descending, begin_bit, end_bit, axis, out, stream, recording.active
-    )
-    if sorter and ((device := default_device.current()) == CPU or is_for_cpu(keys, device)):
-        outcome: Any
-        if type(sorter) is tuple:  # the body of cpu_fast_path.sort_coded, inlined
-            encode, decode = sorter
-            outcome = empty(len(keys), keys.dtype)
-            codes = outcome.view(CODES)
-            encode(keys, codes)
-            codes.sort()
-            decode(keys, outcome)
-            return outcome
-        outcome = keys.copy()
-        outcome.sort()
-        if sorter is not True:
-            sorter(keys, outcome)
-        return outcome
-    if not sorter and default_device.current() == CPU and cpu_fast_path.find_long_sort(
+    sort_row = cpu_fast_path.find_sort(
         keys, values, descending, begin_bit, end_bit, axis, None, stream, recording.active
-    ):  # fmt: skip
-        outcome = cpu_fast_path.sort(keys) if out is None else cpu_fast_path.sort_into(keys, out)
-        if outcome is not None:
-            return outcome
+    )
+    if sort_row and (
+        (device := default_device.current()) == CPU
+        or (out is None and len(keys) < cpu_fast_path.MOST_KEYS and is_for_cpu(keys, device))
+    ):
+        result = sort_row(keys, out)
+        if result is not None:
+            return result
     where, bits = "radix_sort", (begin_bit, end_bit)
     try:
         parsed = sort_spec(where, keys, values, descending, bits, axis, out, stream)
@@ -329,7 +314,7 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
-    by_numpy = cpu_fast_path.find_argsort(keys, axis, dtype, out, stream, recording.active)
+    by_numpy = cpu_fast_path.find_order(keys, axis, dtype, out, stream, recording.active)
     if by_numpy and type(descending) is bool and (
         (device := default_device.current()) == CPU
         or (len(keys) < cpu_fast_path.MOST_ORDERED and is_for_cpu(keys, device))

@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import tuning
+from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._algorithms.radix_sort.ranks import ranks_of
+from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
@@ -28,24 +30,25 @@ from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import host_blocks, planners
 from gpualgo._pipeline.problem import Array, problem_of
 
-if TYPE_CHECKING:
-    from gpualgo._algorithms.radix_sort.problem import Sort
-    from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
-
 # Runs have 32-bit counts if that makes at most 32 of them: each cut examines every run.
 _RUN_ITEMS, _MOST_RUNS = 1 << 31, 32
 _COPIES = 4  # of keys and values: input, output, and two for rows with gaps
 _PACKED_BYTES = 48  # per element of several fields: its packed words, twice, and its index
 
 
-def sort(problem: Sort | TupleSort, arrays: list[Array], results: list[Array], stream: Any) -> bool:
+@planners.for_blocks.register(Sort)
+@planners.for_blocks.register(TupleSort)
+def _(problem: Sort | TupleSort, call: planners.HostCall) -> bool:
     """Sort non-empty host arrays out of core; False if they fit the GPU as a whole."""
+    if call.is_forced:
+        return False
+    arrays, results = call.arrays, call.results
     allowed = host_blocks.allowed_bytes(problem.device)
     sorter = _OutOfCoreSort(problem, arrays)
     if arrays[0].size * sorter.item_bytes <= allowed:
         return False
     reason = f"{problem.where}: the arrays do not fit the GPU together, so the host takes part"
-    handle = host_blocks.begin(problem, arrays[0], stream, reason)
+    handle = host_blocks.begin(problem, arrays[0], call.stream, reason)
     with host_blocks.partial_write_guard(problem.where, arrays, results) as sorter.written:
         for budget in (allowed, allowed // 2, allowed // 4, allowed // 8):
             try:

@@ -1,374 +1,345 @@
-"""Stable LSD radix sort on CPU cores; keys are compared as unsigned codes."""
+"""Radix sort on CPU cores: by digits, from the lowest to the highest, or by NumPy."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy, cpu_rows
-from gpualgo._algorithms.radix_sort import cpu_parameters as rk
-from gpualgo._algorithms.radix_sort import cpu_rows as rows
-from gpualgo._algorithms.radix_sort import cpu_strategy as ways
-from gpualgo._algorithms.radix_sort.cpu_entries import entry, invoke
-from gpualgo._algorithms.radix_sort.cpu_orders import Order
-from gpualgo._algorithms.radix_sort.cpu_rows import launch as rows_launch
+from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy, words
+from gpualgo._algorithms.radix_sort.cpu_digits import (
+    WORD_SIZES,
+    Order,
+    WordOrder,
+    as_bytes,
+    by_digits,
+    routine_of,
+)
+from gpualgo._algorithms.radix_sort.problem import Sort
+from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
+from gpualgo._algorithms.radix_sort.words import Dtype, Group
 from gpualgo._base import threads
-from gpualgo._cpu.address import address
-from gpualgo._cpu.kernels import scratch
-from gpualgo._pipeline.routines import Routine, bytes_of, compiled, of_numpy
-from gpualgo._pipeline.run import HAS_RANGES
+from gpualgo._cpu.plan import Plan, Routine, bytes_of, of_numpy
+from gpualgo._pipeline import planners
 
-if TYPE_CHECKING:
-    from gpualgo._algorithms.radix_sort.problem import Sort
-    from gpualgo._pipeline.problem import Prepared
+Array: TypeAlias = np.ndarray[Any, Any]
 
 
-WORD_SIZES = (1, 2, 4, 8, 16)  # sizes of values that are moved together with their keys
-LONG_ROW = 1 << 17  # from this many keys on, all cores sort one row together
-_LONG_FOR_TWO = 1 << 19  # the same where each row would get at most two threads
-_LINE_BYTES = 1 << 23  # rows of at least this size, with values, are written past the caches
-_LINE_BITS, _CACHE_BITS = 11, 8  # widest digit of a pass, with and without write-combining
-_PARTS_PER_THREAD = 4
-_PART_KEYS = 1 << 15  # fewer keys do not repay separate counters
+@planners.for_cpu.register(Sort)
+def _(problem: Sort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    order = Order(problem.key_dtype, problem.descending, problem.begin_bit, problem.end_bit)
+    is_order = problem.index_dtype is not None
+    if problem.axis is not None or all(array.ndim == 1 for array in arrays):
+        return plan_of(arrays, results, problem.axis or 0, order, is_order=is_order)
+    # Flattening may need a copy: it is made in the result, which is then sorted in place.
+    are_flat = [is_order or array.flags.c_contiguous for array in arrays]
+    flat = [
+        x.reshape(-1) if is_flat else out
+        for x, out, is_flat in zip(arrays, results, are_flat, strict=True)
+    ]
+    plan = plan_of(flat, results, 0, order, is_order=is_order)
 
-Array = np.ndarray[Any, Any]
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        flat = []
+        for x, out, is_flat in zip(arrays, results, are_flat, strict=True):
+            if not is_flat:
+                out.reshape(x.shape)[...] = x
+            flat.append(x.reshape(-1) if is_flat else out)
+        plan.run(flat, results, init)
+
+    return Plan(run, plan.routines)
 
 
-def radix_sort(
-    keys: Array, values: Array | None, out_keys: Array, out_values: Array | None, axis: int,
-    descending: bool, begin_bit: int, end_bit: int,
-) -> None:  # fmt: skip
-    """Write keys, and values with them, sorted along axis, to outputs that may be the inputs.
+def plan_of(
+    arrays: Sequence[Array], results: Sequence[Array], axis: int, order: Order, *,
+    is_order: bool = False,
+) -> Plan:  # fmt: skip
+    """Return the plan that sorts keys, and values with them, to results that may be the inputs.
 
-    All arrays have one shape and any strides; values and out_values have one dtype. Arguments are
-    already checked.
+    All arrays have one shape and any strides. If `is_order`, the result is the keys' stable order,
+    in an integer dtype that holds it.
     """
-    order = Order(keys.dtype, descending, begin_bit, end_bit)
-    if values is None and cpu_numpy.is_sorted_by_numpy(keys, axis, order):
-        if cpu_numpy.is_dense(keys, out_keys, axis):
-            cpu_numpy.sort(keys, out_keys, descending)
-        else:
-            cpu_numpy.sort_copies(keys, out_keys, axis, descending)
-    elif values is None or out_values is None:
-        _sort(as_bytes(keys), None, as_bytes(out_keys), None, axis, order)
-    elif order.is_whole and cpu_rows.is_nearly_sorted(keys, axis, descending):
-        cpu_rows.sort_pairs(
-            keys, as_bytes(values), out_keys, as_bytes(out_values), axis, descending
-        )
-    elif values.itemsize in WORD_SIZES:
-        _sort(
-            as_bytes(keys), as_bytes(values), as_bytes(out_keys), as_bytes(out_values), axis, order
-        )
-    else:
-        indices = np.empty(keys.shape, np.int64)
-        _sort(as_bytes(keys), None, as_bytes(out_keys), as_bytes(indices), axis, order)
-        as_bytes(out_values)[...] = np.take_along_axis(as_bytes(values), indices, axis)
-
-
-def argsort(keys: Array, out: Array, axis: int, descending: bool) -> None:
-    """Write the stable order of keys along axis to out, whose integer dtype holds it."""
-    if cpu_numpy.is_ordered_by_numpy(keys, descending) or cpu_rows.takes(keys, axis, descending):
-        cpu_rows.order(keys, out, axis, descending)
-        return
-    order = Order(keys.dtype, descending, 0, 8 * keys.itemsize)
-    _sort(as_bytes(keys), None, None, as_bytes(out), axis, order)
-
-
-def routines(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> list[Routine]:
-    """Return the routines of a sort or argsort of unordered keys, without reading any key."""
-    axis, sources = problem.axis, list(arrays)
-    if axis is None:
-        axis, sources = 0, [x.reshape(-1) for x in sources]
-    keys, work = sources[0], bytes_of(arrays, results)
+    keys, work, descending = arrays[0], bytes_of(arrays, results), order.descending
     length = keys.shape[axis]
-    if problem.index_dtype is None and len(sources) == 1:
-        order = Order(keys.dtype, problem.descending, problem.begin_bit, problem.end_bit)
-        if cpu_numpy.is_sorted_by_numpy(keys, axis, order):
-            return cpu_numpy.routines(keys, axis)
-    is_by_numpy = keys.dtype in cpu_rows.NARROW_DTYPES or cpu_numpy.is_ordered_by_numpy(
-        keys, problem.descending
-    )
-    if problem.index_dtype is not None and is_by_numpy:
-        return [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
-    return [routine_of(keys.size, length, work)]
+    routines: list[Routine] = [routine_of(keys.size, length, work)]
+    if is_order:
+        if cpu_numpy.max_ordered_keys(keys.dtype):
+            cpu_fast_path.register_order(keys.dtype, cpu_numpy.row_order)
+        if cpu_numpy.is_ordered_by_numpy(keys, descending):
+            routines = [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
+            return Plan(
+                lambda xs, outs, _: cpu_numpy.order(xs[0], outs[0], axis, descending), routines
+            )
+        digits = by_digits((keys, None, None, results[0]), order, axis)
+        has_few_runs = cpu_numpy.has_few_runs(keys, axis, descending)
+
+        def find_order(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+            if has_few_runs is not None and has_few_runs(arrays[0]):
+                cpu_numpy.order(arrays[0], results[0], axis, descending)
+            else:
+                digits((arrays[0], 0, 0, results[0]))
+
+        return Plan(find_order, routines)
+    if len(arrays) == 1:
+        num_rows = keys.size // max(1, length)
+        if order.is_whole and cpu_numpy.is_by_numpy(keys.dtype, length, num_rows):
+            if cpu_numpy.is_by_numpy(keys.dtype, cpu_fast_path.MOST_KEYS - 1, 1):
+                cpu_fast_path.register_sort(keys.dtype, cpu_numpy.row_sort)
+            return cpu_numpy.plan_of(keys, results[0], axis, descending)
+        digits = by_digits((keys, None, results[0], None), order, axis)
+        return Plan(lambda xs, outs, _: digits((xs[0], 0, outs[0], 0)), routines)
+    return Plan(_pairs(arrays, results, axis, order), routines)
 
 
-def routine_of(size: int, length: int, work: int) -> Routine:
-    """Return the routine of a digit sort of rows; threads share long rows."""
-    is_one_thread = _is_one_thread_per_row(length, size // max(1, length))
-    return compiled("radix_sort", size, length if is_one_thread else _PART_KEYS, work)
+def argsort(keys: Array, out: Array, descending: bool) -> None:
+    """Write the stable order of a row to `out`."""
+    order = Order(keys.dtype, descending)
+    plan_of([keys], [out], 0, order, is_order=True).run([keys], [out], 0)
 
 
-def _is_one_thread_per_row(length: int, num_rows: int) -> bool:
-    """Return whether one thread sorts each row."""
-    return length < LONG_ROW or (length < _LONG_FOR_TWO and 2 * num_rows >= threads.num_threads())
+def _pairs(
+    arrays: Sequence[Array], results: Sequence[Array], axis: int, order: Order
+) -> Callable[[Sequence[Array], Sequence[Array], int], None]:
+    """Return the function that sorts keys, and moves values with them."""
+    (keys, values), (out_keys, out_values) = arrays, results
+    is_word, shape = values.itemsize in WORD_SIZES, keys.shape
+    if not is_word:
+        out_values = np.empty(shape, np.int64)
+    digits = by_digits((keys, values if is_word else None, out_keys, out_values), order, axis)
+    has_few_runs = None
+    if order.is_whole:
+        has_few_runs = cpu_numpy.has_few_runs(keys, axis, order.descending)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        (keys, values), (out_keys, out_values) = arrays, results
+        if has_few_runs is not None and has_few_runs(keys):
+            items, out_items = as_bytes(values), as_bytes(out_values)
+            cpu_numpy.sort_pairs((keys, items), (out_keys, out_items), axis, order.descending)
+        elif is_word:
+            digits((keys, values, out_keys, out_values))
+        else:
+            indices = np.empty(shape, np.int64)
+            digits((keys, 0, out_keys, indices))
+            as_bytes(out_values)[...] = np.take_along_axis(as_bytes(values), indices, axis)
+
+    return run
 
 
-def as_bytes(array: Array) -> Array:
-    """Return array viewed as raw bytes (void dtype) of the same item size."""
-    return array.view(f"V{array.itemsize}")
+# --- Tuples. As on a GPU (cuda_tuples.py): fields that fit 8 bytes are packed into one key, sorted
+# once and unpacked. More fields are sorted group by group, the last group first.
+
+_CHUNK = 1 << 14  # elements whose words stay in cache while they are packed
+_LONG_TAKE = 1 << 17  # from this many elements on, threads share a row that is gathered
+
+
+@planners.for_cpu.register(TupleSort)
+def _(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    axis, sort = problem.axis, _TupleSort(problem)
+    length = arrays[0].size if axis is None else arrays[0].shape[axis]
+    routine = routine_of(arrays[0].size, length, bytes_of(arrays, results))
+    if problem.index_dtype is None:
+        return Plan(lambda xs, outs, _: sort.sort(_rows(xs, axis), _rows(outs, axis)), [routine])
+    return Plan(lambda xs, outs, _: sort.find_order(_rows(xs, axis), *_rows(outs, axis)), [routine])
+
+
+class _TupleSort:
+    """Sort of rows along the last axis."""
+
+    def __init__(self, problem: TupleSort) -> None:
+        self.num_keys, self.groups, self.value_word = (
+            problem.num_keys, problem.groups, problem.value_word,
+        )  # fmt: skip
+        self.orders = [
+            WordOrder(group.dtype, group.descending)
+            if group.is_word
+            else Order(group.dtype, bool(group.descending), problem.begin_bit, problem.end_bit)
+            for group in self.groups
+        ]
+
+    def find_order(self, keys: Sequence[Array], out: Array) -> None:
+        """Write the stable order of elements to an array whose integer dtype holds it."""
+        if len(self.groups) == 1:
+            self._order_last_group(keys, out)
+            return
+        indices = np.empty(out.shape, np.int64)
+        self._order(keys, indices)
+        each_part(out.shape, lambda part: np.copyto(out[part], indices[part], "unsafe"))
+
+    def sort(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
+        """Write keys, and values with them, sorted, to results that may be the inputs."""
+        count = self.num_keys
+        keys, values, out_values = arrays[:count], arrays[count:], results[count:]
+        first, *others = self.groups
+        if others:
+            indices = np.empty(results[0].shape, np.int64)
+            sorted_keys = self._order(keys, indices)
+            _write_keys(sorted_keys, first, results)
+            fetch(arrays[first.size :], results[first.size :], indices)
+            return
+        key_source, sorted_keys = _source_and_target(first, keys, results[0])
+        word, order = self.value_word, self.orders[0]
+        if not values:
+            _sort(key_source, None, sorted_keys, None, order)
+        elif word is not None:
+            moved = _flat(_packed(values, word), results[0])
+            _sort(key_source, moved, sorted_keys, moved, order)
+            _unpack(moved, word, out_values)
+        elif len(values) == 1 and values[0].itemsize in WORD_SIZES:
+            source, target = _one_row(values[0], out_values[0])
+            _sort(key_source, source, sorted_keys, target, order)
+        else:
+            indices = np.empty(results[0].shape, np.int64)
+            _sort(key_source, None, sorted_keys, indices, order)
+            fetch(values, out_values, indices)
+        if first.is_word:
+            _unpack(sorted_keys, first.dtype, results[: first.size])
+
+    def _order(self, keys: Sequence[Array], indices: Array) -> Array:
+        """Write the order of elements; return the first group's sorted keys."""
+        self._order_last_group(keys, indices)
+        sorted_keys = indices
+        for group, order in zip(self.groups[-2::-1], self.orders[-2::-1], strict=True):
+            packed = _flat(_keys_of(group, keys), indices)
+            sorted_keys = np.empty(indices.shape, f"V{group.dtype.itemsize}")
+            fetch([packed], [sorted_keys], indices)
+            _sort(sorted_keys, indices, sorted_keys, indices, order)
+        return sorted_keys
+
+    def _order_last_group(self, keys: Sequence[Array], indices: Array) -> None:
+        packed = _flat(_keys_of(self.groups[-1], keys), indices)
+        _sort(packed, None, None, indices, self.orders[-1])
 
 
 def _sort(
-    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
-    order: Order,
-) -> None:  # fmt: skip
-    """Sort rows along axis; without values, move positions; without out_keys, write values only."""
-    if axis != keys.ndim - 1:
-        keys = np.moveaxis(keys, axis, -1)
-        others = (values, out_keys, out_values)
-        values, out_keys, out_values = (
-            a if a is None else np.moveaxis(a, axis, -1) for a in others
-        )
-    sort(keys, values, out_keys, out_values, order)
-
-
-def sort(
     keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None,
     order: Order,
 ) -> None:  # fmt: skip
-    """Sort rows of raw bytes along the last axis, as `_sort` does."""
-    arrays = [keys, values, out_keys, out_values]
-    *outer, length = keys.shape
-    if _is_one_thread_per_row(length, prod(outer)):
-        rows.sort(arrays, order.numbers())
+    """Sort rows along the last axis, as `by_digits` does."""
+    arrays = keys, values, out_keys, out_values
+    by_digits(arrays, order)([0 if array is None else array for array in arrays])
+
+
+def _write_keys(sorted_keys: Array, group: Group, targets: Sequence[Array]) -> None:
+    if group.is_word:
+        _unpack(sorted_keys, group.dtype, targets[: group.size])
+    else:
+        target = as_bytes(targets[0])
+        each_part(target.shape, lambda part: np.copyto(target[part], sorted_keys[part]))
+
+
+def _rows(arrays: Sequence[Array], axis: int | None) -> list[Array]:
+    """Return arrays with the sorted axis moved last; unchanged if axis is None."""
+    return list(arrays) if axis is None else [np.moveaxis(a, axis, -1) for a in arrays]
+
+
+def _flat(array: Array, like: Array) -> Array:
+    """Return an array flattened if `like` is one row of all elements."""
+    return array if array.shape == like.shape else array.reshape(-1)
+
+
+def _one_row(source: Array, target: Array) -> tuple[Array, Array]:
+    """Return source and target as raw bytes; if flattening needs a copy, the target holds it."""
+    source, target = as_bytes(source), as_bytes(target)
+    if source.shape == target.shape:
+        return source, target
+    if source.flags.c_contiguous:
+        return source.reshape(-1), target
+    target.reshape(source.shape)[...] = source
+    return target, target
+
+
+def _keys_of(group: Group, keys: Sequence[Array]) -> Array:
+    """Return a group's keys as raw bytes."""
+    if not group.is_word:
+        return as_bytes(keys[group.first])
+    return as_bytes(_packed([keys[i] for i in group.places], group.dtype))
+
+
+def _source_and_target(group: Group, keys: Sequence[Array], target: Array) -> tuple[Array, Array]:
+    """Return the source and target of the sort of a group's keys."""
+    if not group.is_word:
+        return _one_row(keys[group.first], target)
+    packed = _flat(_keys_of(group, keys), target)
+    return packed, packed
+
+
+def _packed(arrays: Sequence[Array], word: Dtype) -> Array:
+    """Return new words that pack the arrays' items, in the shape of the arrays."""
+    packed = np.empty(arrays[0].shape, word)
+    _copy_each(_fields_of(packed, word), arrays)
+    return packed
+
+
+def _unpack(packed: Array, word: Dtype, targets: Sequence[Array]) -> None:
+    """Write the fields of words to arrays."""
+    _copy_each(targets, _fields_of(packed.view(word), word))
+
+
+def _fields_of(packed: Array, word: Dtype) -> list[Array]:
+    return [packed[name] for name in word.names or ()]
+
+
+def _copy_each(targets: Sequence[Array], sources: Sequence[Array]) -> None:
+    """Copy field by field, part by part, so that words stay in cache between fields."""
+    pairs = [
+        (_plain(target), _plain(source)) for target, source in zip(targets, sources, strict=True)
+    ]
+
+    def body(part: Any) -> None:
+        for target, source in pairs:
+            np.copyto(target[part], source[part])
+
+    each_part(pairs[0][0].shape, body)
+
+
+def _plain(array: Array) -> Array:
+    """Return items as unsigned integers of their size, which NumPy copies fastest."""
+    return array.view(f"u{array.itemsize}") if array.itemsize in words.PARTS else array
+
+
+def fetch(sources: Sequence[Array], targets: Sequence[Array], indices: Array) -> None:
+    """Gather arrays' items by indices within their rows."""
+    for source, target in zip(sources, targets, strict=True):
+        source = _flat(source, indices)
+        if np.may_share_memory(source, target):
+            source = source.copy()
+        _take(_plain(as_bytes(source)), _plain(as_bytes(target)), indices)
+
+
+def _take(source: Array, target: Array, indices: Array) -> None:
+    length = indices.shape[-1]
+    if length >= _LONG_TAKE:
+        for row in np.ndindex(indices.shape[:-1]):
+
+            def body(part: Any, row: Any = row) -> None:
+                target[row][part] = source[row][indices[row][part]]
+
+            each_part((length,), body)
         return
-    for index in np.ndindex(*outer):
-        _LongRow([a if a is None else a[index] for a in arrays], order).sort()
+
+    def rows(part: Any) -> None:
+        target[part] = np.take_along_axis(source[part], indices[part], -1)
+
+    if indices.ndim == 1:
+        target[...] = source[indices]
+    else:
+        each_part(indices.shape, rows, axis=0)
 
 
-class _Column:
-    """Keys or values of a long row, and the buffers that passes read and write."""
+def each_part(shape: tuple[int, ...], body: Callable[[Any], Any], axis: int | None = None) -> None:
+    """Call body with an index of each part of arrays of a shape, on all cores."""
+    if not shape:
+        body((...,))
+        return
+    if axis is None:
+        axis = max(range(len(shape)), key=lambda i: shape[i])
+    size = int(np.prod(shape))
+    step = max(1, _CHUNK * shape[axis] // max(1, size))
+    before = (slice(None),) * axis
 
-    def __init__(self, source: Array | None, target: Array | None, size: int, length: int) -> None:
-        self.target, self.size, self.length = target, size, length
-        self.out = target if target is not None and _is_dense(target) else None
-        self.temp: Array | None = None
-        self.source = source  # None: positions
-        if source is not None and not _is_dense(source):
-            self.source = self.make_out()
-            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
+    def parts(first: int, last: int) -> None:
+        for part in range(first, last):
+            body((*before, slice(part * step, (part + 1) * step)))
 
-    @property
-    def first(self) -> int:
-        """Return the address that the first pass reads; 0 if it generates positions."""
-        return 0 if self.source is None else address(self.source)
-
-    def make_out(self) -> Array:
-        """Return the buffer of the last pass: the target if it is dense."""
-        if self.out is None:
-            self.out = np.empty(self.length, f"V{self.size}")
-        return self.out
-
-    def _make_temp(self) -> Array:
-        if self.temp is None:
-            self.temp = np.empty(self.length, f"V{self.size}")
-        return self.temp
-
-    def route(self, passes: int) -> list[int]:
-        """Return the address where the first pass reads and those where each pass writes."""
-        # From the last pass to the first. Address 0: the output is not wanted.
-        addresses = [0] if self.target is None else []
-        for remaining in range(len(addresses), passes):
-            addresses.append(address(self._make_temp() if remaining % 2 else self.make_out()))
-        if self.source is not None and addresses[-1] == self.first:  # in place, or packed there
-            source, self.source = self.source, self._make_temp()
-            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
-        return [self.first, *reversed(addresses)]
-
-    def finish(self, is_sorted: bool) -> None:
-        """Copy the result to the target; if `is_sorted`, the source is the result."""
-        if self.target is None:
-            return
-        result = self.source if is_sorted else self.make_out()
-        if result is None:
-            result = np.arange(self.length, dtype=f"u{self.size}").view(f"V{self.size}")
-        if address(result) != address(self.target) or not _is_dense(self.target):
-            cpu_numpy.copy_rows(self.target, result, 64 * self.target.nbytes)
-
-
-def _is_dense(array: Array) -> bool:
-    """Return whether a row is contiguous and aligned, as line writes require."""
-    return array.strides[0] == array.itemsize and address(array) % array.itemsize == 0
-
-
-class _LongRow:
-    """One row, sorted by all cores pass by pass."""
-
-    def __init__(self, arrays: list[Array | None], order: Order) -> None:
-        keys, values, out_keys, out_values = arrays
-        assert keys is not None
-        n = len(keys)
-        self.order, self.length = order, n
-        self.keys, self.values = _Column(keys, out_keys, order.size, n), None
-        self.value_size = 0
-        if out_values is not None:
-            self.value_size = out_values.itemsize
-            self.values = _Column(values, out_values, self.value_size, n)
-        self.bytes = n * (order.size + self.value_size)
-        self.table = np.zeros(rk.SIZE, np.int64)
-        self.table[rk.CODES :] = order.numbers()
-        self.table[rk.LENGTH] = n
-        self._split(_PART_KEYS)
-
-    def _split(self, part_keys: int) -> None:
-        """Split the row into parts of at least `part_keys` keys."""
-        parts = min(_PARTS_PER_THREAD * threads.num_threads(), self.length // part_keys)
-        self.parts = max(1, parts, self.length >> 31)  # counters in a kernel have 32 bits
-        self.table[rk.PARTS] = self.parts
-
-    def sort(self) -> None:
-        order = self.order
-        if order.size <= 2 and self.values is None and not order.is_float and order.is_whole:
-            self._count_and_fill()
-            return
-        is_large = self.bytes >= _LINE_BYTES
-        digits = _digits(self._survey(), _LINE_BITS if is_large else _CACHE_BITS)
-        if digits:
-            self._sort_by(digits, is_large)
-        self.keys.finish(not digits)
-        if self.values is not None:
-            self.values.finish(not digits)
-
-    def _sort_by(self, digits: list[tuple[int, int]], is_large: bool) -> None:
-        passes = len(digits)
-        keys = self.keys.route(passes)
-        values = [0] * (passes + 1) if self.values is None else self.values.route(passes)
-        for i, (shift, bits) in enumerate(digits):
-            self.table[[rk.KEYS, rk.VALUES]] = keys[i], values[i]
-            self.table[[rk.OUT_KEYS, rk.OUT_VALUES]] = keys[i + 1], values[i + 1]
-            self._count(shift, bits)
-            self._move(is_large, 1 << bits)
-
-    def _run(self, kernel_address: int, scratch_bytes: int = 0) -> None:
-        self.table[rk.ENTRY] = kernel_address
-        table, kernel = address(self.table), invoke()
-
-        def body(first: int, last: int) -> None:
-            memory = scratch(scratch_bytes)
-            kernel(table, address(memory), first, last)
-
-        threads.run(body, self.parts, self.bytes)
-
-    def _survey(self) -> int:
-        """Return the bits in which codes differ; 0 if the row is already in order."""
-        survey = np.empty((self.parts, 2), np.uint64)
-        self.table[[rk.KEYS, rk.SURVEY]] = self.keys.first, address(survey)
-        self._run(entry("survey"), rk.CODES_BYTES + 8)
-        differ, falls = np.bitwise_or.reduce(survey)
-        return int(differ) if falls else 0
-
-    def _count(self, shift: int, bits: int) -> None:
-        """Count digits and compute each part's first index in each bucket."""
-        self.counts = np.empty((self.parts, 1 << bits), np.int64)
-        self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
-        self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
-        self.table[rk.ENTRY] = entry("place")
-        invoke()(address(self.table), 0, 0, 1)
-
-    def _move(self, is_large: bool, buckets: int) -> None:
-        sizes = (self.order.size, self.value_size)
-        if is_large:
-            self._run(entry("line", *sizes), rk.scratch_bytes(buckets))
-        else:
-            self._run(entry("scatter", *sizes), rk.CODES_BYTES)
-
-    def _count_and_fill(self) -> None:
-        """Counting sort of integers of one or two bytes."""
-        size = self.order.size
-        self._split(_PART_KEYS if size == 1 else _PART_KEYS << 4)
-        self.table[rk.KEYS] = self.keys.first
-        self._count(0, 8 * size)
-        self.table[rk.OUT_KEYS] = address(self.keys.make_out())
-        self._run(entry("fill", size))
-        self.keys.finish(False)
-
-
-def _digits(differ: int, widest: int) -> list[tuple[int, int]]:
-    """Return (shift, bits) of the fewest digits that cover all bits set in differ."""
-    digits = []
-    while differ:
-        low = (differ & -differ).bit_length() - 1
-        span = differ.bit_length() - low
-        bits = -(-span // -(-span // widest))
-        digits.append((low, bits))
-        differ = differ >> low + bits << low + bits
-    return digits
-
-
-# --- CPU sort prepared for arrays of fixed layouts, for repeated calls.
-
-
-def prepared(
-    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None, axis: int,
-    order: Order,
-) -> Prepared | None:  # fmt: skip
-    """Return a function that sorts arrays of these layouts.
-
-    None if threads share rows, or values do not travel with their keys.
-    """
-    if (
-        out_keys is not None
-        and out_values is None
-        and cpu_numpy.is_sorted_by_numpy(keys, axis, order)
-    ):
-        descending = order.descending
-        if not cpu_numpy.is_dense(keys, out_keys, axis):
-            return lambda arrays, results, _: cpu_numpy.sort_copies(
-                arrays[0].reshape(results[0].shape), results[0], axis, descending
-            )
-        if keys.ndim > 1:
-            return lambda arrays, results, _: cpu_numpy.sort(
-                arrays[0].reshape(results[0].shape), results[0], descending
-            )
-        sort = cpu_numpy.row_sort(len(keys), keys.dtype, order.descending)
-        takes_short_rows = ways.is_by_numpy(keys.dtype, cpu_fast_path.MOST_KEYS - 1, 1)
-        if takes_short_rows and not (order.descending or HAS_RANGES):
-            cpu_fast_path.register_sort(
-                keys.dtype, sort.kernels, cpu_numpy.sorted_row, cpu_numpy.sorted_into
-            )
-        by_numpy = sort.fresh
-        return lambda arrays, results, _: by_numpy(_row(arrays[0]), results[0])
-    is_order = out_keys is None
-    if is_order and ways.max_ordered_keys(keys.dtype) and not HAS_RANGES:
-        cpu_fast_path.register_argsort(keys.dtype)
-    if out_values is not None and out_values.itemsize not in WORD_SIZES:
-        return None
-    inputs = (keys, values, out_keys, out_values)
-    moved = [a if a is None else np.moveaxis(as_bytes(a), axis, -1) for a in inputs]
-    if keys.shape[axis] >= LONG_ROW:
-        return None
-    launch = rows_launch(moved, order.numbers())
-    shape, descending = keys.shape, order.descending
-    if is_order:
-
-        def write_order(arrays: Any, results: Any, _: Any) -> None:
-            rows = arrays[0].reshape(shape)
-            if cpu_numpy.is_ordered_by_numpy(rows, descending) or cpu_rows.takes(
-                rows, axis, descending
-            ):
-                cpu_rows.order(rows, results[0], axis, descending)
-            else:
-                launch((arrays[0], 0, 0, results[0]))
-
-        return write_order
-    if values is None:
-        return lambda arrays, results, _: launch((arrays[0], 0, results[0], 0))
-
-    def sort_pairs(arrays: Any, results: Any, _: Any) -> None:
-        rows = arrays[0].reshape(shape)
-        if order.is_whole and cpu_rows.is_nearly_sorted(rows, axis, descending):
-            items = as_bytes(arrays[1]).reshape(shape)
-            cpu_rows.sort_pairs(rows, items, results[0], as_bytes(results[1]), axis, descending)
-        else:
-            launch((*arrays, *results))
-
-    return sort_pairs
-
-
-def _row(array: Array) -> Array:
-    """Return an array flattened without a copy."""
-    return array if array.ndim == 1 else array.reshape(-1)
+    threads.run(parts, -(-shape[axis] // step), 16 * size)

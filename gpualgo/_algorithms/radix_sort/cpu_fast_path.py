@@ -1,97 +1,65 @@
-"""Fast path for short rows that NumPy sorts or orders: skips the plan cache.
+"""Fast path for contiguous rows that NumPy sorts or orders: skips the cache of problems.
 
-The first call of a dtype registers it. Later calls match one look-up, then run NumPy's copy and
-sort, or its stable argsort.
+The plan of a dtype's first row registers its function. Later calls match one look-up, which is a
+built-in function, and call it.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-MOST_KEYS = 1 << 15  # shorter rows are not checked for being sorted, and stay on the CPU
+from gpualgo._pipeline.run import HAS_RANGES
+
+MOST_KEYS = 1 << 15  # shorter rows are sorted on the CPU
 MOST_ORDERED = (1 << 14) + 1  # shorter rows are ordered on the CPU
 
 Array = np.ndarray[Any, Any]
-RestoreBits = Callable[[Array, Array], int]
-"""mend(keys, row): restore the bits and order of zeros and NaNs in a sorted row."""
-EncodeDecode = tuple[Callable[[Array, Array], int], Callable[[Array, Array], int]]
-"""encode(keys, codes) writes integer codes, which NumPy sorts; decode(keys, row) restores keys."""
+Function = Callable[[Array, Any], Array | None]
 
-sort: Callable[[Array], Array | None]
-sort_into: Callable[[Array, Any], Array | None]
-_sorters: dict[np.dtype[Any], RestoreBits | EncodeDecode | bool] = {}  # True: nothing to restore
-CODES = np.dtype(np.int16)
-_live_kernels: list[Any] = []  # kernels kept alive: functions hold their addresses only
-
-# Defaults of `radix_sort` after keys (values … stream) and no active recordings. They are matched
-# by identity, so that axis=True does not match.
-DEFAULTS = (None, False, 0, None, -1, None, None, 0)
+# Arguments of `radix_sort` after keys (values … stream) and of `argsort` (axis … stream), and no
+# active recordings. They are matched by identity, so that axis=True does not match.
+_SORT_ARGUMENTS = (None, False, 0, None, -1, None, None, 0)
+_ORDER_ARGUMENTS = (-1, None, None, None, 0)
+_sorts: dict[np.dtype[Any], Function] = {}
+_orders: dict[np.dtype[Any], Function] = {}
 
 
 def _no_match(*_: Any) -> bool:
     return False
 
 
-find_short_sort: Callable[..., Any] = _no_match
-"""Return a short row's `RestoreBits`, `EncodeDecode` or True; False without a fast path."""
+find_sort: Callable[..., Any] = _no_match
+"""Return f(keys, out), see `cpu_numpy.row_sort`; False if the fast path does not apply."""
+
+find_order: Callable[..., Any] = _no_match
+"""Return f(keys, descending), see `cpu_numpy.row_order`; False if the path does not apply."""
 
 
-find_long_sort: Callable[..., Any] = _no_match
-"""Return the same for a row of any length, for `sort`; False if the fast path does not apply."""
+def register_sort(dtype: np.dtype[Any], make: Callable[[np.dtype[Any]], Function]) -> None:
+    global find_sort
+    if dtype not in _sorts and not HAS_RANGES:
+        _sorts[dtype] = make(dtype)  # other threads may call it from here on
+        find_sort = _look_up(_sorts, _SORT_ARGUMENTS)
 
 
-def register_sort(
-    dtype: np.dtype[Any], kernels: Sequence[Any], sort_row: Callable[[Array], Array | None],
-    sort_row_into: Callable[[Array, Any], Array | None],
-) -> None:  # fmt: skip
-    """Register a dtype: one kernel restores zeros and NaNs, two kernels encode and decode.
-
-    `sort_row` and `sort_row_into` sort a row of any length; they return None if they do not apply.
-    """
-    global find_short_sort, find_long_sort, sort, sort_into
-    from gpualgo._cpu.direct import row_function, short_row_lookup
-
-    if dtype not in _sorters:
-        _live_kernels.append(kernels)
-        sorter: Any = tuple(map(row_function, kernels))
-        sort, sort_into = sort_row, sort_row_into  # other threads may read from here on
-        _sorters[dtype] = sorter if len(sorter) > 1 else sorter[0] if sorter else True
-        find_short_sort = short_row_lookup(_sorters, MOST_KEYS, *DEFAULTS)
-        find_long_sort = short_row_lookup(_sorters, sys.maxsize, *DEFAULTS)
+def register_order(dtype: np.dtype[Any], make: Callable[[np.dtype[Any]], Function]) -> None:
+    global find_order
+    if dtype not in _orders and not HAS_RANGES:
+        _orders[dtype] = make(dtype)
+        find_order = _look_up(_orders, _ORDER_ARGUMENTS)
 
 
-def sort_coded(keys: Array, out: Array, way: EncodeDecode) -> Array:
-    """Write keys, sorted as codes, to `out`, which is another row; return it."""
-    codes = out.view(CODES)
-    way[0](keys, codes)
-    codes.sort()
-    way[1](keys, out)
-    return out
-
-
-_orders: dict[np.dtype[Any], Callable[[Array, bool], Array | None]] = {}
-# Defaults of `argsort` after keys (axis … stream) and no active recordings.
-_ORDER_DEFAULTS = (-1, None, None, None, 0)
-find_argsort: Callable[..., Any] = _no_match
-"""Return the function that orders a row by NumPy; False if the fast path does not apply."""
-
-
-def register_argsort(dtype: np.dtype[Any]) -> None:
-    """Register a dtype whose rows NumPy's argsort orders faster."""
-    global find_argsort
-    from gpualgo._algorithms.radix_sort.cpu_rows import row_order
+def _look_up(table: dict[np.dtype[Any], Function], arguments: tuple[Any, ...]) -> Any:
     from gpualgo._cpu.direct import short_row_lookup
 
-    if dtype not in _orders:
-        _orders[dtype] = row_order(dtype)
-        find_argsort = short_row_lookup(_orders, sys.maxsize, *_ORDER_DEFAULTS)
+    return short_row_lookup(table, sys.maxsize, *arguments)
 
 
 def clear() -> None:
     """Forget all dtypes."""
-    _sorters.clear()
+    _sorts.clear()
     _orders.clear()

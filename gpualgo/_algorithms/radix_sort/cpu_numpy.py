@@ -1,309 +1,508 @@
-"""Keys without values sorted by NumPy: one thread per row, or runs of a long row, then merged."""
+"""Sorts and stable orders by NumPy, where they are faster than the digit sort; with its bits.
+
+Keys without values are sorted by one thread per row, or in runs of a long row, which are merged.
+Random keys, one core of a Zen 4 whose NumPy was limited to AVX2, ms by digits / by NumPy:
+
+    keys                2^12           2^14           2^16           2^20           2^22
+    int32, uint32   0.05 / 0.02    0.11 / 0.06    0.36 / 0.23     8.7 / 5.8      60 / 32
+    float32         0.06 / 0.02    0.12 / 0.06    0.41 / 0.26     8.1 / 6.3      58 / 33
+    int64, uint64   0.07 / 0.03    0.20 / 0.11    0.73 / 0.45    31.4 / 11.7    138 / 64
+    float64         0.08 / 0.03    0.22 / 0.10    0.82 / 0.41    40.8 / 10.8    135 / 51
+
+Narrower keys are counted or take one or two passes: with AVX2, NumPy sorts 2^16 int16 keys in 3 ms,
+the digit sort in 0.3 ms. With AVX-512 of 16-bit lanes NumPy is faster while a core has few keys.
+Zen 5, two cores, µs by digits / by NumPy: 2^10 6 / 1.2, 2^14 30 / 15, 2^16 112 / 61, 2^19 970 /
+690, 2^20 1600 / 1650; a Xeon, sixteen cores: 2^17 1030 / 420, 2^18 1310 / 880, 2^19 1950 / 1940,
+2^20 2900 / 4100. Without SIMD NumPy takes 1.4 to 4 times as long as digits from 2^12 keys on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+import platform
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_int16_sort
-from gpualgo._algorithms.radix_sort import cpu_merge_parameters as mk
-from gpualgo._algorithms.radix_sort import cpu_strategy as ways
-from gpualgo._algorithms.radix_sort.cpu_entries import kernel
-from gpualgo._algorithms.radix_sort.cpu_int16_sort import Int16RowSort
-from gpualgo._algorithms.radix_sort.cpu_orders import Order
+from gpualgo._algorithms.radix_sort import cpu_parameters as at
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import row_function, status_function
-from gpualgo._cpu.kernels import Kernel
-from gpualgo._cpu.launch import Launch
-from gpualgo._pipeline.routines import Routine, compiled, of_numpy
+from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
+from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
 
-_TURN_KEYS = 1 << 15  # of a piece that is reversed
+Array = np.ndarray[Any, Any]
+Dtype = np.dtype[Any]
+
+# --- Which keys NumPy sorts faster. Both sorts give the same result on any number of threads.
+
+_SHORT = 512  # up to this many keys, NumPy sorts a row faster with any SIMD
+_DTYPES = frozenset(map(np.dtype, ("i4", "u4", "f4", "i8", "u8", "f8")))
+_NARROW = frozenset(map(np.dtype, ("i2", "u2")))
+# Longest rows of 16-bit integers for NumPy: with one thread, and with several that share digits.
+_NARROW_ALONE, _NARROW_SHARED = 1 << 20, 1 << 19
+CHECK_SORTED_KEYS = 1 << 15  # from this many keys on, rows are first checked for being sorted
+
+# From SHARED_BYTES on, threads share a row, each sorting runs of at least _RUN_BYTES: waking 16
+# threads takes as long as one thread sorts 2 MB.
+SHARED_BYTES, _RUN_BYTES = 1 << 23, 1 << 21
+
+
+def is_by_numpy(dtype: Dtype, length: int, num_rows: int) -> bool:
+    """Return whether NumPy's sort is faster for rows of `length` keys of a dtype."""
+    if dtype in _NARROW:
+        most = _NARROW_ALONE if threads.num_threads() == 1 else _NARROW_SHARED
+        return length <= most and is_vectorised() and _has_narrow_vectors()
+    if dtype not in _DTYPES:
+        return False
+    return is_vectorised() or (num_rows == 1 and length <= _SHORT and _has_vectors()[0])
+
+
+def has_vectors_for(dtype: Dtype) -> bool:
+    """Return whether NumPy sorts a few thousand keys of a dtype with SIMD of any kind."""
+    return dtype in _DTYPES and _has_vectors()[0]
+
+
+def num_runs(num_bytes: int, num_threads: int) -> int:
+    """Return the number of runs, a power of two, that a row is sorted in before merging."""
+    if num_bytes < SHARED_BYTES:
+        return 1
+    return 1 << min(num_threads, num_bytes // _RUN_BYTES).bit_length() - 1
+
+
+@cache
+def is_vectorised() -> bool:
+    """Return whether NumPy sorts numbers of 4 and 8 bytes at full speed with AVX2 or AVX-512.
+
+    On Zen 4 NumPy's AVX-512 sort is slower than scalar code: a compressed store takes more than 100
+    cycles there.
+    """
+    has_avx2, has_avx512 = _has_vectors()
+    return has_avx2 and not (has_avx512 and _is_zen4())
+
+
+def _features() -> dict[str, bool]:
+    """Return the CPU features that NumPy uses, by its names for them."""
+    try:
+        return dict(import_module("numpy._core._multiarray_umath").__cpu_features__)
+    except (ImportError, AttributeError):
+        return {}
+
+
+@cache
+def _has_narrow_vectors() -> bool:
+    """Return whether NumPy sorts 16-bit integers with AVX-512 (VBMI2)."""
+    return bool(_features().get("AVX512_ICL"))
+
+
+@cache
+def _has_vectors() -> tuple[bool, bool]:
+    """Return whether NumPy uses AVX2, and AVX-512."""
+    features = _features()
+    has_avx512 = bool(features.get("X86_V4", features.get("AVX512_SKX")))
+    return bool(features.get("X86_V3", features.get("AVX2"))), has_avx512
+
+
+def _is_zen4() -> bool:
+    """Return whether the processor is of AMD's family 25; with AVX-512 it is Zen 4."""
+    try:
+        with open("/proc/cpuinfo", "rb", buffering=0) as file:
+            text = file.read(1 << 10).decode(errors="replace")
+    except OSError:  # not Linux: use the processor name
+        text = platform.processor()
+        return "AuthenticAMD" in text and "Family 25" in text
+    pairs = (line.partition(":") for line in text.splitlines())
+    lines = {name.strip(): value.strip() for name, _, value in pairs}
+    return lines.get("vendor_id") == "AuthenticAMD" and lines.get("cpu family") == "25"
+
+
+# --- Sorts of keys without values.
+
 _PIECES_PER_THREAD = 4
 _BLOCK_BYTES = 1 << 22  # of rows with gaps that are copied at once
 
-Array = np.ndarray[Any, Any]
+
+def plan_of(keys: Array, out: Array, axis: int, descending: bool) -> Plan:
+    """Return the plan that sorts keys along an axis into `out`, which may be the same array.
+
+    Zeros and NaNs keep their input order, as all equal keys do.
+    """
+    length, sort = keys.shape[axis], sort_of(keys.dtype, descending)
+    are_aligned = keys.flags.aligned and out.flags.aligned
+    are_dense = keys.flags.c_contiguous and out.flags.c_contiguous
+    routines = _routines(keys.size, length, keys.nbytes)
+    if not (are_aligned and are_dense and axis == keys.ndim - 1):
+        return Plan(lambda xs, outs, _: sort.copies(xs[0], outs[0], axis), routines)
+    if keys.ndim > 1:
+        return Plan(lambda xs, outs, _: sort.rows(xs[0], outs[0]), routines)
+    if length >= CHECK_SORTED_KEYS or address(keys) == address(out):
+        return Plan(lambda xs, outs, _: sort.row(xs[0], outs[0]), routines)
+    return Plan(lambda xs, outs, _: sort.short_row(xs[0], outs[0]), routines)
 
 
-def is_sorted_by_numpy(keys: Array, axis: int, order: Order) -> bool:
-    """Return whether NumPy sorts these keys, which have no values: all bits count."""
-    length = keys.shape[axis]
-    return order.is_whole and ways.is_by_numpy(keys.dtype, length, keys.size // max(1, length))
-
-
-def is_dense(keys: Array, out: Array, axis: int) -> bool:
-    """Return whether `sort` reads keys and writes out without copies."""
-    flags, out_flags = keys.flags, out.flags
-    is_aligned = flags.aligned and out_flags.aligned
-    return axis == keys.ndim - 1 and is_aligned and flags.c_contiguous and out_flags.c_contiguous
-
-
-def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
-    """Return whether NumPy orders these keys: a short ascending row."""
-    if descending or keys.ndim != 1 or len(keys) > ways.max_ordered_keys(keys.dtype):
-        return False
-    return keys.flags.c_contiguous and keys.flags.aligned
-
-
-def routines(keys: Array, axis: int) -> list[Routine]:
-    """Return the routines of `sort`: rows by NumPy, or runs of a long row, which are merged."""
-    length = keys.shape[axis]
-    num_rows, runs = (
-        keys.size // max(1, length),
-        ways.num_runs(length * keys.itemsize, threads.num_threads()),
-    )
+def _routines(size: int, length: int, num_bytes: int) -> list[Routine]:
+    num_rows = size // max(1, length)
+    runs = num_runs(num_bytes // max(1, num_rows), threads.num_threads())
     if num_rows > 1 and (runs == 1 or num_rows >= threads.num_threads()):
-        return [of_numpy("sort", keys.size, num_rows, 8 * keys.nbytes)]
-    steps = [of_numpy("sort", keys.size, num_rows * runs, 8 * keys.nbytes)]
+        return [of_numpy("sort", size, num_rows, 8 * num_bytes)]
+    steps = [of_numpy("sort", size, num_rows * runs, 8 * num_bytes)]
     if runs > 1:
-        steps.append(compiled("radix_sort", keys.size, -(-length // runs), 8 * keys.nbytes))
+        steps.append(compiled("radix_sort", size, -(-length // runs), 8 * num_bytes))
     return steps
 
 
-def sort(keys: Array, out: Array, descending: bool) -> None:
-    """Write keys, sorted along the last axis, to out, which may be the same array.
-
-    Both are C-contiguous. Zeros and NaNs keep their input order, as all equal keys do.
-    """
-    *outer, length = keys.shape
-    num_rows = prod(outer)
-    is_short = length * keys.itemsize < ways.SHARED_BYTES
-    if num_rows > 1 and (is_short or num_rows >= threads.num_threads()):
-        sort_rows = cpu_int16_sort.sort_rows if ways.is_sorted_as_int16(keys.dtype) else _sort_rows
-        sort_rows(keys.reshape(num_rows, length), out.reshape(num_rows, length), descending)
-    elif num_rows == 1:
-        row_sort(length, keys.dtype, descending)(keys.reshape(-1), out.reshape(-1))
-    else:
-        for row, target in zip(keys.reshape(-1, length), out.reshape(-1, length), strict=True):
-            row_sort(length, keys.dtype, descending)(row, target)
+@cache
+def sort_of(dtype: Dtype, descending: bool) -> SortByNumPy:
+    return SortByNumPy(dtype, descending)
 
 
-def sort_copies(keys: Array, out: Array, axis: int, descending: bool) -> None:
-    """Sort along any axis, with any strides: copies blocks of rows, sorts them, and writes them."""
-    rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
-    longest = int(np.argmax(rows.shape[:-1] or (0,)))
-    if rows.ndim == 1:
-        rows, targets = rows[None], targets[None]
-    rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
-    step = max(1, _BLOCK_BYTES * len(rows) // max(1, keys.nbytes))
-    for i in range(0, len(rows), step):
-        part = rows[i : i + step]
-        block, result = (np.empty(part.shape, keys.dtype) for _ in range(2))
-        copy_rows(block, part, 4 * part.nbytes)
-        sort(block, result, descending)
-        copy_rows(targets[i : i + step], result, 4 * part.nbytes)
+class SortByNumPy:
+    """The sort of rows of a dtype. In descending order, negated or inverted keys are sorted."""
+
+    def __init__(self, dtype: Dtype, descending: bool) -> None:
+        self.flip: np.ufunc | None = None
+        if descending:
+            self.flip = np.negative if dtype.kind == "f" else np.invert
+        self._is_ordered = dtype.kind, dtype.itemsize, int(descending)
+        self._mend: Kernel | None = None  # kept alive: functions hold its address only
+        self.mend_row: Callable[[Array, Array], int] | None = None
+        if dtype.kind == "f":  # zeros and NaNs are restored
+            self._mend = kernel("mend", dtype.itemsize, int(descending))
+            self.mend_row = row_function(self._mend)
+            self._mend_rows = status_function(self._mend)
+
+    def short_row(self, keys: Array, out: Array) -> None:
+        """Sort a contiguous row that is not checked for being sorted into another row."""
+        if self.flip is None:
+            out[...] = keys  # faster than np.copyto
+            out.sort()
+        else:
+            self._sort_flipped(keys, out)
+        if self.mend_row is not None:
+            self.mend_row(keys, out)
+
+    def row(self, keys: Array, out: Array) -> None:
+        """Sort a contiguous row into `out`, which may be the same row."""
+        is_same, length = address(keys) == address(out), len(keys)
+        if length >= CHECK_SORTED_KEYS:
+            find = kernel("ordered", *self._is_ordered)
+            if not status_function(find)(address(keys), 0, length, 0):
+                if not is_same:
+                    np.copyto(out, keys)
+                return
+        source = keys
+        if is_same and self._mend is not None:
+            source = np.empty_like(keys)
+            copy_rows(source, keys, 64 * keys.nbytes if keys.nbytes >= SHARED_BYTES else 0)
+        runs = num_runs(out.nbytes, threads.num_threads())
+        if runs > 1:
+            self._sort_runs(source, out, runs)
+        else:
+            self._sort_into(source, out)
+        if self._mend is not None:
+            self._mend_rows(address(source), address(out), length, 1)
+
+    def rows(self, keys: Array, out: Array) -> None:
+        """Sort C-contiguous rows along the last axis into `out`, which may be the same array."""
+        *outer, length = keys.shape
+        num_rows = prod(outer)
+        keys, out = keys.reshape(num_rows, length), out.reshape(num_rows, length)
+        is_short = length * keys.itemsize < SHARED_BYTES
+        if num_rows == 1 or not (is_short or num_rows >= threads.num_threads()):
+            for row, target in zip(keys, out, strict=True):
+                self.row(row, target)
+            return
+        is_same = address(keys) == address(out)
+
+        def body(first: int, last: int) -> None:
+            source, target = keys[first:last], out[first:last]
+            if is_same and self._mend is not None:
+                source = source.copy()
+            self._sort_into(source, target)
+            if self._mend is not None:
+                self._mend_rows(address(source), address(target), length, last - first)
+
+        threads.run(body, num_rows, 8 * keys.nbytes)
+
+    def copies(self, keys: Array, out: Array, axis: int) -> None:
+        """Sort along any axis, with any strides: blocks of rows are copied, sorted and written."""
+        rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
+        if rows.ndim == 1:
+            rows, targets = rows[None], targets[None]
+        longest = int(np.argmax(rows.shape[:-1]))
+        rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
+        step = max(1, _BLOCK_BYTES * len(rows) // max(1, keys.nbytes))
+        for i in range(0, len(rows), step):
+            part = rows[i : i + step]
+            block, result = (np.empty(part.shape, keys.dtype) for _ in range(2))
+            copy_rows(block, part, 4 * part.nbytes)
+            self.rows(block, result)
+            copy_rows(targets[i : i + step], result, 4 * part.nbytes)
+
+    def _sort_into(self, source: Array, target: Array) -> None:
+        """Sort rows by one thread; zeros and NaNs in any order."""
+        if self.flip is not None:
+            self._sort_flipped(source, target)
+            return
+        if source is not target:
+            np.copyto(target, source)
+        target.sort()
+
+    def _sort_flipped(self, source: Array, target: Array) -> None:
+        assert self.flip is not None
+        self.flip(source, target)
+        target.sort()
+        self.flip(target, target)
+
+    def _sort_runs(self, source: Array, out: Array, runs: int) -> None:
+        """Sort a row in runs, one thread per run, and merge them on all cores."""
+        length, rounds, flip = len(out), runs.bit_length() - 1, self.flip
+        buffers = [out, np.empty(length, out.dtype)]
+        current = rounds % 2
+        begins = [length * run // runs for run in range(runs + 1)]
+
+        def body(first: int, last: int) -> None:
+            for run in range(first, last):
+                part = slice(begins[run], begins[run + 1])
+                target = buffers[current][part]
+                if flip is not None:
+                    flip(source[part], target)
+                else:
+                    np.copyto(target, source[part])
+                target.sort()
+
+        threads.run(body, runs, 64 * out.nbytes)
+        while runs > 1:
+            merge(buffers[current], buffers[1 - current], runs)
+            current, runs = 1 - current, runs // 2
+        if flip is not None:
+
+            def restore(first: int, last: int) -> None:
+                flip(out[first:last], out[first:last])
+
+            threads.run(restore, length, 64 * out.nbytes)
+
+
+def merge(source: Array, target: Array, runs: int) -> None:
+    """Merge neighbouring ascending runs, whose lengths are nearly equal."""
+    pairs = runs // 2
+    pieces = max(1, _PIECES_PER_THREAD * threads.num_threads() // pairs)
+    numbers = address(source), address(target), len(source), runs, pieces
+    table, run = np.array(numbers, np.int64), kernel("merge", source.dtype.kind, source.itemsize)
+
+    def body(first: int, last: int) -> None:
+        memory = scratch(at.MERGE_BYTES)
+        run(address(table), address(memory), first, last)
+
+    threads.run(body, pairs * pieces, 64 * source.nbytes)
 
 
 def copy_rows(target: Array, source: Array, work: int) -> None:
     """Copy rows, or the elements of a row, on all cores."""
 
     def part(first: int, last: int) -> None:
-        np.copyto(target[first:last], source[first:last])
+        target[first:last] = source[first:last]
 
     threads.run(part, len(target), work)
 
 
-def _sort_rows(keys: Array, out: Array, descending: bool) -> None:
-    """Sort rows, one thread per row."""
-    length = keys.shape[1]
-    source, mend_rows = _source(keys, out), None
-    if keys.dtype.kind == "f":
-        mend_rows = kernel("mend_rows", keys.itemsize, int(descending))
+def kernel(name: str, *options: int | str) -> Kernel:
+    """Return the kernel that `<name>_kernel(*options)` generates."""
 
-    def body(first: int, last: int) -> None:
-        rows, targets = source[first:last], out[first:last]
-        if source is not out:
-            np.copyto(targets, rows)
-        targets.sort()
-        if mend_rows is not None:
-            mend_rows(address(rows), address(targets), length, last - first)
-        elif descending:
-            targets[...] = targets[:, ::-1]
+    def generate() -> Callable[..., None]:
+        from gpualgo._algorithms.radix_sort import cpu_numpy_kernels
 
-    threads.run(body, len(keys), 8 * keys.nbytes)
+        function: Callable[..., None] = getattr(cpu_numpy_kernels, f"{name}_kernel")(*options)
+        return function
+
+    return get_kernel(("radix_sort", name, *options), generate)
 
 
-def _source(keys: Array, out: Array) -> Array:
-    """Return a copy of keys if sorting overwrites them: zeros and NaNs are restored from it."""
-    if address(keys) != address(out):
-        return keys
-    return _copied(keys) if keys.dtype.kind == "f" else out
+def row_sort(dtype: Dtype) -> Callable[[Array, Any], Array | None]:
+    """Return f(keys, out), which sorts a contiguous row in ascending order and returns the result.
 
+    `out` is None, that row, or another array. The function returns None, and writes nothing, if
+    `out` is not a row of its own like keys, or if digits are faster.
+    """
+    sort = sort_of(dtype, False)
+    mend = sort.mend_row
 
-def _copied(keys: Array) -> Array:
-    copy = np.empty(keys.shape, keys.dtype)
-    work = 64 * keys.nbytes if keys.nbytes >= ways.SHARED_BYTES else 0
-    copy_rows(copy.reshape(-1), keys.reshape(-1), work)
-    return copy
-
-
-class _Finish:
-    """Post-processing of NumPy's sort of a row: restores zeros and NaNs, reverses if descending."""
-
-    def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
-        self.length = length
-        self.mend: Kernel | None = None  # kept alive: it is called by address
-        self.run_mend: Callable[[int, int, int, int], int] | None = None
-        self.mend_short: Callable[[Array, Array], int] | None = None  # for short ascending rows
-        self.turn: Launch | None = None
-        if dtype.kind == "f":
-            self.mend = kernel("mend", dtype.itemsize)
-            self.run_mend = status_function(self.mend)
-            if length < ways.CHECK_SORTED_KEYS and not descending:
-                self.mend_short = row_function(self.mend)
-        if descending:
-            pieces, work = max(1, length // _TURN_KEYS), length * dtype.itemsize
-            table, options = _table(length, pieces=pieces), (dtype.itemsize,)
-            self.turn = _launch("turn", options, table, (mk.SORTED, mk.LENGTH), pieces, work)
-
-    def __call__(self, keys: Array, out: Array) -> None:
-        length = self.length
-        if self.mend_short is not None:
-            self.mend_short(keys, out)
-        elif self.run_mend is not None and self.turn is None:
-            self.run_mend(address(keys), address(out), length, 0)
-        elif self.run_mend is not None:
-            numbers = np.empty(1, np.int64)
-            self.run_mend(address(keys), address(out), length, address(numbers))
-            length = int(numbers[0])  # NaNs stay last
-        if self.turn is not None:
-            self.turn((address(out), length))
-
-
-class _RowSort:
-    """Sort of one row of a fixed length."""
-
-    def __init__(self, length: int, dtype: np.dtype[Any], descending: bool) -> None:
-        self.length, self.descending = length, descending
-        self.settle = _Finish(length, dtype, descending)
-        self.kernels = () if self.settle.mend is None else (self.settle.mend,)
-        self.is_settled = dtype.kind != "f" and not descending
-        self.ordered: Kernel | None = None
-        if length >= ways.CHECK_SORTED_KEYS:
-            self.ordered = kernel("ordered", dtype.kind, dtype.itemsize)
-
-    def __call__(self, keys: Array, out: Array) -> None:
-        """Write keys, sorted, to out, which may be the same row."""
-        if self._is_ordered(keys):
-            if address(keys) != address(out):
-                np.copyto(out, keys)
+    def sorted_row(keys: Array, out: Any) -> Array | None:
+        length = len(keys)
+        result: Array
+        if out is None and length < CHECK_SORTED_KEYS:
+            result = keys.copy()
+            result.sort()
+            if mend is not None:
+                mend(keys, result)
+            return result
+        if out is not None and out is not keys and not _is_row_like(keys, out):
+            return None
+        if not is_by_numpy(dtype, length, 1) or not (out is None or out.flags.writeable):
+            return None
+        result = np.empty(length, dtype) if out is None else out
+        if length >= CHECK_SORTED_KEYS or out is keys:
+            sort.row(keys, result)
         else:
-            self._sort(_source(keys, out), out)
-
-    def fresh(self, keys: Array, out: Array) -> None:
-        """Write keys, sorted, to another row."""
-        if self.ordered is not None:
-            self(keys, out)
-            return
-        out[...] = keys  # faster than np.copyto
-        out.sort()
-        if not self.is_settled:
-            self.settle(keys, out)
-
-    def _sort(self, source: Array, out: Array) -> None:
-        runs = 1
-        if out.nbytes >= ways.SHARED_BYTES:
-            runs = ways.num_runs(out.nbytes, threads.num_threads())
-        if runs > 1:
-            _sort_runs(source, out, runs)
-        else:
-            if source is not out:
-                np.copyto(out, source)
-            out.sort()
-        if not self.is_settled:
-            self.settle(source, out)
-
-    def _is_ordered(self, keys: Array) -> bool:
-        if self.ordered is None:
-            return False
-        answer = np.empty(1, np.int64)
-        self.ordered(address(keys), address(answer), self.length, self.descending)
-        return bool(answer[0])
-
-
-@lru_cache(256)
-def row_sort(length: int, dtype: np.dtype[Any], descending: bool) -> _RowSort | Int16RowSort:
-    """Return the sort of one row of `length` keys."""
-    if ways.is_sorted_as_int16(dtype):
-        return Int16RowSort(dtype, descending)
-    return _RowSort(length, dtype, descending)
-
-
-def sorted_row(keys: Array) -> Array | None:
-    """Return a contiguous row sorted in ascending order; None if the digit sort is faster."""
-    length, dtype = len(keys), keys.dtype
-    if not ways.is_by_numpy(dtype, length, 1):
-        return None
-    out = np.empty(length, dtype)
-    row_sort(length, dtype, False).fresh(keys, out)
-    return out
-
-
-def sorted_into(keys: Array, out: Any) -> Array | None:
-    """Sort a row into `out`, which may be that row; None if the fast path does not apply."""
-    sorter = cpu_fast_path.find_short_sort(out, *cpu_fast_path.DEFAULTS)
-    if not sorter or len(out) != len(keys) or out.dtype != keys.dtype or not out.flags.writeable:
-        return None
-    result: Array = out
-    if out is not keys and -keys.nbytes < address(out) - address(keys) < keys.nbytes:
-        return None
-    if type(sorter) is tuple:
-        if out is not keys:
-            return cpu_fast_path.sort_coded(keys, result, sorter)
-        result[...] = cpu_fast_path.sort_coded(keys, np.empty(len(keys), keys.dtype), sorter)
+            sort.short_row(keys, result)
         return result
-    if out is not keys:
-        out[...] = keys
-    elif sorter is not True:
-        keys = keys.copy()
-    result.sort()
-    if sorter is not True:
-        sorter(keys, result)
-    return result
+
+    return sorted_row
 
 
-def _sort_runs(source: Array, out: Array, runs: int) -> None:
-    """Sort a row in runs, one thread per run, and merge them on all cores."""
-    length, rounds = len(out), runs.bit_length() - 1
-    buffers = [out, np.empty(length, out.dtype)]
-    current = rounds % 2
-    begins = [length * run // runs for run in range(runs + 1)]
-    is_copied = address(source) != address(buffers[current])
+def _is_row_like(keys: Array, out: Any) -> bool:
+    """Return whether `out` is an aligned contiguous row like keys that shares no memory with it."""
+    if type(out) is not np.ndarray or out.dtype != keys.dtype or out.shape != keys.shape:
+        return False
+    flags, distance = out.flags, address(out) - address(keys)
+    return flags.c_contiguous and flags.aligned and abs(distance) >= keys.nbytes
+
+
+# --- Stable orders: NumPy counts integers of one and two bytes. It merges other keys run by run
+# (timsort), so nearly sorted keys cost little more than a copy. The number of merge levels is
+# estimated from a sample. Three keys at equal distances (1, 2, 4, …) "turn" if they rise and then
+# fall, or fall and then rise; each distance stands for one level. In random keys two thirds turn at
+# all distances; in ten rising rows, only distances that reach from one row into another do.
+
+_MOST_ROWS = 16  # sampled
+_STEP_KEYS = 1 << 13
+_DIGIT_SORT_COST = 100  # estimated merge levels from which the digit sort is faster
+
+COUNTED_DTYPES = frozenset(map(np.dtype, ("?", "i1", "u1", "i2", "u2")))
+
+# Longest rows whose stable order NumPy finds at least as fast: it counts narrow keys as the digit
+# sort does, and merges few keys faster than a kernel is called. A Xeon, whole calls, µs by digits /
+# NumPy: 2^10 uint8 4.2 / 2.0, int16 8 / 4, 2^14 int16 55 / 50; 2^10 float64 21 / 15, 2^12 77 / 178.
+_ORDER_KEYS = {
+    **dict.fromkeys(COUNTED_DTYPES, 1 << 14),
+    **dict.fromkeys(map(np.dtype, ("i4", "u4", "f4")), 1 << 8),
+    **dict.fromkeys(map(np.dtype, ("i8", "u8", "f8")), 1 << 10),
+}
+
+
+def max_ordered_keys(dtype: Dtype) -> int:
+    """Return the longest row whose stable order NumPy finds at least as fast; 0 if none."""
+    return _ORDER_KEYS.get(dtype, 0)
+
+
+def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
+    """Return whether NumPy orders all keys of this layout: narrow ones, a short ascending row."""
+    if keys.dtype in COUNTED_DTYPES:
+        return True
+    if descending or keys.ndim != 1 or len(keys) > max_ordered_keys(keys.dtype):
+        return False
+    return keys.flags.c_contiguous and keys.flags.aligned
+
+
+def has_few_runs(keys: Array, axis: int, descending: bool) -> Callable[[Array], bool] | None:
+    """Return f(keys): whether a merge sort of runs is faster than passes over digits.
+
+    f takes keys of this layout. None if that is so for no keys of this dtype.
+    """
+    if keys.dtype not in _DTYPES:
+        return None
+    levels, length = _levels(keys.dtype, descending), keys.shape[axis]
+    estimate, stride = status_function(levels), keys.strides[axis]
+    outer = [i for i in range(keys.ndim) if i != axis % keys.ndim]
+    shape, strides = [keys.shape[i] for i in outer], [keys.strides[i] for i in outer]
+    count = prod(shape)
+    picked = min(count, _MOST_ROWS, 1 + (keys.size >> 12))
+    offsets = [
+        sum(np.multiply(np.unravel_index(i * count // picked, shape), strides).tolist())
+        for i in range(picked)
+    ]
+    limit = _DIGIT_SORT_COST * picked
+
+    def is_cheap(keys: Array, held: Any = levels) -> bool:  # functions know its address only
+        start = address(keys)
+        levels: list[int] = [estimate(start + shift, stride, length, 1) for shift in offsets]
+        return bool(sum(levels) < limit)
+
+    return is_cheap
+
+
+def _levels(dtype: Dtype, descending: bool) -> Kernel:
+    return kernel("levels", dtype.kind, dtype.itemsize, int(descending))
+
+
+def row_order(dtype: Dtype) -> Callable[[Array, bool], Array | None]:
+    """Return the function that orders a contiguous row; it returns None if digits are faster."""
+    most, kernels = max_ordered_keys(dtype), []
+    if dtype not in COUNTED_DTYPES:
+        kernels = [_levels(dtype, is_descending) for is_descending in (False, True)]
+    estimates = list(map(row_function, kernels))
+
+    def by_numpy(keys: Array, descending: bool, held: Any = kernels) -> Array | None:
+        is_few = len(keys) <= most and not descending
+        if not is_few and estimates and estimates[descending](keys, keys) >= _DIGIT_SORT_COST:
+            return None
+        return (reversed_keys(keys) if descending else keys).argsort(kind="stable")
+
+    return by_numpy
+
+
+def reversed_keys(keys: Array, room: Array | None = None) -> Array:
+    """Return keys whose ascending order is the descending order of `keys`; NaNs stay NaNs.
+
+    They are written to the memory of `room` if they fit there.
+    """
+    negate = np.negative if keys.dtype.kind == "f" else np.invert
+    if room is None or not room.flags.c_contiguous or room.nbytes < keys.nbytes:
+        return np.asarray(negate(keys))
+    negated = room.reshape(-1).view(keys.dtype)[: keys.size].reshape(keys.shape)
+    return np.asarray(negate(keys, out=negated))
+
+
+def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
+    """Write the stable order of keys along an axis to out: NumPy's argsort, rows on threads."""
+    if keys.ndim == 1:
+        indices = (reversed_keys(keys, out) if descending else keys).argsort(kind="stable")
+        copy_rows(out, indices, 2 * out.nbytes)
+        return
+    rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
+    if rows.ndim > 2:
+        longest = int(np.argmax(rows.shape[:-1]))
+        rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
+    order_runs = _order_of_runs(rows, targets, descending)
+    step = max(1, _STEP_KEYS * len(rows) // keys.size)  # few keys: their order stays in cache
 
     def body(first: int, last: int) -> None:
-        for run in range(first, last):
-            part = slice(begins[run], begins[run + 1])
-            target = buffers[current][part]
-            if is_copied:
-                np.copyto(target, source[part])
-            target.sort()
+        for i in range(order_runs(first, last), last, step):
+            block = rows[i : min(i + step, last)]
+            indices = (reversed_keys(block) if descending else block).argsort(
+                axis=-1, kind="stable"
+            )
+            targets[i : min(i + step, last)] = indices
 
-    threads.run(body, runs, 64 * out.nbytes)
-    while runs > 1:
-        merge(buffers[current], buffers[1 - current], runs)
-        current, runs = 1 - current, runs // 2
-
-
-def merge(source: Array, target: Array, runs: int) -> None:
-    """Merge neighbouring runs, whose lengths are nearly equal."""
-    pairs = runs // 2
-    pieces = max(1, _PIECES_PER_THREAD * threads.num_threads() // pairs)
-    options, table = (source.dtype.kind, source.itemsize), _table(len(source), runs, pieces)
-    work, slots = 64 * source.nbytes, (mk.SOURCE, mk.SORTED)
-    launch = _launch("merge", options, table, slots, pairs * pieces, work)
-    launch((address(source), address(target)))
+    # Merges of runs read keys about twice; counting narrow keys, or reversing keys, takes longer.
+    reads = 2 if keys.dtype in _DTYPES and not descending else 8
+    threads.run(body, len(rows), reads * keys.nbytes)
 
 
-def _table(length: int, runs: int = 0, pieces: int = 1) -> Array:
-    return np.array((0, 0, length, runs, pieces), np.int64)
+def _order_of_runs(rows: Array, order: Array, descending: bool) -> Callable[[int, int], int]:
+    """Return f(first, last), which orders leading rows that are a single run.
+
+    It returns the index of the first other row. Narrow keys, which NumPy counts, are delegated to
+    NumPy.
+    """
+    is_supported = rows.ndim == 2 and rows.dtype in _DTYPES
+    if not (is_supported and order.dtype == np.int64 and order.strides[1] == 8):
+        return lambda first, _: first
+    run = kernel("one_run", rows.dtype.kind, rows.itemsize, int(descending))
+    arguments = (address(rows), *rows.strides, rows.shape[1], address(order), order.strides[0])
+    table = np.array(arguments, np.int64)
+    return lambda first, last: first + status_function(run)(address(table), 0, first, last)
 
 
-def _launch(
-    name: str, options: tuple[int | str, ...], table: Array, slots: tuple[int, ...], tasks: int,
-    work: int,
-) -> Launch:  # fmt: skip
-    return Launch(kernel(name, *options), table, slots, mk.SCRATCH_BYTES, tasks, work)
+def sort_pairs(
+    arrays: Sequence[Array], results: Sequence[Array], axis: int, descending: bool
+) -> None:
+    """Write keys and values to the results in the order that NumPy finds."""
+    indices = np.empty(arrays[0].shape, np.int64)
+    order(arrays[0], indices, axis, descending)
+    for source, out in zip(arrays, results, strict=True):
+        is_row = source.ndim == 1
+        out[...] = source[indices] if is_row else np.take_along_axis(source, indices, axis)

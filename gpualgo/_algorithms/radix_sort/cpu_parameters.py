@@ -1,4 +1,4 @@
-"""Argument table slots and sizes of the radix sort's CPU kernels."""
+"""Argument table slots and sizes of the CPU kernels of the radix sort and around NumPy's sort."""
 
 from __future__ import annotations
 
@@ -34,3 +34,11 @@ BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64
 def scratch_bytes(buckets: int) -> int:
     """Return the kernel's scratch memory size."""
     return (2 * LINE + 8) * buckets + CODES_BYTES
+
+
+# --- A merge of runs. SOURCE: address of the runs; SORTED: address of the merged keys.
+
+SOURCE, SORTED, NUM_KEYS, RUNS, PIECES = range(5)
+
+LANES = 4  # of a piece, merged in an interleaved loop
+MERGE_BYTES = 8 * 3 * (LANES + 1)  # of scratch memory

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import tuning
-from gpualgo._algorithms.radix_sort.digits import Digit, digits_of, last_key, packed_digits
+from gpualgo._algorithms.radix_sort.digits import (
+    Digit,
+    digits_of,
+    flipped_bits,
+    last_key,
+    packed_digits,
+)
+from gpualgo._algorithms.radix_sort.operands import Operand
 from gpualgo._algorithms.radix_sort.words import Descending
-from gpualgo._cuda import build
+from gpualgo._arrays.view import View
+from gpualgo._base.strides import Dims
+from gpualgo._cuda import build, copy
 from gpualgo._cuda.parameters import Packed
-from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, Clear, Launch, Piece
+from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
 from gpualgo._driver import workspace
 from gpualgo._driver.driver import Kernel
-from gpualgo._driver.workspace import aligned
+from gpualgo._driver.workspace import KEPT_BYTES, aligned
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
 _KEPT_TILES = (workspace.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
@@ -282,3 +293,153 @@ def _pieces(layouts: list[Layout], is_kept: bool) -> list[Piece]:
         Piece(tables, KEPT if is_kept else None),
         Piece(sides, KEPT + tables if fits else None),
     ]
+
+
+# --- Sort of rows that fit a block, in one launch and without temporary storage.
+
+
+def launch_of(job: Job, arrays: Arrays) -> Launch | None:
+    """Return the launch that sorts a job's rows at once; None if the rows are too long."""
+    if job.row_items <= tuning.SMALL_ROW:
+        return _small_launch(job, arrays)
+    limit, sms = gpu.get(job.device).shared_limit, gpu.get(job.device).num_sms
+    tiling = tuning.row_policy(
+        job.num_rows, job.row_items, job.key_bytes, job.result_bytes, sms, limit
+    )
+    return None if tiling is None else _launch(job, tiling, arrays)
+
+
+def _launch(job: Job, tiling: tuning.RowPolicy, arrays: Arrays) -> Launch:
+    digits = digits_of(job.dtype, job.descending, job.begin_bit, job.end_bit, False)
+    packed = tuning.ROWS_PARAMS.pack(
+        num_rows=job.num_rows, row_items=job.row_items, padding=last_key(job.dtype, job.descending),
+        is_padding_highest=True, num_passes=len(digits),
+        digits=packed_digits(digits, tuning.MAX_ROW_PASSES),
+    )  # fmt: skip
+    spec = tuning.rows_spec(job.dtype, job.descending, job.result_bytes, tiling)
+    kernel = build.kernel(spec, job.device)
+    shared = tiling.shared_bytes(job.key_bytes, job.result_bytes > 0)
+    grid = -(-job.num_rows // tiling.rows_per_block)
+    return Launch(
+        kernel, grid, tiling.block_threads, packed, job.device, _slots(arrays), shared_bytes=shared
+    )
+
+
+def _small_launch(job: Job, arrays: Arrays) -> Launch:
+    width = 1 << (job.row_items - 1).bit_length()
+    mask = (1 << job.end_bit - job.begin_bit) - 1
+    flip = flipped_bits(job.dtype, job.descending) >> job.begin_bit & mask
+    packed = tuning.SMALL_ROWS_PARAMS.pack(
+        num_rows=job.num_rows, row_items=job.row_items, mask=mask, flip=flip, shift=job.begin_bit
+    )
+    spec = tuning.small_rows_spec(job.dtype, job.descending, job.result_bytes, width)
+    rows_per_block = tuning.SMALL_ROWS_THREADS // width
+    return Launch(
+        build.kernel(spec, job.device), -(-job.num_rows // rows_per_block),
+        tuning.SMALL_ROWS_THREADS, packed, job.device, _slots(arrays),
+    )  # fmt: skip
+
+
+def _slots(arrays: Arrays) -> dict[str, int]:
+    """Return the argument slots of a kernel."""
+    return {
+        "keys": arrays.keys, "values": arrays.values, "output_keys": arrays.out_keys,
+        "output_values": arrays.out_values,
+    }  # fmt: skip
+
+
+# --- Common parts of GPU sort plans: copies into dense rows and back, row sorts, storage.
+
+
+class Builder:
+    """Collects the steps and scratch pieces of a plan, and the argument slots of its arrays."""
+
+    def __init__(
+        self, axis: int | None, row_items: int, views: Sequence[View], targets: Sequence[View]
+    ) -> None:
+        self.device = views[0].device
+        self.steps: Steps = []
+        self.pieces: list[Piece] = []
+        self._slots = slots = ArgMap(len(views), len(targets))
+        # The outputs of flattened sorts are rows already.
+        self._sources = [Operand(x, axis, slots.source(i)) for i, x in enumerate(views)]
+        self._targets = [Operand(x, axis, slots.target(i)) for i, x in enumerate(targets)]
+        self._row_items = row_items
+        self._num_rows = math.prod(views[0].shape) // row_items
+
+    def _sort(self, job: Job, arrays: Arrays) -> None:
+        single_launch = launch_of(job, arrays)
+        if single_launch is not None:
+            self.steps.append(single_launch)
+            return
+        first = self._slots.piece(len(self.pieces))
+        # Without copies, all storage is one allocation.
+        steps, pieces = steps_of(job, arrays, first, may_be_kept=not self.pieces)
+        self.steps += steps
+        self.pieces += pieces
+
+    def _scratch(self, num_bytes: int) -> int:
+        """Add a piece of temporary storage and return its slot."""
+        self.pieces.append(Piece(num_bytes))
+        return self._slots.piece(len(self.pieces) - 1)
+
+    def _workspace_pieces(self, sizes: Sequence[int]) -> list[int]:
+        """Add pieces, in the stream's workspace if first and small; return their slots."""
+        ends = list(accumulate(map(aligned, sizes), initial=0))
+        is_kept = not self.pieces and ends[-1] <= KEPT_BYTES
+        first = len(self.pieces)
+        self.pieces += [
+            Piece(size, KEPT + offset if is_kept else None)
+            for size, offset in zip(sizes, ends, strict=False)
+        ]
+        return [self._slots.piece(i) for i in range(first, len(self.pieces))]
+
+    def _copy(self, operand: Operand, inward: bool, rows: int | tuple[int, int]) -> None:
+        """Add a copy of an array into dense rows (inward), or back.
+
+        `rows`: their slot, or the slot and a byte offset.
+        """
+        near, far = operand.strides, operand.row_strides
+        pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
+        dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
+        ends = (operand.place, rows) if inward else (rows, operand.place)
+        slots = dict(zip(("input", "output"), ends, strict=True))
+        alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
+        self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, slots))
+
+    def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:
+        """Return the slots of the sort's source and target, and whether these are the same."""
+        slot = target.place if target.is_ready else self._scratch(target.num_bytes)
+        if source.is_ready:
+            is_same = slot == target.place and source.address == target.address
+            return source.place, slot, is_same
+        self._copy(source, True, slot)
+        return slot, slot, True
+
+    def _scatter(self, target: Operand, slot: int) -> None:
+        if slot != target.place:
+            self._copy(target, False, slot)
+
+    def _gather_items(self, items: Operand, target: Operand, indices: int, index_bytes: int) -> int:
+        """Add the gather of values; return the slot of the result."""
+        source, alignment = items.place, items.address
+        if not items.is_gapless:
+            source, alignment = self._scratch(items.num_bytes), 0
+            self._copy(items, True, source)
+        result = target.place
+        if not target.is_gapless or (source == items.place and items.address == target.address):
+            result = self._scratch(target.num_bytes)
+        else:
+            alignment |= target.address
+        self.steps.append(
+            copy.gather(
+                self._num_rows, self._row_items, items.itemsize, alignment & 15, index_bytes,
+                self.device, {"input": source, "output": result, "indices": indices},
+            )
+        )  # fmt: skip
+        return result
+
+
+def position_bytes(row_items: int) -> int:
+    """Return the size of the indices that are sorted with the keys."""
+    return 4 if row_items <= 1 << 32 else 8

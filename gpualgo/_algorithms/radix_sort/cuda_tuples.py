@@ -8,26 +8,27 @@ before it is sorted. Values are moved as one word if they fit 16 bytes, and gath
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cuda as block_sort
 from gpualgo._algorithms.radix_sort import cuda_passes as passes
 from gpualgo._algorithms.radix_sort import tuning, words
-from gpualgo._algorithms.radix_sort.cuda import Builder, position_bytes
-from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Job
+from gpualgo._algorithms.radix_sort.cuda_passes import (
+    Arrays,
+    Builder,
+    Job,
+    launch_of,
+    position_bytes,
+)
 from gpualgo._algorithms.radix_sort.operands import Operand
+from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 from gpualgo._algorithms.radix_sort.words import Dtype, Group
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.plan import NONE, Clear, Launch, Piece, Plan
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
-
 
 # --- Packing of arrays' items into words on a GPU, and unpacking (radix_sort/words.cuh).
 
@@ -127,7 +128,7 @@ def offsets(word: np.dtype[Any]) -> list[int]:
     return [word.fields[name][1] for name in word.names or ()]
 
 
-def plan_of(problem: TupleSort, views: Sequence[View], targets: Sequence[View]) -> Plan:
+def plan_of(problem: TupleSort, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a sort whose keys or values are several arrays."""
     builder = _Builder(problem, views, targets)
     if problem.index_dtype is not None:
@@ -289,7 +290,7 @@ class _Builder(Builder):
 
     def _sort(self, job: Job, arrays: Arrays) -> None:
         """Add a sort; several share the passes' storage, which is cleared in between."""
-        single_launch = block_sort.launch_of(job, arrays)
+        single_launch = launch_of(job, arrays)
         if single_launch is not None:
             self.steps.append(single_launch)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +14,7 @@ from gpualgo._base.strides import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.problem import Prepared
-    from gpualgo._pipeline.routines import Routine
+from gpualgo._pipeline.problem import Problem
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
@@ -71,71 +66,9 @@ class Sort(Problem):
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "sort" if len(views) == 1 and rest[-1] is None else "order", views[:1]
 
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.radix_sort import cuda
-
-        return cuda.plan_of(self, views, targets)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.radix_sort import cpu
-
-        sources, axis = list(arrays), self.axis
-        if axis is None:
-            axis = 0
-            for i, source in enumerate(sources):
-                if source.flags.c_contiguous or self.index_dtype is not None:
-                    sources[i] = source.reshape(-1)
-                else:  # flattening needs a copy: make it in the result and sort it in place
-                    results[i].reshape(source.shape)[...] = source
-                    sources[i] = results[i]
-        if self.index_dtype is not None:
-            cpu.argsort(sources[0], results[0], axis, self.descending)
-            return
-        (keys, values), (out_keys, out_values) = (*sources, None)[:2], (*results, None)[:2]
-        assert keys is not None
-        assert out_keys is not None
-        cpu.radix_sort(
-            keys, values, out_keys, out_values, axis, self.descending, self.begin_bit, self.end_bit
-        )
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.radix_sort import cpu
-
-        return cpu.routines(self, arrays, results)
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        from gpualgo._algorithms.radix_sort.cpu import prepared
-        from gpualgo._algorithms.radix_sort.cpu_orders import Order
-
-        axis, sources = self.axis, list(arrays)
-        if axis is None:
-            axis = 0
-            if not all(source.flags.c_contiguous for source in sources):
-                return None
-            sources = [source.reshape(-1) for source in sources]
-        order = Order(self.key_dtype, self.descending, self.begin_bit, self.end_bit)
-        keys, values = (*sources, None)[:2]
-        assert keys is not None
-        if self.index_dtype is not None:
-            return prepared(keys, None, None, results[0], axis, order)
-        out_keys, out_values = (*results, None)[:2]
-        return prepared(keys, values, out_keys, out_values, axis, order)
-
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
         return (*self.rest[:3], axis, index_dtype)
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.radix_sort import blocks
-
-        return blocks.sort(self, arrays, results, stream)
 
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:

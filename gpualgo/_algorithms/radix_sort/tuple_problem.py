@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem, problem_of
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.routines import Routine
-
+from gpualgo._pipeline.problem import Problem, problem_of
 
 Forms = tuple[Form | None, ...]
 
@@ -91,41 +86,11 @@ class TupleSort(Problem):
         except ValueError:  # no prepared shape matches; the caller reports it
             return None
 
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.radix_sort import cuda_tuples
-
-        return cuda_tuples.plan_of(self, views, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.radix_sort import cpu
-        from gpualgo._pipeline.routines import bytes_of
-
-        length = arrays[0].size if self.axis is None else arrays[0].shape[self.axis]
-        return [cpu.routine_of(arrays[0].size, length, bytes_of(arrays, results))]
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.radix_sort import cpu_tuples
-
-        if self.index_dtype is not None:
-            cpu_tuples.argsort(self, arrays, results[0])
-        else:
-            cpu_tuples.radix_sort(self, arrays, results)
-
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
         are_values = index_dtype is None and self.index_dtype is not None
         forms = (self.forms[0], None) if are_values else self.forms
         return (*self.rest[:3], axis, index_dtype, forms)
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        from gpualgo._algorithms.radix_sort import blocks
-
-        return blocks.sort(self, arrays, results, stream)
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:

@@ -8,61 +8,72 @@ as pairs of the segment's start and the key.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.radix_sort import cpu as radix_sort
-from gpualgo._algorithms.radix_sort.cpu_strategy import SHARED_BYTES, has_vectors_for
+from gpualgo._algorithms.radix_sort.cpu import plan_of
+from gpualgo._algorithms.radix_sort.cpu_digits import Order
+from gpualgo._algorithms.radix_sort.cpu_numpy import SHARED_BYTES, has_vectors_for
 from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 from gpualgo._algorithms.segmented_sort import cpu_parameters as at
+from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import view_of
 from gpualgo._base import threads
 from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import get_kernel
-from gpualgo._pipeline.routines import Routine, bytes_of, compiled, of_numpy
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
+from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
+from gpualgo._pipeline import planners
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
-def sort(
-    problem: SegmentedSort, order: Comparison, arrays: Sequence[Array], results: Sequence[Array]
-) -> None:
-    """Sort each segment; elements in no segment are copied."""
-    *items, offsets = arrays
-    ends = offsets.astype(np.int64)
-    if len(items) == 1 and _is_plain(items[0]):
-        _sort_each(items[0], ends, order.ways[0], results[0])
-    else:
-        _sort_pairs(problem, order, items, ends, results)
+@planners.for_cpu.register(SegmentedSort)
+def _(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    count, descending = problem.num_keys, problem.order.ways[0]
+    keys, may_be_plain = arrays[0], False
+    pairs = _pairs(problem, arrays, results)
+    routines: Sequence[Routine] = pairs.routines
+    if len(arrays) == 2 and has_vectors_for(keys.dtype):  # floats may be sorted as pairs
+        may_be_plain, items, segments = True, keys.size, len(arrays[count]) - 1
+        routines = [
+            compiled("segmented_sort", items + segments, at.TASK, 4 * keys.nbytes),
+            of_numpy("sort", items, segments, 8 * keys.nbytes),
+        ]
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        """Sort each segment; elements in no segment are copied."""
+        ends = arrays[count].astype(np.int64)
+        if may_be_plain and _is_plain(arrays[0]):
+            _sort_each(arrays[0], ends, descending, results[0])
+            return
+        begins = _positions(len(arrays[0]))
+        begins[ends[0] : ends[-1]] = np.repeat(ends[:-1], np.diff(ends))
+        items = [begins, *arrays[:count], *arrays[count + 1 :]]
+        pairs.run(items, [np.empty_like(begins), *results], 0)
+
+    return Plan(run, routines)
 
 
-def routines(
-    problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Array]
-) -> list[Routine]:
-    """Return the routines of `sort`; float keys may still be sorted as pairs (see `_is_plain`)."""
-    keys, work = arrays[0], bytes_of(arrays, results)
-    if len(arrays) > 2 or not has_vectors_for(keys.dtype):
-        return [radix_sort.routine_of(keys.size, keys.size, work)]
-    items, segments = keys.size, len(arrays[-1]) - 1
-    return [
-        compiled("segmented_sort", items + segments, at.TASK, 4 * keys.nbytes),
-        of_numpy("sort", items, segments, 8 * keys.nbytes),
-    ]
+def _pairs(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Array]) -> Plan:
+    """Return the plan that sorts by the start of an element's segment, then by its key."""
+    count, begins = problem.num_keys, _positions(len(arrays[0]))
+    items = [begins, *arrays[:count], *arrays[count + 1 :]]
+    form = Form(tuple, (None,) * (1 + count))
+    forms = (form, Form(tuple, (None,) * len(arrays[count + 1 :])))[: 1 + (len(arrays) > count + 1)]
+    params = (False, *problem.order.ways), 0, None, 0, None, forms
+    views = tuple([view_of(x, problem.where) for x in items])
+    pairs = TupleSort(problem.device, views, None, None, params, problem.where)
+    return planners.cpu_plan(pairs, items, [begins, *results], None)
+
+
+def _positions(length: int) -> Array:
+    return np.arange(length, dtype=np.uint32 if length <= 1 << 32 else np.uint64)
 
 
 def _is_plain(keys: Array) -> bool:
-    """Return whether equal keys have equal bits, and NumPy has a SIMD sort for them.
-
-    NumPy's sort also wins where one long row is faster by digits, because pairs have more digits.
-    """
-    if not has_vectors_for(keys.dtype):
-        return False
+    """Return whether equal keys have equal bits."""
     if keys.dtype.kind != "f" or not len(keys):
         return True
     bits = np.ascontiguousarray(keys).view(f"i{keys.itemsize}")
@@ -82,7 +93,7 @@ def _sort_each(keys: Array, ends: Array, descending: bool, result: Array) -> Non
     giants = np.flatnonzero(lengths * keys_out.itemsize >= SHARED_BYTES)
     for i in giants.tolist():
         giant = keys_out[ends[i] : ends[i + 1]]
-        radix_sort.radix_sort(giant, None, giant, None, 0, False, 0, 8 * giant.itemsize)
+        plan_of([giant], [giant], 0, Order(giant.dtype, False)).run([giant], [giant], 0)
     lengths[giants] = 0
     _sort_long(keys_out, ends, np.flatnonzero(lengths > at.SHORT))
     if flip is not None:
@@ -125,20 +136,3 @@ def _sort_long(keys: Array, ends: Array, which: Array) -> None:
             keys[begin:stop].sort()
 
     threads.run(body, len(which), 8 * keys.nbytes)
-
-
-def _sort_pairs(
-    problem: SegmentedSort, order: Comparison, items: Sequence[Array], ends: Array,
-    results: Sequence[Array],
-) -> None:  # fmt: skip
-    """Sort by the start of an element's segment, then by its key."""
-    n, count = len(items[0]), problem.num_keys
-    begins = np.arange(n, dtype=np.uint32 if n <= 1 << 32 else np.uint64)
-    begins[ends[0] : ends[-1]] = np.repeat(ends[:-1], np.diff(ends))
-    keys, values = (begins, *items[:count]), items[count:]
-    views = tuple([view_of(x, problem.where) for x in (*keys, *values)])
-    form = Form(tuple, (None,) * len(keys))
-    forms = (form, Form(tuple, (None,) * len(values))) if values else (form,)
-    params = (False, *order.ways), 0, None, 0, None, forms
-    pairs = TupleSort(problem.device, views, None, None, params, problem.where)
-    pairs.cpu([*keys, *values], [np.empty_like(begins), *results], None, None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpualgo._algorithms.merge_sort import tuning as merge_sort
 from gpualgo._algorithms.merge_sort.comparison import Comparison
 from gpualgo._algorithms.merge_sort.cuda import Buffer
-from gpualgo._algorithms.radix_sort.cuda import Builder, position_bytes
+from gpualgo._algorithms.radix_sort.cuda_passes import Builder, position_bytes
 from gpualgo._algorithms.segmented_sort import tuning
+from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._algorithms.segments import cuda as segments
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
@@ -17,13 +18,13 @@ from gpualgo._cuda.plan import NONE, Clear, Launch, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
 from gpualgo._driver.workspace import aligned
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
+from gpualgo._pipeline import checks, planners
 
 
-def plan_of(problem: SegmentedSort, views: Sequence[View], targets: Sequence[View]) -> Plan:
+@planners.for_cuda.register(SegmentedSort)
+def _(problem: SegmentedSort, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a sort of keys, or of keys and values; there are some."""
+    checks.aligned(views[problem.num_keys], "offsets", problem.where)
     builder = _Builder(problem, views, targets)
     builder.add()
     return Plan(builder.device, builder.steps, builder.pieces)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpualgo._algorithms.merge_sort.comparison import comparison_of
 from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_of
@@ -14,11 +14,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.routines import Routine
+from gpualgo._pipeline.problem import Problem
 
 
 class SegmentedSort(Problem):
@@ -82,25 +78,6 @@ class SegmentedSort(Problem):
             return arguments_of(keys, offsets, values, self.where)
         except ValueError:  # no prepared shape matches; the caller reports it
             return None
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.segmented_sort import cuda
-
-        checks.aligned(views[self.num_keys], "offsets", self.where)
-        return cuda.plan_of(self, views, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.segmented_sort import cpu
-
-        return cpu.routines(self, arrays, results)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.segmented_sort import cpu
-
-        keys, (offsets, *values) = arrays[: self.num_keys], arrays[self.num_keys :]
-        cpu.sort(self, self.order, [*keys, *values, offsets], results)
 
 
 def arguments_of(

@@ -12,10 +12,104 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu as radix_sort
+from gpualgo._algorithms.radix_sort.cpu_digits import routine_of
 from gpualgo._algorithms.top_k import tuning
-from gpualgo._algorithms.top_k.cpu_keys import Keys
-from gpualgo._base import threads
-from gpualgo._pipeline.routines import Routine, of_numpy
+from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
+from gpualgo._base import dtypes, threads
+from gpualgo._cpu.plan import Plan, Routine, of_numpy
+from gpualgo._pipeline import planners
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+LONG_ROW = 1 << 16  # long enough for sampling
+_CHUNK = 1 << 16  # elements per chunk, which stay in L2
+_FEW_SORTED = 1 << 13  # up to this many are sorted by NumPy, without compilation
+
+
+@planners.for_cpu.register(FirstElements)
+def _(problem: FirstElements, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    axis, k, length = problem.axis, problem.k, problem.row_items
+    keys = Keys(problem.dtype, problem.descending)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        rows = _rows(arrays[0], axis)
+        values, indices = results if axis is None else [np.moveaxis(a, axis, -1) for a in results]
+        if length < LONG_ROW:
+            first_of_rows(rows, k, keys, values, indices)
+            return
+        for index in np.ndindex(*rows.shape[:-1]):
+            row = rows[index]
+            if k > length // tuning.LARGEST_SHARE:
+                order = np.empty(length, np.int64)
+                radix_sort.argsort(row, order, keys.descending)
+                chosen = order[:k]
+            else:
+                chosen = _first_of_long(row, k, keys)
+            values[index] = row[chosen]
+            indices[index] = chosen
+
+    return Plan(run, _routines(arrays[0], length, k))
+
+
+@planners.for_cpu.register(RankedElements)
+def _(problem: RankedElements, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
+    axis, ranks, length = problem.axis, problem.ranks, problem.row_items
+    keys = Keys(problem.dtype, False)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        rows, (out,) = _rows(arrays[0], axis), results
+        if out.ndim < rows.ndim:  # one rank
+            out = out[np.newaxis]
+        if length < LONG_ROW:
+            ranks_of_rows(rows, ranks, keys, out)
+            return
+        for index in np.ndindex(*rows.shape[:-1]):
+            for i, rank in enumerate(ranks):
+                out[(i, *index)] = rows[index][_position(rows[index], rank, keys)]
+
+    return Plan(run, _routines(arrays[0], length, 0))
+
+
+def _rows(array: Array, axis: int | None) -> Array:
+    """Return an array with its rows along the last axis; flattening may copy."""
+    return array.reshape(-1) if axis is None else np.moveaxis(array, axis, -1)
+
+
+def _routines(x: Array, length: int, k: int) -> list[Routine]:
+    """Return the routines of a search for the first k elements, or for those of ranks (k = 0)."""
+    num_rows = x.size // max(1, length)
+    if length >= LONG_ROW and k > length // tuning.LARGEST_SHARE:
+        return [routine_of(x.size, length, x.nbytes)]
+    tasks = num_rows if length < LONG_ROW else num_rows * -(-length // _CHUNK)
+    return [of_numpy("partition", x.size, tasks, x.nbytes)]
+
+
+class Keys:
+    """Keys of a dtype's elements for NumPy's comparisons: ascending in their order, NaN last."""
+
+    def __init__(self, dtype: np.dtype[Any], descending: bool) -> None:
+        self.descending = descending
+        self.are_floats = dtypes.kind(dtype) == "f"
+        self._is_narrow = self.are_floats and dtype.itemsize == 2  # NumPy compares them one by one
+
+    def of(self, x: Array) -> Array:
+        """Return the keys of elements; the elements themselves if possible."""
+        if self._is_narrow:
+            x = x.astype(np.float32)
+        if not self.descending:
+            return x
+        return np.negative(x) if self.are_floats else np.invert(x)
+
+    def before(self, keys: Array, bound: Any) -> Array:
+        """Return which keys come before a bound."""
+        result: Array = keys == keys if bound != bound else keys < bound
+        return result
+
+    def up_to(self, keys: Array, bound: Any) -> Array:
+        """Return which keys come before a bound or equal it."""
+        result: Array = np.ones(keys.shape, np.bool_) if bound != bound else keys <= bound
+        return result
+
 
 # --- Selection by rank from short rows, by NumPy's partition; cores share the rows.
 
@@ -122,54 +216,7 @@ def _run(choose: Callable[[int, int], None], num_rows: int, length: int, num_byt
     threads.run(body, tasks, num_bytes)
 
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
-LONG_ROW = 1 << 16  # long enough for sampling
-_CHUNK = 1 << 16  # elements per chunk, which stay in L2
-_FEW_SORTED = 1 << 13  # up to this many are sorted by NumPy, without compilation
-
-
-def first(rows: Array, k: int, descending: bool, values: Array, indices: Array) -> None:
-    """Write the first k elements of rows along the last axis, and their positions."""
-    keys, length = Keys(rows.dtype, descending), rows.shape[-1]
-    if length < LONG_ROW:
-        first_of_rows(rows, k, keys, values, indices)
-        return
-    for index in np.ndindex(*rows.shape[:-1]):
-        row = rows[index]
-        if k > length // tuning.LARGEST_SHARE:
-            order = np.empty(length, np.int64)
-            radix_sort.argsort(row, order, 0, descending)
-            chosen = order[:k]
-        else:
-            chosen = _first_of_long(row, k, keys)
-        values[index] = row[chosen]
-        indices[index] = chosen
-
-
-def routines(rows: Array, k: int) -> list[Routine]:
-    """Return the routines of `first`, or of `of_ranks` (k = 0)."""
-    length, num_rows = rows.shape[-1], rows.size // max(1, rows.shape[-1])
-    if not rows.size:
-        return []
-    if length >= LONG_ROW and k > length // tuning.LARGEST_SHARE:
-        return [radix_sort.routine_of(rows.size, length, rows.nbytes)]
-    tasks = num_rows if length < LONG_ROW else num_rows * -(-length // _CHUNK)
-    return [of_numpy("partition", rows.size, tasks, rows.nbytes)]
-
-
-def of_ranks(rows: Array, ranks: Sequence[int], out: Array) -> None:
-    """Write the elements of the given ranks of rows along the last axis; out's first axis is ranks.
-
-    All elements of one rank are written together.
-    """
-    keys, length = Keys(rows.dtype, False), rows.shape[-1]
-    if length < LONG_ROW:
-        ranks_of_rows(rows, ranks, keys, out)
-        return
-    for index in np.ndindex(*rows.shape[:-1]):
-        for i, rank in enumerate(ranks):
-            out[(i, *index)] = rows[index][_position(rows[index], rank, keys)]
+# --- Selection from a long row.
 
 
 class _Bound(NamedTuple):
@@ -198,7 +245,7 @@ def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
         order = np.argsort(kept.keys[chosen], kind="stable")
     else:
         order = np.empty(k, np.int64)
-        radix_sort.argsort(row[positions], order, 0, keys.descending)
+        radix_sort.argsort(row[positions], order, keys.descending)
     result: Array = positions[order]
     return result
 

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cuda import Builder, position_bytes
-from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Job
+from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, position_bytes
 from gpualgo._algorithms.radix_sort.digits import flipped_bits
 from gpualgo._algorithms.radix_sort.operands import Operand
 from gpualgo._algorithms.top_k import tuning
+from gpualgo._algorithms.top_k.problem import FirstElements, Ranked, RankedElements
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import NONE, ArgMap, Launch, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
-
-if TYPE_CHECKING:
-    from gpualgo._algorithms.top_k.problem import FirstElements, Ranked, RankedElements
-
+from gpualgo._pipeline import planners
 
 # --- Candidates in long rows: samples, bounds, filters, selection of ranks, and scratch storage.
 
@@ -202,14 +199,16 @@ _POSITION_BYTES = 8
 _WIDE = np.dtype(np.uint64)
 
 
-def plan_of_first(problem: FirstElements, views: Sequence[View], targets: Sequence[View]) -> Plan:
+@planners.for_cuda.register(FirstElements)
+def _(problem: FirstElements, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a search for the first elements of rows, and their positions."""
     builder = _Builder(problem, views, targets, problem.axis)
     builder.add_first(problem.k)
     return builder.plan()
 
 
-def plan_of_ranks(problem: RankedElements, views: Sequence[View], targets: Sequence[View]) -> Plan:
+@planners.for_cuda.register(RankedElements)
+def _(problem: RankedElements, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
     """Return the plan of a search for the elements of the given ranks, one output row per rank."""
     builder = _Builder(problem, views, targets, None)
     builder.add_ranks(problem.ranks)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +13,7 @@ from gpualgo._base.strides import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
-
-if TYPE_CHECKING:
-    from gpualgo._cuda.plan import Plan
-    from gpualgo._pipeline.routines import Routine
+from gpualgo._pipeline.problem import Problem
 
 INDEX = np.dtype(np.int64)
 
@@ -52,10 +47,6 @@ class Ranked(Problem):
         axis = self.axis or 0
         return (*self.rows_shape[:axis], *extent, *self.rows_shape[axis + 1 :])
 
-    def rows_of(self, array: Array) -> Array:
-        """Return a CPU array with its rows along the last axis; flattening may copy."""
-        return array.reshape(-1) if self.axis is None else np.moveaxis(array, self.axis, -1)
-
 
 class FirstElements(Ranked):
     """Specification of a `top_k` call, shared by equal calls."""
@@ -74,26 +65,6 @@ class FirstElements(Ranked):
         shape = self.around((self.k,))
         order = () if self.axis is None else order_of(shape, [views[0].strides])
         self.results = (Result(shape, self.dtype, (), order), Result(shape, INDEX, (), order))
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.top_k import cuda
-
-        return cuda.plan_of_first(self, views, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.top_k import cpu
-
-        return cpu.routines(self.rows_of(arrays[0]), self.k)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.top_k import cpu
-
-        values, indices = (
-            a if self.axis is None else np.moveaxis(a, self.axis, -1) for a in results
-        )
-        cpu.first(self.rows_of(arrays[0]), self.k, self.descending, values, indices)
 
 
 class RankedElements(Ranked):
@@ -119,23 +90,3 @@ class RankedElements(Ranked):
                 )
         shape = self.around(())
         self.results = (Result(shape if is_one else (len(self.ranks), *shape), self.dtype),)
-
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        from gpualgo._algorithms.top_k import cuda
-
-        return cuda.plan_of_ranks(self, views, targets)
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        from gpualgo._algorithms.top_k import cpu
-
-        return cpu.routines(self.rows_of(arrays[0]), 0)
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        from gpualgo._algorithms.top_k import cpu
-
-        rows, (out,) = self.rows_of(arrays[0]), results
-        if len(out.shape) < len(rows.shape):  # one rank
-            out = out[np.newaxis]
-        cpu.of_ranks(rows, self.ranks, out)

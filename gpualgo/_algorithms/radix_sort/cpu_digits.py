@@ -1,0 +1,342 @@
+"""Stable LSD radix sort of rows on CPU cores; keys are compared as unsigned codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from gpualgo._algorithms.radix_sort import cpu_numpy, words
+from gpualgo._algorithms.radix_sort import cpu_parameters as rk
+from gpualgo._algorithms.radix_sort.digits import flipped_bits, opposite_signs
+from gpualgo._base import dtypes, threads
+from gpualgo._cpu.address import address
+from gpualgo._cpu.kernels import Kernel, get_entry, get_kernel, scratch
+from gpualgo._cpu.launch import Launch
+from gpualgo._cpu.layout import is_dense, merge, packer, table
+from gpualgo._cpu.plan import Routine, compiled
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Words: TypeAlias = Sequence[Any]  # keys, values and outputs: arrays, 0 for one that is absent
+
+WORD_SIZES = (1, 2, 4, 8, 16)  # sizes of values that are moved together with their keys
+
+
+def as_bytes(array: Array) -> Array:
+    """Return array viewed as raw bytes (void dtype) of the same item size."""
+    return array.view(f"V{array.itemsize}")
+
+
+# --- The order of keys, as kernel parameters, and kernels.
+
+_INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000,
+             "float64": 0x7FF0000000000000}  # fmt: skip
+
+
+class Order:
+    """Order of two keys: their dtype, the direction and the bits compared."""
+
+    def __init__(
+        self, dtype: np.dtype[Any], descending: bool, begin: int = 0, end: int | None = None
+    ) -> None:
+        self.size, self.descending = dtype.itemsize, descending
+        self.is_float = dtypes.kind(dtype) == "f"
+        self.used = (1 << (8 * self.size if end is None else end)) - (1 << begin)
+        self.infinity = _INFINITY.get(str(dtypes.name_of(dtype)), 0)
+        self.flip = _inverted(dtype, descending)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all bits are compared."""
+        return self.used == (1 << 8 * self.size) - 1
+
+    def numbers(self) -> list[int]:
+        """Return the kernels' parameters from slot CODES on, as signed words."""
+        numbers = [self._codes(), self.size, self.flip, self.infinity, self.used]
+        return [number - (number >> 63 << 64) for number in numbers]
+
+    def _codes(self) -> int:
+        """Return the address of the kernel that converts keys to codes."""
+        return entry("codes", self.size, self.is_float)
+
+
+class WordOrder(Order):
+    """Order of words that pack several numbers; all their bits are compared."""
+
+    def __init__(self, dtype: words.Dtype, descending: words.Descending) -> None:
+        super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, words.used_bits(dtype))
+        self.flip = _inverted(dtype, descending)
+        floats = [n for n in words.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"]
+        self.is_float = bool(floats)
+        self._floats: list[int] = []
+        for number in floats:
+            infinity = _INFINITY[str(dtypes.name_of(number.dtype))]
+            self._floats += [number.shift, number.bits, infinity]
+
+    def _codes(self) -> int:
+        return entry("word_codes", self.size, *self._floats) if self._floats else super()._codes()
+
+
+def _inverted(dtype: words.Dtype, descending: words.Descending) -> int:
+    """Return which bits of a key are inverted before its code is computed."""
+    return flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
+
+
+def entry(name: str, *options: int | str) -> int:
+    """Return the address of the kernel that `<name>_kernel(*options)` generates."""
+    return get_entry(("radix_sort", name, *options), lambda: _generate(name, *options))
+
+
+def invoke() -> Kernel:
+    """Return the kernel that Python calls; it runs another kernel without the GIL."""
+    return get_kernel(("radix_sort", "invoke"), lambda: _generate("invoke"))
+
+
+def _generate(name: str, *options: int | str) -> Callable[..., None]:
+    from gpualgo._algorithms.radix_sort import cpu_kernels
+
+    function: Callable[..., None] = getattr(cpu_kernels, f"{name}_kernel")(*options)
+    return function
+
+
+# --- Sort by digits: one thread sorts a row within its caches, or all cores sort a long row.
+
+LONG_ROW = 1 << 17  # from this many keys on, all cores sort one row together
+_LONG_FOR_TWO = 1 << 19  # the same where each row would get at most two threads
+_LINE_BYTES = 1 << 23  # rows of at least this size, with values, are written past the caches
+_LINE_BITS, _CACHE_BITS = 11, 8  # widest digit of a pass, with and without write-combining
+_PARTS_PER_THREAD = 4
+_PART_KEYS = 1 << 15  # fewer keys do not repay separate counters
+
+
+def routine_of(size: int, length: int, work: int) -> Routine:
+    """Return the routine of a digit sort of rows; threads share long rows."""
+    is_one_thread = _is_one_thread_per_row(length, size // max(1, length))
+    return compiled("radix_sort", size, length if is_one_thread else _PART_KEYS, work)
+
+
+def _is_one_thread_per_row(length: int, num_rows: int) -> bool:
+    """Return whether one thread sorts each row."""
+    return length < LONG_ROW or (length < _LONG_FOR_TWO and 2 * num_rows >= threads.num_threads())
+
+
+def by_digits(
+    arrays: Sequence[Array | None], order: Order, axis: int = -1
+) -> Callable[[Words], None]:
+    """Return the function that sorts rows of these layouts along an axis.
+
+    `arrays`: keys, values, output keys, output values, of any dtypes of the right sizes and with
+    any strides. Without values, positions in the row are moved; an absent output is not written.
+    The function takes arrays, and 0 for one that is absent.
+    """
+    rows = _rows(arrays, axis)
+    if rows[0] is not None and rows[0].shape[-1] < LONG_ROW:
+        return _launch(rows, order)
+
+    def sort(arrays: Words) -> None:
+        rows = _rows(arrays, axis)
+        keys = rows[0]
+        assert keys is not None
+        *outer, length = keys.shape
+        if _is_one_thread_per_row(length, prod(outer)):
+            _launch(rows, order)([0 if a is None else a for a in rows])
+            return
+        for index in np.ndindex(*outer):
+            _LongRow([a if a is None else a[index] for a in rows], order).sort()
+
+    return sort
+
+
+def _rows(arrays: Words, axis: int) -> list[Array | None]:
+    """Return arrays as raw bytes with an axis moved last."""
+    return [
+        np.moveaxis(as_bytes(a), axis, -1) if isinstance(a, np.ndarray) else None for a in arrays
+    ]
+
+
+def _launch(arrays: Sequence[Array | None], order: Order) -> Launch:
+    """Return the launch that sorts rows along the last axis, one thread each."""
+    keys, _, _, out_values = arrays
+    assert keys is not None
+    *outer, length = keys.shape
+    strides = [(0,) * keys.ndim if a is None else a.strides for a in arrays]
+    dims = list(zip(outer, *strides, strict=False))
+    dims = merge(sorted(dims, key=lambda dim: -abs(dim[1])))
+    packs = [
+        0 if a is None or is_dense([(length, a.strides[-1])], 0, a.itemsize) else packer(a.itemsize)
+        for a in arrays
+    ]
+    sizes = (keys.itemsize, 0 if out_values is None else out_values.itemsize)
+    entries = [entry(name) for name in ("survey", "count", "place")]
+    entries += [entry("scatter", *sizes), entry("take", *sizes)]
+    head = [0] * rk.CODES
+    head[rk.LENGTH] = length
+    head[rk.ENTRY] = entry("row")
+    arguments = table(
+        head, order.numbers(), entries, [sizes[1]], packs, [s[-1] for s in strides], [len(dims)],
+        *zip(*dims, strict=True),
+    )  # fmt: skip
+    num_bytes = rk.BUFFERS + 2 * length * sum(sizes) + 4 * 64
+    slots = rk.KEYS, rk.VALUES, rk.OUT_KEYS, rk.OUT_VALUES
+    return Launch(invoke(), arguments, slots, num_bytes, prod(outer), keys.size * sum(sizes))
+
+
+class _Column:
+    """Keys or values of a long row, and the buffers that passes read and write."""
+
+    def __init__(self, source: Array | None, target: Array | None, size: int, length: int) -> None:
+        self.target, self.size, self.length = target, size, length
+        self.out = target if target is not None and _is_dense(target) else None
+        self.temp: Array | None = None
+        self.source = source  # None: positions
+        if source is not None and not _is_dense(source):
+            self.source = self.make_out()
+            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
+
+    @property
+    def first(self) -> int:
+        """Return the address that the first pass reads; 0 if it generates positions."""
+        return 0 if self.source is None else address(self.source)
+
+    def make_out(self) -> Array:
+        """Return the buffer of the last pass: the target if it is dense."""
+        if self.out is None:
+            self.out = np.empty(self.length, f"V{self.size}")
+        return self.out
+
+    def _make_temp(self) -> Array:
+        if self.temp is None:
+            self.temp = np.empty(self.length, f"V{self.size}")
+        return self.temp
+
+    def route(self, passes: int) -> list[int]:
+        """Return the address where the first pass reads and those where each pass writes."""
+        # From the last pass to the first. Address 0: the output is not wanted.
+        addresses = [0] if self.target is None else []
+        for remaining in range(len(addresses), passes):
+            addresses.append(address(self._make_temp() if remaining % 2 else self.make_out()))
+        if self.source is not None and addresses[-1] == self.first:  # in place, or packed there
+            source, self.source = self.source, self._make_temp()
+            cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
+        return [self.first, *reversed(addresses)]
+
+    def finish(self, is_sorted: bool) -> None:
+        """Copy the result to the target; if `is_sorted`, the source is the result."""
+        if self.target is None:
+            return
+        result = self.source if is_sorted else self.make_out()
+        if result is None:
+            result = np.arange(self.length, dtype=f"u{self.size}").view(f"V{self.size}")
+        if address(result) != address(self.target) or not _is_dense(self.target):
+            cpu_numpy.copy_rows(self.target, result, 64 * self.target.nbytes)
+
+
+def _is_dense(array: Array) -> bool:
+    """Return whether a row is contiguous and aligned, as line writes require."""
+    return array.strides[0] == array.itemsize and address(array) % array.itemsize == 0
+
+
+class _LongRow:
+    """One row, sorted by all cores pass by pass."""
+
+    def __init__(self, arrays: list[Array | None], order: Order) -> None:
+        keys, values, out_keys, out_values = arrays
+        assert keys is not None
+        n = len(keys)
+        self.order, self.length = order, n
+        self.keys, self.values = _Column(keys, out_keys, order.size, n), None
+        self.value_size = 0
+        if out_values is not None:
+            self.value_size = out_values.itemsize
+            self.values = _Column(values, out_values, self.value_size, n)
+        self.bytes = n * (order.size + self.value_size)
+        self.table = np.zeros(rk.SIZE, np.int64)
+        self.table[rk.CODES :] = order.numbers()
+        self.table[rk.LENGTH] = n
+        self._split(_PART_KEYS)
+
+    def _split(self, part_keys: int) -> None:
+        """Split the row into parts of at least `part_keys` keys."""
+        parts = min(_PARTS_PER_THREAD * threads.num_threads(), self.length // part_keys)
+        self.parts = max(1, parts, self.length >> 31)  # counters in a kernel have 32 bits
+        self.table[rk.PARTS] = self.parts
+
+    def sort(self) -> None:
+        order = self.order
+        if order.size <= 2 and self.values is None and not order.is_float and order.is_whole:
+            self._count_and_fill()
+            return
+        is_large = self.bytes >= _LINE_BYTES
+        digits = _digits(self._survey(), _LINE_BITS if is_large else _CACHE_BITS)
+        if digits:
+            self._sort_by(digits, is_large)
+        self.keys.finish(not digits)
+        if self.values is not None:
+            self.values.finish(not digits)
+
+    def _sort_by(self, digits: list[tuple[int, int]], is_large: bool) -> None:
+        passes = len(digits)
+        keys = self.keys.route(passes)
+        values = [0] * (passes + 1) if self.values is None else self.values.route(passes)
+        for i, (shift, bits) in enumerate(digits):
+            self.table[[rk.KEYS, rk.VALUES]] = keys[i], values[i]
+            self.table[[rk.OUT_KEYS, rk.OUT_VALUES]] = keys[i + 1], values[i + 1]
+            self._count(shift, bits)
+            self._move(is_large, 1 << bits)
+
+    def _run(self, kernel_address: int, scratch_bytes: int = 0) -> None:
+        self.table[rk.ENTRY] = kernel_address
+        table, kernel = address(self.table), invoke()
+
+        def body(first: int, last: int) -> None:
+            memory = scratch(scratch_bytes)
+            kernel(table, address(memory), first, last)
+
+        threads.run(body, self.parts, self.bytes)
+
+    def _survey(self) -> int:
+        """Return the bits in which codes differ; 0 if the row is already in order."""
+        survey = np.empty((self.parts, 2), np.uint64)
+        self.table[[rk.KEYS, rk.SURVEY]] = self.keys.first, address(survey)
+        self._run(entry("survey"), rk.CODES_BYTES + 8)
+        differ, falls = np.bitwise_or.reduce(survey)
+        return int(differ) if falls else 0
+
+    def _count(self, shift: int, bits: int) -> None:
+        """Count digits and compute each part's first index in each bucket."""
+        self.counts = np.empty((self.parts, 1 << bits), np.int64)
+        self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
+        self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
+        self.table[rk.ENTRY] = entry("place")
+        invoke()(address(self.table), 0, 0, 1)
+
+    def _move(self, is_large: bool, buckets: int) -> None:
+        sizes = (self.order.size, self.value_size)
+        if is_large:
+            self._run(entry("line", *sizes), rk.scratch_bytes(buckets))
+        else:
+            self._run(entry("scatter", *sizes), rk.CODES_BYTES)
+
+    def _count_and_fill(self) -> None:
+        """Counting sort of integers of one or two bytes."""
+        size = self.order.size
+        self._split(_PART_KEYS if size == 1 else _PART_KEYS << 4)
+        self.table[rk.KEYS] = self.keys.first
+        self._count(0, 8 * size)
+        self.table[rk.OUT_KEYS] = address(self.keys.make_out())
+        self._run(entry("fill", size))
+        self.keys.finish(False)
+
+
+def _digits(differ: int, widest: int) -> list[tuple[int, int]]:
+    """Return (shift, bits) of the fewest digits that cover all bits set in differ."""
+    digits = []
+    while differ:
+        low = (differ & -differ).bit_length() - 1
+        span = differ.bit_length() - low
+        bits = -(-span // -(-span // widest))
+        digits.append((low, bits))
+        differ = differ >> low + bits << low + bits
+    return digits
