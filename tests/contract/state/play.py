@@ -28,6 +28,15 @@ REFUSABLE = {"itself", "last input", "reversed input", "overlapping", "other dty
 REFUSED = (TypeError, ValueError, RuntimeError, IndexError)
 _OF_ONE_KIND = (TypeError, ValueError, IndexError, ZeroDivisionError)
 
+# Outputs that differ from NumPy's by intent, or that NumPy itself writes wrongly.
+FRESH_INSTEAD = {
+    "numpy.dot": {"swapped"},  # refused by NumPy, taken here
+    # NumPy 2.4 with AVX-512 writes other elements of outputs with gaps.
+    "numpy.isinf": {"step", "fortran"},
+    "numpy.isnan": {"step", "fortran"},
+    "numpy.signbit": {"step", "fortran"},
+}
+
 calls: Counter[str] = Counter()  # by function
 outcomes: dict[Any, tuple[str, Program]] = {}  # what calls of one kind came to, and where first
 
@@ -132,6 +141,8 @@ class _Player:
                 source = source if kind != "overlapping" else source.shifted()
                 return source.reversed() if kind == "reversed input" else source
             kind = "fresh"
+        if kind in FRESH_INSTEAD.get(self.program.name, ()):
+            kind = "fresh"
         if kind == "0-d" and self.program.few_to_numpy:
             kind = "other shape"  # NumPy's own scans crash
         kind, shape, dtype = {
@@ -153,6 +164,8 @@ class _Player:
 
     def step(self, step: Step) -> None:
         calls[self.program.name] += 1
+        if step.way == "graph" and not self.template.can_be_recorded:
+            step = replace(step, way="call")
         if step.way == "replay":
             if self.recorded is not None:
                 self.replay(step)
@@ -227,6 +240,8 @@ class _Player:
         if raised is None:
             if must_fail:
                 raise Fault(f"took what NumPy refuses: {error!r}" if error else "is not refused")
+        elif step.fails.startswith("driver") and isinstance(raised, (RuntimeError, MemoryError)):
+            return
         elif error is not None and self.template.is_numpys and step == replace(step, way="call"):
             if not any(isinstance(raised, k) and isinstance(error, k) for k in _OF_ONE_KIND):
                 raise Fault(f"raised {raised!r}, NumPy {error!r}") from raised
@@ -241,8 +256,6 @@ class _Player:
             raise Fault(f"gives {outcome} ({raised}), and gave {first} in\n{where}") from raised
 
     def _may_fail(self, step: Step, raised: Exception) -> bool:
-        if step.fails.startswith("driver") and isinstance(raised, (RuntimeError, MemoryError)):
-            return True
         if step.way in ("plan", "graph", "lazy") and isinstance(raised, REFUSED):
             return True
         refusable = (
