@@ -96,7 +96,7 @@ def templates_of(name: str) -> list[Template]:
     """Return the calls of a name; none where it has no entry."""
     if name == "top_k":
         return _top_k(name)
-    theirs = getattr(np, name, None)
+    theirs = np.unique if name == "unique_values" else getattr(np, name, None)  # in order
     found = _BY_NAME.get(name)
     if found is None and isinstance(theirs, np.ufunc):
         found = _ufunc(name, theirs)
@@ -104,7 +104,8 @@ def templates_of(name: str) -> list[Template]:
     return [
         Template(
             f"numpy.{name}", arrays, call, theirs or (lambda *_: None), dtypes=dtypes,
-            tolerance=_TOLERANCE, is_numpys=True, can_be_recorded=name != "argpartition",
+            tolerance=_TOLERANCE, is_numpys=True,
+            can_be_recorded=name not in ("argpartition", "average"),
         )
         for arrays, call in calls
     ]  # fmt: skip
