@@ -49,6 +49,12 @@ WITHOUT_CUDA = """if True:
                 return None
             return self.finder.find_spec(name, *args)
 
+        def find_distributions(self, context):
+            if context.name in ("cuda-bindings", "cuda-core", "ml_dtypes", "numba-cuda"):
+                return ()
+            found = getattr(self.finder, "find_distributions", None)
+            return () if found is None else found(context)
+
     sys.meta_path[:] = [Hiding(finder) for finder in sys.meta_path]
     import numpy as np, gpualgo as ga
     from gpualgo import numpy as gnp

@@ -330,6 +330,12 @@ class Plan:
                 if status:
                     step.retry(status, block.config, block.address)
                 step.free.append(block)
+        except BaseException:
+            if lent is not None and lent.turn is not None:  # earlier steps left counters there
+                for piece, address in zip(self.pieces, lent.pieces, strict=True):
+                    if piece.is_zeroed:
+                        workspace.clear(address, piece.num_bytes, stream)
+            raise
         finally:
             try:
                 if lent is not None:

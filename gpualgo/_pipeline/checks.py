@@ -226,7 +226,7 @@ def output(
 
 def aligned(view: View, name: str, where: str) -> None:
     """Raise ValueError unless each item starts at a multiple of its size."""
-    itemsize = records.step_of(view.dtype)
+    itemsize = 0 if 0 in view.shape else records.step_of(view.dtype)
     if itemsize and view.ptr % itemsize:
         raise ValueError(
             f"{where}: {name} starts at address {view.ptr:#x}, which is not a multiple of its item "

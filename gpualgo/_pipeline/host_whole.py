@@ -16,13 +16,24 @@ from gpualgo._arrays import ordering, page_locked
 from gpualgo._arrays.view import NumPy, View, byte_bounds
 from gpualgo._base.strides import order_of, ordered_strides
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, lifetime, staging
+from gpualgo._driver import driver, lifetime, pinned, staging
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.interleaved import find_interleaved
 from gpualgo._pipeline.problem import Problem
 
 Arrays = Sequence[np.ndarray[Any, Any]]
+
+
+def _first_copy(target: int, source: int, size: int) -> None:
+    """Copy to or from a page-locked block, and let several threads do so from now on."""
+    from gpualgo._cpu import copying  # deferred: programs with small arrays never need it
+
+    pinned.copy_by(copying.copy)
+    copying.copy(target, source, size)
+
+
+pinned.copy_by(_first_copy)
 
 
 def page_locked_views(

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.extremes import argmax, argmin, minmax
-from gpualgo._algorithms.histogram import histogram
+from gpualgo._algorithms.extremes import argmax, argmin
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
@@ -185,22 +184,6 @@ def _argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False
     return argmax(a, axis, keepdims=keepdims, out=out)
 
 
-def _histogram(a: Any, bins: Any = 10, range: Any = None) -> Any:
-    """Return counts, in the library of the arrays, and bin edges as a NumPy array."""
-    if isinstance(bins, str):
-        raise TypeError(
-            f"np.histogram: bins={bins!r} is a rule, which lazy arrays do not support; pass a "
-            "number of bins, or edges"
-        )
-    x = zipped(a, "np.histogram: a")
-    dtype = np.dtype(np.uint8) if x.dtype.kind == "b" else x.dtype
-    span = ends = range
-    if range is None and np.ndim(bins) == 0 and x.size:
-        ends = tuple([dtype.type(end.item()) for end in minmax(x)])
-        span = ends if np.isfinite(ends).all() else None  # `histogram` raises for infinite ends
-    return histogram(x, bins, span), np.histogram_bin_edges(np.empty(0, dtype), bins, ends)
-
-
 # --- the table --------------------------------------------------------------------------------
 
 
@@ -250,7 +233,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "argmax": _argmax,
     "sort": _sort,
     "argsort": _argsort,
-    "histogram": _histogram,
 }
 
 
@@ -271,7 +253,7 @@ def _with_option_checks(name: str, fn: Any) -> Callable[..., Any]:
 
 
 _DEFAULTS = {"where": (True,), "copy": (True,), "order": ("C", "K"), "subok": (False, True),
-          "density": (False,), "casting": ("same_kind",)}  # fmt: skip
+          "casting": ("same_kind",)}  # fmt: skip
 
 
 def _is_default(option: str, value: Any) -> bool:

@@ -293,3 +293,12 @@ def test_empty_reductions_fill(cuda: Backend, dtype: np.dtype[Any]) -> None:
     want[::-2, 1::2] = one
     assert_same(cuda.to_host(memory), want)
     assert math.prod(out.shape) == 12
+
+
+@pytest.mark.parametrize("dtype", ["i2", "i4", "c16"])
+def test_empty_reductions_fill_at_any_address(cuda: Backend, dtype: str) -> None:
+    memory = cuda.xp.zeros(4 * np.dtype(dtype).itemsize + 1, np.uint8)
+    out = cuda.xp.ndarray((4,), dtype, memory[1:].data)
+    offsets = cuda.to_device(np.zeros(5, np.int64))
+    ga.segmented_reduce(cuda.to_device(np.zeros(0, dtype)), offsets, 3, np.add, out=out)
+    assert_same(cuda.to_host(memory)[1:].view(dtype), np.full(4, 3, dtype))

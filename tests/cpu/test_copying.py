@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import Backend, forget_problems
 
+import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._cpu import copying, team
 
@@ -113,11 +115,24 @@ def test_several_give_way_where_they_are_slower(monkeypatch: pytest.MonkeyPatch)
 
 def test_stages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._driver import pinned
-    from gpualgo._pipeline import host_copies
+    from gpualgo._pipeline import host_whole
 
-    monkeypatch.setattr(pinned, "copy", host_copies._copy)
+    monkeypatch.setattr(pinned, "copy", host_whole._first_copy)
     source, target = np.arange(10.0), np.zeros(10)
     pinned.copy(target.ctypes.data, source.ctypes.data, 80)
     np.testing.assert_array_equal(target, source)
     assert pinned.copy is copying.copy
     assert copying.copy is not ctypes.memmove
+
+
+def test_host_arrays_are_copied_by_several_threads(
+    cuda: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpualgo._driver import pinned, staging
+
+    monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
+    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    forget_problems()
+    with ga.default_device("cuda"):
+        assert ga.inclusive_scan(np.ones(3000))[-1] == 3000
+    assert pinned.copy is copying.copy

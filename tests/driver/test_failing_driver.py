@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import support
+from contract.state.failing import driver_fails
 from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
@@ -155,3 +156,23 @@ def test_what_comes_after(
                 assert device.stages._free._value == pinned.MOST_STAGES
             at += 1
     assert at >= num_failed > 0
+
+
+@pytest.mark.parametrize("bins", [5, [0, 2, 3, 9]])
+def test_after_a_failed_launch(cuda: Backend, bins: Any) -> None:
+    """The launches before it leave nothing in temporary storage that later calls share."""
+    x = cuda.to_device(np.arange(600.0).reshape(3, 200) % 9)
+
+    def call() -> Any:
+        return ga.histogram(x, bins, None if len(np.shape(bins)) else (0, 9), weights=x, axis=1)
+
+    want, num_failed = cuda.to_host(call()), 0
+    for at in range(1, 6):
+        forget_problems()
+        try:
+            with driver_fails(f"driver {at}"):
+                call()
+        except (MemoryError, RuntimeError):
+            num_failed += 1
+        assert_same(cuda.to_host(call()), want)
+    assert num_failed > 1

@@ -157,6 +157,8 @@ class MemoryCalls:
     ) -> None:
         order.need_context()
         place = int(address)
+        if place % len(word) or pitch % len(word):
+            raise Failed(INVALID_VALUE)
         order.queue(order.find(stream), lambda: memory.fill(place, pitch, word, width, height))
 
     @call()

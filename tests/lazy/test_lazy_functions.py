@@ -257,10 +257,14 @@ def test_histogram(dtype: np.dtype[Any]) -> None:
     for more in ({}, {"bins": 7}, {"bins": [0, 1, 5, 100]}, {"bins": 5, "range": (0, 50)}):
         for got, want in zip(np.histogram(made, **more), np.histogram(x, **more), strict=True):
             assert_same(got, want)
-    with pytest.raises(TypeError, match=r"np\.histogram: weights= is not possible"):
-        np.histogram(made, weights=x)
-    with pytest.raises(TypeError, match="is a rule"):
-        np.histogram(made, "auto")
+    for more in ({"weights": np.ones_like(x)}, {"bins": "sqrt"}, {"density": True}):
+        for got, want in zip(np.histogram(made, **more), np.histogram(x, **more), strict=True):
+            assert_close(got, want, dtype)
+
+
+def test_edges_lie_where_the_samples_do(backend: Backend) -> None:
+    x = backend.to_device(np.arange(40.0))
+    assert [type(one) for one in np.histogram(ga.lazy.asarray(x))] == [type(x)] * 2
 
 
 def test_count_nonzero() -> None:

@@ -59,6 +59,18 @@ def _is_empty(rows: Rows) -> bool:
     return not rows.length or 0 in rows.shape
 
 
+def _check_out_of_nothing(rows: Rows, keepdims: Any, out: Any, where: str) -> None:
+    """Check ``out=`` for rows of nothing, for which NumPy calls its stricter `nanmean`."""
+    if out is None:
+        return
+    kind, wanted = function.dtype_of(out, where), tuple(out.shape)
+    shape = tuple(rows.kept if keepdims is not _UNSET and keepdims else rows.shape)
+    if rows.dtype.kind in "fc" and kind.kind not in "fc":
+        raise TypeError(f"{where}: a has no elements, so out must be floats; got dtype {kind}")
+    if wanted != shape:
+        raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
+
+
 def nan_quantiles(
     a: Any, q: Any, axis: Any, out: Any, method: Any, keepdims: Any, weights: Any, percent: bool,
     where: str,
@@ -80,6 +92,7 @@ def nan_quantiles(
     methods.check(method, where)
     rows = rows_of(a, axis, where)
     if _is_empty(rows):  # whatever q is, as in NumPy
+        _check_out_of_nothing(rows, keepdims, out, where)
         empty = quantiles.of_nothing(rows, where)
         return quantiles.finished(empty, rows, (), keepdims, out, "unsafe", where)
     shape = tuple(fractions.shape)
@@ -150,6 +163,7 @@ def nanmedian(
     out = function.out_of(out, where)
     rows = rows_of(a, axis, where)
     if _is_empty(rows):
+        _check_out_of_nothing(rows, keepdims, out, where)
         value = quantiles.of_nothing(rows, where)
     elif (lengths := _lengths_of(rows)) is None:
         value = quantiles.middles(rows)

@@ -58,8 +58,10 @@ def driver_fails(fails: str) -> Iterator[None]:
     failing = _Failing(made, at)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "api", lambda: failing)
-        yield
-    failing.left = 0  # whoever has kept one of its functions
+        try:
+            yield
+        finally:
+            failing.left = 0  # whoever has kept one of its functions
 
 
 class _Failing:

@@ -50,7 +50,7 @@ _CALLS: list[tuple[str, str, list[tuple[str, Any]]]] = [
     (_ALL, "partition", [("x:n", lambda f, x, o, **m: f(x, x.size // 2, **m)[x.size // 2])]),
     (_ALL, "argpartition",
      [("x:n", lambda f, x, o, **m: x[f(x, x.size // 2, **m)][x.size // 2])]),
-    (_FLOATS, "average", [_x, ("x:m b:m", lambda f, x, b, o, **m: f(x, 0, b + 1.0, **m))]),
+    (_FLOATS, "average", [_x, ("x:m b:m", lambda f, x, b, o, **m: f(x, 1, b + 1.0, **m))]),
     (_INTEGERS, "bincount", [("i:n", _args()), ("i:n w:n", _args(minlength=9))]),
     (_ALL, "clip", [("x:n", _args(1, 5)), ("x:m y:w", lambda f, x, y, o, **m: f(x, y, 7, **m))]),
     (_ALL, "compress", [("b:n x:n", _args()), ("b:w x:m", _args(axis=1))]),
@@ -63,6 +63,8 @@ _CALLS: list[tuple[str, str, list[tuple[str, Any]]]] = [
     (_FLOATS, "histogram2d", [("x:n y:n", _args(4, [(-9, 9), (-9, 9)]))]),
     (_FLOATS, "histogramdd", [("x:n y:n", lambda f, x, y, o, **m: f((x, y), 3, **m)[0])]),
     (_FLOATS, "histogram_bin_edges", [_x]),
+    # Only NumPy refuses negative powers of integers that an array holds.
+    (_ALL, "pow power", [("x:n i:n", _args()), ("x:m", _args(-2.0)), ("x:n", _args(2))]),
     (_ALL, "lexsort", [("x:n y:n", lambda f, x, y, o, **m: f((x, y), **m))]),
     (_ALL, "searchsorted", [("s:n x:n", _args()), ("s:n x:m", _args("right"))]),
     (_FLOATS, "trapezoid", [_x, ("x:m", _args(dx=0.5, axis=0))]),
@@ -94,7 +96,7 @@ def templates_of(name: str) -> list[Template]:
     """Return the calls of a name; none where it has no entry."""
     if name == "top_k":
         return _top_k(name)
-    theirs = getattr(np, name, None)
+    theirs = np.unique if name == "unique_values" else getattr(np, name, None)  # in order
     found = _BY_NAME.get(name)
     if found is None and isinstance(theirs, np.ufunc):
         found = _ufunc(name, theirs)
@@ -103,6 +105,7 @@ def templates_of(name: str) -> list[Template]:
         Template(
             f"numpy.{name}", arrays, call, theirs or (lambda *_: None), dtypes=dtypes,
             tolerance=_TOLERANCE, is_numpys=True,
+            can_be_recorded=name not in ("argpartition", "average"),
         )
         for arrays, call in calls
     ]  # fmt: skip

@@ -28,6 +28,16 @@ REFUSABLE = {"itself", "last input", "reversed input", "overlapping", "other dty
 REFUSED = (TypeError, ValueError, RuntimeError, IndexError)
 _OF_ONE_KIND = (TypeError, ValueError, IndexError, ZeroDivisionError)
 
+# Outputs that NumPy refuses or writes in ways of its own, by name; others take their place.
+_WITH_GAPS = ("step", "fortran")  # NumPy 2.4 with AVX-512 writes other elements of these
+FRESH_INSTEAD = {
+    "numpy.dot": ("swapped",), "numpy.isinf": _WITH_GAPS, "numpy.isnan": _WITH_GAPS,
+    "numpy.signbit": _WITH_GAPS,
+    # NumPy takes some that are too large, and writes a part.
+    "numpy.median": ("other shape",), "numpy.nanmedian": ("other shape",),
+    "numpy.cumulative_prod": ("other shape",), "numpy.cumulative_sum": ("other shape",),
+}  # fmt: skip
+
 calls: Counter[str] = Counter()  # by function
 outcomes: dict[Any, tuple[str, Program]] = {}  # what calls of one kind came to, and where first
 
@@ -132,10 +142,14 @@ class _Player:
                 source = source if kind != "overlapping" else source.shifted()
                 return source.reversed() if kind == "reversed input" else source
             kind = "fresh"
+        is_numpys = self.template.is_numpys
+        if kind in FRESH_INSTEAD.get(self.program.name, ()) or (kind == "broadcast" and is_numpys):
+            kind = "fresh"
         if kind == "0-d" and self.program.few_to_numpy:
             kind = "other shape"  # NumPy's own scans crash
+        is_wider = is_numpys or dtype.kind == "b"  # NumPy converts to bools before it adds
         kind, shape, dtype = {
-            "other dtype": ("plain", shape, np.dtype("c16" if dtype.kind == "b" else "?")),
+            "other dtype": ("plain", shape, np.dtype("c16" if is_wider else "?")),
             "other shape": ("plain", self._other_shape(shape), dtype), "0-d": ("plain", (), dtype),
             "fresh": ("plain", shape, dtype),
         }.get(kind, (kind, shape, dtype))  # fmt: skip
@@ -153,6 +167,8 @@ class _Player:
 
     def step(self, step: Step) -> None:
         calls[self.program.name] += 1
+        if step.way == "graph" and not self.template.can_be_recorded:
+            step = replace(step, way="call")
         if step.way == "replay":
             if self.recorded is not None:
                 self.replay(step)
@@ -227,6 +243,8 @@ class _Player:
         if raised is None:
             if must_fail:
                 raise Fault(f"took what NumPy refuses: {error!r}" if error else "is not refused")
+        elif step.fails.startswith("driver") and isinstance(raised, (RuntimeError, MemoryError)):
+            return
         elif error is not None and self.template.is_numpys and step == replace(step, way="call"):
             if not any(isinstance(raised, k) and isinstance(error, k) for k in _OF_ONE_KIND):
                 raise Fault(f"raised {raised!r}, NumPy {error!r}") from raised
@@ -241,8 +259,6 @@ class _Player:
             raise Fault(f"gives {outcome} ({raised}), and gave {first} in\n{where}") from raised
 
     def _may_fail(self, step: Step, raised: Exception) -> bool:
-        if step.fails.startswith("driver") and isinstance(raised, (RuntimeError, MemoryError)):
-            return True
         if step.way in ("plan", "graph", "lazy") and isinstance(raised, REFUSED):
             return True
         refusable = (
@@ -350,9 +366,11 @@ class _Player:
 
     def compare(self, got: Any, want: Any, out: Any, outs: list[Place]) -> None:
         """Compare results and what lies in outputs; the mirrors hold it from then on."""
+        by_numpy = self.program.few_to_numpy and not np.ndim(got)  # its `dot` returns a number
         if out is not None and not self.template.has_dynamic_length and got is not out:
             same = isinstance(got, tuple) and isinstance(out, tuple) and len(got) == len(out)
-            if not same or not all(x is y for x, y in zip(got, out, strict=True)):
+            same = same and all(x is y for x, y in zip(got, out, strict=True))
+            if not same and not by_numpy:
                 raise Fault(f"returns {type(got).__name__} instead of out")
         found, wanted = listed(got), listed(want)
         if len(found) != len(wanted):

@@ -44,6 +44,7 @@ class Template:
     reads_lazily: bool = False  # which takes aligned arrays alone
     tolerance: float = 0.0
     is_numpys: bool = False  # `want` is the same call of NumPy's function
+    can_be_recorded: bool = True  # its arrays' library computes nothing
 
     @property
     def function(self) -> Callable[..., Any]:

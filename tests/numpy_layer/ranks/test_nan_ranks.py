@@ -137,6 +137,18 @@ def test_nothing_at_all(backend: Backend) -> None:
     check_same(backend, "nanquantile", np.array([1.0, np.nan]), 0.5, method="best")
 
 
+def test_outputs_of_nothing(backend: Backend) -> None:
+    """They are as strict as those of NumPy's `nanmean`."""
+    for shape, axis in (((0,), None), ((3, 0), 1), ((0, 2), 1)):
+        x = np.zeros(shape)
+        right = np.nanmedian(x, axis).shape
+        for wrong, dtype in ((right, "?"), ((2, *right), "f8")):
+            for name, more in (("nanmedian", ()), ("nanquantile", (0.5,))):
+                for xp, made in ((np, np.asarray), (gnp, backend.to_device)):
+                    with pytest.raises(TypeError if dtype == "?" else ValueError):
+                        getattr(xp, name)(made(x), *more, axis, out=made(np.ones(wrong, dtype)))
+
+
 def test_warnings() -> None:
     x = np.array([[np.nan, np.nan], [1, 2]])
     for call in (lambda: gnp.nanmedian(x, axis=1), lambda: gnp.nanquantile(x, 0.5, axis=1)):
