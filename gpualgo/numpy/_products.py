@@ -81,9 +81,6 @@ def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the dot product of two vectors; numbers are multiplied.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.dot([1, 2, 3], [4, 5, 6]))
     32
     """
@@ -94,9 +91,6 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 def inner(a: Any, b: Any, /) -> Any:
     """Return the inner product of two vectors.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.inner([1, 2, 3], [4, 5, 6]))
     32
     """
@@ -107,9 +101,6 @@ def inner(a: Any, b: Any, /) -> Any:
 def vdot(a: Any, b: Any, /) -> Any:
     """Return the dot product of two arrays, the first conjugated and both flattened.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> complex(gnp.vdot([1 + 2j, 3j], [1j, 2]))
     (2-5j)
     """

@@ -35,9 +35,6 @@ def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: 
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return the cumulative sums along an axis, or of all elements in C order.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.cumsum([1, 2, 3])
     array([1, 3, 6])
     """
@@ -48,9 +45,6 @@ def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return the cumulative products along an axis, or of all elements in C order.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.cumprod([1, 2, 3, 4])
     array([ 1,  2,  6, 24])
     """
@@ -83,9 +77,6 @@ def _without_nan(a: Any, op: Any, name: str) -> Any:
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return the cumulative sums; NaN counts as zero.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.nancumsum([1.0, float("nan"), 3.0])
     array([1., 1., 4.])
     """
@@ -97,9 +88,6 @@ def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Return the cumulative products; NaN counts as one.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.nancumprod([2.0, float("nan"), 3.0])
     array([2., 2., 6.])
     """
@@ -145,9 +133,6 @@ def cumulative_sum(
 ) -> Any:
     """Return the cumulative sums along an axis; ``include_initial=True`` puts a zero first.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.cumulative_sum([1, 2, 3], include_initial=True)
     array([0, 1, 3, 6])
     """
@@ -166,9 +151,6 @@ def cumulative_prod(
 ) -> Any:
     """Return the cumulative products along an axis; ``include_initial=True`` puts a one first.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.cumulative_prod([1, 2, 3], include_initial=True)
     array([1, 1, 2, 6])
     """
@@ -237,9 +219,6 @@ def _diff(x: Any, n: int, axis: int) -> Any:
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
     """Return the n-th differences of neighbouring elements along an axis.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.diff([1, 2, 4, 7, 0])
     array([ 1,  2,  3, -7])
     >>> gnp.diff([1, 2, 4, 7, 0], n=2)
@@ -326,9 +305,6 @@ def _write_between(left: Any, right: Any, out: Any) -> None:
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbouring elements in C order, with optional ends.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.ediff1d([1, 2, 4], to_begin=-9)
     array([-9,  1,  2])
     """
@@ -401,9 +377,6 @@ def _area_between_bool(left: Any, right: Any, start: Any, end: Any) -> Any:
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Return the integral along an axis by the trapezoidal rule.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.trapezoid([1, 2, 3]))
     4.0
     >>> float(gnp.trapezoid([1, 2, 3], x=[4, 6, 8]))

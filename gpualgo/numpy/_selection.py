@@ -93,9 +93,6 @@ def _check_axes(x: Any, where: str) -> None:
 def nonzero(a: Any) -> Any:
     """Return the indices of the elements that are not zero: an array for each axis.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.nonzero([3, 0, 4])
     (array([0, 2]),)
     """
@@ -108,9 +105,6 @@ def nonzero(a: Any) -> Any:
 def flatnonzero(a: Any) -> Any:
     """Return the indices of the elements that are not zero in the flattened array.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.flatnonzero([[3, 0], [0, 4]])
     array([0, 3])
     """
@@ -121,9 +115,6 @@ def flatnonzero(a: Any) -> Any:
 def argwhere(a: Any) -> Any:
     """Return the indices of the elements that are not zero: a row for each element.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.argwhere([[3, 0], [0, 4]])
     array([[0, 0],
            [1, 1]])
@@ -165,9 +156,6 @@ _UNSET: Any = np._NoValue
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements for which a condition is true, flattened.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.extract([True, False, True], [5, 6, 7])
     array([5, 7])
     """
@@ -205,9 +193,6 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Return slices along an axis, or elements of the flat array, for which a condition is true.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.compress([False, True], [[1, 2], [3, 4]], axis=0)
     array([[3, 4]])
     """
@@ -244,9 +229,6 @@ def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
 
     The result is lazy if an argument is.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.where([True, False, True], [1, 2, 3], 0)
     array([1, 0, 3])
     """

@@ -218,9 +218,6 @@ def unique(
 ) -> Any:  # fmt: skip
     """Return the distinct elements in ascending order, or the distinct slices along an axis.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.unique([3, 1, 3, 2], return_counts=True)
     (array([1, 2, 3]), array([1, 1, 2]))
     >>> gnp.unique([[2, 0], [1, 5], [2, 0]], axis=0)
@@ -252,9 +249,6 @@ def _numpy_unique_values(x: Any) -> Any:
 def unique_values(x: Any) -> Any:
     """Return the distinct elements; every NaN is distinct.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.unique_values([3, 1, 3, 2])
     array([1, 2, 3])
     """
@@ -265,9 +259,6 @@ def unique_values(x: Any) -> Any:
 def unique_counts(x: Any) -> Any:
     """Return the distinct elements and their counts; every NaN is distinct.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.unique_counts([3, 1, 3, 2]).counts
     array([1, 1, 2])
     """
@@ -279,9 +270,6 @@ def unique_counts(x: Any) -> Any:
 def unique_inverse(x: Any) -> Any:
     """Return the distinct elements and the inverse indices; every NaN is distinct.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.unique_inverse([3, 1, 3, 2]).inverse_indices
     array([2, 0, 2, 1])
     """
@@ -293,9 +281,6 @@ def unique_inverse(x: Any) -> Any:
 def unique_all(x: Any) -> Any:
     """Return the distinct elements, their indices, inverse and counts; every NaN is distinct.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.unique_all([3, 1, 3, 2]).indices
     array([1, 3, 0])
     """
@@ -380,9 +365,6 @@ def isin(
 ) -> Any:  # fmt: skip
     """Return whether each element is in another array.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isin([1, 2, 5, 7], [5, 1])
     array([ True, False,  True, False])
     """
@@ -398,9 +380,6 @@ def isin(
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of both arrays, in ascending order.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.union1d([3, 1, 2], [2, 5])
     array([1, 2, 3, 5])
     """
@@ -419,9 +398,6 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
     """Return the elements that are in both arrays, in ascending order; optionally their indices.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.intersect1d([3, 1, 2], [2, 5, 3])
     array([2, 3])
     """
@@ -453,9 +429,6 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the distinct elements of one array that are not in the other.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.setdiff1d([3, 1, 2], [2, 5])
     array([1, 3])
     """
@@ -474,9 +447,6 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the elements that are in exactly one of the arrays, in ascending order.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.setxor1d([3, 1, 2], [2, 5])
     array([1, 3, 5])
     """

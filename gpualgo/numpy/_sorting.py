@@ -68,9 +68,6 @@ def sort(
 ) -> Any:  # fmt: skip
     """Return a sorted copy; NaN is last, also with ``descending=True``.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.sort([3.0, float("nan"), 1.0], descending=True)
     array([ 3.,  1., nan])
     """
@@ -103,9 +100,6 @@ def argsort(
 ) -> Any:  # fmt: skip
     """Return the indices that sort the elements, always stably.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.argsort([2, 1, 2, 0])
     array([3, 1, 0, 2])
     """
@@ -184,9 +178,6 @@ _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
 def lexsort(keys: Any, axis: Any = -1) -> Any:
     """Return the indices that sort by several keys, stably; the last key is the primary one.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.lexsort(([5, 7, 4, 6], [1, 0, 1, 0]))
     array([3, 1, 2, 0])
     """
@@ -235,9 +226,6 @@ def partition(
 ) -> Any:
     """Return a copy with the k-th elements at their sorted indices, no larger ones before them.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.partition([5, 1, 4, 2], 2)[2])
     4
     """
@@ -257,9 +245,6 @@ def argpartition(
 ) -> Any:
     """Return indices that put the k-th elements at their sorted indices, no larger ones before.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.argpartition([5, 1, 4, 2], 2)[2])
     2
     """
@@ -295,9 +280,6 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
 
     NaN come last in both modes. Of equal elements the first are chosen, as NumPy 2.6 allows.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.top_k([3, 9, 4, 9, 5], 3)
     TopK(values=array([9, 9, 5]), indices=array([1, 3, 4]))
     """
@@ -328,9 +310,6 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Return the indices at which elements of v belong in a sorted array a.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.searchsorted([1, 3, 3, 7], [3, 4], side="right")
     array([3, 3])
     """
@@ -407,9 +386,6 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 
     Decreasing bins are numbered in reverse. With ``right=True`` a bin includes its right edge.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.digitize([0.2, 6.4, 3.0], [0.0, 1.0, 2.5, 4.0])
     array([1, 4, 3])
     """

@@ -54,6 +54,8 @@ def numpys(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Give a function NumPy's interface: name, docstring, and NumPy itself for few elements.
 
+    The docstring that is written has a line that says what is returned, and examples that use gnp.
+
     Parameters
     ----------
     passes
@@ -284,9 +286,13 @@ _SHARED = """
 """
 
 
+_EXAMPLES = "Examples\n--------\n>>> import gpualgo.numpy as gnp\n>>> "
+
+
 def _docstring(fn: Callable[..., Any], name: str, native: Any, passes: str, differs: str) -> str:
     """Return a docstring: the function's first line and examples, and the shared text."""
     summary, _, examples = inspect.cleandoc(fn.__doc__ or "").partition("\n")
+    examples = examples.replace(">>> ", _EXAMPLES, 1)
     numpy_name = name if native is not None else getattr(fn, "like", name)
     differences = f" Differs from NumPy: {differs}." if differs else ""
     shared = inspect.cleandoc(_SHARED.format(name=numpy_name, passes=passes, differs=differences))

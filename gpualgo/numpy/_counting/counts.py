@@ -27,9 +27,6 @@ from gpualgo.numpy._counting.histograms import COUNT, FLOAT, are_few, like, shap
 def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
     """Return how often each integer from 0 on occurs, or the sum of the weights of each.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.bincount([1, 0, 1, 3])
     array([1, 2, 0, 1])
     """

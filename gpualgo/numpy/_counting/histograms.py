@@ -72,9 +72,6 @@ def histogram(
 ) -> Any:
     """Return the number of samples in each bin, and the edges of the bins.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.histogram([1, 2, 1, 4], bins=[0, 1, 2, 3])
     (array([0, 2, 1]), array([0, 1, 2, 3]))
     """
@@ -142,9 +139,6 @@ def _density(n: Any, size: Any, total: Any) -> Any:
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """Return the edges of the bins that `histogram` uses.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.histogram_bin_edges([0, 3, 1], bins=3)
     array([0., 1., 2., 3.])
     """
@@ -181,9 +175,6 @@ def histogramdd(
 ) -> Any:
     """Return the number of samples of several dimensions in each bin, and the edges.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> counts, edges = gnp.histogramdd(([0, 1, 1], [0, 0, 2]), bins=2)
     >>> counts
     array([[1., 0.],
@@ -318,9 +309,6 @@ def histogram2d(
 ) -> Any:
     """Return the number of samples of two dimensions in each bin, and the edges.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.histogram2d([0, 1, 1], [0, 0, 2], bins=2)[0]
     array([[1., 0.],
            [1., 1.]])

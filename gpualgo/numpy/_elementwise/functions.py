@@ -32,9 +32,6 @@ def clip(
 ) -> Any:  # fmt: skip
     """Return the elements limited to the range from a minimum to a maximum.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.clip([1, 5, 9], 2, 8)
     array([2, 5, 8])
     """
@@ -73,9 +70,6 @@ def nan_to_num(
 ) -> Any:
     """Return the elements with NaN and infinities replaced by numbers.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.nan_to_num([1.0, float("nan"), float("inf")], nan=-1, posinf=9)
     array([ 1., -1.,  9.])
     """
@@ -124,9 +118,6 @@ def _close_or_nan(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
 def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: Any = False) -> Any:
     """Return where elements are equal within ``atol + rtol · |b|``.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isclose([1.0, 2.0], [1.0 + 1e-9, 2.1])
     array([ True, False])
     """
@@ -165,9 +156,6 @@ def _infinite(x: Any, op: Any, out: Any, name: str) -> Any:
 def isposinf(x: Any, out: Any = None) -> Any:
     """Return where elements are positive infinity.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isposinf([1.0, float("inf"), -float("inf")])
     array([False,  True, False])
     """
@@ -178,9 +166,6 @@ def isposinf(x: Any, out: Any = None) -> Any:
 def isneginf(x: Any, out: Any = None) -> Any:
     """Return where elements are negative infinity.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isneginf([1.0, float("inf"), -float("inf")])
     array([False, False,  True])
     """
@@ -196,9 +181,6 @@ def _sinc(x: Any) -> Any:
 def sinc(x: Any) -> Any:
     """Return ``sin(πx) / (πx)``, which is 1 where x is 0.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.sinc([0.0, 0.5, 1.5]).round(3)
     array([ 1.   ,  0.637, -0.212])
     """
@@ -220,9 +202,6 @@ def sinc(x: Any) -> Any:
 def real(val: Any) -> Any:
     """Return the real parts; real numbers are returned unchanged.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.real([1 + 2j, 3])
     array([1., 3.])
     """
@@ -236,9 +215,6 @@ def real(val: Any) -> Any:
 def imag(val: Any) -> Any:
     """Return the imaginary parts; zeros for real numbers.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.imag([1 + 2j, 3])
     array([2., 0.])
     """
@@ -278,9 +254,6 @@ def _degrees_of_real(x: Any) -> Any:
 def angle(z: Any, deg: Any = False) -> Any:
     """Return the angles of complex numbers, in radians or degrees.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.angle([1, 1j, -1], deg=True)
     array([  0.,  90., 180.])
     """
@@ -377,9 +350,6 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
 def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Return the elements rounded to a number of decimals, halves to the even digit.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.round([1.25, 1.75, 2.5], 1)
     array([1.2, 1.8, 2.5])
     """
@@ -390,9 +360,6 @@ def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Return the elements rounded to a number of decimals, as `round`.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.around([0.5, 1.5, 2.5])
     array([0., 2., 2.])
     """
@@ -403,9 +370,6 @@ def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
 def fix(x: Any, out: Any = None) -> Any:
     """Return the elements rounded towards zero.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.fix([2.9, -2.9])
     array([ 2., -2.])
     """

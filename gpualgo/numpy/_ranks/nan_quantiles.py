@@ -106,9 +106,6 @@ def nanquantile(
 ) -> Any:  # fmt: skip
     """Return the q-th quantiles along axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanquantile([4.0, float("nan"), 1.0, 3.0], 0.75))
     3.5
     """
@@ -122,9 +119,6 @@ def nanpercentile(
 ) -> Any:  # fmt: skip
     """Return the q-th percentiles along axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanpercentile([4.0, float("nan"), 1.0, 3.0], 75))
     3.5
     """
@@ -137,9 +131,6 @@ def nanmedian(
 ) -> Any:
     """Return the medians along axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanmedian([4.0, float("nan"), 1.0, 3.0]))
     3.0
     """

@@ -180,9 +180,6 @@ def quantile(
 ) -> Any:  # fmt: skip
     """Return the q-th quantiles along axes; NaN for a row that has a NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.quantile([4.0, 1.0, 3.0], [0.5, 0.75])
     array([3. , 3.5])
     """
@@ -196,9 +193,6 @@ def percentile(
 ) -> Any:  # fmt: skip
     """Return the q-th percentiles along axes; NaN for a row that has a NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.percentile([4.0, 1.0, 3.0], 75))
     3.5
     """
@@ -214,9 +208,6 @@ def median(
 ) -> Any:
     """Return the medians along axes; NaN for a row that has a NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.median([4, 1, 3, 2]))
     2.5
     """

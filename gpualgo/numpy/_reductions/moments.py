@@ -211,9 +211,6 @@ def mean(
 ) -> Any:  # fmt: skip
     """Return the mean of the elements over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.mean([1, 2, 6]))
     3.0
     """
@@ -234,9 +231,6 @@ def var(
 ) -> Any:  # fmt: skip
     """Return the variance of the elements over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.var([1, 2, 3, 4]))
     1.25
     """
@@ -252,9 +246,6 @@ def std(
 ) -> Any:  # fmt: skip
     """Return the standard deviation of the elements over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.std([1, 1, 5, 5]))
     2.0
     """
@@ -274,9 +265,6 @@ def average(
 ) -> Any:
     """Return the weighted mean of the elements over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.average([1, 2, 6], weights=[3, 2, 1]))
     2.1666666666666665
     """

@@ -64,9 +64,6 @@ def nansum(
 ) -> Any:  # fmt: skip
     """Return the sum of the elements over axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nansum([1.0, float("nan"), 3.0]))
     4.0
     """
@@ -81,9 +78,6 @@ def nanprod(
 ) -> Any:  # fmt: skip
     """Return the product of the elements over axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanprod([2.0, float("nan"), 3.0]))
     6.0
     """
@@ -107,9 +101,6 @@ def nanmin(
 ) -> Any:  # fmt: skip
     """Return the smallest element over axes, ignoring NaN; NaN if all elements are NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanmin([2.0, float("nan"), 3.0]))
     2.0
     """
@@ -123,9 +114,6 @@ def nanmax(
 ) -> Any:  # fmt: skip
     """Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanmax([2.0, float("nan"), 3.0]))
     3.0
     """
@@ -159,9 +147,6 @@ def nanmean(
 ) -> Any:  # fmt: skip
     """Return the mean of the elements over axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanmean([1.0, float("nan"), 3.0]))
     2.0
     """
@@ -181,9 +166,6 @@ def nanvar(
 ) -> Any:  # fmt: skip
     """Return the variance of the elements over axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanvar([1.0, float("nan"), 3.0]))
     1.0
     """
@@ -200,9 +182,6 @@ def nanstd(
 ) -> Any:  # fmt: skip
     """Return the standard deviation of the elements over axes, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.nanstd([1.0, float("nan"), 3.0]))
     1.0
     """
@@ -300,9 +279,6 @@ _PLACES_PASSES = "One reduction of (element, index) pairs; host arrays are first
 def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the first smallest element; NaN counts as infinity.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.nanargmin([float("nan"), 3.0, 1.0]))
     2
     """
@@ -314,9 +290,6 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSE
 def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the first largest element; NaN counts as -infinity.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.nanargmax([float("nan"), 3.0, 1.0]))
     1
     """

@@ -43,9 +43,6 @@ def sum(
 ) -> Any:  # fmt: skip
     """Return the sum of the elements over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.sum([1, 2, 3]))
     6
     """
@@ -59,9 +56,6 @@ def prod(
 ) -> Any:  # fmt: skip
     """Return the product of the elements over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.prod([1, 2, 3, 4]))
     24
     """
@@ -74,9 +68,6 @@ def any(
 ) -> Any:
     """Return whether any element over axes is true.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> bool(gnp.any([0, 3, 0]))
     True
     """
@@ -89,9 +80,6 @@ def all(
 ) -> Any:
     """Return whether all elements over axes are true.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> bool(gnp.all([1, 3, 0]))
     False
     """
@@ -106,9 +94,6 @@ def _is_true(x: Any) -> Any:
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Return the number of elements over axes that are not zero.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.count_nonzero([0, 3, 0, -1]))
     2
     """
@@ -130,9 +115,6 @@ def max(
 ) -> Any:  # fmt: skip
     """Return the largest element over axes; NaN if there is a NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.max([3, 1, 4, 1]))
     4
     """
@@ -146,9 +128,6 @@ def min(
 ) -> Any:  # fmt: skip
     """Return the smallest element over axes; NaN if there is a NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.min([3, 1, 4, 1]))
     1
     """
@@ -162,9 +141,6 @@ def amax(
 ) -> Any:  # fmt: skip
     """Return the largest element over axes, as `max`.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.amax([3, 1, 4, 1]))
     4
     """
@@ -178,9 +154,6 @@ def amin(
 ) -> Any:  # fmt: skip
     """Return the smallest element over axes, as `min`.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.amin([3, 1, 4, 1]))
     1
     """
@@ -191,9 +164,6 @@ def amin(
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
     """Return the difference between the largest and the smallest element over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.ptp([3, 1, 4, 1]))
     3
     """
@@ -290,9 +260,6 @@ def _search(
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the first largest element, or of the first NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.argmax([3, 4, 1, 4]))
     1
     """
@@ -303,9 +270,6 @@ def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) 
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
     """Return the index of the first smallest element, or of the first NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.argmin([3, 1, 4, 1]))
     1
     """
