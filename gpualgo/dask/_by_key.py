@@ -71,7 +71,7 @@ def add_grouped_chunks(
     count = _SAMPLES_PER_CUT * outputs
     samples = [graph.add("sample", (i,), sample_keys, run, count) for i, run in enumerate(runs)]
     splitters = graph.add("splitters", (), compute_splitters, samples, outputs, order)
-    run_cuts = [graph.add("places", (i,), cut, run, splitters, order) for i, run in enumerate(runs)]
+    run_cuts = [graph.add("bounds", (i,), cut, run, splitters, order) for i, run in enumerate(runs)]
     cuts = graph.add("cuts", (), table, run_cuts, outputs)
     for j, pieces in enumerate(add_exchange(graph, runs, cuts, outputs)):
         graph.add("", (j,), finish, pieces, *args)

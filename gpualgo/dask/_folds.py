@@ -59,13 +59,13 @@ class InitArgument(NamedTuple):
         return self.source.chunk(row if self.source.first.ndim else (), row)
 
 
-def parse_init(init: Any, x: Input, kept: Sequence[int], where: str) -> InitArgument:
-    """Parse init; `kept` are the axes of the result's rows."""
+def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> InitArgument:
+    """Parse init; `row_axes` are the axes of the result's rows."""
     fields = unpack(init)
     if not any(map(_is_array, fields)):
         return InitArgument(None, (pattern_of_value(init), fields), init)
-    chunks = tuple(x.first.chunks[axis] for axis in kept)
-    shape = tuple(x.first.shape[axis] for axis in kept)
+    chunks = tuple(x.first.chunks[axis] for axis in row_axes)
+    shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
     is_one = source.first.ndim == 0
     if not is_one and (source.is_known and x.is_known) and source.first.shape != shape:
