@@ -11,16 +11,11 @@ except ImportError as error:
     ) from error
 
 from gpualgo._base import show_signatures as _show_signatures
-from gpualgo.dask._by_key import reduce_by_key
+from gpualgo.dask._by_key import reduce_by_key, unique
+from gpualgo.dask._chunks import searchsorted, select, top_k, transform
+from gpualgo.dask._folds import exclusive_scan, inclusive_scan, reduce
 from gpualgo.dask._histogram import histogram
-from gpualgo.dask._reduce import reduce
-from gpualgo.dask._runs import unique
-from gpualgo.dask._scan import exclusive_scan, inclusive_scan
-from gpualgo.dask._searchsorted import searchsorted
-from gpualgo.dask._select import select
 from gpualgo.dask._sort import argsort, radix_sort
-from gpualgo.dask._top_k import top_k
-from gpualgo.dask._transform import transform
 
 __all__ = [
     "argsort",

@@ -1,10 +1,11 @@
-"""`reduce_by_key`: reduces each chunk by key, then combines the chunks' results."""
+"""`reduce_by_key` and `unique`: results of each chunk, combined by key or by neighbours."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -12,25 +13,33 @@ from dask.task_spec import TaskRef
 
 import gpualgo as ga
 from gpualgo._pipeline import checks
-from gpualgo.dask import _inputs, _order, _results, _scan
-from gpualgo.dask._exchange import Run, add_exchange, join_slices
-from gpualgo.dask._graph import Graph, Index
-from gpualgo.dask._inputs import Input
+from gpualgo.dask import _inputs
+from gpualgo.dask._folds import init_in_task, parse_init
+from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
-from gpualgo.dask._order import OrderArgs
-from gpualgo.dask._reduce import InitTaskArgs, init_in_task, parse_init
-from gpualgo.dask._scan import Runs
-from gpualgo.dask._values import (
-    ChunkSpec,
+from gpualgo.dask._sort import (
+    Order,
+    Run,
+    add_exchange,
+    join_slices,
+    sort_indices,
+    up_to,
+)
+from gpualgo.dask._tasks import (
+    ChunkArg,
     Parts,
     Structure,
-    checked_chunks,
     concatenate,
-    copied,
+    copy_slice,
+    element_of,
     index_parts,
+    meta_like,
     namespace_of,
     on_host,
     pack,
+    parts_of,
+    result,
     unpack,
 )
 
@@ -44,8 +53,12 @@ CHUNKS_TOGETHER = 4  # input chunks per result chunk
 _SAMPLES_PER_CUT = 4
 
 
+def ascending(keys: Input) -> Order:
+    return keys.pattern, (None, (False,)), (0, None)
+
+
 def add_grouped_chunks(
-    graph: Graph, runs: list[TaskRef], order: OrderArgs, finish: Callable[..., Any], *args: Any
+    graph: Graph, runs: list[TaskRef], order: Order, finish: Callable[..., Any], *args: Any
 ) -> int:
     """Add the result chunks of runs of distinct keys; return their number.
 
@@ -53,36 +66,31 @@ def add_grouped_chunks(
     """
     outputs = -(-len(runs) // CHUNKS_TOGETHER)
     if outputs == 1:
-        graph.add("", (0,), finish, runs, order, *args)
+        graph.add("", (0,), finish, runs, *args)
         return 1
     count = _SAMPLES_PER_CUT * outputs
-    samples = [graph.add("sample", (i,), sample, run, count) for i, run in enumerate(runs)]
+    samples = [graph.add("sample", (i,), sample_keys, run, count) for i, run in enumerate(runs)]
     splitters = graph.add("splitters", (), compute_splitters, samples, outputs, order)
-    run_cuts = [graph.add("places", (i,), cut, run, splitters, order) for i, run in enumerate(runs)]
+    run_cuts = [graph.add("bounds", (i,), cut, run, splitters, order) for i, run in enumerate(runs)]
     cuts = graph.add("cuts", (), table, run_cuts, outputs)
     for j, pieces in enumerate(add_exchange(graph, runs, cuts, outputs)):
-        graph.add("", (j,), finish, pieces, order, *args)
+        graph.add("", (j,), finish, pieces, *args)
     return outputs
 
 
-# --- within tasks -------------------------------------------------------------------------------
-
-
-def sample(own: Run, count: int) -> tuple[Parts, int]:
+def sample_keys(own: Run, count: int) -> tuple[Parts, int]:
     """Return evenly spaced keys of a run, and the number of keys each stands for."""
     width = max(1, len(own[0][0]) // count)
-    return copied(index_parts(own[0], slice(width - 1, None, width))), width
+    return copy_slice(own[0], slice(width - 1, None, width)), width
 
 
-def compute_splitters(
-    samples: list[tuple[Parts, int]], outputs: int, order: OrderArgs
-) -> Parts | None:
+def compute_splitters(samples: list[tuple[Parts, int]], outputs: int, order: Order) -> Parts | None:
     """Return keys that split all keys into ranges of similar size; None if there are no keys."""
     lengths = [len(parts[0]) for parts, _ in samples]
     if not sum(lengths):
         return None
     keys = concatenate([parts for parts, _ in samples])
-    order_of_samples = _order.sort_indices(keys, order)
+    order_of_samples = sort_indices(keys, order)
     weights = np.repeat([width for _, width in samples], lengths)[on_host(order_of_samples)]
     cumulative = np.cumsum(weights)
     wanted = cumulative[-1] * np.arange(1, outputs) // outputs
@@ -90,19 +98,112 @@ def compute_splitters(
     return index_parts(keys, order_of_samples[namespace_of(order_of_samples).asarray(chosen)])
 
 
-def cut(own: Run, splitters: Parts | None, order: OrderArgs) -> Any:
+def cut(own: Run, splitters: Parts | None, order: Order) -> Any:
     """Return the indices that cut a run behind the keys up to each splitter."""
-    return None if splitters is None else _order.up_to(own[0], splitters, order)
+    return None if splitters is None else up_to(own[0], splitters, order)
 
 
-def table(places: list[Any], outputs: int) -> np.ndarray[Any, Any]:
+def table(cuts: list[Any], outputs: int) -> np.ndarray[Any, Any]:
     """Return the cuts of all runs: a row for each splitter."""
-    if places[0] is None:
-        return np.zeros((outputs - 1, len(places)), np.int64)
-    return np.stack(places, 1).astype(np.int64)
+    if cuts[0] is None:
+        return np.zeros((outputs - 1, len(cuts)), np.int64)
+    return np.stack(cuts, 1).astype(np.int64)
 
 
-_NAME = "reduce_by_key"
+# --- Runs of equal neighbours that continue across chunks; each is output by the chunk it begins
+# in.
+#
+# Two chains of tasks: from the left the last key before each chunk, to tell whether its first run
+# began earlier; from the right the aggregate of its first run, including its continuation in later
+# chunks.
+
+Runs = tuple[Parts, Parts, Parts]
+"""Of a chunk: the first keys of its runs, the runs' aggregates, and the chunk's last key."""
+Combination = tuple[Structure, Any, tuple[Any, ...]]
+"""How two aggregates of a run are combined: pattern, operator, dtypes.
+
+Without an operator the dtypes are "first" or "sum".
+"""
+
+
+def add_run_chunks(
+    graph: Graph, runs: list[TaskRef], keys: Structure, eq: PickledOperator | None, init: Any,
+    combination: Combination,
+) -> None:  # fmt: skip
+    """Add the result chunks: the runs that begin in each chunk, with their continuations."""
+    before: list[TaskRef | None] = [None]
+    for i, run in enumerate(runs[:-1]):
+        before.append(graph.add("last", (i,), last_key_of, before[-1], run))
+    behind: TaskRef | None = None
+    for i, run in reversed(list(enumerate(runs))):
+        graph.add("", (i,), own_runs, run, behind, before[i], keys, eq, init, *combination)
+        if i:
+            behind = graph.add("first", (i,), first_run, run, behind, keys, eq, *combination)
+
+
+def last_key_of(before: Parts | None, own: Runs) -> Parts | None:
+    """Return the last key of a chunk; if it is empty, of the chunks before it."""
+    return own[2] if len(own[2][0]) else before
+
+
+def first_run(
+    own: Runs, behind: tuple[Parts, Parts] | None, keys: Structure, eq: PickledOperator | None,
+    pattern: Structure, op: PickledOperator | None, kinds: tuple[Any, ...],
+) -> tuple[Parts, Parts] | None:  # fmt: skip
+    """Return the first key of a chunk and the aggregate of its run, with its continuation."""
+    heads, aggregates, last_key = own
+    count = len(heads[0])
+    if not count:
+        return behind
+    aggregate = index_parts(aggregates, slice(0, 1))
+    if count == 1 and behind is not None and _is_same_run(last_key, behind[0], keys, eq):
+        aggregate = _combined(aggregate, behind[1], (pattern, op, kinds))
+    return index_parts(heads, slice(0, 1)), aggregate
+
+
+def own_runs(
+    own: Runs, behind: tuple[Parts, Parts] | None, before: Parts | None, keys: Structure,
+    eq: PickledOperator | None, init: Any, pattern: Structure, op: PickledOperator | None,
+    kinds: tuple[Any, ...],
+) -> Any:  # fmt: skip
+    """Return the runs that begin in a chunk; the last includes its continuation."""
+    heads, aggregates, last_key = own
+    count = len(heads[0])
+    start = int(
+        count > 0 and before is not None
+        and _is_same_run(before, index_parts(heads, slice(0, 1)), keys, eq)
+    )  # fmt: skip
+    combine = pattern, op, kinds
+    if start < count and behind is not None and _is_same_run(last_key, behind[0], keys, eq):
+        total = _combined(index_parts(aggregates, slice(count - 1, None)), behind[1], combine)
+        aggregates = concatenate([index_parts(aggregates, slice(0, count - 1)), total])
+    heads, aggregates = (index_parts(one, slice(start, None)) for one in (heads, aggregates))
+    value = init_in_task(init)
+    if value is not None:  # combine it with each aggregate
+        distinct_keys = namespace_of(aggregates[0]).arange(len(aggregates[0]))
+        options = {"consecutive": True, "dtype": pack(pattern, kinds)}
+        _, combined = ga.reduce_by_key(
+            distinct_keys, pack(pattern, aggregates), value, load_operator(op), **options
+        )
+        aggregates = unpack(combined)
+    return result((*heads, *aggregates))
+
+
+def _is_same_run(a: Parts, b: Parts, keys: Structure, eq: PickledOperator | None) -> bool:
+    """Return whether key b continues the run of key a."""
+    values, _ = ga.run_length_encode(pack(keys, concatenate([a, b])), eq=load_operator(eq))
+    return len(unpack(values)[0]) == 1
+
+
+def _combined(a: Parts, b: Parts, combine: Combination) -> Parts:
+    """Combine two aggregates of one run."""
+    pattern, op, kinds = combine
+    if op is None:
+        return tuple(
+            p if kind == "first" else p + q for p, q, kind in zip(a, b, kinds, strict=True)
+        )
+    x, dtype = pack(pattern, concatenate([a, b])), pack(pattern, kinds)
+    return unpack(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))
 
 
 def reduce_by_key(
@@ -123,95 +224,223 @@ def reduce_by_key(
     works on, and the distinct keys of at most four and a half chunks. Elements are grouped by
     chunk: equal chunks give equal bits, other chunks may round differently.
     """
-    key_arg, x_arg = _cut_alike(keys, x)
-    local_op, frozen = pickle_operator(op, _NAME)
-    local_eq, frozen_eq = (None, None) if eq is None else pickle_operator(eq, _NAME)
-    initial = parse_init(init, x_arg, (), _NAME)
-    probe, form = _inputs.probe_call(
+    x_arg = _inputs.parse_argument(x, "reduce_by_key", "x")
+    key_arg = _inputs.parse_argument(keys, "reduce_by_key", "keys", like=x_arg.first)
+    _inputs.check_shapes(key_arg, x_arg, "keys have", "pass an element for each key")
+    key_arg, x_arg = key_arg.flat(), x_arg.with_chunks_of(key_arg).flat()
+    local_op, frozen = pickle_operator(op, "reduce_by_key")
+    local_eq, frozen_eq = (None, None) if eq is None else pickle_operator(eq, "reduce_by_key")
+    initial = parse_init(init, x_arg, (), "reduce_by_key")
+    dtypes, form = _inputs.probe_dtypes(
         ga.reduce_by_key, key_arg.small(), x_arg.small(), init, local_op, consecutive=consecutive,
         eq=local_eq, dtype=dtype,
     )  # fmt: skip
-    dtypes = tuple(part.dtype for part in probe)
     content = key_arg.content, x_arg.content, initial.content, frozen[0], frozen_eq and frozen_eq[0]
     graph = Graph("reduce-by-key", *content, consecutive, dtypes)
-    op_arg = graph.shared("op", frozen, len(frozen[1]))
-    patterns = key_arg.source[2], x_arg.source[2]
+    op_arg = graph.operator(frozen)
+    patterns = key_arg.pattern, x_arg.pattern
     folding = patterns, dtypes[len(key_arg.arrays) :]
-    is_global = not checks.flag_argument(consecutive, "consecutive", _NAME)
+    is_global = not checks.flag_argument(consecutive, "consecutive", "reduce_by_key")
+    function = reduce_chunk_by_key if is_global else reduce_chunk_by_runs
     runs = []
     for index in _inputs.blocks(x_arg.first):
-        inputs = key_arg.chunk(index), key_arg.source, x_arg.chunk(index), x_arg.source, index
-        function = chunk if is_global else neighbours
-        runs.append(graph.add("chunk", index, function, *inputs, op_arg, frozen_eq, folding))
+        args = key_arg.chunk(index), x_arg.chunk(index), op_arg, frozen_eq, folding
+        runs.append(graph.add("chunk", index, function, *args))
+    init_value = initial.chunk(())
     if is_global:
-        order = key_arg.source[2], (None, (False,)), (0, None)
-        outputs = add_grouped_chunks(graph, runs, order, merge, initial.rest, op_arg, folding)
+        outputs = add_grouped_chunks(
+            graph, runs, ascending(key_arg), merge_by_key, init_value, op_arg, folding
+        )
     else:
         outputs = len(runs)
         combination = patterns[1], op_arg, folding[1]
-        _scan.add_run_chunks(graph, runs, patterns[0], frozen_eq, initial.rest, combination)
+        add_run_chunks(graph, runs, patterns[0], frozen_eq, init_value, combination)
     chunks = ((math.nan,) * outputs,)
-    sources = *key_arg.arrays, *x_arg.arrays
-    results = _results.arrays(graph, "", x_arg.first, chunks, dtypes, sources)
-    return _results.pack_results(form, results)
-
-
-def _cut_alike(keys: Any, x: Any) -> tuple[Input, Input]:
-    """Return keys and elements, flattened and with the same chunks."""
-    x_arg = _inputs.parse_argument(x, _NAME, "x")
-    key_arg = _inputs.parse_argument(keys, _NAME, "keys", like=x_arg.first)
-    if x_arg.is_known and key_arg.is_known and x_arg.first.shape != key_arg.first.shape:
-        raise ValueError(
-            f"reduce_by_key: keys have shape {key_arg.first.shape} and x {x_arg.first.shape}; "
-            "pass an element for each key"
-        )
-    if not _inputs.same_chunks(key_arg, x_arg):
-        x_arg = x_arg.rechunked(key_arg.first.chunks)
-    return key_arg.flat(), x_arg.flat()
+    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, key_arg, x_arg)
+    return pack_results(form, arrays)
 
 
 Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
 """The patterns of keys and elements, and the dtypes of aggregates."""
 
 
-# --- within tasks -------------------------------------------------------------------------------
-
-
-def chunk(
-    chunks: list[Any], names: ChunkSpec, elements: list[Any], source: ChunkSpec, index: Index,
-    op: PickledOperator, eq: PickledOperator | None, folding: Folding,
-) -> Run:  # fmt: skip
+def reduce_chunk_by_key(
+    keys: ChunkArg, x: ChunkArg, op: PickledOperator, eq: PickledOperator | None, folding: Folding
+) -> Run:
     """Return a chunk's distinct keys and their aggregates."""
-    keys = pack(names[2], checked_chunks(chunks, names, index))
-    x = pack(source[2], checked_chunks(elements, source, index))
     dtype = pack(folding[0][1], folding[1])
-    distinct, aggregates = ga.reduce_by_key(keys, x, None, load_operator(op), dtype=dtype)
+    distinct, aggregates = ga.reduce_by_key(
+        element_of(keys), element_of(x), None, load_operator(op), dtype=dtype
+    )
     return unpack(distinct), unpack(aggregates)
 
 
-def neighbours(
-    chunks: list[Any], names: ChunkSpec, elements: list[Any], source: ChunkSpec, index: Index,
-    op: PickledOperator, eq: PickledOperator | None, folding: Folding,
-) -> Runs:  # fmt: skip
+def reduce_chunk_by_runs(
+    keys: ChunkArg, x: ChunkArg, op: PickledOperator, eq: PickledOperator | None, folding: Folding
+) -> Runs:
     """Return a chunk's runs of equal keys, their aggregates, and the chunk's last key."""
-    keys = checked_chunks(chunks, names, index)
-    x = pack(source[2], checked_chunks(elements, source, index))
     options = {"eq": load_operator(eq), "dtype": pack(folding[0][1], folding[1])}
     run_keys, aggregates = ga.reduce_by_key(
-        pack(names[2], keys), x, None, load_operator(op), consecutive=True, **options
+        element_of(keys), element_of(x), None, load_operator(op), consecutive=True, **options
     )
-    return unpack(run_keys), unpack(aggregates), copied(index_parts(keys, slice(-1, None)))
+    last_key = copy_slice(parts_of(keys), slice(-1, None))
+    return unpack(run_keys), unpack(aggregates), last_key
 
 
-def merge(
-    parts: list[Any], order: OrderArgs, rest: InitTaskArgs, op: PickledOperator, folding: Folding
-) -> Any:
+def merge_by_key(parts: list[Any], init: Any, op: PickledOperator, folding: Folding) -> Any:
     """Combine the aggregates of equal keys from all chunks, each starting from init."""
     (keys_pattern, pattern), dtypes = folding
     keys, aggregates = join_slices(parts)
-    init = init_in_task([], rest, ())
     merged = ga.reduce_by_key(
-        pack(keys_pattern, keys), pack(pattern, aggregates), init, load_operator(op),
+        pack(keys_pattern, keys), pack(pattern, aggregates), init_in_task(init), load_operator(op),
         dtype=pack(pattern, dtypes),
     )  # fmt: skip
     return unpack(merged)
+
+
+# --- `unique`: the distinct elements of each chunk, combined by value or by neighbours.
+
+_NO_INIT = None, (None,)
+
+
+def unique(
+    x: Any, *, consecutive: bool = False, return_index: bool = False, return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Any:  # fmt: skip
+    """Return the distinct elements in ascending order, or the first of each run (`consecutive`).
+
+    Parameters and result are those of `gpualgo.unique`, with dask arrays for arrays. The result has
+    a chunk for every four chunks of x, with `consecutive` for each, of unknown sizes; the inverse
+    has the chunks of x. Chunks of unknown size are accepted, except with `return_index`.
+
+    Notes
+    -----
+    Cost and memory are those of `reduce_by_key`; a worker that computes a chunk of the inverse
+    holds all distinct elements.
+    """
+    flags = {"consecutive": consecutive, "return_index": return_index,
+             "return_inverse": return_inverse, "return_counts": return_counts}  # fmt: skip
+    flags = {name: checks.flag_argument(flag, name, "unique") for name, flag in flags.items()}
+    x_arg = _inputs.parse_argument(x, "unique")
+    flat_arg = x_arg.flat()
+    probe, form = _inputs.probe_call(ga.unique, x_arg.small(), **flags)
+    kinds = ("first",) * return_index + ("sum",) * return_counts
+    graph = Graph("unique", flat_arg.content, consecutive, kinds)
+    count = len(flat_arg.arrays)
+    dtypes = (*(part.dtype for part in probe[:count]), *(np.dtype(np.int64),) * len(kinds))
+    runs = _add_unique_chunks(graph, flat_arg, consecutive, kinds)
+    if consecutive:
+        add_run_chunks(graph, runs, flat_arg.pattern, None, _NO_INIT, (None, None, kinds))
+        outputs = len(runs)
+    else:
+        outputs = add_grouped_chunks(
+            graph, runs, ascending(flat_arg), merge_unique, flat_arg.pattern, kinds
+        )
+    chunks = ((math.nan,) * outputs,)
+    results = result_arrays(graph, flat_arg.first, chunks, dtypes, flat_arg)
+    if return_inverse:
+        outputs_refs = [TaskRef(graph.key("", j)) for j in range(outputs)]
+        add_inverse = _run_numbers if consecutive else _indices
+        inverse = add_inverse(graph, x_arg, runs, outputs_refs, results[0])
+        results.insert(count + return_index, inverse)
+    return pack_results(form, results)
+
+
+def _add_unique_chunks(
+    graph: Graph, x: Input, consecutive: bool, kinds: tuple[str, ...]
+) -> list[TaskRef]:
+    """Add the tasks that find each chunk's distinct elements, or its runs."""
+    count = x.first.numblocks[0]
+    starts = [0] * count
+    if "first" in kinds:
+        x.require_sizes("indices depend on all sizes")
+        starts = [0, *accumulate(x.first.chunks[0])]
+    function = unique_runs_of_chunk if consecutive else unique_of_chunk
+    return [
+        graph.add("chunk", (i,), function, x.chunk((i,)), starts[i], kinds) for i in range(count)
+    ]
+
+
+def _indices(graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], keys: Any) -> Any:
+    """Return the index of each element among all distinct elements."""
+    inv = Graph("unique-inverse", graph.token)
+    for index in blocks(x.first):
+        inv.add("", index, indices_of_chunk, x.chunk(index), outputs)
+    meta = meta_like(x.first, x.first.ndim, np.int64)
+    return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
+
+
+def _run_numbers(
+    graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], keys: Any
+) -> Any:
+    """Return the number of the run that each element is in."""
+    inv, flat = Graph("unique-inverse", graph.token), x.flat()
+    num_before: TaskRef | None = None
+    for i, (run, output) in enumerate(zip(runs, outputs, strict=True)):
+        inv.add("", (i,), run_numbers_of_chunk, flat.chunk((i,)), run, output, num_before)
+        num_before = inv.add("count", (i,), count_runs, output, num_before)
+    meta = meta_like(x.first, 1, np.int64)
+    run_ids = inv.array("", flat.first.chunks, meta, [*flat.arrays, keys])
+    shape = x.first.shape
+    if 0 in shape and len(shape) > 1:  # dask's reshape fails
+        return reshaped(run_ids, tuple((n,) for n in shape))
+    return run_ids if len(shape) == 1 else run_ids.reshape(shape)
+
+
+def _distinct(x: ChunkArg, start: int, kinds: tuple[str, ...], consecutive: bool) -> Run:
+    """Return a chunk's distinct elements, or the first of each run, with indices and counts."""
+    options: dict[str, Any] = {"return_index": "first" in kinds, "return_counts": "sum" in kinds}
+    outputs = ga.unique(element_of(x), consecutive=consecutive, **options)
+    if not kinds:
+        return unpack(outputs), ()
+    keys, *more = outputs
+    if "first" in kinds:
+        more[0] = more[0] + start
+    return unpack(keys), tuple(more)
+
+
+def unique_of_chunk(x: ChunkArg, start: int, kinds: tuple[str, ...]) -> Run:
+    return _distinct(x, start, kinds, False)
+
+
+def unique_runs_of_chunk(x: ChunkArg, start: int, kinds: tuple[str, ...]) -> Runs:
+    """Return the runs of a chunk, and its last element."""
+    return *_distinct(x, start, kinds, True), copy_slice(parts_of(x), slice(-1, None))
+
+
+def merge_unique(parts: list[Any], pattern: Structure, kinds: tuple[str, ...]) -> Any:
+    elements, more = join_slices(parts)
+    keys: Any = pack(pattern, elements)
+    if not kinds:
+        return result(unpack(ga.unique(keys)))
+    outputs: list[Any] = []
+    if "first" in kinds:
+        distinct, positions = ga.unique(keys, return_index=True)
+        outputs.append(more[0][positions])
+    if "sum" in kinds:
+        distinct, counts = ga.reduce_by_key(keys, more[-1])
+        outputs.append(counts)
+    return (*unpack(distinct), *outputs)
+
+
+def _keys(output: Any, count: int) -> Parts:
+    return output[:count] if isinstance(output, tuple) else (output,)
+
+
+def indices_of_chunk(x: ChunkArg, outputs: list[Any]) -> Any:
+    """Return the index of each element of a chunk among all distinct elements."""
+    pattern, num_fields = x[0][2], len(x[0][1])
+    distinct = concatenate([_keys(output, num_fields) for output in outputs])
+    return ga.searchsorted(pack(pattern, distinct), element_of(x))
+
+
+def count_runs(output: Any, before: int | None) -> int:
+    """Return the number of runs up to the end of a chunk."""
+    return (before or 0) + len(_keys(output, 1)[0])
+
+
+def run_numbers_of_chunk(x: ChunkArg, own: Runs, output: Any, before: int | None) -> Any:
+    """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
+    _, local = ga.unique(element_of(x), consecutive=True, return_inverse=True)
+    continued = len(own[0][0]) - len(_keys(output, 1)[0])
+    return local + ((before or 0) - continued)

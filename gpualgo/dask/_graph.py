@@ -1,4 +1,4 @@
-"""Task graphs, and the only code that makes dask arrays of them."""
+"""Task graphs, and the only code that makes dask arrays of them and packs these as results."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from itertools import product
 from typing import Any, TypeAlias
 
 import dask.array as da
@@ -13,6 +14,7 @@ from dask.base import tokenize
 from dask.task_spec import Alias, List, Task, TaskRef
 
 import gpualgo
+from gpualgo._arrays.forms import Form
 from gpualgo._driver import default_device
 from gpualgo.dask import _tasks
 
@@ -30,7 +32,7 @@ class Runner:
         self.blob: bytes | None = None
 
     def __call__(self, version: str, device: str, name: str, *args: Any) -> Any:
-        """Call the function with a name such as ``_reduce:chunk`` on a device."""
+        """Call the function with a name such as ``_reduce:reduce_chunk`` on a device."""
         try:
             import gpualgo
         except ImportError as error:
@@ -48,10 +50,7 @@ class Runner:
         return _tasks.call(name, device, args)
 
     def __reduce__(self) -> Any:
-        blob = self.blob
-        if blob is None:
-            return type(self), ()
-        return pickle.loads, (blob,), blob
+        return (type(self), ()) if self.blob is None else (pickle.loads, (self.blob,), self.blob)
 
     def __setstate__(self, blob: bytes) -> None:
         self.blob = blob
@@ -112,14 +111,14 @@ class Graph:
         return TaskRef(key)
 
     def tree(
-        self, step: str, place: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
+        self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
     ) -> TaskRef:
         """Add a tree of tasks that combine FAN_IN results each, in order; return its root."""
         level = 0
         while len(refs) > 1:
             groups = [refs[i : i + FAN_IN] for i in range(0, len(refs), FAN_IN)]
             refs = [
-                self.add(step, (*place, level, i), function, group, *args)
+                self.add(step, (*index, level, i), function, group, *args)
                 for i, group in enumerate(groups)
             ]
             level += 1
@@ -132,6 +131,10 @@ class Graph:
     def shared(self, step: str, value: Any, num_bytes: int) -> Any:
         """Return plain data that many tasks take, as a task if it is large."""
         return value if num_bytes <= LARGE_BYTES else self.add(step, (), same, value)
+
+    def operator(self, op: tuple[str, bytes], step: str = "op") -> Any:
+        """Return a pickled operator, as a task if it is large."""
+        return self.shared(step, op, len(op[1]))
 
     def array(self, step: str, chunks: Chunks, meta: Any, sources: Sequence[Any]) -> Any:
         """Return the dask array whose chunks are the results of a step."""
@@ -167,3 +170,36 @@ def array_of(
 
     graph = HighLevelGraph.from_collections(name, tasks, dependencies=list(sources))
     return da.Array(graph, name, chunks, meta=meta)
+
+
+# --- Results: the dask arrays of a step's tasks, packed as on a single machine.
+
+
+def item(parts: Any, number: int) -> Any:
+    return parts[number]
+
+
+def result_arrays(
+    graph: Graph, like: Any, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
+) -> list[Any]:
+    """Return a dask array for each dtype; tasks return tuples if there are several.
+
+    `inputs` are the arguments, or None, whose arrays the tasks read.
+    """
+    metas = [_tasks.meta_like(like, len(chunks), dtype) for dtype in dtypes]
+    sources = [array for x in inputs if x is not None for array in x.arrays]
+    whole = graph.array("", chunks, metas[0], sources)
+    if len(dtypes) == 1:
+        return [whole]
+    results = []
+    for number, meta in enumerate(metas):
+        part = Graph(f"{graph.name}-item", graph.token, "", number)
+        for index in product(*map(range, map(len, chunks))):
+            part.add("", index, item, TaskRef((whole.name, *index)), number)
+        results.append(part.array("", chunks, meta, [whole]))
+    return results
+
+
+def pack_results(form: Form | None, results: Sequence[Any]) -> Any:
+    """Return the only array, or several packed in their form."""
+    return results[0] if form is None else form.packed(results)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,10 @@ import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._pipeline import checks
-from gpualgo.dask import _inputs, _results
-from gpualgo.dask._graph import Graph, Index
+from gpualgo.dask import _inputs
+from gpualgo.dask._graph import Graph, Index, result_arrays
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._values import ChunkSpec, checked_chunks, on_host, pack, sum_arrays
-
-_NAME = "histogram"
+from gpualgo.dask._tasks import ChunkArg, element_of, on_host, parts_of, sum_arrays
 
 
 def histogram(
@@ -40,35 +37,36 @@ def histogram(
     fit in memory: pass `range` if you know it. A worker holds the chunks that it works on, and the
     counts of each.
     """
-    x_arg = _inputs.parse_argument(x, _NAME)
+    x_arg = _inputs.parse_argument(x, "histogram")
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
-    axes = checks.axes_of(checks.plain_axes(axis, _NAME), x_arg.first.ndim, _NAME)
+    axes = checks.axes_of(checks.plain_axes(axis, "histogram"), x_arg.first.ndim, "histogram")
     dims = 1 if x_arg.form is None else len(x_arg.arrays)
     ranges, unknown = _ranges(bins, range, dims, x_arg.form is not None)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
-    options = {"axis": axes, "dtype": dtype}
     (probe,), _ = _inputs.probe_call(
-        ga.histogram, x_arg.small(), bins, ranges, weights=small, **options
+        ga.histogram, x_arg.small(), bins, ranges, weights=small, axis=axes, dtype=dtype
     )
-    if weights is None:
-        _check_counters(probe.dtype, x_arg, axes)
+    num_samples = math.prod(x_arg.first.shape[axis] for axis in axes)
+    if weights is None and not math.isnan(num_samples):
+        arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
     content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
-    graph = Graph(_NAME, x_arg.content, bins, range, content, axes, probe.dtype)
+    graph = Graph("histogram", x_arg.content, bins, range, content, axes, probe.dtype)
     limits = _data_limits(graph, x_arg, unknown) if unknown else None
     bins_arg = graph.shared("bins", bins, _num_bytes(bins))
     groups: dict[Index, list[TaskRef]] = {}
     for index in blocks(x_arg.first):
-        args = x_arg.chunk(index), x_arg.source, *_weights_args(w_arg, index), index
-        ref = graph.add("chunk", index, chunk, *args, bins_arg, ranges, limits, axes, probe.dtype)
+        chunks = x_arg.chunk(index), w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
+        options = bins_arg, ranges, limits, axes, probe.dtype
+        ref = graph.add("chunk", index, count_chunk, *chunks, *options)
         groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
     for row, refs in groups.items():
         graph.alias("", (*row, *(0,) * len(shape)), graph.tree("tree", row, refs, sum_arrays))
-    chunks = tuple(c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
-    chunks = (*chunks, *((extent,) for extent in shape))
-    sources = *x_arg.arrays, *(w_arg.arrays if isinstance(w_arg, Input) else ())
-    return _results.arrays(graph, "", x_arg.first, chunks, (probe.dtype,), sources)[0]
+    other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
+    result_chunks = (*other_chunks, *((extent,) for extent in shape))
+    sources = x_arg, w_arg if isinstance(w_arg, Input) else None
+    return result_arrays(graph, x_arg.first, result_chunks, (probe.dtype,), *sources)[0]
 
 
 def _snapshot(bins: Any) -> Any:
@@ -86,8 +84,8 @@ def _num_bytes(bins: Any) -> int:
 
 def _weights(weights: Any, x: Input) -> Input:
     """Return weights with the shape and chunks of the samples."""
-    w_arg = _inputs.parse_argument(weights, _NAME, "weights", like=x.first)
-    if _inputs.same_chunks(w_arg, x):
+    w_arg = _inputs.parse_argument(weights, "histogram", "weights", like=x.first)
+    if _inputs.equal_chunks(w_arg.first.chunks, x.first.chunks):
         return w_arg
     if w_arg.first.ndim > x.first.ndim:
         raise ValueError(
@@ -120,37 +118,20 @@ def _ranges(bins: Any, ranges: Any, dims: int, is_joint: bool) -> tuple[Any, lis
     return tuple((0, 1) if i in unknown else limits for i, limits in enumerate(dim_ranges)), unknown
 
 
-def _check_counters(dtype: Any, x: Input, axes: tuple[int, ...]) -> None:
-    """Raise ValueError if the counters' dtype cannot hold the number of samples, if known."""
-    samples = math.prod(x.first.shape[axis] for axis in axes)
-    if not math.isnan(samples):
-        arguments.counter_dtype(dtype, samples)
-
-
 def _data_limits(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
     """Add the tasks that find the range of the data in some dimensions."""
-    refs = [
-        graph.add("ends", index, ends_of, x.chunk(index), x.source, index, unknown)
-        for index in product(*map(range, x.first.numblocks))
-    ]
+    refs = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
     root = graph.tree("ends-tree", (), refs, widest)
     names = [x.source[1][i][0] for i in unknown]
     return graph.add("range", (), ranges_of, root, unknown, names)
 
 
-def _weights_args(weights: Any, index: Index) -> tuple[Any, Any]:
-    """Return the weights of a task: chunks and their source, or no chunks and a number."""
-    if isinstance(weights, Input):
-        return weights.chunk(index), weights.source
-    return [], weights
-
-
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def ends_of(chunks: list[Any], source: ChunkSpec, index: Index, dims: list[int]) -> Any:
+def ends_of(x: ChunkArg, dims: list[int]) -> Any:
     """Return the minimum and maximum of some dimensions; None for an empty chunk."""
-    parts = checked_chunks(chunks, source, index)
+    parts = parts_of(x)
     if not parts[0].size:
         return None
     extremes = []
@@ -172,11 +153,11 @@ def widest(several: list[Any]) -> Any:
     ]
 
 
-def ranges_of(found: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
+def ranges_of(extremes: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
     """Return the ranges of some dimensions; raise ValueError unless they are finite."""
     ranges: dict[int, Any] = {}
     for position, (dim, name) in enumerate(zip(dims, names, strict=True)):
-        low, high = (0, 1) if found is None else found[position]
+        low, high = (0, 1) if extremes is None else extremes[position]
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(
                 f"histogram: the range [{low}, {high}] of {name} is not finite; "
@@ -186,16 +167,13 @@ def ranges_of(found: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
     return ranges
 
 
-def chunk(
-    chunks: list[Any], source: ChunkSpec, beside: list[Any], weights: Any, index: Index, bins: Any,
-    ranges: Any, ends: dict[int, Any] | None, axes: Index, dtype: Any,
+def count_chunk(
+    x: ChunkArg, weights: Any, bins: Any, ranges: Any, ends: dict[int, Any] | None, axes: Index,
+    dtype: Any,
 ) -> Any:  # fmt: skip
-    parts = checked_chunks(chunks, source, index)
-    if beside:
-        (weights,) = checked_chunks(beside, weights, index)
-    if ends is not None and source[2] is None:
-        ranges = ends[0]
-    elif ends is not None:
-        ranges = tuple(ends.get(dim, limits) for dim, limits in enumerate(ranges))
-    x = pack(source[2], parts)
-    return ga.histogram(x, bins, ranges, weights=weights, axis=axes, dtype=dtype)
+    if isinstance(weights, list):
+        (weights,) = parts_of(weights)
+    if ends is not None:
+        is_joint = x[0][2] is not None
+        ranges = tuple(ends.get(i, r) for i, r in enumerate(ranges)) if is_joint else ends[0]
+    return ga.histogram(element_of(x), bins, ranges, weights=weights, axis=axes, dtype=dtype)

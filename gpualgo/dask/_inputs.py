@@ -17,8 +17,10 @@ from gpualgo._base import recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Graph, Index
-from gpualgo.dask._values import (
-    ChunkSpec,
+from gpualgo.dask._tasks import (
+    ChunkArg,
+    Source,
+    Structure,
     contiguous,
     empty_like,
     library_of,
@@ -33,22 +35,15 @@ from gpualgo.dask._values import (
 
 def flat(x: Any) -> Any:
     """Flatten a dask array in C order, into chunks no larger than its largest."""
-    contiguous = x if _is_in_order(x) else x.rechunk(_contiguous_chunks(x))
+    last = max((axis for axis, n in enumerate(x.numblocks) if n > 1), default=0)
+    keeps_order = all(set(x.chunks[axis]) == {1} for axis in range(last))  # of chunks
+    contiguous = x if keeps_order else x.rechunk(_contiguous_chunks(x))
     graph = Graph("flatten", contiguous.name)
     sizes = []
     for number, index in enumerate(product(*map(range, contiguous.numblocks))):
         graph.add("", (number,), flattened, TaskRef((contiguous.name, *index)))
         sizes.append(math.prod(c[i] for c, i in zip(contiguous.chunks, index, strict=True)))
     return graph.array("", (tuple(sizes),), meta_like(x, 1, x.dtype), [contiguous])
-
-
-def _is_in_order(x: Any) -> bool:
-    """Return whether flattening keeps the order of chunks."""
-    chunked_axes = [axis for axis, n in enumerate(x.numblocks) if n > 1]
-    if not chunked_axes:
-        return True
-    last = max(chunked_axes)
-    return all(set(x.chunks[axis]) == {1} for axis in range(last))
 
 
 def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
@@ -72,11 +67,15 @@ def broadcast(x: Any, shape: tuple[Any, ...], chunks: Chunks) -> Any:
         return x
     graph = Graph("broadcast", x.name, chunks)
     for index in product(*map(range, map(len, chunks))):
-        own_index = zip(index[len(index) - x.ndim :], x.numblocks, strict=True)
-        ref = TaskRef((x.name, *(0 if n == 1 else i for i, n in own_index)))
         extents = tuple(sizes[i] for sizes, i in zip(chunks, index, strict=True))
-        graph.add("", index, spread, ref, extents)
+        graph.add("", index, spread, broadcast_chunk(x, index), extents)
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
+
+
+def broadcast_chunk(x: Any, index: Index) -> TaskRef:
+    """Return the task of the chunk that is broadcast to a chunk of the result."""
+    own_index = zip(index[len(index) - x.ndim :], x.numblocks, strict=True)
+    return TaskRef((x.name, *(0 if n == 1 else i for i, n in own_index)))
 
 
 def reshaped(x: Any, chunks: Chunks) -> Any:
@@ -99,40 +98,41 @@ def spread(chunk: Any, shape: tuple[int, ...]) -> Any:
     return namespace_of(chunk).broadcast_to(chunk, shape)
 
 
-LIBRARIES = ("numpy", "cupy")
-
-
 class Input(NamedTuple):
     """An argument: an array for each field of an element, all with the same shape and chunks."""
 
     arrays: tuple[Any, ...]
     form: Form | None
-    source: ChunkSpec
+    source: Source
     name: str
 
     @property
     def first(self) -> Any:
-        """An array that has the common shape and chunks."""
+        """One of the arrays: all have its shape and chunks."""
         return self.arrays[0]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The dask names, which identify the contents."""
-        return tuple(x.name for x in self.arrays)
 
     @property
     def content(self) -> Any:
         """All that results depend on, for the graph's hash."""
-        return self.names, self.source, self.first.chunks
+        return tuple(x.name for x in self.arrays), self.source, self.first.chunks
+
+    @property
+    def pattern(self) -> Structure:
+        return self.source[2]
 
     @property
     def is_known(self) -> bool:
-        """True if the sizes of all chunks are known."""
+        """Whether the sizes of all chunks are known."""
         return not any(math.isnan(size) for sizes in self.first.chunks for size in sizes)
 
-    def chunk(self, index: Index) -> list[TaskRef]:
-        """Return the tasks of one chunk of each array; a task passes their results to `given`."""
-        return [TaskRef((x.name, *index)) for x in self.arrays]
+    def chunk(self, index: Index, label: Index | None = None) -> ChunkArg:
+        """Return one chunk as an argument of a task; errors name it by the label or the index."""
+        refs = [TaskRef((x.name, *index)) for x in self.arrays]
+        return [self.source, index if label is None else label, *refs]
+
+    def broadcast_chunk(self, index: Index) -> ChunkArg:
+        """Return the chunk that is broadcast to a chunk of the result, as `chunk` does."""
+        return [self.source, index, *(broadcast_chunk(x, index) for x in self.arrays)]
 
     def small(self, extent: int = 1) -> Any:
         """Return an argument of the same structure and dtypes with small arrays."""
@@ -160,6 +160,10 @@ class Input(NamedTuple):
 
     def rechunked(self, chunks: Any) -> Input:
         return self._replace(arrays=tuple(x.rechunk(chunks) for x in self.arrays))
+
+    def with_chunks_of(self, other: Input) -> Input:
+        has_same = equal_chunks(self.first.chunks, other.first.chunks)
+        return self if has_same else self.rechunked(other.first.chunks)
 
 
 def blocks(x: Any, axes: Sequence[int] | None = None) -> list[Index]:
@@ -194,7 +198,7 @@ def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Inp
 def _as_dask(x: Any, label: str, like: Any) -> Any:
     if is_dask(x):
         library = library_of(x._meta)
-        if library not in LIBRARIES:
+        if library not in ("numpy", "cupy"):
             raise TypeError(
                 f"{label} is a dask array of chunks of {library}; "
                 "bring them to NumPy or CuPy by map_blocks"
@@ -216,7 +220,7 @@ def _as_dask(x: Any, label: str, like: Any) -> Any:
 def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
     """Return arrays broadcast to one shape, with equal chunks."""
     first = arrays[0]
-    if all(_same(x.chunks, first.chunks) for x in arrays):
+    if all(equal_chunks(x.chunks, first.chunks) for x in arrays):
         return arrays
     try:
         shape = np.broadcast_shapes(*(x.shape for x in arrays))
@@ -247,7 +251,7 @@ def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
             wanted = axis_chunks[axis + ndim - x.ndim]
             if sum(sizes) == 1 and sum(wanted) != 1:
                 wanted = (1,)  # also replaces chunks such as (0, 1)
-            if _same((sizes,), (wanted,)):
+            if equal_chunks((sizes,), (wanted,)):
                 continue
             if sum(sizes) != sum(wanted):
                 shapes = ", ".join(str(each.shape) for each in arrays)
@@ -268,7 +272,7 @@ def broadcast_chunks(arrays: Sequence[Any]) -> Chunks:
     return tuple(chunks)
 
 
-def _same(a: Chunks, b: Chunks) -> bool:
+def equal_chunks(a: Chunks, b: Chunks) -> bool:
     """Return whether chunks are equal; unknown sizes count as equal."""
     return len(a) == len(b) and all(
         len(p) == len(q)
@@ -277,8 +281,12 @@ def _same(a: Chunks, b: Chunks) -> bool:
     )
 
 
-def same_chunks(a: Input, b: Input) -> bool:
-    return _same(a.first.chunks, b.first.chunks)
+def check_shapes(a: Input, b: Input, subject: str, advice: str) -> None:
+    """Raise ValueError if the shapes of two arguments are known and differ."""
+    if a.is_known and b.is_known and a.first.shape != b.first.shape:
+        raise ValueError(
+            f"{a.source[0]}: {subject} shape {a.first.shape} and {b.name} {b.first.shape}; {advice}"
+        )
 
 
 def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tuple[Any, Form | None]:
@@ -292,3 +300,11 @@ def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tupl
         return unpack(result), None
     fields, form = taken_apart(result, "a result", has_names=False)
     return tuple(field for field, _ in fields), form
+
+
+def probe_dtypes(
+    function: Callable[..., Any], *args: Any, **options: Any
+) -> tuple[tuple[Any, ...], Form | None]:
+    """Return the dtypes and the form of the result of a call on tiny arrays."""
+    parts, form = probe_call(function, *args, **options)
+    return tuple(part.dtype for part in parts), form

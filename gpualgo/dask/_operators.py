@@ -19,9 +19,10 @@ from dask._collections import new_collection
 from dask.array._array_expr._expr import ArrayExpr
 from dask.task_spec import Alias, List, Task, TaskRef
 
+from gpualgo._base.memo import Memo
 from gpualgo._operators.frozen import frozen
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo.dask._values import namespace_of
+from gpualgo.dask._tasks import namespace_of
 
 PickledOperator = tuple[str, bytes]
 """A hash of the operator's content, and the pickled operator."""
@@ -65,29 +66,19 @@ def _identity(value: Any) -> Any:
     return repr(value)
 
 
-@functools.lru_cache(1024)
-def _thaw(content: str, blob: _Blob) -> Any:
-    return _unpickled(blob.data)
-
-
-class _Blob:
-    """Bytes that are not hashed or compared; the content's hash, also an argument, is the key."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Blob)
+_loaded: Memo[Any] = Memo(1 << 10)
 
 
 def load_operator(op: PickledOperator | None) -> Any:
     """Unpickle an operator; cached, so equal content gives one object per process."""
-    return None if op is None else _thaw(op[0], _Blob(op[1]))
+    if op is None:
+        return None
+    content, blob = op
+    loaded = _loaded.get(content)
+    if loaded is None:
+        loaded = _unpickled(blob)
+        _loaded.add(content, loaded)
+    return loaded
 
 
 def _unpickled(blob: bytes) -> Any:

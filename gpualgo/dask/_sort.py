@@ -1,20 +1,58 @@
-"""Sorts: sorted runs of chunks, exact cuts, then the slices of each result chunk sorted again."""
+"""Sorts: sorted runs of chunks, exact cuts, then the slices of each result chunk sorted again.
+
+Elements are ordered by key, equal keys by chunk and index, so equal keys, NaN, signed zeros and
+empty chunks need no special case.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo._base import threads
 from gpualgo._pipeline import checks
-from gpualgo.dask import _inputs, _order, _results, _runs
-from gpualgo.dask._exchange import add_exchange
-from gpualgo.dask._graph import Graph
+from gpualgo.dask import _inputs
+from gpualgo.dask._graph import Graph, pack_results, result_arrays, same
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._order import Order
+from gpualgo.dask._tasks import (
+    ChunkArg,
+    Parts,
+    Structure,
+    concatenate,
+    copy_slice,
+    element_of,
+    index_parts,
+    namespace_of,
+    on_host,
+    pack,
+    parts_of,
+    pattern_of_value,
+    result,
+    unpack,
+)
+
+Order = tuple[Structure, tuple[Structure, tuple[bool, ...]], tuple[int, int | None]]
+"""The keys' pattern; descending flags and their pattern; the range of bits that is compared."""
+ALL_BITS = (0, None)
+
+
+def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
+    begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
+    end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
+    return keys.pattern, (pattern_of_value(descending), unpack(descending)), (begin, end)
+
+
+def sort_options(order: Order) -> dict[str, Any]:
+    """Return an order as keyword arguments of a sort."""
+    _, descending, (begin, end) = order
+    bits = {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
+    return {"descending": pack(*descending), **bits}
 
 
 def radix_sort(
@@ -39,13 +77,11 @@ def radix_sort(
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
     v_arg = None if values is None else _values(values, k_arg, func_name)
     small = None if v_arg is None else v_arg.small()
-    order = _order.order_of(descending, begin_bit, end_bit, k_arg)
-    bits = {} if order.is_whole else {"begin_bit": begin_bit, "end_bit": end_bit}
+    order = order_of(descending, begin_bit, end_bit, k_arg)
+    bits = {} if order[2] == ALL_BITS else {"begin_bit": begin_bit, "end_bit": end_bit}
     options = {"descending": descending, "axis": axis, **bits}
-    probe, form = _inputs.probe_call(ga.radix_sort, k_arg.small(), small, **options)
-    dtypes = tuple(part.dtype for part in probe)
-    results = _sorted(func_name, k_arg, v_arg, order, axis, dtypes, None)
-    return _results.pack_results(form, results)
+    dtypes, form = _inputs.probe_dtypes(ga.radix_sort, k_arg.small(), small, **options)
+    return pack_results(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
@@ -56,17 +92,17 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     """
     func_name = "argsort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
-    order = _order.order_of(descending, 0, None, k_arg)
+    order = order_of(descending, 0, None, k_arg)
     options = {"descending": descending, "axis": axis, "dtype": dtype}
-    (probe,), _ = _inputs.probe_call(ga.argsort, k_arg.small(), **options)
+    (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
     sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
     length = math.prod(k_arg.first.shape) if sort_axis is None else k_arg.first.shape[sort_axis]
-    if length > _max_indices(probe.dtype):
+    if length > int(np.iinfo(index_dtype).max) + 1:
         raise ValueError(
-            f"argsort: dtype {probe.dtype} is too narrow for indices below {length}; "
+            f"argsort: dtype {index_dtype} is too narrow for indices below {length}; "
             "pass a wider dtype="
         )
-    return _sorted(func_name, k_arg, None, order, axis, (probe.dtype,), probe.dtype)[0]
+    return _sort(func_name, k_arg, None, order, axis, (index_dtype,), index_dtype)[0]
 
 
 def _values(values: Any, keys: Input, func_name: str) -> Input:
@@ -74,15 +110,11 @@ def _values(values: Any, keys: Input, func_name: str) -> Input:
     v_arg = _inputs.parse_argument(values, func_name, "values", like=keys.first)
     if v_arg.form is not None and v_arg.first.shape != keys.first.shape:
         v_arg = v_arg.broadcast(keys.first)
-    if v_arg.first.shape != keys.first.shape and v_arg.is_known and keys.is_known:
-        raise ValueError(
-            f"{func_name}: values have shape {v_arg.first.shape} and keys {keys.first.shape}; "
-            "pass a value for each key"
-        )
-    return v_arg if _inputs.same_chunks(v_arg, keys) else v_arg.rechunked(keys.first.chunks)
+    _inputs.check_shapes(v_arg, keys, "values have", "pass a value for each key")
+    return v_arg.with_chunks_of(keys)
 
 
-def _sorted(
+def _sort(
     func_name: str, keys: Input, values: Input | None, order: Order, axis: Any,
     dtypes: tuple[Any, ...], indices: Any,
 ) -> list[Any]:  # fmt: skip
@@ -98,7 +130,7 @@ def _sorted(
     chunks = keys.first.chunks
     if ndim > 1 and axis is not None and keys.first.size == keys.first.shape[sort_axis]:
         keys, values = keys.flat(), None if values is None else values.flat()
-        flat_results = _sorted(func_name, keys, values, order, 0, dtypes, indices)
+        flat_results = _sort(func_name, keys, values, order, 0, dtypes, indices)
         return [reshaped(x, chunks) for x in flat_results]
     if keys.first.ndim > 1:
         row_chunks = {a: -1 if a == sort_axis else "auto" for a in range(ndim)}
@@ -109,26 +141,21 @@ def _sorted(
 
 
 def _rows(
-    func_name: str,
-    keys: Input,
-    values: Input | None,
-    order: Order,
-    axis: int,
+    func_name: str, keys: Input, values: Input | None, order: Order, axis: int,
     dtypes: tuple[Any, ...],
-) -> list[Any]:
+) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
-    content = None if values is None else values.content
-    graph = Graph(func_name.replace("_", "-"), keys.content, content, order.plain, axis, dtypes)
+    graph = _graph_of(func_name, keys, values, order, axis, dtypes)
     dtype = dtypes[0] if func_name == "argsort" else None
     for index in blocks(keys.first):
-        args = keys.chunk(index), keys.source, *_chunk(values, index), index, order.plain
-        graph.add("", index, _runs.rows, *args, axis, dtype)
-    sources = *keys.arrays, *(() if values is None else values.arrays)
-    return _results.arrays(graph, "", keys.first, keys.first.chunks, dtypes, sources)
+        args = keys.chunk(index), values and values.chunk(index), order, axis, dtype
+        graph.add("", index, sort_rows, *args)
+    return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
-def _chunk(values: Input | None, index: tuple[int, ...]) -> tuple[Any, Any]:
-    return ([], None) if values is None else (values.chunk(index), values.source)
+def _graph_of(func_name: str, keys: Input, values: Input | None, *content: Any) -> Graph:
+    name = func_name.replace("_", "-")
+    return Graph(name, keys.content, values and values.content, *content)
 
 
 def _long_row(
@@ -136,32 +163,309 @@ def _long_row(
     indices: Any,
 ) -> list[Any]:  # fmt: skip
     """Sort one row of several chunks."""
-    content = None if values is None else values.content
-    graph = Graph(func_name.replace("_", "-"), keys.content, content, order.plain, dtypes)
+    graph = _graph_of(func_name, keys, values, order, dtypes)
     sizes = keys.first.chunks[0]
     starts = [0, *accumulate(sizes)]
     count, ranks = len(sizes), tuple(starts[1:-1])
     width = max(1, int(math.sqrt(starts[-1] / 2) / count))  # balances samples and candidates
     runs, samples = [], []
     for i in range(count):
-        args = keys.chunk((i,)), keys.source, *_chunk(values, (i,)), (i,), order.plain
         index_args = None if indices is None else (starts[i], indices)
-        runs.append(graph.add("run", (i,), _runs.run, *args, index_args))
-        samples.append(graph.add("sample", (i,), _runs.sample, runs[i], width))
-    spans = graph.add("spans", (), _runs.brackets, samples, ranks, width, order.plain)
-    candidates = [
-        graph.add("candidates", (i,), _runs.candidates, runs[i], i, spans, order.plain)
-        for i in range(count)
+        args = keys.chunk((i,)), values and values.chunk((i,)), order, index_args
+        runs.append(graph.add("run", (i,), sort_run, *args))
+        samples.append(graph.add("sample", (i,), sample, runs[i], width))
+    spans = graph.add("spans", (), brackets, samples, ranks, width, order)
+    bounds = [
+        graph.add("candidates", (i,), candidates, runs[i], i, spans, order) for i in range(count)
     ]
-    cuts = graph.add("cuts", (), _runs.cuts, candidates, ranks, order.plain)
-    patterns = keys.source[2], None if values is None else values.source[2]
-    for j, pieces in enumerate(add_exchange(graph, runs, cuts, count)):
-        merge_args = pieces, order.plain, patterns, indices is not None
-        graph.add("", (j,), _runs.merge, *merge_args)
-    sources = *keys.arrays, *(() if values is None else values.arrays)
-    return _results.arrays(graph, "", keys.first, keys.first.chunks, dtypes, sources)
+    all_cuts = graph.add("cuts", (), cuts, bounds, ranks, order)
+    patterns = keys.pattern, values and values.pattern
+    for j, pieces in enumerate(add_exchange(graph, runs, all_cuts, count)):
+        graph.add("", (j,), merge, pieces, order, patterns, indices is not None)
+    return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
-def _max_indices(dtype: Any) -> int:
-    """Return how many indices a dtype can represent."""
-    return int(np.iinfo(dtype).max) + 1
+# --- Within tasks: sorted runs, splitters, exact cuts, merges.
+
+Splitters = tuple[Parts, Any, Any]
+Brackets = tuple[Splitters, Any, Splitters, Any]
+
+
+def sort_rows(keys: ChunkArg, values: ChunkArg | None, order: Order, axis: int, dtype: Any) -> Any:
+    """Sort a chunk that holds whole rows, or return the indices that sort it."""
+    options = {**sort_options(order), "axis": axis}
+    if dtype is not None:
+        return ga.argsort(element_of(keys), dtype=dtype, **options)
+    packed_values = None if values is None else element_of(values)
+    return result(unpack(ga.radix_sort(element_of(keys), packed_values, **options)))
+
+
+def sort_run(
+    keys: ChunkArg, values: ChunkArg | None, order: Order, indices: tuple[int, Any] | None
+) -> Run:
+    """Sort a chunk along with its values, or with the global indices of its keys."""
+    parts = parts_of(keys)
+    pattern: Structure = None
+    moved: Parts = ()
+    if values is not None:
+        moved, pattern = parts_of(values), values[0][2]
+    elif indices is not None:
+        start, dtype = indices
+        moved = (namespace_of(parts[0]).arange(start, start + len(parts[0]), dtype=dtype),)
+    return _sorted(parts, moved, order, (keys[0][2], pattern), False)
+
+
+def _sorted(
+    keys: Parts, values: Parts, order: Order, patterns: tuple[Structure, Structure], in_place: bool
+) -> Run:
+    options, packed_keys = sort_options(order), pack(patterns[0], keys)
+    if not values:
+        out = {"out": packed_keys} if in_place else {}
+        return unpack(ga.radix_sort(packed_keys, **options, **out)), ()
+    packed_values = pack(patterns[1], values)
+    out = {"out": (packed_keys, packed_values)} if in_place else {}
+    sorted_keys, sorted_values = ga.radix_sort(packed_keys, packed_values, **options, **out)
+    return unpack(sorted_keys), unpack(sorted_values)
+
+
+def sample(own: Run, width: int) -> Parts:
+    """Return every width-th key of a run."""
+    return copy_slice(own[0], slice(width - 1, None, width))
+
+
+def brackets(
+    samples: list[Parts], ranks: tuple[int, ...], width: int, order: Order
+) -> Brackets | None:
+    """Return for each rank a splitter at or before it, and one at or behind it.
+
+    If c samples are at or before a sample, at least c · width keys are, and each run adds fewer
+    than width more.
+    """
+    lengths = [len(parts[0]) for parts in samples]
+    total = sum(lengths)
+    if not total:
+        return None
+    keys = concatenate(samples)
+    runs = np.repeat(np.arange(len(samples)), lengths)
+    indices = np.concatenate([np.arange(n) * width + (width - 1) for n in lengths])
+    sample_order = sort_indices(keys, order)
+    host_order = on_host(sample_order)
+    wanted = np.asarray(ranks)
+    low = np.maximum((wanted - len(samples) * (width - 1)) // width, 0)
+    high = -(-wanted // width)
+
+    def splitters(counts: Any) -> Splitters:
+        chosen = np.clip(counts - 1, 0, total - 1)
+        selected = host_order[chosen]
+        splitter_keys = index_parts(keys, sample_order[namespace_of(sample_order).asarray(chosen)])
+        return splitter_keys, runs[selected], indices[selected]
+
+    return splitters(low), low > 0, splitters(high), high <= total
+
+
+def candidates(
+    own: Run, number: int, spans: Brackets | None, order: Order
+) -> tuple[Any, Any, list[Parts]]:
+    """Return for each rank bounds of the cut in a run, and the keys between them.
+
+    Without samples these are all keys.
+    """
+    keys = own[0]
+    if spans is None:
+        return None, None, [keys]
+    low, has_low, high, has_high = spans
+    start = np.where(has_low, count_up_to_splitters(number, keys, low, order), 0)
+    end = np.where(has_high, count_up_to_splitters(number, keys, high, order), len(keys[0]))
+    parts = [copy_slice(keys, slice(a, b)) for a, b in zip(start, end, strict=True)]
+    return start, end, parts
+
+
+def cuts(
+    bounds: list[tuple[Any, Any, list[Parts]]], ranks: tuple[int, ...], order: Order
+) -> np.ndarray[Any, Any]:
+    """Return where each run is cut: a row for each rank."""
+    is_whole = bounds[0][0] is None
+    rows = []
+    for number, rank in enumerate(ranks):
+        windows = [parts[0 if is_whole else number] for _, _, parts in bounds]
+        starts = [0 if is_whole else int(start[number]) for start, _, _ in bounds]
+        lengths = [len(parts[0]) for parts in windows]
+        keys = np.split(host_ranks(concatenate(windows), order), np.cumsum(lengths)[:-1])
+        (lengths_before,) = _cut(keys, lengths, rank - sum(starts))
+        rows.append([start + more for start, more in zip(starts, lengths_before, strict=True)])
+    return np.array(rows, np.int64).reshape(len(ranks), len(bounds))
+
+
+def _cut(keys: Sequence[Any], lengths: list[int], rank: int) -> list[list[int]]:
+    """Return the cuts of runs of integers at a rank."""
+
+    def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
+        side = "right" if has_equal else "left"
+        return low + int(np.searchsorted(keys[run][low:high], key, side))  # type: ignore[call-overload]
+
+    return threads.cuts(lengths, [rank], lambda run, index: keys[run][index], count)
+
+
+def merge(
+    parts: list[Any], order: Order, patterns: tuple[Structure, Structure], wants_values: bool
+) -> Any:
+    """Join the slices for a result chunk in the order of their runs, and sort them stably."""
+    keys, values = join_slices(parts)
+    keys, values = _sorted(keys, values, order, patterns, True)
+    return result(values if wants_values else (*keys, *values))
+
+
+# --- Within tasks: comparisons of keys in an order, and searches in sorted runs.
+
+
+def comparable(keys: Parts, order: Order) -> tuple[Any, Any]:
+    """Return keys reduced to the compared bits, and their descending flags."""
+    pattern, descending, (begin, end) = order
+    if (begin, end) != ALL_BITS:
+        keys = (_bits(keys[0], begin, end),)
+    return pack(pattern, keys), pack(*descending)
+
+
+def _bits(keys: Any, begin: int, end: int | None) -> Any:
+    """Return the given bits as unsigned integers that sort like the keys (sign bit flipped)."""
+    width = 8 * keys.dtype.itemsize
+    unsigned = keys.view(f"u{keys.dtype.itemsize}")
+    if keys.dtype.kind == "i":
+        unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
+    stop = width if end is None else end
+    mask = (1 << (stop - begin)) - 1
+    return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
+
+
+def count_up_to_splitters(
+    run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Order
+) -> Any:
+    """Return how many keys of a sorted run are at each splitter or before it.
+
+    A splitter is a key, its run and its index there; equal keys are ordered by run, then by index.
+    """
+    values, runs, indices = splitters
+    sorted_keys, descending = comparable(keys, order)
+    wanted, _ = comparable(values, order)
+    left, right = (
+        on_host(ga.searchsorted(sorted_keys, wanted, side=side, descending=descending))
+        for side in ("left", "right")
+    )
+    xp = namespace_of(left)
+    return xp.where(run < runs, right, xp.where(run > runs, left, indices + 1))
+
+
+def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:
+    """Return how many keys of a sorted run are less than or equal to each splitter."""
+    sorted_keys, descending = comparable(keys, order)
+    wanted, _ = comparable(splitters, order)
+    options = {"side": "right", "descending": descending}
+    return on_host(ga.searchsorted(sorted_keys, wanted, **options))
+
+
+def host_ranks(keys: Parts, order: Order) -> Any:
+    """Return host integers that sort like the keys."""
+    values, descending = comparable(keys, order)
+    sorted_values = ga.radix_sort(values, descending=descending)
+    return on_host(ga.searchsorted(sorted_values, values, descending=descending))
+
+
+def sort_indices(keys: Parts, order: Order) -> Any:
+    """Return the indices that sort keys stably."""
+    values, descending = comparable(keys, order)
+    return ga.argsort(values, descending=descending)
+
+
+# --- Move slices of sorted runs to result chunks: directly, or through groups of runs.
+
+Run = tuple[Parts, Parts]
+"""Sorted keys and the values moved with them."""
+
+MOST_DIRECT = 64 * 64  # slices sent directly; above that, through groups
+
+
+def add_exchange(
+    graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
+) -> list[list[TaskRef]]:
+    """For each result chunk, return the slices it gets from all runs, as `join_slices` reads them.
+
+    `cuts` has a row for each boundary between result chunks: the index at which each run is cut.
+    """
+    if len(runs) * num_chunks > MOST_DIRECT:
+        return _by_groups(graph, runs, cuts, num_chunks)
+    return [
+        [
+            graph.add("piece", (i, j), slice_run, run, cuts, i, j, j + 1)
+            for i, run in enumerate(runs)
+        ]
+        for j in range(num_chunks)
+    ]
+
+
+def _by_groups(
+    graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
+) -> list[list[TaskRef]]:
+    """Add two steps: groups of runs first bundle their slices for groups of chunks.
+
+    A group takes every n-th run: of sorted input, neighbouring runs would all go to one chunk.
+    """
+    count, size = len(runs), math.isqrt(num_chunks - 1) + 1
+    groups = math.isqrt(count - 1) + 1
+    gathered: list[list[TaskRef]] = []
+    for target, first in enumerate(range(0, num_chunks, size)):
+        last = min(first + size, num_chunks)
+        bundles = []
+        for group in range(groups):
+            parts = [
+                graph.add("part", (i, target), slice_run, runs[i], cuts, i, first, last)
+                for i in range(group, count, groups)
+            ]
+            bundles.append(graph.add("bundle", (group, target), same, parts))
+        for j in range(first, last):
+            args = cuts, groups, first, j
+            gathered.append(
+                [
+                    graph.add("piece", (group, j), slice_bundle, bundles[group], group, *args)
+                    for group in range(groups)
+                ]
+            )
+    return gathered
+
+
+# Within tasks:
+
+
+def _span(length: int, number: int, table: Any, first: int, last: int) -> slice:
+    """Return the slice of a run of `length` elements that result chunks [first, last) get."""
+    start = int(table[first - 1, number]) if first else 0
+    end = int(table[last - 1, number]) if last <= len(table) else length
+    return slice(start, end)
+
+
+def slice_run(own: Run, table: Any, number: int, first: int, last: int) -> Run:
+    """Return a copy of the slice of a run that result chunks [first, last) get."""
+    keys, values = own
+    span = _span(len(keys[0]), number, table, first, last)
+    return copy_slice(keys, span), copy_slice(values, span)
+
+
+def slice_bundle(
+    parts: list[Run], group: int, table: Any, step: int, first: int, chunk: int
+) -> Any:
+    """Return the slices for one chunk, from a group's slices for chunks from `first` on."""
+    numbered = []
+    for position, (keys, values) in enumerate(parts):
+        number = group + position * step
+        origin = int(table[first - 1, number]) if first else 0
+        span = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
+        local = slice(span.start - origin, span.stop - origin)
+        numbered.append((number, (copy_slice(keys, local), copy_slice(values, local))))
+    return numbered
+
+
+def join_slices(parts: list[Any]) -> Run:
+    """Join the slices for a result chunk, in the order of the runs."""
+    if isinstance(parts[0], list):  # from groups: (run number, slice) pairs
+        numbered = [pair for group in parts for pair in group]
+        parts = [run for _, run in sorted(numbered, key=lambda pair: int(pair[0]))]
+    return concatenate([run[0] for run in parts]), concatenate([run[1] for run in parts])

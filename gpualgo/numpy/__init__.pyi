@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpualgo._algorithms.top_k import TopK
 from gpualgo._base.annotations import Side, TopMode
 from gpualgo.numpy._call.arguments import NotTaken as NotTaken
-from gpualgo.numpy._counting.histograms import histogram_bin_edges as histogram_bin_edges
+from gpualgo.numpy._counting import histogram_bin_edges as histogram_bin_edges
 from gpualgo.numpy._elementwise.functions import angle as angle
 from gpualgo.numpy._elementwise.functions import around as around
 from gpualgo.numpy._elementwise.functions import clip as clip
@@ -24,24 +24,18 @@ from gpualgo.numpy._elementwise.functions import nan_to_num as nan_to_num
 from gpualgo.numpy._elementwise.functions import real as real
 from gpualgo.numpy._elementwise.functions import round as round
 from gpualgo.numpy._elementwise.functions import sinc as sinc
-from gpualgo.numpy._elementwise.ufunc_names import *  # noqa: F403
-from gpualgo.numpy._elementwise.vectorize import vectorize as vectorize
+from gpualgo.numpy._elementwise.functions import vectorize as vectorize
+from gpualgo.numpy._elementwise.ufuncs import UFunc
 from gpualgo.numpy._products import dot as dot
 from gpualgo.numpy._products import inner as inner
 from gpualgo.numpy._products import vdot as vdot
 from gpualgo.numpy._reductions.moments import average as average
-from gpualgo.numpy._reductions.reductions import all as all
-from gpualgo.numpy._reductions.reductions import any as any
 from gpualgo.numpy._reductions.reductions import count_nonzero as count_nonzero
 from gpualgo.numpy._scans import trapezoid as trapezoid
 from gpualgo.numpy._selection import where as where
 from gpualgo.numpy._sets import unique as unique
-from gpualgo.numpy._sets import unique_all as unique_all
-from gpualgo.numpy._sets import unique_counts as unique_counts
-from gpualgo.numpy._sets import unique_inverse as unique_inverse
-from gpualgo.numpy._sets import unique_values as unique_values
-from gpualgo.numpy._wrap.namespace import Namespace as Namespace
-from gpualgo.numpy._wrap.namespace import wrap as wrap
+from gpualgo.numpy._wrap import Namespace as Namespace
+from gpualgo.numpy._wrap import wrap as wrap
 
 _Value = TypeVar("_Value", bound=np.generic)
 _Inexact = TypeVar("_Inexact", bound=np.inexact[Any])
@@ -169,6 +163,10 @@ def flatnonzero(a: Any) -> Any: ...
 def argwhere(a: _Host) -> NDArray[np.int64]: ...
 @overload
 def argwhere(a: Any) -> Any: ...
+def unique_all(x: Any) -> Any: ...
+def unique_counts(x: Any) -> Any: ...
+def unique_inverse(x: Any) -> Any: ...
+def unique_values(x: Any) -> Any: ...
 @overload
 def isin(
     element: _Host, test_elements: Any, assume_unique: Any = ..., invert: Any = ..., *,
@@ -315,6 +313,12 @@ def nanvar(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ...,
     keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...,
 ) -> Any: ...  # fmt: skip
+def any(
+    a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...,
+) -> Any: ...  # fmt: skip
+def all(
+    a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...,
+) -> Any: ...  # fmt: skip
 @overload
 def max(
     a: _Array[_Value], axis: None = ..., out: None = ..., keepdims: Literal[False] = ...,
@@ -439,3 +443,101 @@ def nanquantile(
     a: Any, q: Any, axis: Any = ..., out: Any = ..., overwrite_input: Any = ...,
     method: _Method = ..., keepdims: Any = ..., *, weights: Any = ...,
 ) -> Any: ...  # fmt: skip
+
+abs: UFunc
+absolute: UFunc
+acos: UFunc
+acosh: UFunc
+add: UFunc
+arccos: UFunc
+arccosh: UFunc
+arcsin: UFunc
+arcsinh: UFunc
+arctan: UFunc
+arctan2: UFunc
+arctanh: UFunc
+asin: UFunc
+asinh: UFunc
+atan: UFunc
+atan2: UFunc
+atanh: UFunc
+bitwise_and: UFunc
+bitwise_count: UFunc
+bitwise_invert: UFunc
+bitwise_left_shift: UFunc
+bitwise_not: UFunc
+bitwise_or: UFunc
+bitwise_right_shift: UFunc
+bitwise_xor: UFunc
+cbrt: UFunc
+ceil: UFunc
+conj: UFunc
+conjugate: UFunc
+copysign: UFunc
+cos: UFunc
+cosh: UFunc
+deg2rad: UFunc
+degrees: UFunc
+divide: UFunc
+divmod: UFunc
+equal: UFunc
+exp: UFunc
+exp2: UFunc
+expm1: UFunc
+fabs: UFunc
+float_power: UFunc
+floor: UFunc
+floor_divide: UFunc
+fmax: UFunc
+fmin: UFunc
+fmod: UFunc
+gcd: UFunc
+greater: UFunc
+greater_equal: UFunc
+heaviside: UFunc
+hypot: UFunc
+invert: UFunc
+isfinite: UFunc
+isinf: UFunc
+isnan: UFunc
+lcm: UFunc
+left_shift: UFunc
+less: UFunc
+less_equal: UFunc
+log: UFunc
+log10: UFunc
+log1p: UFunc
+log2: UFunc
+logaddexp: UFunc
+logaddexp2: UFunc
+logical_and: UFunc
+logical_not: UFunc
+logical_or: UFunc
+logical_xor: UFunc
+maximum: UFunc
+minimum: UFunc
+mod: UFunc
+multiply: UFunc
+negative: UFunc
+nextafter: UFunc
+not_equal: UFunc
+positive: UFunc
+pow: UFunc
+power: UFunc
+rad2deg: UFunc
+radians: UFunc
+reciprocal: UFunc
+remainder: UFunc
+right_shift: UFunc
+rint: UFunc
+sign: UFunc
+signbit: UFunc
+sin: UFunc
+sinh: UFunc
+sqrt: UFunc
+square: UFunc
+subtract: UFunc
+tan: UFunc
+tanh: UFunc
+true_divide: UFunc
+trunc: UFunc

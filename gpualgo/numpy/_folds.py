@@ -17,11 +17,12 @@ from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied, led_by
 from gpualgo._lazy.expression_cache import CachedExpression, ExpressionCache
+from gpualgo._operators.markers import same
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of, is_host
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, array_of, is_host
 
 # --- Shared parts of cumulative functions and ``ufunc.accumulate``: one scan, in NumPy's dtype.
 
@@ -67,12 +68,8 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
             pass
     result = inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if out is None:  # the result is a narrower float
-        return transform(_unchanged, result, dtype=wanted)
+        return transform(same, result, dtype=wanted)
     return function.evaluate_into(lazy_of(result), out, name)
-
-
-def _unchanged(a: Any) -> Any:
-    return a
 
 
 def _accumulated_dtype(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
@@ -171,20 +168,20 @@ def reduced(
 ) -> Any:  # fmt: skip
     """Return ``ufunc.reduce`` in one pass."""
     if dtype is out is None and where is initial is UNSET:
-        plan = _earlier_plan(ufunc, a)
+        plan = _cached_plan(ufunc, a)
         if plan is not None and (axis is None or (type(axis) is int and len(a.shape))):
             keepdims = False if keepdims is UNSET else flag_of(keepdims, name)
             return reduce(a, plan[0], plan[1], axis=axis, keepdims=keepdims, dtype=plan[2])
     return _reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
 
 
-def _earlier_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
-    """Return how an array of a GPU or a kept expression was reduced before without options."""
-    is_kept = type(a) is CachedExpression
-    if not is_kept and type(a) not in ARRAY_TYPES:
+def _cached_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
+    """Return how an array of a GPU or a cached expression was reduced before without options."""
+    is_cached = type(a) is CachedExpression
+    if not is_cached and type(a) not in ARRAY_TYPES:
         return None
     plan = _plain_reductions.get((ufunc, a.dtype))
-    if plan is None or 0 in a.shape or (is_kept and plan[2] != a.dtype):
+    if plan is None or 0 in a.shape or (is_cached and plan[2] != a.dtype):
         return None
     return plan
 
@@ -193,7 +190,7 @@ def _reduced(
     ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
     where: Any, name: str,
 ) -> Any:  # fmt: skip
-    a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), function.out_of(out, name)
+    keepdims, out = flag_of(keepdims, name), function.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
     if 0 in a.shape:
         check_some(ufunc, a.shape, axis, initial, name)
@@ -247,6 +244,11 @@ def check_some(
         )
 
 
+def has_nan(a: Any, name: str) -> bool:
+    """Return whether a's dtype can represent NaN."""
+    return dtypes.kind(function.dtype_of(a, name)) in "fc"
+
+
 def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
     """Return complex numbers without imaginary parts if the result is real."""
     if own.kind != "c" or kind.kind in "cb":
@@ -254,15 +256,6 @@ def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
     function.warn_of_parts(own, kind, stacklevel=6)
     real = lazy_of(a).real
     return real, real.dtype
-
-
-def arrayed(a: Any, name: str) -> Any:
-    """Return an argument as an array, also a number."""
-    if type(a) in _NUMBERS:
-        return np.asarray(a)
-    if a is None:
-        raise NotTaken(f"{name}: a is None; pass an array")
-    return a
 
 
 def flag_of(keepdims: Any, name: str) -> bool:
@@ -325,7 +318,7 @@ def wider(kind: Dtype, wanted: Dtype) -> Dtype:
     return np.promote_types(kind, wanted)
 
 
-# --- any and all of numbers -------------------------------------------------------------------
+# --- Any and all of numbers.
 
 
 def _first_true(a: Any, b: Any) -> Any:
@@ -348,7 +341,7 @@ def _any_or_all(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
     return reduce(a, identity, op, axis=axis, keepdims=keepdims) != 0
 
 
-# --- results ----------------------------------------------------------------------------------
+# --- Results.
 
 
 def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
@@ -358,34 +351,32 @@ def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
     return not (is_host(a) and isinstance(out, np.ndarray) and np.may_share_memory(a, out))
 
 
-def cast_result(found: Any, kind: Dtype, out: Any, name: str) -> Any:
+def cast_result(result: Any, kind: Dtype, out: Any, name: str) -> Any:
     """Return a result cast to kind, or written to ``out=`` with unsafe casting, as NumPy does.
 
     Dropping an imaginary part gives NumPy's warning.
     """
     wanted = kind if out is None else function.dtype_of(out, name)
-    own = function.dtype_of(found, name)
-    if isinstance(found, (np.generic, np.ndarray)):
+    own = function.dtype_of(result, name)
+    if isinstance(result, (np.generic, np.ndarray)):
         if out is None:
-            return np.asarray(found).astype(wanted, copy=False)[()]
-        if out.shape != np.shape(found):
-            raise ValueError(f"{name}: out has shape {out.shape}, the result has {np.shape(found)}")
-        np.copyto(out, found, casting="unsafe")
+            return np.asarray(result).astype(wanted, copy=False)[()]
+        if out.shape != np.shape(result):
+            raise ValueError(
+                f"{name}: out has shape {out.shape}, the result has {np.shape(result)}"
+            )
+        np.copyto(out, result, casting="unsafe")
         return out
-    if own == wanted and isinstance(found, LazyArray):
-        return copy(found, out=out)
+    if own == wanted and isinstance(result, LazyArray):
+        return copy(result, out=out)
     if own == wanted and out is None:
-        return found
+        return result
     if own.kind == "c" != wanted.kind:
         function.warn_of_parts(own, wanted, stacklevel=5)
-        return copy(lazy_of(found).real.astype(wanted), out=out)
-    if dtypes.can_cast(own, wanted) and not isinstance(found, LazyArray):
-        return transform(_identity, found, dtype=wanted, out=out)
-    return copy(lazy_of(found).astype(wanted), out=out)
-
-
-def _identity(value: Any) -> Any:
-    return value
+        return copy(lazy_of(result).real.astype(wanted), out=out)
+    if dtypes.can_cast(own, wanted) and not isinstance(result, LazyArray):
+        return transform(same, result, dtype=wanted, out=out)
+    return copy(lazy_of(result).astype(wanted), out=out)
 
 
 def is_on_host(x: Any) -> bool:

@@ -18,6 +18,7 @@ from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import place_lazy
 from gpualgo._lazy.places import is_aligned
+from gpualgo.numpy._call import function
 
 # --- Gathers along an axis, with separate indices for each row.
 
@@ -29,16 +30,16 @@ def aligned(x: Any) -> Any:
     return np.array(x) if type(x) is np.ndarray and not x.flags.aligned else x
 
 
-def along(x: Any, places: Any, axis: int) -> Any:
+def along(x: Any, indices: Any, axis: int) -> Any:
     """Return ``numpy.take_along_axis`` lazily; apart from the axis, shapes are equal."""
-    shape, indices_shape = tuple(x.shape), tuple(places.shape)
+    shape, indices_shape = tuple(x.shape), tuple(indices.shape)
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    indices = lazy.asarray(places).reshape(outer, indices_shape[axis], inner)
+    flat = lazy.asarray(indices).reshape(outer, indices_shape[axis], inner)
     if inner != 1:
-        indices = indices * inner + lazy.arange(inner)
+        flat = flat * inner + lazy.arange(inner)
     if outer != 1:
-        indices = indices + lazy.arange(outer).reshape(outer, 1, 1) * (shape[axis] * inner)
-    return lazy.take(lazy.asarray(aligned(x)).reshape(-1), indices).reshape(indices_shape)
+        flat = flat + lazy.arange(outer).reshape(outer, 1, 1) * (shape[axis] * inner)
+    return lazy.take(lazy.asarray(aligned(x)).reshape(-1), flat).reshape(indices_shape)
 
 
 # --- Operators that look up elements in a short array on a GPU: membership in one pass.
@@ -65,7 +66,7 @@ def _contains(keys: Any, x: Any) -> Any:
     return keys[index] == x or keys[min(index + 1, len(keys) - 1)] == x
 
 
-def holding(keys: Any, invert: bool) -> Callable[[Any], Any]:
+def membership_of(keys: Any, invert: bool) -> Callable[[Any], Any]:
     """Return an operator: whether a number is in a sorted array of its dtype, or is not."""
     if invert:
         return lambda x: not _contains(keys, x)
@@ -86,7 +87,7 @@ def complex_less(a: Any, b: Any) -> Any:
     return b.real != b.real
 
 
-def more(a: Any, b: Any) -> Any:
+def complex_greater(a: Any, b: Any) -> Any:
     """Return whether a precedes b in descending order, with NaN last as well."""
     if a.real > b.real:
         return a.imag == a.imag or b.imag != b.imag
@@ -97,19 +98,11 @@ def more(a: Any, b: Any) -> Any:
     return b.real != b.real
 
 
-def group(a: Any) -> Any:
+def _nan_group(a: Any) -> Any:
     """Return the primary sort key: 0 for a number, 1 if only the imaginary part is NaN, else 2."""
     if a.real != a.real:
         return np.uint8(2)
     return np.uint8(a.imag != a.imag)
-
-
-def real(a: Any) -> Any:
-    return a.real
-
-
-def imag(a: Any) -> Any:
-    return a.imag
 
 
 # --- Orders by several numbers: complex numbers and rows.
@@ -118,11 +111,10 @@ _MOST_FIELDS = 8  # of a tuple used as a sort key
 
 
 def fields(x: Any) -> list[Any]:
-    """Return the numbers to sort a lazy array by, the most significant first."""
-    if x.dtype.kind != "c":
+    """Return the numbers to sort an array by, the most significant first."""
+    if function.dtype_of(x, "x").kind != "c":
         return [x]
-    parts = (group, real, imag)
-    return [lazy.transform(part, x) for part in parts]
+    return [lazy.transform(part, x) for part in (_nan_group, np.real, np.imag)]
 
 
 def order_of_rows(rows: Any) -> Any:
@@ -181,8 +173,7 @@ def complex_in_order(x: Any, needs_order: bool) -> tuple[Any, Any]:
 
 def zeros(count: int, like: Any) -> Any:
     """Return zeros of int64 in the library of an array."""
-    lazy_zeros = lazy.full((count,), np.int64(0))
-    return copy(*place_lazy((lazy_zeros,), (like,), "zeros"))
+    return copy(*place_lazy((lazy.full((count,), np.int64(0)),), (like,), "zeros"))
 
 
 def counted(count: int, like: Any) -> Any:

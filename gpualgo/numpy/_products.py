@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function, loops
-from gpualgo.numpy._call.arguments import NotTaken, as_array
-from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._call.arguments import NotTaken, as_array, flattened
+from gpualgo.numpy._call.function import numpy_function
 from gpualgo.numpy._elementwise.ufuncs import UFUNCS
 
 # --- Products of vectors: one reduction, which does not store the elementwise products.
@@ -26,7 +25,7 @@ def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
     NotTaken
         They are matrices, whose product is not a reduction along memory.
     """
-    x, y = as_array(a, name), as_array(b, name)
+    x, y = a, as_array(b)
     if x.ndim > 1 or y.ndim > 1:
         raise NotTaken(
             f"{name}: the arrays have {x.ndim} and {y.ndim} axes, here they may have one; use the "
@@ -77,49 +76,38 @@ def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
         )
 
 
-@numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
+@numpy_function(
+    _PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError"
+)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Return the dot product of two vectors; numbers are multiplied.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.dot([1, 2, 3], [4, 5, 6]))
     32
     """
     return _product(*_vectors(a, b, "dot"), out, False, "dot")
 
 
-@numpys(_PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError")
+@numpy_function(
+    _PASSES, arrays=2, few=0, differs="arrays of 2 or more dimensions raise a TypeError"
+)
 def inner(a: Any, b: Any, /) -> Any:
     """Return the inner product of two vectors.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.inner([1, 2, 3], [4, 5, 6]))
     32
     """
     return _product(*_vectors(a, b, "inner"), None, False, "inner")
 
 
-@numpys(_PASSES, arrays=2, few=0)
+@numpy_function(_PASSES, arrays=2, few=0)
 def vdot(a: Any, b: Any, /) -> Any:
     """Return the dot product of two arrays, the first conjugated and both flattened.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> complex(gnp.vdot([1 + 2j, 3j], [1j, 2]))
     (2-5j)
     """
-    x, y = (_flat(as_array(one, "vdot")) for one in (a, b))
+    x, y = flattened(a), flattened(as_array(b))
     if x.shape != y.shape:
         raise ValueError(f"vdot: the arrays have {x.shape[0]} and {y.shape[0]} elements")
     return _product(x, y, None, True, "vdot")
-
-
-def _flat(x: Any) -> Any:
-    if x.ndim == 1:
-        return x
-    return x.reshape(-1) if type(x) is np.ndarray else lazy_of(x).reshape(-1)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import transform
+from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
@@ -16,45 +17,19 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions
 from gpualgo.numpy._call import function, loops
-from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array, is_host
-from gpualgo.numpy._call.function import numpys
-from gpualgo.numpy._folds import accumulated
+from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array, flattened, is_host
+from gpualgo.numpy._call.function import define, numpy_function
+from gpualgo.numpy._folds import accumulated, has_nan
 
 # --- Cumulative sums and products: one scan each.
+
+_PASSES = "One scan; 16-bit floats: one conversion after it"
+_NAN_PASSES = "One scan that skips NaN while reading; on the CPU one transform before it"
 
 
 def _accumulate(ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, name: str) -> Any:
     """Return ``numpy.cumsum`` or its like; a 0-d array counts as one element."""
-    x = as_array(a, name)
-    if not x.ndim:
-        x = x.reshape(1) if type(x) is np.ndarray else lazy_of(x).reshape(1)
-    return accumulated(ufunc, x, axis, dtype, out, name)
-
-
-@numpys("One scan; 16-bit floats: one conversion after it")
-def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return the cumulative sums along an axis, or of all elements in C order.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.cumsum([1, 2, 3])
-    array([1, 3, 6])
-    """
-    return _accumulate(np.add, a, axis, dtype, out, "cumsum")
-
-
-@numpys("One scan; 16-bit floats: one conversion after it")
-def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return the cumulative products along an axis, or of all elements in C order.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.cumprod([1, 2, 3, 4])
-    array([ 1,  2,  6, 24])
-    """
-    return _accumulate(np.multiply, a, axis, dtype, out, "cumprod")
+    return accumulated(ufunc, a if a.ndim else flattened(a), axis, dtype, out, name)
 
 
 def _zero_for_nan(a: Any) -> Any:
@@ -65,114 +40,80 @@ def _one_for_nan(a: Any) -> Any:
     return a if a == a else 1
 
 
-_ZERO_FOR_NAN, _ONE_FOR_NAN = (
-    ExpressionCache(lambda x, op=op: applied(op, (x,), "nancumsum", x.dtype))
-    for op in (_zero_for_nan, _one_for_nan)
-)
+def _cumulative(ufunc: np.ufunc, nan_op: Any, name: str, *row: str) -> None:
+    """Define a cumulative sum or product, with NaN replaced by `nan_op` unless this is None."""
+    replaced = ExpressionCache(lambda x: applied(nan_op, (x,), name, x.dtype))
+
+    def cumulative(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
+        if nan_op is not None and has_nan(a, name):
+            a = replaced((a,), name)
+        return _accumulate(ufunc, a, axis, dtype, out, name)
+
+    define(cumulative, name, *row)
 
 
-def _without_nan(a: Any, op: Any, name: str) -> Any:
-    """Return the elements with NaN replaced, lazily; unchanged if the dtype has no NaN."""
-    x = as_array(a, name)
-    if dtypes.kind(function.dtype_of(x, name)) not in "fc":
-        return x
-    return op((x,), name)
+_cumulative(
+    np.add, None, "cumsum", _PASSES,
+    "Return the cumulative sums along an axis, or of all elements in C order.",
+    "gnp.cumsum([1, 2, 3])", "array([1, 3, 6])",
+)  # fmt: skip
+_cumulative(
+    np.multiply, None, "cumprod", _PASSES,
+    "Return the cumulative products along an axis, or of all elements in C order.",
+    "gnp.cumprod([1, 2, 3, 4])", "array([ 1,  2,  6, 24])",
+)  # fmt: skip
+_cumulative(
+    np.add, _zero_for_nan, "nancumsum", _NAN_PASSES,
+    "Return the cumulative sums; NaN counts as zero.",
+    'gnp.nancumsum([1.0, float("nan"), 3.0])', "array([1., 1., 4.])",
+)  # fmt: skip
+_cumulative(
+    np.multiply, _one_for_nan, "nancumprod", _NAN_PASSES,
+    "Return the cumulative products; NaN counts as one.",
+    'gnp.nancumprod([2.0, float("nan"), 3.0])', "array([2., 2., 6.])",
+)  # fmt: skip
 
 
-@numpys("One scan that skips NaN while reading; on the CPU one transform before it")
-def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return the cumulative sums; NaN counts as zero.
+def _with_initial(ufunc: np.ufunc, name: str, *row: str) -> None:
+    """Define a cumulative function of the array API, whose result may begin with the identity."""
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.nancumsum([1.0, float("nan"), 3.0])
-    array([1., 1., 4.])
-    """
-    x = _without_nan(a, _ZERO_FOR_NAN, "nancumsum")
-    return _accumulate(np.add, x, axis, dtype, out, "nancumsum")
+    def cumulative(
+        x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None,
+        include_initial: bool = False,
+    ) -> Any:  # fmt: skip
+        if axis is None:
+            if x.ndim > 1:
+                raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
+            axis = 0
+        if not include_initial:
+            return _accumulate(ufunc, x, axis, dtype, out, name)
+        x = x if x.ndim else flattened(x)
+        index = function.axis_of(axis, x.ndim, name)
+        shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
+        out = function.out_of(out, name)
+        if out is None:
+            own = function.dtype_of(x, name)
+            kind = reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, name)
+            out = function.new(x, shape, kind)
+        elif tuple(out.shape) != shape:
+            raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
+        accumulated(ufunc, x, index, dtype, _slice(out, index, 1, None), name)
+        function.fill(_slice(out, index, 0, 1), ufunc.identity)
+        return out
 
-
-@numpys("One scan that skips NaN while reading; on the CPU one transform before it")
-def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-    """Return the cumulative products; NaN counts as one.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.nancumprod([2.0, float("nan"), 3.0])
-    array([2., 2., 6.])
-    """
-    x = _without_nan(a, _ONE_FOR_NAN, "nancumprod")
-    return _accumulate(np.multiply, x, axis, dtype, out, "nancumprod")
-
-
-def _cumulative(
-    ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, include_initial: bool, name: str
-) -> Any:
-    x = as_array(x, name)
-    if axis is None:
-        if x.ndim > 1:
-            raise ValueError(f"{name}: an array of {x.ndim} axes needs axis=")
-        axis = 0
-    if not include_initial:
-        return _accumulate(ufunc, x, axis, dtype, out, name)
-    if not x.ndim:
-        x = lazy_of(x).reshape(1)
-    index = function.axis_of(axis, x.ndim, name)
-    shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
-    out = function.out_of(out, name)
-    if out is None:
-        kind = function.summed(function.dtype_of(x, name), dtype, name)
-        out = function.new(x, shape, kind)
-    elif tuple(out.shape) != shape:
-        raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
-    leading = (slice(None),) * index
-    accumulated(ufunc, x, index, dtype, out[(*leading, slice(1, None))], name)
-    function.filled(out[(*leading, slice(0, 1))], ufunc.identity)
-    return out
+    define(cumulative, name, _PASSES, *row)
 
 
-@numpys("One scan; 16-bit floats: one conversion after it")
-def cumulative_sum(
-    x: Any,
-    /,
-    *,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    include_initial: bool = False,
-) -> Any:
-    """Return the cumulative sums along an axis; ``include_initial=True`` puts a zero first.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.cumulative_sum([1, 2, 3], include_initial=True)
-    array([0, 1, 3, 6])
-    """
-    return _cumulative(np.add, x, axis, dtype, out, include_initial, "cumulative_sum")
-
-
-@numpys("One scan; 16-bit floats: one conversion after it")
-def cumulative_prod(
-    x: Any,
-    /,
-    *,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    include_initial: bool = False,
-) -> Any:
-    """Return the cumulative products along an axis; ``include_initial=True`` puts a one first.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.cumulative_prod([1, 2, 3], include_initial=True)
-    array([1, 1, 2, 6])
-    """
-    return _cumulative(np.multiply, x, axis, dtype, out, include_initial, "cumulative_prod")
+_with_initial(
+    np.add, "cumulative_sum",
+    "Return the cumulative sums along an axis; ``include_initial=True`` puts a zero first.",
+    "gnp.cumulative_sum([1, 2, 3], include_initial=True)", "array([0, 1, 3, 6])",
+)  # fmt: skip
+_with_initial(
+    np.multiply, "cumulative_prod",
+    "Return the cumulative products along an axis; ``include_initial=True`` puts a one first.",
+    "gnp.cumulative_prod([1, 2, 3], include_initial=True)", "array([1, 1, 2, 6])",
+)  # fmt: skip
 
 
 # --- Functions of neighbouring elements: differences of any order, areas under curves.
@@ -206,7 +147,7 @@ def _differ(a: Any, b: Any) -> Any:
 _BY_ORDER: tuple[Callable[..., Any], ...] = (_first, _second, _third, _fourth)
 
 
-def _slice(x: Any, axis: int, begin: int, end: int) -> Any:
+def _slice(x: Any, axis: int, begin: int, end: int | None) -> Any:
     return x[(*(slice(None),) * axis, slice(begin, end))]
 
 
@@ -233,13 +174,10 @@ def _diff(x: Any, n: int, axis: int) -> Any:
     return x
 
 
-@numpys("One transform for `n` up to 4, one more for each further 4", arrays=0)
+@numpy_function("One transform for `n` up to 4, one more for each further 4", arrays=0)
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
     """Return the n-th differences of neighbouring elements along an axis.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.diff([1, 2, 4, 7, 0])
     array([ 1,  2,  3, -7])
     >>> gnp.diff([1, 2, 4, 7, 0], n=2)
@@ -292,14 +230,7 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
     result = function.new(like, tuple(shape), kind)
     start, previous = 0, None
     for part in parts:
-        own = function.dtype_of(part, "diff")
-        x = part
-        if own != kind:
-            x = (
-                part.astype(kind)
-                if type(part) is np.ndarray
-                else operators.cast(part, own, kind, "")
-            )
+        x = function.cast(part, kind, "diff")
         if previous is not None:
             _write_between(previous, _slice(x, axis, 0, 1), _slice(result, axis, start, start + 1))
             start += 1
@@ -314,27 +245,22 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
 def _write_between(left: Any, right: Any, out: Any) -> None:
     """Write the difference of neighbours from two arrays."""
     op = np.not_equal if function.dtype_of(out, "diff") == _BOOL else np.subtract
-    is_host = type(left) is type(right) is type(out) is np.ndarray
-    if is_host and function.is_few(out.size, function.FEW):
+    is_on_host = type(left) is type(right) is type(out) is np.ndarray
+    if is_on_host and function.is_few(out.size, function.FEW):
         with np.errstate(all="ignore"):
             op(right, left, out=out)
         return
     transform(op, right, left, out=out)
 
 
-@numpys("One transform")
+@numpy_function("One transform")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     """Return the differences of neighbouring elements in C order, with optional ends.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.ediff1d([1, 2, 4], to_begin=-9)
     array([-9,  1,  2])
     """
-    x = as_array(ary, "ediff1d")
-    if x.ndim != 1:
-        x = x.reshape(-1) if type(x) is np.ndarray else lazy_of(x).reshape(-1)
+    x = flattened(ary)
     kind = function.dtype_of(x, "ediff1d")
     if kind == _BOOL:
         raise TypeError("ediff1d: bool has no difference; use diff")
@@ -342,7 +268,8 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         _extra(one, kind, name) for one, name in ((to_begin, "to_begin"), (to_end, "to_end"))
     )
     if begin is None and end is None:
-        return _evaluated(_differences(x, 1, 0), ary)
+        differences = _differences(x, 1, 0)
+        return copy(differences) if is_lazy(x) and not is_lazy(ary) else differences
     count, first = max(x.shape[0] - 1, 0), 0 if begin is None else begin.shape[0]
     last = 0 if end is None else end.shape[0]
     result = function.new(x, (first + count + last,), kind)
@@ -354,14 +281,10 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     return result
 
 
-def _evaluated(x: Any, original: Any) -> Any:
-    return x if is_lazy(original) or not is_lazy(x) else function.evaluate_into(x, None, "ediff1d")
-
-
 def _write(part: Any, target: Any, kind: Any) -> None:
     """Write prepended or appended elements; few host numbers may be written to a device array."""
     if type(part) is not np.ndarray:
-        function.written_to(operators.cast(part, part.dtype, kind, "ediff1d"), target)
+        function.write(operators.cast(part, part.dtype, kind, "ediff1d"), target)
     elif type(target) is np.ndarray:
         target[...] = part
     elif part.size > _FEW_NUMBERS:
@@ -371,7 +294,7 @@ def _write(part: Any, target: Any, kind: Any) -> None:
         )
     else:
         for i, number in enumerate(part.astype(kind)):
-            function.filled(_slice(target, 0, i, i + 1), number)
+            function.fill(_slice(target, 0, i, i + 1), number)
 
 
 def _extra(x: Any, kind: Any, name: str) -> Any:
@@ -397,31 +320,27 @@ def _area_between_bool(left: Any, right: Any, start: Any, end: Any) -> Any:
     return (end != start) * (right + left) / 2.0
 
 
-@numpys("One reduction that computes the areas while reading", arrays=2)
+@numpy_function("One reduction that computes the areas while reading", arrays=2)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     """Return the integral along an axis by the trapezoidal rule.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.trapezoid([1, 2, 3]))
     4.0
     >>> float(gnp.trapezoid([1, 2, 3], x=[4, 6, 8]))
     8.0
     """
     name = "trapezoid"
-    values = as_array(y, name)
-    if not values.ndim:
+    if not y.ndim:
         raise np.exceptions.AxisError(-1, 0, name)
-    axis = function.axis_of(axis, values.ndim, name)
+    axis = function.axis_of(axis, y.ndim, name)
     if x is not None:
-        positions = as_array(x, name)
-        x_axis = axis if positions.ndim == 1 else function.axis_of(axis, positions.ndim, name)
-        areas = _AREAS_BETWEEN((values, positions), name, axis, x_axis)
+        x = as_array(x)
+        x_axis = axis if x.ndim == 1 else function.axis_of(axis, x.ndim, name)
+        areas = _AREAS_BETWEEN((y, x), name, axis, x_axis)
     elif type(dx) in (bool, int, float, complex):
-        areas = _AREAS((values,), name, axis, dx, type(dx))
+        areas = _AREAS((y,), name, axis, dx, type(dx))
     else:
-        areas = _areas(lazy_of(values), axis, _number(array_of(dx, f"{name}: dx")))
+        areas = _areas(lazy_of(y), axis, function.number_of(array_of(dx, f"{name}: dx")))
     return reductions.reduced(np.add, areas, axis, None, None, False, None, name)
 
 
@@ -443,7 +362,3 @@ def _areas_between(y: Any, x: Any, axis: int, x_axis: int) -> Any:
 
 
 _AREAS, _AREAS_BETWEEN = ExpressionCache(_areas), ExpressionCache(_areas_between)
-
-
-def _number(x: Any) -> Any:
-    return x[()] if type(x) is np.ndarray and not x.ndim else x

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from gpualgo import lazy
 from gpualgo._algorithms.find import count, find
@@ -15,12 +16,11 @@ from gpualgo._algorithms.select import select
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base.memo import Memo
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import ARRAY_TYPES, array_of, axis_of, is_host
-from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, array_of, flattened, is_host
+from gpualgo.numpy._call.function import numpy_function
 from gpualgo.numpy._orders import aligned
 
 # --- Which elements are not zero: flags and indices.
@@ -33,7 +33,7 @@ def is_true(a: Any) -> Any:
     return a != 0
 
 
-def marks(x: Any, where: str) -> Any:
+def flags_of(x: Any, where: str) -> Any:
     """Return which elements are true, as an array of bool."""
     if function.dtype_of(x, where) == _BOOL and not is_lazy(x):
         return x
@@ -58,9 +58,9 @@ def _along(shape: tuple[int, ...], axis: int) -> Any:
     return lazy.arange(shape[axis]).reshape(shape[axis], *later_axes).broadcast_to(shape)
 
 
-def flat_places(x: Any, where: str) -> Any:
+def flat_indices(x: Any, where: str) -> Any:
     """Return the indices, in C order, of the elements that are true."""
-    return select(_positions_of(tuple(x.shape), True), marks(x, where))
+    return select(_positions_of(tuple(x.shape), True), flags_of(x, where))
 
 
 _MOST_AXES = 7  # whose indices are selected in one pass, with the flags
@@ -70,10 +70,10 @@ def _indices(x: Any, where: str) -> tuple[Any, ...]:
     """Return the indices of the elements that are true, an array for each axis."""
     shape = tuple(x.shape)
     if len(shape) == 1:
-        return (flat_places(x, where),)
+        return (flat_indices(x, where),)
     if len(shape) <= _MOST_AXES:
-        return tuple(select(_positions_of(shape, False), marks(x, where)))
-    flat = flat_places(x, where)
+        return tuple(select(_positions_of(shape, False), flags_of(x, where)))
+    flat = flat_indices(x, where)
     steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return tuple(transform(_index, flat, s, n) for s, n in zip(steps, shape, strict=True))
 
@@ -89,53 +89,44 @@ def _check_axes(x: Any, where: str) -> None:
         )
 
 
-@numpys("One selection of indices; unless `a` is bool, one pass that compares with zero before it")
+@numpy_function(
+    "One selection of indices; unless `a` is bool, one pass that compares with zero before it"
+)
 def nonzero(a: Any) -> Any:
     """Return the indices of the elements that are not zero: an array for each axis.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.nonzero([3, 0, 4])
     (array([0, 2]),)
     """
-    a = array_of(a, "nonzero: a")
     _check_axes(a, "nonzero")
     return _indices(a, "nonzero")
 
 
-@numpys("As `nonzero`")
+@numpy_function("As `nonzero`")
 def flatnonzero(a: Any) -> Any:
     """Return the indices of the elements that are not zero in the flattened array.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.flatnonzero([[3, 0], [0, 4]])
     array([0, 3])
     """
-    return flat_places(array_of(a, "flatnonzero: a"), "flatnonzero").reshape(-1)
+    return flat_indices(a, "flatnonzero").reshape(-1)
 
 
-@numpys("One count of nonzero elements, then as `nonzero`")
+@numpy_function("One count of nonzero elements, then as `nonzero`")
 def argwhere(a: Any) -> Any:
     """Return the indices of the elements that are not zero: a row for each element.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.argwhere([[3, 0], [0, 4]])
     array([[0, 0],
            [1, 1]])
     """
-    a = array_of(a, "argwhere: a")
     ndim = len(a.shape)
     if ndim == 1:
-        return flat_places(a, "argwhere").reshape(-1, 1)
+        return flat_indices(a, "argwhere").reshape(-1, 1)
     if not ndim:
-        return flat_places(a, "argwhere").reshape(-1, 1)[:, :0]
-    flags = marks(a, "argwhere")
-    result = new((int(count(flags, is_true)), ndim), np.int64, a)
+        return flat_indices(a, "argwhere").reshape(-1, 1)[:, :0]
+    flags = flags_of(a, "argwhere")
+    result = function.new(a, (int(count(flags, is_true)), ndim), np.dtype(np.int64))
     columns = tuple(result[:, axis] for axis in range(ndim))
     if result.shape[0]:
         if ndim <= _MOST_AXES:
@@ -146,28 +137,18 @@ def argwhere(a: Any) -> Any:
     return result
 
 
-def new(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-    """Return a new array in another's library and on its device."""
-    device, library = zipped(like, "a").place
-    kind = np.dtype(dtype)
-    if device == CPU:
-        return library.from_numpy(np.empty(shape, kind), getattr(like, "owner", like))
-    return library.empty(shape, kind, device, None)
-
-
 # --- Functions that select elements by a condition.
 
 _UNSET: Any = np._NoValue
 
 
-@numpys("One selection; unless the condition is bool, one pass that compares with zero before it",
-        arrays=2)  # fmt: skip
+@numpy_function(
+    "One selection; unless the condition is bool, one pass that compares with zero before it",
+    arrays=2,
+)
 def extract(condition: Any, arr: Any) -> Any:
     """Return the elements for which a condition is true, flattened.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.extract([True, False, True], [5, 6, 7])
     array([5, 7])
     """
@@ -176,11 +157,11 @@ def extract(condition: Any, arr: Any) -> Any:
 
 def _select(condition: Any, x: Any, where: str) -> Any:
     """Return the elements of an array, in C order, where a condition is true."""
-    flags = marks(condition, where)
+    flags = flags_of(condition, where)
     if tuple(flags.shape) == tuple(x.shape):
         return select(x, flags)
-    flags, flat = lazy.asarray(flags).reshape(-1), lazy.asarray(x).reshape(-1)
-    flags = _fit_flags(flags, flat.size, where)
+    flat = lazy.asarray(x).reshape(-1)
+    flags = _fit_flags(lazy.asarray(flags).reshape(-1), flat.size, where)
     return select(flat[: flags.size], flags)
 
 
@@ -196,7 +177,7 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
     return flags
 
 
-@numpys(
+@numpy_function(
     "As `extract`; along an axis one selection of indices and one gather. Host arrays: NumPy's "
     "function",
     arrays=2,
@@ -205,48 +186,35 @@ def _fit_flags(flags: Any, length: int, where: str) -> Any:
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Return slices along an axis, or elements of the flat array, for which a condition is true.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.compress([False, True], [[1, 2], [3, 4]], axis=0)
     array([[3, 4]])
     """
-    condition, a = array_of(condition, "compress: condition"), array_of(a, "compress: a")
+    a = array_of(a, "compress: a")
     if len(condition.shape) != 1:
         raise ValueError("compress: condition must have one axis")
     out = function.out_of(out, "compress")
-    if axis is None or (len(a.shape) <= 1 and axis_of(axis, max(1, len(a.shape))) == 0):
-        chosen = _select(condition, lazy.asarray(a).reshape(-1) if len(a.shape) != 1 else a,
-                        "compress")  # fmt: skip
+    if axis is not None:
+        axis = normalize_axis_index(axis, max(1, len(a.shape)))
+    if axis is None or len(a.shape) <= 1:
+        chosen = _select(condition, flattened(a), "compress")
         return chosen if out is None else _write_out(chosen, out, "compress")
-    axis = axis_of(axis, len(a.shape))
-    flags = _fit_flags(lazy.asarray(marks(condition, "compress")), a.shape[axis], "compress")
+    flags = _fit_flags(lazy.asarray(flags_of(condition, "compress")), a.shape[axis], "compress")
     indices = select(lazy.arange(flags.size), flags)
     chosen = lazy.take(aligned(a), indices, axis=axis)
     return copy(chosen) if out is None else _write_out(chosen, out, "compress")
 
 
 def _write_out(result: Any, out: Any, where: str) -> Any:
-    """Write a result to `out` and return `out`."""
     function.check_cast(function.dtype_of(result, where), out, where)
-    if tuple(out.shape) != tuple(result.shape):
-        raise ValueError(
-            f"{where}: out has shape {tuple(out.shape)}, the result has {tuple(result.shape)}"
-        )
-    kind = function.dtype_of(out, where)
-    copy(lazy.asarray(result).astype(kind), out=out)
-    return out
+    return function.evaluate_into(lazy.asarray(result), out, where)
 
 
-@numpys("One pass; with the condition alone, as `nonzero`", arrays=3)
+@numpy_function("One pass; with the condition alone, as `nonzero`", arrays=3)
 def where(condition: Any, x: Any = _UNSET, y: Any = _UNSET, /) -> Any:
     """Return elements of x where a condition is true, else of y; without both as `nonzero`.
 
     The result is lazy if an argument is.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.where([True, False, True], [1, 2, 3], 0)
     array([1, 0, 3])
     """

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_index
 
 from gpualgo import lazy
 from gpualgo._algorithms.by_index import reduce_by_index
@@ -25,8 +27,8 @@ from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo.numpy import _orders
 from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import array_of, axis_of, beside, is_host
-from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._call.arguments import array_of, is_host
+from gpualgo.numpy._call.function import define, numpy_function
 from gpualgo.numpy._orders import aligned
 
 # --- Membership: which elements of one array are in another.
@@ -46,7 +48,7 @@ def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
     if own.kind in "biu" and kind.kind in "biu":
         return _among_integers(x, others, own, kind, invert)
     common = np.result_type(own, kind)
-    return _among(_as(x, common, own), _as(others, common, kind), invert)
+    return _among(function.cast(x, common, where), function.cast(others, common, where), invert)
 
 
 def _true(a: Any) -> Any:
@@ -57,11 +59,7 @@ def _false(a: Any) -> Any:
     return False
 
 
-def _as(x: Any, kind: Any, own: Any) -> Any:
-    return x if kind == own else lazy.asarray(x).astype(kind)
-
-
-# --- by a search ------------------------------------------------------------------------------
+# --- By a search.
 
 
 def _among(x: Any, others: Any, invert: bool) -> Any:
@@ -70,7 +68,7 @@ def _among(x: Any, others: Any, invert: bool) -> Any:
     in_order = _orders.complex_in_order if is_complex else sorting.in_order
     keys, _ = in_order(others, False)
     if not is_complex and _orders.is_short_on_gpu(keys, "isin"):
-        return transform(_orders.holding(keys, invert), x)
+        return transform(_orders.membership_of(keys, invert), x)
     x = copy(x) if is_lazy(x) else x
     indices = searchsorted(keys, x, less=_orders.complex_less if is_complex else None)
     if not isinstance(indices, np.ndarray) and isinstance(indices, np.generic):
@@ -87,7 +85,7 @@ def _differ(a: Any, b: Any) -> Any:
     return a != b
 
 
-# --- integers -----------------------------------------------------------------------------------
+# --- Integers.
 
 
 def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> Any:
@@ -100,9 +98,12 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
             return _in_table(x, others, low, high, invert)
     common = np.result_type(own, kind)
     if common.kind != "f":
-        return _among(_as(x, common, own), _as(others, common, kind), invert)
+        return _among(
+            function.cast(x, common, "isin"), function.cast(others, common, "isin"), invert
+        )
     wide = np.dtype(np.uint64 if own.kind == "i" else np.int64)  # one is uint64, the other signed
-    is_member = _among(_as(x, wide, own), _as(others, wide, kind), invert)
+    x_wide, others_wide = (function.cast(one, wide, "isin") for one in (x, others))
+    is_member = _among(x_wide, others_wide, invert)
     fits = _not_negative if own.kind == "i" else _fits_int64
     return transform(_or if invert else _and, is_member, lazy.transform(fits, x))
 
@@ -159,7 +160,7 @@ def _slot_signed(a: Any, low: Any) -> Any:
 _OUTSIDE = np.uint64(2**64 - 1)
 
 
-# --- a few --------------------------------------------------------------------------------------
+# --- A few.
 
 
 def _among_few(x: Any, others: Any, own: Any, invert: bool) -> Any:
@@ -175,7 +176,7 @@ def _among_few(x: Any, others: Any, own: Any, invert: bool) -> Any:
     else:
         common = np.result_type(own, kind)
         candidates = [one.astype(common) for one in candidates]
-        x = _as(x, common, own)
+        x = function.cast(x, common, "isin")
     return transform(_none_of if invert else _any_of, x, *candidates)
 
 
@@ -205,7 +206,7 @@ def _numpy_unique(
     return np.unique(ar, return_index, return_inverse, return_counts, axis, equal_nan=equal_nan)
 
 
-@numpys(
+@numpy_function(
     "One sort (of indices, if indices or the inverse are returned), one pass",
     native=_numpy_unique,
     orders=True,
@@ -218,19 +219,15 @@ def unique(
 ) -> Any:  # fmt: skip
     """Return the distinct elements in ascending order, or the distinct slices along an axis.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.unique([3, 1, 3, 2], return_counts=True)
     (array([1, 2, 3]), array([1, 1, 2]))
     >>> gnp.unique([[2, 0], [1, 5], [2, 0]], axis=0)
     array([[1, 5],
            [2, 0]])
     """
-    ar = array_of(ar, "unique: ar")
     wanted = sorting.Wanted(bool(return_index), bool(return_inverse), bool(return_counts))
     if axis is not None:
-        axis = axis_of(axis, len(ar.shape))
+        axis = normalize_axis_index(axis, len(ar.shape))
     needs_indices = wanted.indices or wanted.inverse or axis is not None
     is_few = needs_indices and is_host(ar) and function.is_few(ar.size, _FEW_WITH_INDICES)
     if is_few and function.has_order(ar.dtype):
@@ -248,59 +245,39 @@ def _numpy_unique_values(x: Any) -> Any:
     return np.unique(x, equal_nan=False)
 
 
-@numpys("As `unique`", native=_numpy_unique_values, orders=True, differs="always sorted")
-def unique_values(x: Any) -> Any:
-    """Return the distinct elements; every NaN is distinct.
+def _unique_of_array_api(
+    wanted: Any, pack: Callable[..., Any], name: str, *row: str, **options: Any
+) -> None:
+    """Define a function of the array API, to which each NaN is distinct."""
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.unique_values([3, 1, 3, 2])
-    array([1, 2, 3])
-    """
-    return distinct(array_of(x, "unique_values: x"), sorting.Wanted(), False)[0]
+    def unique(x: Any) -> Any:
+        return pack(*distinct(x, wanted, False))
+
+    define(unique, name, "As `unique`", *row, orders=True, **options)
 
 
-@numpys("As `unique`", orders=True)
-def unique_counts(x: Any) -> Any:
-    """Return the distinct elements and their counts; every NaN is distinct.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.unique_counts([3, 1, 3, 2]).counts
-    array([1, 1, 2])
-    """
-    wanted = sorting.Wanted(counts=True)
-    return _Counts(*distinct(array_of(x, "unique_counts: x"), wanted, False))
-
-
-@numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
-def unique_inverse(x: Any) -> Any:
-    """Return the distinct elements and the inverse indices; every NaN is distinct.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.unique_inverse([3, 1, 3, 2]).inverse_indices
-    array([2, 0, 2, 1])
-    """
-    wanted = sorting.Wanted(inverse=True)
-    return _Inverse(*distinct(array_of(x, "unique_inverse: x"), wanted, False))
-
-
-@numpys("As `unique`", few=_FEW_WITH_INDICES, orders=True)
-def unique_all(x: Any) -> Any:
-    """Return the distinct elements, their indices, inverse and counts; every NaN is distinct.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.unique_all([3, 1, 3, 2]).indices
-    array([1, 3, 0])
-    """
-    wanted = sorting.Wanted(True, True, True)
-    return _All(*distinct(array_of(x, "unique_all: x"), wanted, False))
+_unique_of_array_api(
+    sorting.Wanted(), lambda values: values, "unique_values",
+    "Return the distinct elements; every NaN is distinct.",
+    "gnp.unique_values([3, 1, 3, 2])", "array([1, 2, 3])", differs="always sorted",
+    native=_numpy_unique_values,
+)  # fmt: skip
+_unique_of_array_api(
+    sorting.Wanted(counts=True), _Counts, "unique_counts",
+    "Return the distinct elements and their counts; every NaN is distinct.",
+    "gnp.unique_counts([3, 1, 3, 2]).counts", "array([1, 1, 2])",
+)  # fmt: skip
+_unique_of_array_api(
+    sorting.Wanted(inverse=True), _Inverse, "unique_inverse",
+    "Return the distinct elements and the inverse indices; every NaN is distinct.",
+    "gnp.unique_inverse([3, 1, 3, 2]).inverse_indices", "array([2, 0, 2, 1])",
+    few=_FEW_WITH_INDICES,
+)  # fmt: skip
+_unique_of_array_api(
+    sorting.Wanted(True, True, True), _All, "unique_all",
+    "Return the distinct elements, their indices, inverse and counts; every NaN is distinct.",
+    "gnp.unique_all([3, 1, 3, 2]).indices", "array([1, 3, 0])", few=_FEW_WITH_INDICES,
+)  # fmt: skip
 
 
 def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
@@ -325,7 +302,7 @@ def _differs(a: Any, b: Any) -> Any:
     return np.int64(a != b)
 
 
-# --- along an axis ------------------------------------------------------------------------------
+# --- Along an axis.
 
 
 def _distinct_slices(x: Any, axis: int, wanted: Any) -> tuple[Any, ...]:
@@ -364,7 +341,7 @@ _KINDS = (None, "sort", "table")
 _FEW_IN_SETS = 1 << 14  # NumPy is faster below: 2^13 elements in 0.1 ms, 0.4 here
 
 
-@numpys(
+@numpy_function(
     "One sort of `test_elements` and one search. On a GPU one pass for up to 1024 elements. Host "
     "arrays: a lookup table for integers of a small range, one pass for up to 7 elements",
     arrays=2,
@@ -380,9 +357,6 @@ def isin(
 ) -> Any:  # fmt: skip
     """Return whether each element is in another array.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isin([1, 2, 5, 7], [5, 1])
     array([ True, False,  True, False])
     """
@@ -394,13 +368,12 @@ def isin(
     return are_among(x, others, bool(invert), "isin")
 
 
-@numpys("Two sorts, one merge, one selection", arrays=2, weak=True, few=_FEW_IN_SETS, orders=True)
+@numpy_function(
+    "Two sorts, one merge, one selection", arrays=2, weak=True, few=_FEW_IN_SETS, orders=True
+)
 def union1d(ar1: Any, ar2: Any) -> Any:
     """Return the distinct elements of both arrays, in ascending order.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.union1d([3, 1, 2], [2, 5])
     array([1, 2, 3, 5])
     """
@@ -409,7 +382,7 @@ def union1d(ar1: Any, ar2: Any) -> Any:
     return firsts_of_runs(merged, None, False, "union1d", None, None, None)
 
 
-@numpys(
+@numpy_function(
     "Two sorts, each with one pass; one merge, one selection",
     arrays=2,
     weak=True,
@@ -419,9 +392,6 @@ def union1d(ar1: Any, ar2: Any) -> Any:
 def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False) -> Any:
     """Return the elements that are in both arrays, in ascending order; optionally their indices.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.intersect1d([3, 1, 2], [2, 5, 3])
     array([2, 3])
     """
@@ -442,7 +412,7 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
     return tuple(select((current, indices[:-1], indices[1:]), is_shared))
 
 
-@numpys(
+@numpy_function(
     "One sort of each array, each with one pass; one search, one selection",
     arrays=2,
     weak=True,
@@ -453,9 +423,6 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the distinct elements of one array that are not in the other.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.setdiff1d([3, 1, 2], [2, 5])
     array([1, 3])
     """
@@ -464,7 +431,7 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     return select(x, are_among(x, others, True, "setdiff1d"))
 
 
-@numpys(
+@numpy_function(
     "Two sorts, each with one pass; one merge, one selection",
     arrays=2,
     weak=True,
@@ -474,9 +441,6 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
 def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     """Return the elements that are in exactly one of the arrays, in ascending order.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.setxor1d([3, 1, 2], [2, 5])
     array([1, 3, 5])
     """
@@ -496,7 +460,7 @@ def setxor1d(ar1: Any, ar2: Any, assume_unique: Any = False) -> Any:
     return select(merged, single)
 
 
-# --- shared helpers -----------------------------------------------------------------------------
+# --- Shared helpers.
 
 
 def _pair(
@@ -505,9 +469,9 @@ def _pair(
     """Return two arrays of one library; a host array is copied to the GPU of the other."""
     first, second = array_of(one, f"{where}: {names[0]}"), array_of(other, f"{where}: {names[1]}")
     if is_host(first) and not is_host(second) and not is_lazy(second):
-        first = beside(first, second, where)
+        first = function.copy_to_device_of(second, first, where)
     elif is_host(second) and not is_host(first) and not is_lazy(first):
-        second = beside(second, first, where)
+        second = function.copy_to_device_of(first, second, where)
     return first, second
 
 
@@ -528,12 +492,8 @@ def _promote_number(one: Any, other: Any) -> tuple[Any, Any]:
 
 def _promoted(*arrays: Any) -> list[Any]:
     """Return arrays converted to NumPy's common dtype."""
-    dtypes = [function.dtype_of(one, "a set") for one in arrays]
-    kind = np.result_type(*dtypes)
-    return [
-        one if dtype == kind else lazy.asarray(one).astype(kind)
-        for one, dtype in zip(arrays, dtypes, strict=True)
-    ]
+    kind = np.result_type(*[function.dtype_of(one, "a set") for one in arrays])
+    return [function.cast(one, kind, "a set") for one in arrays]
 
 
 def _sorted(x: Any, needs_order: bool) -> tuple[Any, Any]:

@@ -12,9 +12,9 @@ from gpualgo._algorithms.merge_sort import merge_sort
 from gpualgo._algorithms.radix_sort import argsort as order_of
 from gpualgo._algorithms.radix_sort import cpu_fast_path, radix_sort
 from gpualgo._algorithms.searchsorted import search_either_direction
-from gpualgo._algorithms.searchsorted import searchsorted as parse_devices
+from gpualgo._algorithms.searchsorted import searchsorted as search
 from gpualgo._algorithms.top_k import TopK
-from gpualgo._algorithms.top_k import top_k as first_of
+from gpualgo._algorithms.top_k import top_k as select_top
 from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
@@ -25,12 +25,10 @@ from gpualgo._pipeline import checks
 from gpualgo.numpy import _orders
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of, is_host
-from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._call.function import numpy_function
 from gpualgo.numpy._orders import aligned, order_by
 
-# --- Sorts, sorted orders, partitions, and the largest or smallest elements.
-#
-# The file has more than 300 lines because NumPy's sorts share the handling of axes and dtypes.
+# --- Sorts and sorted orders.
 
 _UNSET: Any = np._NoValue
 _FEW = 1 << 10  # NumPy's stable argsort is faster below: 1.2 µs for 64 elements, 4.2 here
@@ -57,9 +55,8 @@ def _fast_argsort(a: Any) -> Any:
     return a.argsort(kind="stable") if is_few else None
 
 
-@numpys(
+@numpy_function(
     "One radix sort; complex: one merge sort", few=0, quick=_fast_sort,
-    refuses={"order": (None,)},
     differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def sort(
@@ -68,13 +65,10 @@ def sort(
 ) -> Any:  # fmt: skip
     """Return a sorted copy; NaN is last, also with ``descending=True``.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.sort([3.0, float("nan"), 1.0], descending=True)
     array([ 3.,  1., nan])
     """
-    is_descending = _is_descending(kind, stable, descending, "sort")
+    is_descending = _is_descending(kind, stable, descending, order, "sort")
     if not is_descending and _is_few(a, function.FEW):
         return np.sort(a, axis=axis)
     if not _is_complex(a, "sort"):
@@ -91,10 +85,8 @@ def _sorts_as_pair(a: Any) -> bool:
     return is_host(a) and a.dtype.itemsize == 8 and not np.isnan(a).any()
 
 
-@numpys(
-    "One radix sort of indices; complex: one merge sort", few=0,
-    quick=_fast_argsort,
-    refuses={"order": (None,)},
+@numpy_function(
+    "One radix sort of indices; complex: one merge sort", few=0, quick=_fast_argsort,
     differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def argsort(
@@ -103,13 +95,10 @@ def argsort(
 ) -> Any:  # fmt: skip
     """Return the indices that sort the elements, always stably.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.argsort([2, 1, 2, 0])
     array([3, 1, 0, 2])
     """
-    is_descending = _is_descending(kind, stable, descending, "argsort")
+    is_descending = _is_descending(kind, stable, descending, order, "argsort")
     if not is_descending and is_host(a) and _is_few(a, _few(a)):
         return np.argsort(a, axis=axis, kind="stable")
     return _indices(a, axis, is_descending, "argsort")
@@ -151,11 +140,20 @@ def _is_complex(a: Any, where: str) -> bool:
 
 
 def _less(is_descending: bool) -> Any:
-    return _orders.more if is_descending else _orders.complex_less
+    return _orders.complex_greater if is_descending else _orders.complex_less
 
 
-def _is_descending(kind: Any, stable: Any, descending: Any, where: str) -> bool:
-    """Return whether the largest come first; raise for options that NumPy rejects."""
+def _refuse_order(order: Any, where: str) -> None:
+    if order is not None:
+        raise NotTaken(
+            f"{where}: order={shown(order)} is not possible here; leave it out, or use "
+            f"numpy.{where}"
+        )
+
+
+def _is_descending(kind: Any, stable: Any, descending: Any, order: Any, where: str) -> bool:
+    """Return whether the largest come first; raise for options that are not supported."""
+    _refuse_order(order, where)
     if descending is _UNSET:
         if stable is None and (kind is None or (type(kind) is str and kind == "stable")):
             return False
@@ -177,16 +175,13 @@ def _is_descending(kind: Any, stable: Any, descending: Any, where: str) -> bool:
 _KINDS = {"q": "quicksort", "m": "mergesort", "h": "heapsort", "s": "stable"}
 
 
-# --- by several keys --------------------------------------------------------------------------
+# --- Orders by several keys.
 
 
-@numpys("One radix sort of indices for each 8 bytes of the keys", arrays=0, few=0)
+@numpy_function("One radix sort of indices for each 8 bytes of the keys", arrays=0, few=0)
 def lexsort(keys: Any, axis: Any = -1) -> Any:
     """Return the indices that sort by several keys, stably; the last key is the primary one.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.lexsort(([5, 7, 4, 6], [1, 0, 1, 0]))
     array([3, 1, 2, 0])
     """
@@ -201,7 +196,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
         return np.lexsort(arrays, axis=axis)
     if not shape:
         return _indices(arrays[0], 0, False, "lexsort")[0]
-    fields = [field for one in reversed(arrays) for field in _fields(one)]
+    fields = [field for one in reversed(arrays) for field in _orders.fields(one)]
     return function.in_library_of(order_by(fields, axis), arrays[0], "lexsort")
 
 
@@ -215,55 +210,45 @@ def _keys_of(keys: Any) -> list[Any]:
     return [array_of(one, f"lexsort: keys[{i}]") for i, one in enumerate(keys)]
 
 
-def _fields(key: Any) -> list[Any]:
-    """Return the numbers to sort a key by, the most significant first."""
-    if not _is_complex(key, "lexsort"):
-        return [key]
-    parts = (_orders.group, _orders.real, _orders.imag)
-    return [lazy.transform(part, key) for part in parts]
+# --- Partitions, and the largest or smallest elements.
 
 
-# --- the k-th -----------------------------------------------------------------------------------
-
-
-@numpys(
-    "One radix sort; host arrays: NumPy's function, which is faster", few=_ALL, orders=True,
-    refuses={"order": (None,)}, differs="on a GPU the result is fully sorted",
+@numpy_function(
+    "One radix sort; host arrays: NumPy's function, which is faster", few=0,
+    differs="on a GPU the result is fully sorted",
 )  # fmt: skip
 def partition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
     """Return a copy with the k-th elements at their sorted indices, no larger ones before them.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.partition([5, 1, 4, 2], 2)[2])
     4
     """
-    a = array_of(a, "partition: a")
+    _refuse_order(order, "partition")
+    if _is_few(a, _ALL):
+        return np.partition(a, kth, axis, kind)
     _check_ranks(a, kth, axis, kind, "partition")
     if not _is_complex(a, "partition"):
         return radix_sort(a, axis=axis)
     return merge_sort(a, less=_less(False), axis=axis)
 
 
-@numpys(
-    "One radix sort; host arrays: NumPy's function, which is faster", few=_ALL, orders=True,
-    refuses={"order": (None,)}, differs="on a GPU the result is that of a stable sort",
+@numpy_function(
+    "One radix sort; host arrays: NumPy's function, which is faster", few=0,
+    differs="on a GPU the result is that of a stable sort",
 )  # fmt: skip
 def argpartition(
     a: Any, kth: Any, axis: Any = -1, kind: Any = "introselect", order: Any = None
 ) -> Any:
     """Return indices that put the k-th elements at their sorted indices, no larger ones before.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.argpartition([5, 1, 4, 2], 2)[2])
     2
     """
-    a = array_of(a, "argpartition: a")
+    _refuse_order(order, "argpartition")
+    if _is_few(a, _ALL):
+        return np.argpartition(a, kth, axis, kind)
     _check_ranks(a if len(a.shape) else lazy.asarray(a).reshape(1), kth, axis, kind, "argpartition")
     return _indices(a, axis, False, "argpartition")
 
@@ -289,21 +274,17 @@ def _check_ranks(a: Any, kth: Any, axis: Any, kind: Any, where: str) -> None:
             raise ValueError(f"{where}: kth={rank} is out of range for {length} elements")
 
 
-@numpys("One selection; complex: one merge sort")
+@numpy_function("One selection; complex: one merge sort")
 def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: Any = True) -> Any:
     """Return the k largest or smallest elements in sorted order, and their indices.
 
     NaN come last in both modes. Of equal elements the first are chosen, as NumPy 2.6 allows.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.top_k([3, 9, 4, 9, 5], 3)
     TopK(values=array([9, 9, 5]), indices=array([1, 3, 4]))
     """
-    a = array_of(a, "top_k: a")
     if not _is_complex(a, "top_k"):
-        return first_of(a, k, axis=axis, mode=mode)
+        return select_top(a, k, axis=axis, mode=mode)
     k = checks.integer(k, "k", "top_k")
     if mode not in ("largest", "smallest"):
         raise ValueError(f"top_k: mode must be 'largest' or 'smallest', got {shown(mode)}")
@@ -321,16 +302,13 @@ def top_k(a: Any, k: Any, /, *, axis: Any = -1, mode: Any = "largest", sorted: A
 # --- Searches in sorted arrays and in bins.
 
 
-@numpys(
+@numpy_function(
     "One search; with `sorter`, one gather before it", arrays=2, orders=True,
     differs="an index in `sorter` out of range always raises a ValueError; on a GPU it is clamped",
 )  # fmt: skip
 def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
     """Return the indices at which elements of v belong in a sorted array a.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.searchsorted([1, 3, 3, 7], [3, 4], side="right")
     array([3, 3])
     """
@@ -374,13 +352,13 @@ def _search(a: Any, v: Any, side: Any, where: str) -> Any:
     v = _on_device_of(a, v, where)
     own, other = function.dtype_of(a, where), function.dtype_of(v, where)
     if own.kind != "c" and other.kind != "c":
-        return parse_devices(a, v, side=side)
+        return search(a, v, side=side)
     common = np.result_type(own, other)
     a, v = (
         x if kind == common else copy(lazy.asarray(x).astype(common))
         for x, kind in ((a, own), (v, other))
     )
-    return parse_devices(a, v, side=side, less=_orders.complex_less)
+    return search(a, v, side=side, less=_orders.complex_less)
 
 
 def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v")) -> Any:
@@ -396,7 +374,7 @@ def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v"
     return function.copy_to_device_of(a, v, where)
 
 
-@numpys(
+@numpy_function(
     "One search; with more than 1024 bins on a GPU, one pass before it and one after it",
     arrays=2, orders=True,
     differs="on a GPU bins that are not monotonic raise no error, and bins of one number followed "
@@ -407,9 +385,6 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
 
     Decreasing bins are numbered in reverse. With ``right=True`` a bin includes its right edge.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.digitize([0.2, 6.4, 3.0], [0.0, 1.0, 2.5, 4.0])
     array([1, 4, 3])
     """
@@ -429,7 +404,7 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
         bins = bins[::-1]
     if not is_host(x):
         bins = function.copy_to_device_of(x, bins, where)
-    indices = parse_devices(bins, x, side=side)
+    indices = search(bins, x, side=side)
     return _reverse_numbers(indices, bins.shape[0]) if is_decreasing else indices
 
 
@@ -454,13 +429,13 @@ def _digitize_on_gpu(x: Any, bins: Any, side: Any) -> Any:
     """Return bin numbers for bins on a GPU, whose direction the host does not know."""
     length, where = bins.shape[0], "digitize"
     if length < 2:
-        return parse_devices(bins, x, side=side)
+        return search(bins, x, side=side)
     if _orders.is_short_on_gpu(bins, where):
         return search_either_direction(bins, x, side, where)
     lazy_bins = lazy.asarray(bins)
     first, last = lazy_bins[0], lazy_bins[-1]
     increasing = copy(lazy.transform(_increasing_element, lazy_bins, lazy_bins[::-1], first, last))
-    indices = parse_devices(increasing, x, side=side)
+    indices = search(increasing, x, side=side)
     return transform(_bin_number, indices, first, last, np.int64(length))
 
 

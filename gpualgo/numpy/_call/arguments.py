@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-import operator
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -13,8 +10,8 @@ import numpy as np
 from gpualgo._algorithms.histogram.arguments import to_host
 from gpualgo._arrays.view import view_of
 from gpualgo._base import dtypes
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
+from gpualgo.lazy import asarray as lazy_of
 
 
 class NotTaken(TypeError):
@@ -103,33 +100,16 @@ def is_host(x: Any) -> bool:
     return type(x) is np.ndarray
 
 
-def as_array(x: Any, name: str) -> Any:
+def as_array(x: Any) -> Any:
     """Return an argument as an array; a number becomes a 0-d array."""
     return x if hasattr(x, "ndim") else np.asarray(x)
 
 
-def axis_of(axis: Any, ndim: int) -> int:
-    """Return an axis as a non-negative number; raise AxisError if it is out of range."""
-    index = operator.index(axis)
-    if not -ndim <= index < ndim:
-        raise np.exceptions.AxisError(index, ndim)
-    return index % ndim
-
-
-# --- Error message for a name of NumPy's that this package does not have.
-
-
-def told(name: str, known: Iterable[str]) -> str:
-    similar = difflib.get_close_matches(name, known, 1)
-    message = f"gpualgo.numpy has no {name!r}"
-    if hasattr(np, name):
-        message += (
-            f"; numpy.{name} is not accelerated: gpualgo.numpy.wrap(numpy) delegates it to NumPy"
-        )
-    return f"{message}; the nearest is {similar[0]!r}" if similar else message
-
-
-# --- Transfers of small arrays: from any library to the host, and from the host to any library.
+def flattened(x: Any) -> Any:
+    """Return an array with one axis, lazily unless it is NumPy's."""
+    if x.ndim == 1:
+        return x
+    return x.reshape(-1) if type(x) is np.ndarray else lazy_of(x).reshape(-1)
 
 
 def host_of(x: Any, where: str) -> Any:
@@ -137,21 +117,3 @@ def host_of(x: Any, where: str) -> Any:
     if isinstance(x, (np.ndarray, np.generic)):
         return x
     return to_host(view_of(x, where), None)
-
-
-def beside(array: np.ndarray[Any, Any], other: Any, where: str) -> Any:
-    """Return a host array in the library and on the device of another."""
-    if isinstance(other, (np.ndarray, np.generic)):
-        return array
-    view = view_of(other, where)
-    if view.device == CPU:
-        return view.library.from_numpy(array, other)
-    from gpualgo._driver import device as gpu
-    from gpualgo._driver import staging
-
-    copied = view.library.empty(array.shape, array.dtype, view.device, None)
-    if array.size:
-        with gpu.get(view.device).current():
-            pointer = view_of(copied, where).ptr
-            staging.upload(array, pointer, view.device, int(view.library.stream(view.device)))
-    return copied

@@ -11,17 +11,15 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import dtypes, recording
-from gpualgo._base.errors import shown
-from gpualgo._driver import default_device, staging
+from gpualgo._driver import default_device, device, staging
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import led_by, zipped
 from gpualgo._pipeline import checks
-from gpualgo.lazy import full, reductions
+from gpualgo.lazy import full
 from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of
 
 P = ParamSpec("P")
@@ -46,13 +44,14 @@ class Entry:
 TABLE: dict[str, Entry] = {}
 
 
-def numpys(
+def numpy_function(
     passes: str, *, arrays: int = 1, weak: bool = False, few: int = FEW, few_bools: int = 0,
-    differs: str = "", refuses: dict[str, tuple[Any, ...]] | None = None,
-    native: Callable[..., Any] | None = None, quick: Callable[[Any], Any] | None = None,
-    orders: bool = False,
+    differs: str = "", native: Callable[..., Any] | None = None,
+    quick: Callable[[Any], Any] | None = None, orders: bool = False,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:  # fmt: skip
     """Give a function NumPy's interface: name, docstring, and NumPy itself for few elements.
+
+    The docstring that is written has a line that says what is returned, and examples that use gnp.
 
     Parameters
     ----------
@@ -70,8 +69,6 @@ def numpys(
         The same threshold for a single array of bools without other arguments.
     differs
         Known differences from NumPy.
-    refuses
-        Arguments that are not supported, each with its accepted values.
     native
         NumPy's function, if its name differs or this NumPy has none.
     quick
@@ -89,7 +86,6 @@ def numpys(
         parameter_names = [one.name for one in parameters]
         names = ["" if one.kind is one.POSITIONAL_ONLY else one.name for one in parameters]
         out_index = names.index("out") if "out" in names else None
-        refused = {one: (names.index(one), values) for one, values in (refuses or {}).items()}
 
         @functools.wraps(fn)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -101,11 +97,7 @@ def numpys(
                     if result is not None:
                         return result
                 if len(args) >= arrays > 0 and ARRAY_TYPES.issuperset(map(type, args[:arrays])):
-                    if refused and (kwargs or len(args) > arrays):
-                        _check_refused(refused, args, kwargs, name)
                     return fn(*args, **kwargs)  # GPU arrays: most warm calls
-                if refused:
-                    _check_refused(refused, args, kwargs, name)
                 if len(args) < arrays:
                     args, kwargs = _positional_arrays(names, arrays, args, kwargs)
                 operands = list(args)
@@ -148,6 +140,16 @@ def numpys(
         return call
 
     return decorate
+
+
+def define(
+    fn: Callable[..., Any], name: str, passes: str, summary: str, example: str, result: str,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Add a function that a template made: give it a name, a docstring, and NumPy's interface."""
+    fn.__name__ = fn.__qualname__ = name
+    fn.__doc__ = f"{summary}\n\n>>> {example}\n{result}"
+    numpy_function(passes, **options)(fn)
 
 
 def rename_in_message(name: str, error: Exception) -> Exception | None:
@@ -250,21 +252,6 @@ def _place_lazy_arrays(
     return list(placed[: len(operands)]), dict(zip(kwargs, placed[len(operands) :], strict=True))
 
 
-def _check_refused(
-    refused: dict[str, tuple[int, tuple[Any, ...]]], args: tuple[Any, ...],
-    kwargs: dict[str, Any], name: str,
-) -> None:  # fmt: skip
-    for option, (index, allowed) in refused.items():
-        value = args[index] if index < len(args) else kwargs.get(option, allowed[0])
-        if value is allowed[0]:
-            continue
-        if not any(value is one or (type(value) is type(one) and value == one) for one in allowed):
-            raise NotTaken(
-                f"{name}: {option}={shown(value)} is not possible here; leave it out, or use "
-                f"numpy.{name}"
-            )
-
-
 _SHARED = """
     Arguments and results are those of `numpy.{name}`. Arrays are those that `gpualgo.reduce`
     accepts: NumPy's, CuPy's, PyTorch's, lazy ones and others; on the host also everything that
@@ -284,9 +271,13 @@ _SHARED = """
 """
 
 
+_EXAMPLES = "Examples\n--------\n>>> import gpualgo.numpy as gnp\n>>> "
+
+
 def _docstring(fn: Callable[..., Any], name: str, native: Any, passes: str, differs: str) -> str:
     """Return a docstring: the function's first line and examples, and the shared text."""
     summary, _, examples = inspect.cleandoc(fn.__doc__ or "").partition("\n")
+    examples = examples.replace(">>> ", _EXAMPLES, 1)
     numpy_name = name if native is not None else getattr(fn, "like", name)
     differences = f" Differs from NumPy: {differs}." if differs else ""
     shared = inspect.cleandoc(_SHARED.format(name=numpy_name, passes=passes, differs=differences))
@@ -347,61 +338,53 @@ def warn_of_parts(own: Dtype, wanted: Dtype, stacklevel: int) -> None:
         warnings.warn(text, np.exceptions.ComplexWarning, stacklevel)
 
 
-def is_number(x: Any) -> bool:
-    """Return whether a result is a NumPy scalar."""
-    return isinstance(x, np.generic)
-
-
-def apply_and_cast(
-    op: Callable[..., Any], found: tuple[Any, ...], kind: Dtype, out: Any = None
-) -> Any:
-    """Return op of results, in a dtype; NumPy computes small results in host memory."""
-    if not isinstance(found[0], (np.generic, np.ndarray)) or found[0].size > 1 << 16:
-        return transform(op, *found, dtype=kind, out=out)
-    with np.errstate(all="ignore"):
-        value = np.asarray(op(*found)).astype(kind, copy=False)
-    if out is None:
-        return value[()]
-    if out.shape != value.shape:
-        raise ValueError(f"out has shape {out.shape}, the result has {value.shape}")
-    out[...] = value
-    return out
-
-
 def new(x: Any, shape: tuple[int, ...], kind: Dtype, where: str = "an array") -> Any:
     """Return a new array in x's library and on its device."""
     if type(x) is np.ndarray:
         return np.empty(shape, kind)
-    view = x.views[0] if is_lazy(x) else as_view(x, where)
-    if view.device == CPU:
-        return view.library.from_numpy(np.empty(shape, kind), view.owner)
-    return view.library.empty(shape, kind, view.device, None)
+    if is_lazy(x):
+        ordinal, library = x.place
+    else:
+        view = as_view(x, where)
+        ordinal, library = view.device, view.library
+    if ordinal == CPU:
+        return library.from_numpy(np.empty(shape, kind), x)
+    return library.empty(shape, kind, ordinal, None)
 
 
 def copy_to_device_of(x: Any, values: np.ndarray[Any, Any], where: str) -> Any:
-    """Copy a host array to a new array in x's library and on its device; x is not lazy."""
+    """Return a host array in the library and on the device of an array x that is not lazy."""
+    if isinstance(x, (np.ndarray, np.generic)):
+        return values
     if recording.is_capturing():
         raise TypeError(
             f"{where}: a host array would be copied to the GPU, which a graph does not record; "
             "pass a GPU array"
         )
-    copied = new(x, values.shape, values.dtype, where)
-    target = as_view(copied, where)
-    if target.device == CPU:
-        target.library.to_numpy(copied)[...] = values
-    else:
-        stream = target.library.stream(target.device)
-        staging.upload(np.array(values), target.library.pointer(copied), target.device, stream)
+    view = view_of(x, where)
+    if view.device == CPU:
+        return view.library.from_numpy(np.array(values), x)
+    copied = view.library.empty(values.shape, values.dtype, view.device, None)
+    if values.size:
+        stream = int(view.library.stream(view.device))
+        with device.get(view.device).current():
+            staging.upload(np.array(values), view.library.pointer(copied), view.device, stream)
     return copied
 
 
-def in_library_of(found: Any, x: Any, where: str) -> Any:
+def cast(x: Any, kind: Dtype, where: str) -> Any:
+    """Return an array in a dtype, converted lazily; complex to real takes the real part."""
+    own = dtype_of(x, where)
+    return x if own == kind else operators.cast(x, own, kind, where)
+
+
+def in_library_of(result: Any, x: Any, where: str) -> Any:
     """Return a result in the library of x, an argument of its shape."""
-    if type(found) is type(x) or isinstance(found, np.generic):
-        return found
-    result, first = zipped(found, where), zipped(x, where)
-    placed = led_by(result, first)
-    return found if placed is result else copy(placed)
+    if type(result) is type(x) or isinstance(result, np.generic):
+        return result
+    computed = zipped(result, where)
+    placed = led_by(computed, zipped(x, where))
+    return result if placed is computed else copy(placed)
 
 
 def axis_of(axis: Any, ndim: int, where: str) -> int:
@@ -412,12 +395,7 @@ def axis_of(axis: Any, ndim: int, where: str) -> int:
     return index
 
 
-def summed(own: Dtype, dtype: Any, where: str) -> Dtype:
-    """Return the dtype of sums, as NumPy defines it."""
-    return reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, where)
-
-
-def filled(out: Any, value: Any) -> None:
+def fill(out: Any, value: Any) -> None:
     """Write one number to all elements of an array."""
     if isinstance(out, np.ndarray):
         out[...] = value
@@ -433,22 +411,19 @@ def evaluate_into(x: Any, out: Any, where: str) -> Any:
         return copy(x)
     if tuple(out.shape) != x.shape:
         raise ValueError(f"{where}: out has shape {tuple(out.shape)}, the result has {x.shape}")
-    kind = dtype_of(out, where)
-    if x.dtype != kind:
-        x = operators.cast(x, x.dtype, kind, where)
-    written_to(x, out)
+    write(cast(x, dtype_of(out, where), where), out)
     return out
 
 
-def given_back(out: Any, made: Any) -> Any:
+def copy_back(out: Any, result: Any) -> Any:
     """Copy a result to ``out=`` if it was computed in other memory, and return ``out=``."""
-    if out is None or out is made:
-        return made
-    out[...] = made
+    if out is None or out is result:
+        return result
+    out[...] = result
     return out
 
 
-def written_to(x: Any, out: Any) -> None:
+def write(x: Any, out: Any) -> None:
     """Compute a lazy array into an array that it may read."""
     try:
         copy(x, out=out)
@@ -456,8 +431,8 @@ def written_to(x: Any, out: Any) -> None:
         copy(copy(x), out=out)
 
 
-def number_of(found: Any) -> Any:
+def number_of(result: Any) -> Any:
     """Return 0-d arrays as numbers, as NumPy does."""
-    if isinstance(found, tuple):
-        return tuple(map(number_of, found))
-    return found[()] if type(found) is np.ndarray and not found.ndim else found
+    if isinstance(result, tuple):
+        return tuple(map(number_of, result))
+    return result[()] if type(result) is np.ndarray and not result.ndim else result

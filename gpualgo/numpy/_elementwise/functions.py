@@ -1,4 +1,4 @@
-"""NumPy's elementwise functions that are not ufuncs: one transform each."""
+"""NumPy's elementwise functions that are not ufuncs, and `vectorize`: one transform each."""
 
 from __future__ import annotations
 
@@ -10,49 +10,53 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms.transform import transform
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
+from gpualgo._base.errors import CompileError, shown
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import functions
 from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array, is_host
-from gpualgo.numpy._call.function import numpys
-from gpualgo.numpy._elementwise.ufuncs import UFUNCS, UFunc, mapped
+from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
+from gpualgo.numpy._call.function import numpy_function
+from gpualgo.numpy._elementwise.ufuncs import (
+    LAZY,
+    NUMBERS_ALONE,
+    UFUNCS,
+    UFunc,
+    arguments_of,
+    mapped,
+)
 
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62
 _CLIP = UFunc("clip", np._core.umath.clip, functions.clipped)  # type: ignore[attr-defined]
 
 
-@numpys("One transform", few=0)
+@numpy_function("One transform", few=0)
 def clip(
     a: Any, a_min: Any = _UNSET, a_max: Any = _UNSET, out: Any = None, *, min: Any = _UNSET,
     max: Any = _UNSET, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """Return the elements limited to the range from a minimum to a maximum.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.clip([1, 5, 9], 2, 8)
     array([2, 5, 8])
     """
     low, high = _limits(a_min, a_max, min, max)
-    x = a if type(a) in (bool, int, float, complex) else as_array(a, "clip")
-    kind = np.asarray(x).dtype if x is a and not hasattr(a, "dtype") else None
-    kind = function.dtype_of(x, "clip") if kind is None else kind
+    kind = function.dtype_of(a, "clip")
     if kind.kind in "iu":  # a Python number outside the dtype's range is no limit
         info = np.iinfo(kind)
         low = None if type(low) is int and low <= info.min else low
         high = None if type(high) is int and high >= info.max else high
     if low is None and high is None:
-        return UFUNCS["positive"](x, out=out, **kwargs)
+        return UFUNCS["positive"](a, out=out, **kwargs)
     if low is None:
-        return UFUNCS["minimum"](x, high, out=out, **kwargs)
+        return UFUNCS["minimum"](a, high, out=out, **kwargs)
     if high is None:
-        return UFUNCS["maximum"](x, low, out=out, **kwargs)
-    return _CLIP(x, low, high, out=out, **kwargs)
+        return UFUNCS["maximum"](a, low, out=out, **kwargs)
+    return _CLIP(a, low, high, out=out, **kwargs)
 
 
 def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
@@ -67,15 +71,12 @@ def _limits(a_min: Any, a_max: Any, low: Any, high: Any) -> tuple[Any, Any]:
     return a_min, a_max
 
 
-@numpys("One transform", arrays=0)
+@numpy_function("One transform", arrays=0)
 def nan_to_num(
     x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
     """Return the elements with NaN and infinities replaced by numbers.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.nan_to_num([1.0, float("nan"), float("inf")], nan=-1, posinf=9)
     array([ 1., -1.,  9.])
     """
@@ -120,13 +121,10 @@ def _close_or_nan(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
     return _close(x, y, rtol, atol) | (np.isnan(x) & np.isnan(y))
 
 
-@numpys("One transform", arrays=2, weak=True)
+@numpy_function("One transform", arrays=2, weak=True)
 def isclose(a: Any, b: Any, rtol: Any = 1.0e-5, atol: Any = 1.0e-8, equal_nan: Any = False) -> Any:
     """Return where elements are equal within ``atol + rtol · |b|``.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isclose([1.0, 2.0], [1.0 + 1e-9, 2.1])
     array([ True, False])
     """
@@ -154,33 +152,26 @@ def _is_neginf(x: Any) -> Any:
 
 
 def _infinite(x: Any, op: Any, out: Any, name: str) -> Any:
-    values = as_array(x, name)
-    kind = function.dtype_of(values, name)
+    kind = function.dtype_of(x, name)
     if kind.kind == "c":
         raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
-    return mapped(op, (values,), function.out_of(out, name), name)
+    return mapped(op, (x,), function.out_of(out, name), name)
 
 
-@numpys("One transform")
+@numpy_function("One transform")
 def isposinf(x: Any, out: Any = None) -> Any:
     """Return where elements are positive infinity.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isposinf([1.0, float("inf"), -float("inf")])
     array([False,  True, False])
     """
     return _infinite(x, _is_posinf, out, "isposinf")
 
 
-@numpys("One transform")
+@numpy_function("One transform")
 def isneginf(x: Any, out: Any = None) -> Any:
     """Return where elements are negative infinity.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.isneginf([1.0, float("inf"), -float("inf")])
     array([False, False,  True])
     """
@@ -192,53 +183,43 @@ def _sinc(x: Any) -> Any:
     return np.where(y == 0, y * 0 + 1, np.sin(y) / y)
 
 
-@numpys("One transform; host arrays: NumPy's loops on all cores")
+@numpy_function("One transform; host arrays: NumPy's loops on all cores")
 def sinc(x: Any) -> Any:
     """Return ``sin(πx) / (πx)``, which is 1 where x is 0.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.sinc([0.0, 0.5, 1.5]).round(3)
     array([ 1.   ,  0.637, -0.212])
     """
-    values = as_array(x, "sinc")
-    if type(values) is np.ndarray and values.ndim and function.is_few(values.size, _ALL):
-        y = UFUNCS["multiply"](values, math.pi)
+    if type(x) is np.ndarray and x.ndim and function.is_few(x.size, _ALL):
+        y = UFUNCS["multiply"](x, math.pi)
         y[y == 0] = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
         return UFUNCS["divide"](UFUNCS["sin"](y), y, out=y)
-    return mapped(_sinc, (values,), None, "sinc")
+    return mapped(_sinc, (x,), None, "sinc")
 
 
 # --- Parts of complex numbers: real and imaginary parts, and angles.
 
 
-@numpys(
+@numpy_function(
     "None for host arrays; one transform on a GPU", arrays=0,
     differs="on a GPU a new array, not a view",
 )  # fmt: skip
 def real(val: Any) -> Any:
     """Return the real parts; real numbers are returned unchanged.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.real([1 + 2j, 3])
     array([1., 3.])
     """
     return _part(val, np.real, "real")
 
 
-@numpys(
+@numpy_function(
     "None for host arrays; one transform on a GPU", arrays=0,
     differs="on a GPU a new array, not a view",
 )  # fmt: skip
 def imag(val: Any) -> Any:
     """Return the imaginary parts; zeros for real numbers.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.imag([1 + 2j, 3])
     array([2., 0.])
     """
@@ -274,35 +255,30 @@ def _degrees_of_real(x: Any) -> Any:
     return np.arctan2(0, x) * (180 / math.pi)
 
 
-@numpys("One transform; host arrays: NumPy's loops on all cores")
+@numpy_function("One transform; host arrays: NumPy's loops on all cores")
 def angle(z: Any, deg: Any = False) -> Any:
     """Return the angles of complex numbers, in radians or degrees.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.angle([1, 1j, -1], deg=True)
     array([  0.,  90., 180.])
     """
-    x = as_array(z, "angle")
-    is_complex = function.dtype_of(x, "angle").kind == "c"
-    if type(x) is np.ndarray and function.is_few(x.size, _ALL):
-        angles = UFUNCS["arctan2"](x.imag if is_complex else 0, x.real)
+    is_complex = function.dtype_of(z, "angle").kind == "c"
+    if type(z) is np.ndarray and function.is_few(z.size, _ALL):
+        angles = UFUNCS["arctan2"](z.imag if is_complex else 0, z.real)
         if not deg:
             return angles
         return UFUNCS["multiply"](angles, 180 / math.pi, out=angles if angles.ndim else None)
     ops = (_angle, _degrees) if is_complex else (_angle_of_real, _degrees_of_real)
-    return mapped(ops[bool(deg)], (x,), None, "angle")
+    return mapped(ops[bool(deg)], (z,), None, "angle")
 
 
 # --- Rounding to decimals, tens or integers: one transform each.
 
 
-def _round(a: Any, decimals: Any, out: Any, name: str) -> Any:
+def _round(x: Any, decimals: Any, out: Any, name: str) -> Any:
     decimals = operator.index(decimals)
     if not -(1 << 31) <= decimals < 1 << 31:
         raise OverflowError(f"{name}: decimals={decimals} is beyond 32 bits")
-    x = as_array(a, name)
     kind = dtypes.kind(function.dtype_of(x, name))
     out = function.out_of(out, name)
     if out is not None and tuple(out.shape) != tuple(x.shape):
@@ -373,40 +349,169 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
     return rounded if is_lazy(x) else function.number_of(copy(rounded))
 
 
-@numpys("One transform")
+@numpy_function("One transform")
 def round(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Return the elements rounded to a number of decimals, halves to the even digit.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.round([1.25, 1.75, 2.5], 1)
     array([1.2, 1.8, 2.5])
     """
     return _round(a, decimals, out, "round")
 
 
-@numpys("One transform")
+@numpy_function("One transform")
 def around(a: Any, decimals: Any = 0, out: Any = None) -> Any:
     """Return the elements rounded to a number of decimals, as `round`.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.around([0.5, 1.5, 2.5])
     array([0., 2., 2.])
     """
     return _round(a, decimals, out, "around")
 
 
-@numpys("One transform")
+@numpy_function("One transform")
 def fix(x: Any, out: Any = None) -> Any:
     """Return the elements rounded towards zero.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> gnp.fix([2.9, -2.9])
     array([ 2., -2.])
     """
     return UFUNCS["trunc"](x, out=out)
+
+
+# --- Functions of numbers, compiled into one kernel for arrays.
+
+
+class vectorize:
+    """Return a function of arrays, made from a function of numbers; arrays are broadcast.
+
+    Parameters
+    ----------
+    pyfunc : callable
+        A pure function of numbers that can be an operator. If it returns a tuple, the result is a
+        tuple of arrays. Without it the object is a decorator.
+    otypes : str or list of dtypes, optional
+        The dtype of each result; by default determined by NumPy's promotion rules.
+    doc : str, optional
+        The docstring; by default that of `pyfunc`.
+    excluded, cache, signature
+        Parameters of `numpy.vectorize` that must be None, False and None here: a compiled function
+        takes only numbers, and is not called to determine its dtypes.
+
+    Raises
+    ------
+    NotTaken
+        An option is not supported; or `pyfunc` cannot be compiled, when it is called.
+
+    Notes
+    -----
+    One transform; for lazy arrays the result is lazy. The function is compiled once for the dtypes
+    of its arguments, and runs on the GPU or on all cores. Each call uses the current values of
+    captured numbers.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md for what it may contain.
+
+    See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
+
+    Examples
+    --------
+    >>> import gpualgo.numpy as gnp
+    >>> gnp.vectorize(lambda a, b: a - b if a > b else a + b)([1, 2, 3, 4], 2)
+    array([3, 4, 1, 2])
+    >>> @gnp.vectorize
+    ... def halved(a):
+    ...     return a / 2
+    >>> halved([1, 2])
+    array([0.5, 1. ])
+    """
+
+    __module__ = "gpualgo.numpy"
+
+    def __init__(
+        self, pyfunc: Any = _UNSET, otypes: Any = None, doc: Any = None, excluded: Any = None,
+        cache: Any = False, signature: Any = None,
+    ) -> None:  # fmt: skip
+        if pyfunc is not _UNSET and not callable(pyfunc):
+            raise TypeError("When used as a decorator, only accepts keyword arguments.")
+        for name, value in (("excluded", excluded), ("signature", signature), ("cache", cache)):
+            if value is not None and value is not False and not (name == "excluded" and not value):
+                raise NotTaken(
+                    f"vectorize: {name}={shown(value)} is not possible here; leave it out, or use "
+                    "numpy.vectorize"
+                )
+        self.otypes = _kinds_of(otypes)
+        self.excluded: set[Any] = set()
+        self.cache, self.signature = False, None
+        self._doc, self.pyfunc = doc, pyfunc
+        if pyfunc is not _UNSET:
+            self._adopt_name(pyfunc)
+
+    def _adopt_name(self, pyfunc: Any) -> None:
+        functools.update_wrapper(self, pyfunc, updated=())
+        if self._doc is not None:
+            self.__doc__ = self._doc
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.pyfunc is _UNSET:
+            (self.pyfunc,) = args
+            self._adopt_name(self.pyfunc)
+            return self
+        if kwargs:
+            raise NotTaken(
+                f"vectorize: pass arguments by position, got {', '.join(kwargs)} by keyword"
+            )
+        if not args:
+            raise ValueError("vectorize: cannot call a function on no arguments")
+        operands, _, location = arguments_of(args, "vectorize")
+        if location == NUMBERS_ALONE:
+            operands[0] = np.asarray(operands[0])
+        try:
+            if self.otypes is None and location != LAZY:
+                return transform(self.pyfunc, *operands)
+            computed = applied(self.pyfunc, operands, "vectorize")
+            result = computed if self.otypes is None else _as_types(computed, self.otypes)
+        except (CompileError, TypeError) as error:
+            text = str(error).partition(": ")[2]
+            text = f"pyfunc {text[3:]}" if text.startswith("op ") else text
+            raise NotTaken(f"vectorize: {text}") from None
+        if location == LAZY:
+            names = None if isinstance(result, tuple) else result.dtype.names
+            return result if names is None else tuple([result[name] for name in names])
+        return tuple(map(copy, result)) if isinstance(result, tuple) else copy(result)
+
+
+def _as_types(elements: Any, kinds: tuple[np.dtype[Any], ...]) -> Any:
+    """Return a lazy array converted to the dtypes; a tuple of arrays if its elements are tuples."""
+    names = elements.dtype.names
+    parts = [elements] if names is None else [elements[name] for name in names]
+    if len(parts) != len(kinds):
+        raise ValueError(
+            f"vectorize: the function returns {len(parts)} numbers, otypes has {len(kinds)}"
+        )
+    converted = [
+        x if x.dtype == kind else operators.cast(x, x.dtype, kind, "vectorize")
+        for x, kind in zip(parts, kinds, strict=True)
+    ]
+    return converted[0] if names is None else tuple(converted)
+
+
+def _kinds_of(otypes: Any) -> tuple[np.dtype[Any], ...] | None:
+    if otypes is None:
+        return None
+    listed = list(otypes) if isinstance(otypes, (str, list, tuple)) else [otypes]
+    if isinstance(otypes, str) and (unknown := set(otypes).difference(np.typecodes["All"])):
+        raise ValueError(f"vectorize: otypes {otypes!r} has {min(unknown)!r}, not a typecode")
+    try:
+        return tuple([dtypes.as_dtype(one, "vectorize: otypes") for one in listed])
+    except TypeError as error:
+        raise NotTaken(str(error)) from None
+
+
+function.TABLE["vectorize"] = function.Entry(
+    "vectorize",
+    vectorize,
+    np.vectorize,
+    "One transform; with several `otypes`, one for each",
+    "the function is compiled for the dtypes of the elements (NumPy passes Python numbers); "
+    "arguments are positional only",
+)

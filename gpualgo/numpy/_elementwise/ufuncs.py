@@ -53,11 +53,12 @@ def arguments_of(args: tuple[Any, ...], name: str) -> tuple[list[Any], int, int]
     return operands, size, location
 
 
-def plain(ufunc: np.ufunc, op: Any, given: list[Any], place: int, name: str) -> Any:
+def plain(ufunc: np.ufunc, op: Any, given: list[Any], location: int, name: str) -> Any:
     """Return a ufunc's result, computed by op, without options: by one transform, or lazily."""
-    if op is not ufunc and (kind := _common_dtype(ufunc, given, name)) is not None:
-        return computed(ufunc, op, given, place, (None,), True, kind, "same_kind", name)
-    if place == LAZY:
+    kinds = operators.kinds_of(given, name) if op is not ufunc else ()
+    if kinds and (kind := _common_dtype(ufunc, *kinds)) is not None:
+        return computed(ufunc, op, given, location, (None,), True, kind, "same_kind", name)
+    if location == LAZY:
         if op is not ufunc:
             return applied(op, given, name)
         return operators.called(ufunc, "__call__", tuple(given), {})
@@ -69,16 +70,12 @@ def transformed(ufunc: np.ufunc, given: Sequence[Any], name: str, op: Any = None
     try:
         return transform(ufunc if op is None else op, *given)
     except (TypeError, ValueError, OverflowError, CompileError) as error:
-        raise as_numpys(ufunc, given, error, name) from None
-
-
-def _common_dtype(ufunc: np.ufunc, given: Sequence[Any], name: str) -> np.dtype[Any] | None:
-    """Return the dtype to convert all arguments to; None if they have it or NumPy rejects them."""
-    return _common_dtype_of(ufunc, *operators.kinds_of(given, name))
+        raise numpy_error(ufunc, given, error, name) from None
 
 
 @functools.lru_cache(256, typed=True)  # as np.dtype(float) == float
-def _common_dtype_of(ufunc: np.ufunc, *kinds: Any) -> np.dtype[Any] | None:
+def _common_dtype(ufunc: np.ufunc, *kinds: Any) -> np.dtype[Any] | None:
+    """Return the dtype to convert all arguments to; None if they have it or NumPy rejects them."""
     try:
         common: np.dtype[Any] = ufunc.resolve_dtypes((*kinds, *(None,) * ufunc.nout))[-1]
     except TypeError:
@@ -123,8 +120,8 @@ def _unsupported(given: Sequence[Any], error: BaseException, name: str) -> NotTa
     return NotTaken(f"{name}: {text}")
 
 
-def as_numpys(ufunc: np.ufunc, given: Sequence[Any], error: BaseException, name: str) -> Any:
-    """Return the error that NumPy raises for arguments of these dtypes, else one of ours."""
+def numpy_error(ufunc: np.ufunc, given: Sequence[Any], error: BaseException, name: str) -> Any:
+    """Return the error that NumPy raises for arguments of these dtypes, else this package's."""
     samples = [
         x if type(x) in NUMBERS else np.ones((), function.dtype_of(x, name)) for x in given
     ]  # fmt: skip
@@ -183,7 +180,7 @@ def _select(mask: Any, new: Any, old: Any) -> Any:
 
 
 def computed(
-    ufunc: np.ufunc, op: Any, given: list[Any], place: int, outs: tuple[Any, ...], where: Any,
+    ufunc: np.ufunc, op: Any, given: list[Any], location: int, outs: tuple[Any, ...], where: Any,
     dtype: Any, casting: str, name: str,
 ) -> Any:  # fmt: skip
     """Return a ufunc's result for arguments with any options: one transform for each output.
@@ -195,9 +192,9 @@ def computed(
     """
     if any(map(function.is_swapped, outs)):
         native = tuple(map(function.native_copy_of, outs))
-        values = computed(ufunc, op, given, place, native, where, dtype, casting, name)
+        values = computed(ufunc, op, given, location, native, where, dtype, casting, name)
         written = values if isinstance(values, tuple) else (values,)
-        back = tuple(map(function.given_back, outs, written))
+        back = tuple(map(function.copy_back, outs, written))
         return back[0] if len(back) == 1 else back
     inputs, kinds = tuple(given), None
     out_dtypes = [None if out is None else function.dtype_of(out, name) for out in outs]
@@ -213,9 +210,9 @@ def computed(
         parts = (np.floor_divide, np.remainder)
     try:
         values = [applied(part, inputs, name) for part in parts]
-        values = [_cast(x, kind, name) for x, kind in zip(values, kinds, strict=True)]
+        values = [function.cast(x, kind, name) for x, kind in zip(values, kinds, strict=True)]
     except (TypeError, ValueError, OverflowError, CompileError) as error:
-        raise as_numpys(ufunc, given, error, name) from None
+        raise numpy_error(ufunc, given, error, name) from None
     if len(values) > 1 and any(out is not None for out in outs):
         # Compute all before any is written: an output may be an input, too.
         values = [lazy_of(copy(x)) for x in values]
@@ -229,21 +226,17 @@ def computed(
     for x, out in zip(values, outs, strict=True):
         x = _fit(x, mask, full, out, name)
         if out is not None:
-            function.written_to(x, out)
+            function.write(x, out)
         final.append(
-            out if out is not None else x if place == LAZY else function.number_of(copy(x))
+            out if out is not None else x if location == LAZY else function.number_of(copy(x))
         )
     return final[0] if len(final) == 1 else tuple(final)
-
-
-def _cast(x: Any, kind: Any, name: str) -> Any:
-    return x if x.dtype == kind else operators.cast(x, x.dtype, kind, name)
 
 
 def _fit(x: Any, mask: Any, shape: tuple[int, ...], out: Any, name: str) -> Any:
     """Return a result in a shape and out's dtype; elements outside the mask keep out's values."""
     if out is not None:
-        x = _cast(x, function.dtype_of(out, name), name)
+        x = function.cast(x, function.dtype_of(out, name), name)
     if x.shape != shape:
         x = x.broadcast_to(shape)
     if mask is None:
@@ -390,7 +383,7 @@ class UFunc:
                 where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
         native = function.native_copy_of(out)
         result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
-        return function.given_back(out, result) if native is not out else result
+        return function.copy_back(out, result) if native is not out else result
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Return elements combined with all before along an axis; see `numpy.ufunc.accumulate`.
@@ -408,7 +401,7 @@ class UFunc:
         axis = _single_axis(axis, x.ndim, name)
         native = function.native_copy_of(out)
         result = accumulated(self._native, x, axis, dtype, native, name)
-        return function.given_back(out, result) if native is not out else result
+        return function.copy_back(out, result) if native is not out else result
 
     def _check_loop(self, x: Any, dtype: Any, name: str) -> None:
         """Raise NumPy's TypeError for dtypes that it does not combine."""
@@ -446,14 +439,9 @@ class UFunc:
             was_lazy = is_lazy(A) or is_lazy(B)
             first = first[(..., *(None,) * num_axes)]
             if not was_lazy and is_lazy(first) and not kwargs.get("out"):
-                return self._evaluated(first, second, kwargs)
+                result = self(first, second, **kwargs)
+                return tuple(map(copy, result)) if isinstance(result, tuple) else copy(result)
         return self(first, second, **kwargs)
-
-    def _evaluated(self, first: Any, second: Any, kwargs: dict[str, Any]) -> Any:
-        from gpualgo._algorithms.transform.copying import copy
-
-        result = self(first, second, **kwargs)
-        return tuple(map(copy, result)) if isinstance(result, tuple) else copy(result)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Raise NotTaken: use `gpualgo.reduce_by_index`."""

@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     axis: int | None
     length: int  # of a row
     shape: tuple[int, ...]  # of the other axes
-    kept: tuple[int, ...]  # the same with reduced axes of length 1
+    keepdims_shape: tuple[int, ...]  # the same with reduced axes of length 1
 
 
 def rows_of(a: Any, axis: Any, where: str) -> Rows:
@@ -49,7 +49,7 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
     axes = checks.axes_of(checks.plain_axes(axis, where), len(shape), where)
     count = math.prod(shape[i] for i in axes)
     other_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
-    kept = tuple(1 if i in axes else n for i, n in enumerate(shape))
+    keepdims_shape = tuple(1 if i in axes else n for i, n in enumerate(shape))
     dtype = function.dtype_of(a, where)
     if len(axes) == len(shape):
         along: int | None = None
@@ -61,7 +61,7 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
         along = len(other_shape)
     if is_lazy(a):
         a = copy(a)  # else each read computes it
-    return Rows(a, dtype, along, count, other_shape, kept)
+    return Rows(a, dtype, along, count, other_shape, keepdims_shape)
 
 
 def has_nan(dtype: np.dtype[Any]) -> bool:
@@ -78,13 +78,9 @@ def at_ranks(rows: Rows, ranks: Sequence[int]) -> tuple[Callable[[int], Any], An
         index_of = {rank: i for i, rank in enumerate(wanted)}
         last = reduce(x, None, np.maximum, axis=axis) if has_nan(dtype) else None
         return lambda rank: selected[index_of[rank]], last
-    element = in_order(rows)
-    return element, element(rows.length - 1) if has_nan(dtype) else None
-
-
-def in_order(rows: Rows) -> Callable[[int], Any]:
-    """Return a function from rank to elements, for all ranks."""
-    return _indexer(sorted_rows(rows), rows.axis)
+    ordered, leading = sorted_rows(rows), (slice(None),) * (axis or 0)
+    last = ordered[(*leading, rows.length - 1)] if has_nan(dtype) else None
+    return lambda rank: ordered[(*leading, rank)], last
 
 
 def sorted_rows(rows: Rows) -> Any:
@@ -94,11 +90,6 @@ def sorted_rows(rows: Rows) -> Any:
     if axis is None and len(x.shape) != 1:
         x = copy(lazy.asarray(x).reshape(-1))
     return merge_sort(x, less=_orders.complex_less, axis=0 if axis is None else axis)
-
-
-def _indexer(x: Any, axis: int | None) -> Callable[[int], Any]:
-    leading = (slice(None),) * (axis or 0)
-    return lambda rank: x[(*leading, rank)]
 
 
 # ms by selection / by a sort, on two cores with AVX-512, 2^20 float32, float64, int16: one row
@@ -122,53 +113,36 @@ def _is_selected(rows: Rows, num_ranks: int) -> bool:
 
 # --- Interpolation between elements of two ranks: the operators, and the choice of backend.
 
-# results in host memory that NumPy computes
+
+def _lerp(a: Any, b: Any, fraction: Any, complement: Any) -> Any:
+    return b - (b - a) * complement if fraction >= 0.5 else a + (b - a) * fraction
 
 
-def _up(a: Any, b: Any, t: Any) -> Any:
-    return a + (b - a) * t
-
-
-def _down(a: Any, b: Any, complement: Any) -> Any:
-    return b - (b - a) * complement
-
-
-def _up_long(a: Any, b: Any, t: Any) -> Any:
-    return a + np.float64(np.uint64(b) - np.uint64(a)) * t  # int64 may overflow
-
-
-def _down_long(a: Any, b: Any, complement: Any) -> Any:
-    return b - np.float64(np.uint64(b) - np.uint64(a)) * complement
+def _lerp_long(a: Any, b: Any, fraction: Any, complement: Any) -> Any:
+    distance = np.float64(np.uint64(b) - np.uint64(a))  # int64 may overflow
+    return b - distance * complement if fraction >= 0.5 else a + distance * fraction
 
 
 def middle(a: Any, b: Any) -> Any:
     return (a + b) / 2
 
 
+# The same operators, with NaN for rows that have one.
+
+
 def nan_or(value: Any, last: Any) -> Any:
     return np.where(last != last, last, value)
 
 
-# The same operators, with NaN for rows that have one.
-
-
-def _up_or_nan(a: Any, b: Any, t: Any, last: Any) -> Any:
-    return nan_or(_up(a, b, t), last)
-
-
-def _down_or_nan(a: Any, b: Any, complement: Any, last: Any) -> Any:
-    return nan_or(_down(a, b, complement), last)
+def _lerp_or_nan(a: Any, b: Any, fraction: Any, complement: Any, last: Any) -> Any:
+    return nan_or(_lerp(a, b, fraction, complement), last)
 
 
 def _middle_or_nan(a: Any, b: Any, last: Any) -> Any:
     return nan_or(middle(a, b), last)
 
 
-_OR_NAN = {_up: _up_or_nan, _down: _down_or_nan, middle: _middle_or_nan, same: nan_or}
-
-
-def _is_small(rows: Rows) -> bool:
-    return is_host(rows.x) and rows.x.size <= _SMALL * rows.length
+_OR_NAN = {_lerp: _lerp_or_nan, middle: _middle_or_nan, same: nan_or}
 
 
 def interpolate(
@@ -177,7 +151,7 @@ def interpolate(
 ) -> Any:  # fmt: skip
     """Return op of elements (cast to `wide`) and numbers, with NaN for rows that have one."""
     is_wide = wide == rows.dtype
-    if _is_small(rows):
+    if is_small(rows, 1):
         with np.errstate(all="ignore"):
             value = op(*elements if is_wide else [one.astype(wide) for one in elements], *numbers)
             value = np.asarray(value if last is None else nan_or(value, last), kind)
@@ -205,16 +179,11 @@ def _convert_and_apply(*args: Any) -> Any:
 _WIDE = ExpressionCache(_convert_and_apply)
 
 
-def between(part: Any, rest: Any, own: Any, kind: Any) -> tuple[Any, Any, Any]:
-    """Return NumPy's `_lerp` between two elements as three values.
-
-    An operator, the weight that it takes, and the dtype to which elements are converted.
-    """
-    is_long = own.kind in "iu" and own.itemsize == 8
-    wide = kind if own.kind in "iu" and not is_long else own
-    if part >= 0.5:
-        return _down_long if is_long else _down, rest, wide
-    return _up_long if is_long else _up, part, wide
+def lerp_of(own: Any, kind: Any) -> tuple[Any, Any]:
+    """Return NumPy's `_lerp` between elements, and the dtype to which these are converted."""
+    if own.kind in "iu":
+        return (_lerp_long, own) if own.itemsize == 8 else (_lerp, kind)
+    return _lerp, own
 
 
 _SMALL = 1 << 16
@@ -226,45 +195,24 @@ def _ranks_by(method: str) -> Any:
     if method in methods.DISCRETE_METHODS:
         fn = methods.DISCRETE_METHODS[method]
 
-        def picked(length: Any, n: Any, most: Any, q: Any) -> Any:
+        def rank_of(length: Any, n: Any, most: Any, q: Any) -> Any:
             rank = min(max(np.int64(fn(n, most, q)), 0), max(length - 1, 0))
             return rank, rank, 0.0
 
-        return picked
-    fn, fraction_of = methods.BETWEEN[method], methods.PARTS.get(method, methods._as_far)
+        return rank_of
+    fn, fraction_of = methods.INTERPOLATING_METHODS[method], methods.fraction_of(method)
 
-    def places(length: Any, n: Any, most: Any, q: Any) -> Any:
+    def ranks(length: Any, n: Any, most: Any, q: Any) -> Any:
         position = fn(n, most, q)
         if position >= most:  # NumPy uses -1 for the last element's index
-            fraction = min(np.float64(fraction_of(position, position + 1)), 2.0)  # MOST_PART
+            fraction = min(np.float64(fraction_of(position, position + 1)), 2.0)  # MOST_FRACTION
             return max(length - 1, 0), max(length - 1, 0), fraction
         if position < 0:
             return np.int64(0), np.int64(0), np.float64(fraction_of(position, position))
         below = np.int64(np.floor(position))
         return below, below + 1, np.float64(fraction_of(position, position - np.floor(position)))
 
-    return places
-
-
-def _low(ranks: Any) -> Any:
-    return ranks[0]
-
-
-def _high(ranks: Any) -> Any:
-    return ranks[1]
-
-
-def _fraction(ranks: Any) -> Any:
-    return ranks[2]
-
-
-def _lerp(a: Any, b: Any, fraction: Any, complement: Any) -> Any:
-    return b - (b - a) * complement if fraction >= 0.5 else a + (b - a) * fraction
-
-
-def _lerp_long(a: Any, b: Any, fraction: Any, complement: Any) -> Any:
-    distance = np.float64(np.uint64(b) - np.uint64(a))
-    return b - distance * complement if fraction >= 0.5 else a + distance * fraction
+    return ranks
 
 
 def _middle(a: Any, b: Any, length: Any) -> Any:
@@ -279,12 +227,12 @@ def _after_middle(length: Any) -> Any:
     return length // 2
 
 
-class Ordered:
+class SortedRows:
     """Sorted rows in an array of shape (outer, length, inner), sorted along the middle axis."""
 
-    def __init__(self, found: Any, outer: int, length: int, inner: int) -> None:
+    def __init__(self, ordered: Any, outer: int, length: int, inner: int) -> None:
         self.outer, self.length, self.inner = outer, length, inner
-        self.flat = lazy.asarray(found).reshape(-1)
+        self.flat = lazy.asarray(ordered).reshape(-1)
 
     def across(self, x: Any) -> Any:
         """Return one number for each row in the shape (1, outer, inner)."""
@@ -335,49 +283,36 @@ class _Options(NamedTuple):
 def _quantiles(*args: Any) -> Any:
     """Return quantiles of sorted rows, lazily."""
     rows, q, *lengths, outer, length, inner, shape, options = args
-    ordered, dtype, method = Ordered(rows, outer, length, inner), rows.dtype, options.method
+    ordered, dtype, method = SortedRows(rows, outer, length, inner), rows.dtype, options.method
     q_dtype, q = q.dtype, q.reshape(-1, 1, 1)
     if q_dtype.kind in "biu":
         method, q = ("lower" if options.is_picking else method), q.astype(np.float64)
     q = methods.counting(q, length)
-    count = ordered.across(lengths[0]) if lengths else lazy.transform(_second, q, np.int64(length))
+    count = ordered.across(lengths[0]) if lengths else lazy.transform(second, q, np.int64(length))
     n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
     ranks = lazy.transform(_ranks_by(method), count, n, most, q)
-    value = ordered.at(lazy.transform(_low, ranks))
+    low, high, fraction = (ranks[name] for name in ranks.dtype.names or ())
+    value = ordered.at(low)
     if not options.is_picking:
-        high = ordered.at(lazy.transform(_high, ranks))
-        fraction = lazy.transform(_fraction, ranks)
-        complement = 1 - fraction
         weights = options.kind if options.is_weak else q.dtype if q_dtype.kind in "biu" else q_dtype
-        fraction, complement = fraction.astype(weights), complement.astype(weights)
-        value = _interpolate(value, high, fraction, complement, options.kind)
+        op, wide = lerp_of(dtype, options.kind)
+        pair = (x if x.dtype == wide else x.astype(wide) for x in (value, ordered.at(high)))
+        numbers = (x.astype(weights) for x in (fraction, 1 - fraction))
+        value = lazy.transform(op, *pair, *numbers)
     if not lengths and has_nan(dtype):
-        last = ordered.at(lazy.transform(_second, q, np.int64(length - 1)))
+        last = ordered.at(lazy.transform(second, q, np.int64(length - 1)))
         value = lazy.transform(nan_or, value, last)
     return value.reshape(shape)
 
 
-def _interpolate(low: Any, high: Any, fraction: Any, complement: Any, kind: Any) -> Any:
-    dtype = low.dtype
-    if dtype.kind in "iu" and dtype.itemsize == 8:
-        return lazy.transform(_lerp_long, low, high, fraction, complement)
-    if dtype.kind in "iu":
-        low, high = low.astype(kind), high.astype(kind)
-    return lazy.transform(_lerp, low, high, fraction, complement)
-
-
 _QUANTILES = ExpressionCache(_quantiles)
-
-
-def _second(a: Any, length: Any) -> Any:
-    return length
 
 
 def medians(rows: Rows, lengths: Any, kind: Any) -> Any:
     """Return medians of rows, of which the first `lengths` elements in sorted order count."""
     wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
     if is_small(rows, 1):
-        element = gathered(rows)
+        element = gathered(rows, sorted_rows(rows))
         low, high = (element(op(lengths)) for op in (_before_middle, _after_middle))
         with np.errstate(all="ignore"):
             return _middle(low.astype(wide), high.astype(wide), lengths).astype(kind)
@@ -388,7 +323,7 @@ def medians(rows: Rows, lengths: Any, kind: Any) -> Any:
 
 def _medians(rows: Any, lengths: Any, outer: int, length: int, inner: int, *options: Any) -> Any:
     shape, wide = options
-    ordered = Ordered(rows, outer, length, inner)
+    ordered = SortedRows(rows, outer, length, inner)
     count = ordered.across(lengths)
     pair = [ordered.at(lazy.transform(op, count)) for op in (_before_middle, _after_middle)]
     low, high = (one if one.dtype == wide else one.astype(wide) for one in pair)
@@ -398,7 +333,7 @@ def _medians(rows: Any, lengths: Any, outer: int, length: int, inner: int, *opti
 _MEDIANS = ExpressionCache(_medians)
 
 
-# --- in host memory, where results are few ----------------------------------------------------
+# --- In host memory, where results are few.
 
 
 def is_small(rows: Rows, num_results: int) -> bool:
@@ -406,32 +341,40 @@ def is_small(rows: Rows, num_results: int) -> bool:
     return is_host(rows.x) and math.prod(rows.shape) * num_results <= _SMALL
 
 
-def gathered(rows: Rows, found: Any = None) -> Any:
+def gathered(rows: Rows, ordered: Any) -> Any:
     """Return a function that gathers elements of ranks, of shape (…, *rows.shape), for each row."""
-    if found is None:
-        found = sorted_rows(rows)
-    found = found.reshape(-1) if rows.axis is None else np.moveaxis(found, rows.axis, 0)
+    ordered = ordered.reshape(-1) if rows.axis is None else np.moveaxis(ordered, rows.axis, 0)
 
     def at(ranks: Any) -> Any:
         flat = ranks.reshape(-1, *rows.shape)
-        return np.take_along_axis(found, flat, 0).reshape(ranks.shape)
+        return np.take_along_axis(ordered, flat, 0).reshape(ranks.shape)
 
     return at
 
 
-def few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any) -> Any:
+def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, where: str) -> Any:
     """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
-    ranks = methods.parse_devices(
+    if is_host(q) and is_small(rows, q.size):
+        return _few_quantiles(rows, q, method, is_weak, lengths)
+    shape = tuple(q.shape)
+    if not is_host(rows.x) and is_host(q):
+        q = function.copy_to_device_of(rows.x, q, where)
+    return quantiles(rows, q, shape, method, is_weak, lengths, where)
+
+
+def _few_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any) -> Any:
+    """Return quantiles of rows, of which the first `lengths` elements in sorted order count."""
+    ranks = methods.ranks_of(
         lengths, q.reshape((*q.shape, *(1,) * len(rows.shape))), method, is_weak, rows.dtype
     )
-    element = gathered(rows)
+    element = gathered(rows, sorted_rows(rows))
     low, high = element(ranks.low), element(ranks.high)
-    if ranks.part is None:
+    if ranks.fraction is None:
         return low.astype(ranks.kind, copy=False)
     with np.errstate(all="ignore"):
         distance = high - low
-        up, down = low + distance * ranks.part, high - distance * ranks.rest
-        return np.where(ranks.part >= 0.5, down, up).astype(ranks.kind, copy=False)
+        up, down = low + distance * ranks.fraction, high - distance * ranks.complement
+        return np.where(ranks.fraction >= 0.5, down, up).astype(ranks.kind, copy=False)
 
 
 # --- Weighted quantiles: a sort with the weights, a scan of them, and a count for each quantile.
@@ -445,12 +388,8 @@ def _is_below(share: Any, q: Any) -> Any:
     return (share == 0) | (share < q)
 
 
-def _least(a: Any, b: Any) -> Any:
-    return np.minimum(a, b)
-
-
 def weighted_quantiles(
-    a: Any, q: Any, axis: Any, method: Any, weights: Any, skips_nan: bool, where: str
+    a: Any, rows: Rows, q: Any, axis: Any, method: Any, weights: Any, skips_nan: bool, where: str
 ) -> Any:
     """Return the weighted quantiles of rows, in the shape of q and the other axes."""
     if method != "inverted_cdf":
@@ -458,8 +397,7 @@ def weighted_quantiles(
     if not is_host(q):
         raise NotTaken(f"{where}: q is on a GPU; with weights it must be in host memory")
     full_weights = _broadcast_weights(weights, a, axis, where)
-    rows, weight_rows = rows_of(a, axis, where), rows_of(full_weights, axis, where)
-    x, w, along = rows.x, weight_rows.x, rows.axis
+    x, w, along = rows.x, rows_of(full_weights, axis, where).x, rows.axis
     if along is None and len(rows.x.shape) != 1:
         x, w = (copy(lazy.asarray(one).reshape(-1)) for one in (x, w))
     if not rows.length:
@@ -496,12 +434,12 @@ def _by_sums(rows: Rows, ordered: Any, sums: Any, q: Any, skips_nan: bool, where
 def _select_on_gpu(
     rows: Rows, sorted_rows: Any, counts: Any, shape: tuple[int, ...], checks: bool, where: str
 ) -> Any:
-    ordered = Ordered(sorted_rows, *extents_of(rows))
+    ordered = SortedRows(sorted_rows, *extents_of(rows))
     most = np.int64(rows.length - 1)
     result = function.new(rows.x, (len(counts), *rows.shape), rows.dtype, where)
     for i, count in enumerate(counts):
         ranks = ordered.across(count)
-        value = ordered.at(lazy.transform(_least, ranks, most))
+        value = ordered.at(lazy.transform(np.minimum, ranks, most))
         if checks:
             last = ordered.at(lazy.transform(second, ranks, most))
             value = lazy.transform(nan_or, value, last)

@@ -29,100 +29,58 @@ def _closest_observation(n: Any, most: Any, q: Any) -> Any:
     return np.maximum(np.where(is_even, below, below + 1), 0)
 
 
-def _lower(n: Any, most: Any, q: Any) -> Any:
-    return np.floor(most * q)
-
-
-def _higher(n: Any, most: Any, q: Any) -> Any:
-    return np.ceil(most * q)
-
-
-def _nearest(n: Any, most: Any, q: Any) -> Any:
-    return np.rint(most * q)
-
-
-def _averaged_inverted_cdf(n: Any, most: Any, q: Any) -> Any:
-    return n * q - 1
-
-
-def _interpolated_inverted_cdf(n: Any, most: Any, q: Any) -> Any:
-    return n * q + (0 + q * 0) - 1
-
-
-def _hazen(n: Any, most: Any, q: Any) -> Any:
-    return n * q + (0.5 + q * (1 - 0.5 - 0.5)) - 1
-
-
-def _weibull(n: Any, most: Any, q: Any) -> Any:
-    return n * q + (0 + q * 1) - 1
-
-
-def _linear(n: Any, most: Any, q: Any) -> Any:
-    return most * q
-
-
-def _median_unbiased(n: Any, most: Any, q: Any) -> Any:
-    return n * q + (1 / 3.0 + q * (1 - 1 / 3.0 - 1 / 3.0)) - 1
-
-
-def _normal_unbiased(n: Any, most: Any, q: Any) -> Any:
-    return n * q + (3 / 8.0 + q * (1 - 3 / 8.0 - 3 / 8.0)) - 1
-
-
-def _midpoint(n: Any, most: Any, q: Any) -> Any:
-    return 0.5 * (np.floor(most * q) + np.ceil(most * q))
-
-
 # Methods that choose one element.
 DISCRETE_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "inverted_cdf": _inverted_cdf, "closest_observation": _closest_observation, "lower": _lower,
-    "higher": _higher, "nearest": _nearest,
-}  # fmt: skip
+    "inverted_cdf": _inverted_cdf,
+    "closest_observation": _closest_observation,
+    "lower": lambda n, most, q: np.floor(most * q),
+    "higher": lambda n, most, q: np.ceil(most * q),
+    "nearest": lambda n, most, q: np.rint(most * q),
+}
 # Methods that interpolate between two elements.
-BETWEEN: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "averaged_inverted_cdf": _averaged_inverted_cdf,
-    "interpolated_inverted_cdf": _interpolated_inverted_cdf, "hazen": _hazen,
-    "weibull": _weibull, "linear": _linear, "median_unbiased": _median_unbiased,
-    "normal_unbiased": _normal_unbiased, "midpoint": _midpoint,
-}  # fmt: skip
+INTERPOLATING_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "averaged_inverted_cdf": lambda n, most, q: n * q - 1,
+    "interpolated_inverted_cdf": lambda n, most, q: n * q + (0 + q * 0) - 1,
+    "hazen": lambda n, most, q: n * q + (0.5 + q * (1 - 0.5 - 0.5)) - 1,
+    "weibull": lambda n, most, q: n * q + (0 + q * 1) - 1,
+    "linear": lambda n, most, q: most * q,
+    "median_unbiased": lambda n, most, q: n * q + (1 / 3.0 + q * (1 - 1 / 3.0 - 1 / 3.0)) - 1,
+    "normal_unbiased": lambda n, most, q: n * q + (3 / 8.0 + q * (1 - 3 / 8.0 - 3 / 8.0)) - 1,
+    "midpoint": lambda n, most, q: 0.5 * (np.floor(most * q) + np.ceil(most * q)),
+}
 
 
 # The interpolation fraction, from a position and its fractional part.
 
 
-def _as_far(position: Any, fraction: Any) -> Any:
-    return fraction
+def fraction_of(method: str) -> Callable[[Any, Any], Any]:
+    return _FRACTIONS.get(method, lambda position, fraction: fraction)
 
 
-def _half_if_whole(position: Any, fraction: Any) -> Any:
-    return np.where(fraction == 0, 0.5, 1.0)
+_FRACTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "averaged_inverted_cdf": lambda position, fraction: np.where(fraction == 0, 0.5, 1.0),
+    "midpoint": lambda position, fraction: np.where(position % 1 == 0, 0.0, 0.5),
+}
 
 
-def _half_unless_whole(position: Any, fraction: Any) -> Any:
-    return np.where(position % 1 == 0, 0.0, 0.5)
-
-
-PARTS = {"averaged_inverted_cdf": _half_if_whole, "midpoint": _half_unless_whole}
-
-
-class Places(NamedTuple):
+class Ranks(NamedTuple):
     """Ranks and fractions of quantiles; each array has the shape of q."""
 
     low: Any
     high: Any
-    part: Any  # interpolation fraction; None: the element itself
-    rest: Any  # 1 - part
+    fraction: Any  # of interpolation; None: the element itself
+    complement: Any  # 1 - fraction
     kind: Dtype  # of the result
 
 
 def check(method: Any, where: str) -> None:
     """Raise ValueError for an unknown method."""
-    if method not in DISCRETE_METHODS and method not in BETWEEN:
-        names = ", ".join([*DISCRETE_METHODS, *BETWEEN])
+    if method not in DISCRETE_METHODS and method not in INTERPOLATING_METHODS:
+        names = ", ".join([*DISCRETE_METHODS, *INTERPOLATING_METHODS])
         raise ValueError(f"{where}: {shown(method)} is unknown; use one of {names}")
 
 
-def parse_devices(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Places:
+def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Ranks:
     """Return the ranks of quantiles of `count` elements of a dtype.
 
     An array of counts is broadcast against q; for a count of 0 the rank is 0.
@@ -132,27 +90,28 @@ def parse_devices(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) ->
     kind = result_dtype(q, method, is_weak, own)
     if q.dtype.kind in "biu":
         position = np.where(q, last, 0)  # the first or the last element, for all methods
-        return Places(position, position, None, None, kind)
-    own_part, q = q.dtype, counting(q, count.max(initial=0))
+        return Ranks(position, position, None, None, kind)
+    q_dtype, q = q.dtype, counting(q, count.max(initial=0))
     with np.errstate(all="ignore"):
         n, most = count.astype(q.dtype), (count - 1).astype(q.dtype)
         if method in DISCRETE_METHODS:
             position = np.clip(DISCRETE_METHODS[method](n, most, q), 0, last).astype(np.int64)
-            return Places(position, position, None, None, kind)
-        position = np.asarray(BETWEEN[method](n, most, q))
+            return Ranks(position, position, None, None, kind)
+        position = np.asarray(INTERPOLATING_METHODS[method](n, most, q))
         is_last = position >= most  # NumPy uses index -1
         below = np.where(is_last, -1, np.where(position < 0, 0, np.floor(position)))
-        part = PARTS.get(method, _as_far)(position, (position - below).astype(position.dtype))
-        part = np.minimum(part, MOST_PART).astype(own_part)
+        part = (position - below).astype(position.dtype)
+        fraction = fraction_of(method)(position, part)
+        fraction = np.minimum(fraction, MOST_FRACTION).astype(q_dtype)
     low = np.where(is_last, last, below).astype(np.int64)
     high = np.where(is_last | (position < 0), low, low + 1)
     if is_weak:
-        fraction = np.asarray(part, np.float64)
-        return Places(low, high, fraction.astype(kind), (1 - fraction).astype(kind), kind)
-    return Places(low, high, np.asarray(part), np.asarray(1 - part), kind)
+        wide = np.asarray(fraction, np.float64)
+        return Ranks(low, high, wide.astype(kind), (1 - wide).astype(kind), kind)
+    return Ranks(low, high, np.asarray(fraction), np.asarray(1 - fraction), kind)
 
 
-MOST_PART = 2.0
+MOST_FRACTION = 2.0
 """Limit of the fraction at the last element, where it has no effect: float16 cannot hold more."""
 
 _MOST_IN_FLOAT16 = 65_519  # larger integers are infinite in float16

@@ -1,4 +1,7 @@
-"""Medians, quantiles and percentiles: elements of few ranks, and interpolation between them."""
+"""Medians, quantiles and percentiles, of all elements or ignoring NaN.
+
+Elements of few ranks are selected; else, and to ignore NaN, rows are sorted.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +12,67 @@ from typing import Any
 import numpy as np
 
 from gpualgo import lazy
+from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.markers import same
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import array_of, is_host
-from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._call.function import define
 from gpualgo.numpy._ranks import computed
 from gpualgo.numpy._ranks import quantile_methods as methods
-from gpualgo.numpy._ranks.computed import Rows, at_ranks, rows_of
+from gpualgo.numpy._ranks.computed import Rows, at_ranks, has_nan, rows_of
 
 _UNSET: Any = np._NoValue
-FEW_WITH_WEIGHTS = 1 << 15  # 4096: NumPy 75 µs, here 480; 2^20: 36 ms or more, 18 to 46
+_FEW_WITH_WEIGHTS = 1 << 15  # 4096: NumPy 75 µs, here 480; 2^20: 36 ms or more, 18 to 46
+_FEW_WITH_NAN = 1 << 14  # one row of 4096: NumPy 20 µs, here 200; many rows: 126 and 210
+_FEW_WITH_NAN_IN_ROWS = 1 << 9  # NumPy loops over rows in Python
+_PASSES = "One selection per rank for few ranks, else one sort; one pass that looks for NaN"
+_NAN_PASSES = "One reduction that counts the numbers, one sort, one gather"
+_DIFFERS = (
+    "differences of integers do not overflow; NaN results have the dtype of all others; weights "
+    "are added in another order, and on a GPU invalid weights raise no error"
+)
+_NAN_DIFFERS = (
+    "rows without a number give one warning per call, on a GPU none; the result's dtype does not "
+    "depend on the first row"
+)
 
-# --- results ----------------------------------------------------------------------------------
+# --- Results and arguments.
 
 
-def finished(
-    found: Any, rows: Rows, before: tuple[int, ...], keepdims: Any, out: Any, casting: str,
+def _finish(
+    result: Any, rows: Rows, before: tuple[int, ...], keepdims: bool, out: Any, casting: str,
     where: str,
 ) -> Any:  # fmt: skip
     """Return a result in its shape, written to ``out`` if given; 0-d NumPy arrays as numbers."""
-    keeps_axes = keepdims is not _UNSET and bool(keepdims)
-    shape = (*before, *(rows.kept if keeps_axes else rows.shape))
-    is_numpys = isinstance(found, (np.generic, np.ndarray))
-    if tuple(found.shape) != shape:
-        found = found.reshape(shape) if is_numpys else copy(lazy.asarray(found).reshape(shape))
+    shape = (*before, *(rows.keepdims_shape if keepdims else rows.shape))
+    is_numpy = isinstance(result, (np.generic, np.ndarray))
+    if tuple(result.shape) != shape:
+        result = result.reshape(shape) if is_numpy else copy(lazy.asarray(result).reshape(shape))
     if out is None:
-        return found[()] if is_numpys and not keeps_axes else found
-    kind, wanted = function.dtype_of(found, where), tuple(out.shape)
+        return result[()] if is_numpy and not keepdims else result
+    kind, wanted = function.dtype_of(result, where), tuple(out.shape)
     kind = function.check_cast(kind, out, where, casting)
     if wanted != shape and (where == "median" or not _broadcasts(shape, wanted)):
         raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
-    if is_numpys and is_host(out):
-        np.copyto(out, found, casting="unsafe")
+    if is_numpy and is_host(out):
+        np.copyto(out, result, casting="unsafe")
         return out
-    return copy(lazy.asarray(found).astype(kind).broadcast_to(wanted), out=out)
+    return copy(lazy.asarray(result).astype(kind).broadcast_to(wanted), out=out)
+
+
+def _check_out_of_nothing(rows: Rows, keepdims: bool, out: Any, where: str) -> None:
+    """Check ``out`` for rows without elements, for which NumPy calls its stricter `nanmean`."""
+    if out is None:
+        return
+    kind, wanted = function.dtype_of(out, where), tuple(out.shape)
+    shape = tuple(rows.keepdims_shape if keepdims else rows.shape)
+    if rows.dtype.kind in "fc" and kind.kind not in "fc":
+        raise TypeError(f"{where}: a has no elements, so out must be floats; got dtype {kind}")
+    if wanted != shape:
+        raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
 
 
 def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
@@ -53,9 +81,6 @@ def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
         return np.broadcast_shapes(shape, wanted) == wanted
     except ValueError:
         return False
-
-
-# --- quantiles --------------------------------------------------------------------------------
 
 
 def fractions_of(q: Any, percent: bool, where: str) -> Any:
@@ -88,34 +113,6 @@ def _gpu_fractions(q: Any, percent: bool, where: str) -> Any:
     return copy(q) if is_lazy(q) else q
 
 
-def quantiles(
-    a: Any, q: Any, axis: Any, out: Any, method: Any, keepdims: Any, weights: Any, percent: bool,
-    where: str,
-) -> Any:  # fmt: skip
-    """Return quantiles of all elements in rows."""
-    a = array_of(a, f"{where}: a")
-    own = function.dtype_of(a, where)
-    if is_left_to_numpy(a, own, q, method, weights):
-        native = getattr(np, where)
-        return native(a, q, axis, out, False, method, keepdims, weights=weights)
-    if own.kind == "c":
-        raise TypeError(f"{where}: a must be an array of real numbers, got dtype {own}")
-    out = function.out_of(out, where)
-    is_weak = type(q) in (int, float)
-    fractions = fractions_of(q, percent, where)
-    methods.check(method, where)
-    if weights is not None:
-        value = computed.weighted_quantiles(a, fractions, axis, method, weights, False, where)
-        rows = rows_of(a, axis, where)
-        return finished(value, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
-    check_between(own, fractions, method, where)
-    rows = rows_of(a, axis, where)
-    if not rows.length:
-        raise IndexError(f"{where}: rows of a have no elements")
-    value = of_rows(rows, fractions, method, is_weak, where)
-    return finished(value, rows, tuple(fractions.shape), keepdims, out, "same_kind", where)
-
-
 def check_between(own: Any, q: Any, method: str, where: str) -> None:
     """Raise TypeError for methods that interpolate bools: NumPy does not subtract them."""
     sample = q if is_host(q) else np.empty(0, function.dtype_of(q, where))
@@ -123,119 +120,61 @@ def check_between(own: Any, q: Any, method: str, where: str) -> None:
         raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
 
 
-def is_left_to_numpy(a: Any, own: Any, q: Any, method: Any, weights: Any) -> bool:
-    """Return whether NumPy computes the result as well: for few floats, and for chosen integers.
-
-    Interpolation between small integers overflows in NumPy.
-    """
-    if not is_host(a) or (hasattr(q, "dtype") and methods.counting(q, a.size) is not q):
-        return False
-    if weights is not None:
-        return function.is_few(a.size, FEW_WITH_WEIGHTS)
-    if own.kind == "f":
-        return function.is_few(a.size, function.FEW)
-    is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.DISCRETE_METHODS
-    return is_chosen_integer and function.is_few(a.size, sys.maxsize)
+def _is_number(a: Any) -> Any:
+    return a == a
 
 
-def of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
+_NUMBERS = ExpressionCache(lambda x: lazy.transform(_is_number, x))
+
+
+def _lengths_of(rows: Rows) -> Any:
+    """Return the count of numbers in each row; None if it is known that no element is NaN."""
+    if not has_nan(rows.dtype):
+        return None
+    lengths = reduce(_NUMBERS((rows.x,), "quantiles"), axis=rows.axis, dtype=np.int64)
+    if not is_host(rows.x):
+        return lengths
+    fewest = np.min(lengths, initial=rows.length)
+    if not fewest and np.size(lengths):
+        warnings.warn("All-NaN slice encountered", RuntimeWarning, stacklevel=4)
+    return None if fewest == rows.length else np.asarray(lengths)
+
+
+def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
         return computed.quantiles(rows, q, tuple(q.shape), method, False, None, where)
-    places = methods.parse_devices(rows.length, q, method, is_weak, rows.dtype)
-    ranks = [*places.low.ravel().tolist(), *places.high.ravel().tolist()]
-    element, last = at_ranks(rows, ranks or [0])
+    ranks = methods.ranks_of(rows.length, q, method, is_weak, rows.dtype)
+    wanted = [*ranks.low.ravel().tolist(), *ranks.high.ravel().tolist()]
+    element, last = at_ranks(rows, wanted or [0])
     if not q.ndim:
-        return _single_quantile(rows, element, last, places, (), None)
-    out = function.new(rows.x, (*q.shape, *rows.shape), places.kind, where)
+        return _single_quantile(rows, element, last, ranks, (), None)
+    out = function.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
     for index in np.ndindex(q.shape):
         _single_quantile(
-            rows, element, last, places, index, out[(*index, ...)] if is_host(out) else out[index]
+            rows, element, last, ranks, index, out[(*index, ...)] if is_host(out) else out[index]
         )
     return out
 
 
-def _single_quantile(rows: Rows, element: Any, last: Any, places: Any, index: Any, out: Any) -> Any:
+def _single_quantile(rows: Rows, element: Any, last: Any, ranks: Any, index: Any, out: Any) -> Any:
     """Return one quantile of each row."""
-    low = element(int(places.low[index]))
-    if places.part is None:
-        return computed.interpolate(same, (low,), (), last, places.kind, out, rows, rows.dtype)
-    high = element(int(places.high[index]))
-    fraction, complement = places.part[index], places.rest[index]
-    op, weight, wide = computed.between(fraction, complement, rows.dtype, places.kind)
-    return computed.interpolate(op, (low, high), (weight,), last, places.kind, out, rows, wide)
+    low = element(int(ranks.low[index]))
+    if ranks.fraction is None:
+        return computed.interpolate(same, (low,), (), last, ranks.kind, out, rows, rows.dtype)
+    high = element(int(ranks.high[index]))
+    weights = ranks.fraction[index], ranks.complement[index]
+    op, wide = computed.lerp_of(rows.dtype, ranks.kind)
+    return computed.interpolate(op, (low, high), weights, last, ranks.kind, out, rows, wide)
 
 
-_DIFFERS = (
-    "differences of integers do not overflow; NaN results have the dtype of all others; weights "
-    "are added in another order, and on a GPU invalid weights raise no error"
-)
-_PASSES = "One selection per rank for few ranks, else one sort; one pass that looks for NaN"
-
-
-@numpys(_PASSES, few=0, differs=_DIFFERS)
-def quantile(
-    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
-    method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
-    """Return the q-th quantiles along axes; NaN for a row that has a NaN.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> gnp.quantile([4.0, 1.0, 3.0], [0.5, 0.75])
-    array([3. , 3.5])
-    """
-    return quantiles(a, q, axis, out, method, keepdims, weights, False, "quantile")
-
-
-@numpys(_PASSES, few=0, differs=_DIFFERS)
-def percentile(
-    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
-    method: Any = "linear", keepdims: Any = False, *, weights: Any = None,
-) -> Any:  # fmt: skip
-    """Return the q-th percentiles along axes; NaN for a row that has a NaN.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> float(gnp.percentile([4.0, 1.0, 3.0], 75))
-    3.5
-    """
-    return quantiles(a, q, axis, out, method, keepdims, weights, True, "percentile")
-
-
-# --- medians ----------------------------------------------------------------------------------
-
-
-@numpys(_PASSES, few=0)
-def median(
-    a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
-) -> Any:
-    """Return the medians along axes; NaN for a row that has a NaN.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> float(gnp.median([4, 1, 3, 2]))
-    2.5
-    """
-    a = array_of(a, "median: a")
-    if is_host(a) and function.is_few(a.size, function.FEW):
-        return np.median(a, axis, out, False, keepdims)
-    out = function.out_of(out, "median")
-    rows = rows_of(a, axis, "median")
-    value = middles(rows) if rows.length else of_nothing(rows, "median")
-    return finished(value, rows, (), keepdims, out, "unsafe", "median")
-
-
-def mean_dtype(own: Any) -> Any:
+def _mean_dtype(own: Any) -> Any:
     """Return the dtype of means."""
     return np.dtype(np.float64) if own.kind in "biu" else own
 
 
-def middles(rows: Rows) -> Any:
-    kind, half = mean_dtype(rows.dtype), rows.length // 2
+def _medians(rows: Rows) -> Any:
+    kind, half = _mean_dtype(rows.dtype), rows.length // 2
     is_odd = rows.length % 2 == 1
     element, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
@@ -245,10 +184,136 @@ def middles(rows: Rows) -> Any:
     return computed.interpolate(computed.middle, pair, (), last, kind, None, rows, wide)
 
 
-def of_nothing(rows: Rows, where: str) -> Any:
+def _mean_of_nothing(rows: Rows, where: str) -> Any:
     """Return NaN, the mean of no elements."""
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
-    kind = mean_dtype(rows.dtype)
+    kind = _mean_dtype(rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
     return function.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
+
+
+# --- The functions.
+
+
+def _is_left_to_numpy(
+    a: Any, own: Any, q: Any, axis: Any, method: Any, weights: Any, skips_nan: bool
+) -> bool:
+    """Return whether NumPy computes the result as well: for few floats, and for chosen integers.
+
+    Interpolation between small integers overflows in NumPy.
+    """
+    if not is_host(a):
+        return False
+    if skips_nan:
+        few = _FEW_WITH_NAN if axis is None else _FEW_WITH_NAN_IN_ROWS
+        return function.is_few(a.size, few if weights is None else _FEW_WITH_WEIGHTS)
+    if hasattr(q, "dtype") and methods.counting(q, a.size) is not q:
+        return False
+    if weights is not None:
+        return function.is_few(a.size, _FEW_WITH_WEIGHTS)
+    if own.kind == "f":
+        return function.is_few(a.size, function.FEW)
+    is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.DISCRETE_METHODS
+    return is_chosen_integer and function.is_few(a.size, sys.maxsize)
+
+
+def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
+    """Define quantiles or percentiles."""
+    unset = _UNSET if skips_nan else False
+
+    def quantile(
+        a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
+        method: Any = "linear", keepdims: Any = unset, *, weights: Any = None,
+    ) -> Any:  # fmt: skip
+        own, where, skips = function.dtype_of(a, name), name, skips_nan
+        keepdims = keepdims is not _UNSET and bool(keepdims)
+        is_empty = 0 in tuple(a.shape)
+        if skips and weights is None and not has_nan(own) and not is_empty:
+            where, skips = name.removeprefix("nan"), False
+        may_delegate = not skips or weights is not None or has_nan(own)
+        if may_delegate and _is_left_to_numpy(a, own, q, axis, method, weights, skips):
+            native = getattr(np, where)
+            return native(a, q, axis, out, False, method, keepdims, weights=weights)
+        if own.kind == "c":
+            raise TypeError(f"{where}: a must be an array of real numbers, got dtype {own}")
+        out = function.out_of(out, where)
+        is_weak = type(q) in (int, float)
+        fractions = fractions_of(q, is_percent, where)
+        methods.check(method, where)
+        rows, shape = rows_of(a, axis, where), tuple(fractions.shape)
+        if skips and is_empty:  # whatever q is, as in NumPy
+            _check_out_of_nothing(rows, keepdims, out, where)
+            value, shape = _mean_of_nothing(rows, where), ()
+        elif weights is not None:
+            value = computed.weighted_quantiles(
+                a, rows, fractions, axis, method, weights, skips, where
+            )
+        elif skips and (lengths := _lengths_of(rows)) is not None:
+            value = computed.nan_quantiles(rows, fractions, method, is_weak, lengths, where)
+        else:
+            if not skips:
+                check_between(own, fractions, method, where)
+            if not rows.length:
+                raise IndexError(f"{where}: rows of a have no elements")
+            value = _of_rows(rows, fractions, method, is_weak, where)
+        casting = "unsafe" if skips else "same_kind"
+        return _finish(value, rows, shape, keepdims, out, casting, where)
+
+    passes, differs = (_NAN_PASSES, _NAN_DIFFERS) if skips_nan else (_PASSES, _DIFFERS)
+    define(quantile, name, passes, *row, few=0, differs=differs)
+
+
+_quantile(
+    False, False, "quantile",
+    "Return the q-th quantiles along axes; NaN for a row that has a NaN.",
+    "gnp.quantile([4.0, 1.0, 3.0], [0.5, 0.75])", "array([3. , 3.5])",
+)  # fmt: skip
+_quantile(
+    False, True, "percentile",
+    "Return the q-th percentiles along axes; NaN for a row that has a NaN.",
+    "float(gnp.percentile([4.0, 1.0, 3.0], 75))", "3.5",
+)  # fmt: skip
+_quantile(
+    True, False, "nanquantile", "Return the q-th quantiles along axes, ignoring NaN.",
+    'float(gnp.nanquantile([4.0, float("nan"), 1.0, 3.0], 0.75))', "3.5",
+)  # fmt: skip
+_quantile(
+    True, True, "nanpercentile", "Return the q-th percentiles along axes, ignoring NaN.",
+    'float(gnp.nanpercentile([4.0, float("nan"), 1.0, 3.0], 75))', "3.5",
+)  # fmt: skip
+
+
+def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
+    unset = _UNSET if skips_nan else False
+
+    def median(
+        a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
+        keepdims: Any = unset,
+    ) -> Any:  # fmt: skip
+        keepdims = keepdims is not _UNSET and bool(keepdims)
+        if is_host(a) and function.is_few(a.size, _FEW_WITH_NAN if skips_nan else function.FEW):
+            return getattr(np, name)(a, axis, out, False, keepdims)
+        out = function.out_of(out, name)
+        rows = rows_of(a, axis, name)
+        if not rows.length or (skips_nan and 0 in rows.shape):
+            if skips_nan:
+                _check_out_of_nothing(rows, keepdims, out, name)
+            value = _mean_of_nothing(rows, name)
+        elif skips_nan and (lengths := _lengths_of(rows)) is not None:
+            value = computed.medians(rows, lengths, _mean_dtype(rows.dtype))
+        else:
+            value = _medians(rows)
+        return _finish(value, rows, (), keepdims, out, "unsafe", name)
+
+    define(median, name, *row, few=0, **options)
+
+
+_median(
+    False, "median", _PASSES, "Return the medians along axes; NaN for a row that has a NaN.",
+    "float(gnp.median([4, 1, 3, 2]))", "2.5",
+)  # fmt: skip
+_median(
+    True, "nanmedian", _NAN_PASSES, "Return the medians along axes, ignoring NaN.",
+    'float(gnp.nanmedian([4.0, float("nan"), 1.0, 3.0]))', "3.0", differs=_NAN_DIFFERS,
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Means and variances: one reduction each."""
+"""Means and variances, of all elements or ignoring NaN: one reduction each."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
-from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._call.function import define, numpy_function
 from gpualgo.numpy._folds import (
     UNSET,
-    arrayed,
     axis_of_means,
     cast_result,
     flag_of,
+    has_nan,
     is_on_host,
     lazy_mask_of,
     real_of,
@@ -36,7 +36,7 @@ from gpualgo.numpy._folds import (
 )
 
 # NumPy is faster on host arrays of fewer elements.
-FEW, _FEW_OF_SPREADS = 1 << 13, 1 << 16
+FEW, _FEW_OF_SPREADS, _FEW_WITH_NAN = 1 << 13, 1 << 16, 1 << 15
 QUIET = "no warnings for overflow or NaN, nor for empty slices of device arrays"
 
 
@@ -195,78 +195,107 @@ def _variance_around(
     return cast_result(value, kind, out, name)
 
 
-def ddof_of(ddof: Any, correction: Any) -> Any:
-    """Return ddof or correction, whichever is given."""
-    if correction is UNSET:
-        return ddof
-    if ddof != 0:
-        raise ValueError("ddof and correction can't be provided simultaneously.")
-    return correction
-
-
-@numpys("One reduction", few=FEW, differs=QUIET)
-def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
-    where: Any = UNSET,
+def _mask_of_numbers(
+    a: Any, where: Any, dtype: Any, out: Any, name: str, mean: Any = UNSET
 ) -> Any:  # fmt: skip
-    """Return the mean of the elements over axes.
+    """Return a mask of the elements that are numbers and in ``where=``; None for all."""
+    mask = lazy_mask_of(where, a, name)
+    if not has_nan(a, name):
+        return mask
+    if dtype is not None and dtypes.kind(dtypes.as_dtype(dtype, name)) not in "fc":
+        raise TypeError("If a is inexact, then dtype must be inexact")
+    if out is not None and dtypes.kind(function.dtype_of(out, name)) not in "fc":
+        raise TypeError("If a is inexact, then out must be inexact")
+    if mask is None and mean is UNSET and function.dtype_of(a, name).kind != "c":
+        return reductions.NUMBERS
+    are_numbers = reductions.are_numbers(a)
+    return are_numbers if mask is None else np.logical_and(are_numbers, mask)
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> float(gnp.mean([1, 2, 6]))
-    3.0
-    """
-    a = arrayed(a, "mean")
-    mask = lazy_mask_of(where, a, "mean")
-    return mean_of(a, axis, dtype, function.out_of(out, "mean"), keepdims, mask, "mean")
+
+_NAN_QUIET = "no warnings for overflow, nor for slices of device arrays without numbers"
+
+
+def _mean(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
+    def mean(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
+        where: Any = UNSET,
+    ) -> Any:  # fmt: skip
+        out = function.out_of(out, name)
+        if not skips_nan:
+            mask = lazy_mask_of(where, a, name)
+            return mean_of(a, axis, dtype, out, keepdims, mask, name)
+        mask = _mask_of_numbers(a, where, dtype, out, name)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return mean_of(a, axis, dtype, out, keepdims, mask, name)
+
+    define(mean, name, *row, **options)
+
+
+_mean(
+    False, "mean", "One reduction", "Return the mean of the elements over axes.",
+    "float(gnp.mean([1, 2, 6]))", "3.0", few=FEW, differs=QUIET,
+)  # fmt: skip
+_mean(
+    True, "nanmean", "One reduction of (count, sum)",
+    "Return the mean of the elements over axes, ignoring NaN.",
+    'float(gnp.nanmean([1.0, float("nan"), 3.0]))', "2.0",
+    few=_FEW_WITH_NAN, differs=_NAN_QUIET,
+)  # fmt: skip
+
+
+def _spread(is_root: bool, skips_nan: bool, name: str, *row: str, **options: Any) -> None:
+    """Define a variance or standard deviation."""
+
+    def spread(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
+        keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
+    ) -> Any:  # fmt: skip
+        out = function.out_of(out, name)
+        if correction is not UNSET:
+            if ddof != 0:
+                raise ValueError("ddof and correction can't be provided simultaneously.")
+            ddof = correction
+        options = axis, dtype, out, ddof, keepdims
+        if not skips_nan:
+            mask = lazy_mask_of(where, a, name)
+            return variance_of(a, *options, mask, mean, is_root, name)
+        mask = _mask_of_numbers(a, where, dtype, out, name, mean)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return variance_of(a, *options, mask, mean, is_root, name)
+
+    define(spread, name, *row, **options)
 
 
 _PASSES = (
     "One reduction of (count, mean, sum of squares), without cancellation; with `mean`, of squares"
 )
-
-
-@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=QUIET)
-def var(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the variance of the elements over axes.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> float(gnp.var([1, 2, 3, 4]))
-    1.25
-    """
-    a, ddof, out = arrayed(a, "var"), ddof_of(ddof, correction), function.out_of(out, "var")
-    mask = lazy_mask_of(where, a, "var")
-    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, False, "var")
-
-
-@numpys(_PASSES, few=_FEW_OF_SPREADS, differs=QUIET)
-def std(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the standard deviation of the elements over axes.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> float(gnp.std([1, 1, 5, 5]))
-    2.0
-    """
-    a, ddof, out = arrayed(a, "std"), ddof_of(ddof, correction), function.out_of(out, "std")
-    mask = lazy_mask_of(where, a, "std")
-    return variance_of(a, axis, dtype, out, ddof, keepdims, mask, mean, True, "std")
+_NAN_PASSES = "One reduction of (count, mean, sum of squares); with `mean`, of (count, squares)"
+_spread(
+    False, False, "var", _PASSES, "Return the variance of the elements over axes.",
+    "float(gnp.var([1, 2, 3, 4]))", "1.25", few=_FEW_OF_SPREADS, differs=QUIET,
+)  # fmt: skip
+_spread(
+    True, False, "std", _PASSES, "Return the standard deviation of the elements over axes.",
+    "float(gnp.std([1, 1, 5, 5]))", "2.0", few=_FEW_OF_SPREADS, differs=QUIET,
+)  # fmt: skip
+_spread(
+    False, True, "nanvar", _NAN_PASSES,
+    "Return the variance of the elements over axes, ignoring NaN.",
+    'float(gnp.nanvar([1.0, float("nan"), 3.0]))', "1.0",
+    few=_FEW_WITH_NAN, differs=_NAN_QUIET,
+)  # fmt: skip
+_spread(
+    True, True, "nanstd", _NAN_PASSES,
+    "Return the standard deviation of the elements over axes, ignoring NaN.",
+    'float(gnp.nanstd([1.0, float("nan"), 3.0]))', "1.0",
+    few=_FEW_WITH_NAN, differs=_NAN_QUIET,
+)  # fmt: skip
 
 
 # --- Weighted averages: one reduction of pairs.
 
 
-@numpys("One reduction; with weights, of pairs", few=FEW, differs=(
+@numpy_function("One reduction; with weights, of pairs", few=FEW, differs=(
     f"{QUIET}; weights on a GPU that sum to zero give NaN or infinity (NumPy: ZeroDivisionError)"
 ))  # fmt: skip
 def average(
@@ -274,14 +303,11 @@ def average(
 ) -> Any:
     """Return the weighted mean of the elements over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> float(gnp.average([1, 2, 6], weights=[3, 2, 1]))
     2.1666666666666665
     """
     name = "average"
-    a, keepdims = arrayed(a, name), flag_of(keepdims, name)
+    keepdims = flag_of(keepdims, name)
     if axis is not None:
         axis = checks.plain_axes(axis, name)
     if weights is None:
@@ -320,7 +346,7 @@ def _weighted(x: Any, weight: Any) -> Any:
 
 def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
     """Return weights broadcast to the shape of a; they may have only the reduced axes."""
-    weights = array_of(arrayed(weights, f"{name}: weights"), f"{name}: weights")
+    weights = array_of(weights, f"{name}: weights")
     if is_host(weights) and not is_host(a) and not is_lazy(a):
         weights = function.copy_to_device_of(a, weights, name)
     shape = tuple(a.shape)

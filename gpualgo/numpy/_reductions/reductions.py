@@ -1,7 +1,11 @@
-"""Sums, products, any, all and counts: one reduction each, conversions and masks included."""
+"""Reductions to one number: sums, products, truth, counts, extremes and their indices.
+
+Each is one pass, conversions, masks and the replacement of NaN included.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,110 +15,105 @@ from gpualgo._algorithms import extremes
 from gpualgo._algorithms.find import count
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.transform import transform
-from gpualgo._lazy.combining import zipped
+from gpualgo._lazy.combining import applied, zipped
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, arange
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import ARRAY_TYPES
-from gpualgo.numpy._call.function import numpys
+from gpualgo.numpy._call.arguments import ARRAY_TYPES, is_host
+from gpualgo.numpy._call.function import define, numpy_function
 from gpualgo.numpy._folds import (
     BOOL,
     INDEX,
     UNSET,
-    arrayed,
     axis_of,
     cast_result,
     check_some,
     flag_of,
+    has_nan,
     is_on_host,
     reduced,
+    warn,
 )
 
 MANY_BOOLS = 1 << 22  # below, NumPy's loops are faster than two threads here
-
-_QUIET = "no warnings for overflow or NaN"
-
-
-@numpys("One reduction", differs=_QUIET)
-def sum(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
-    initial: Any = UNSET, where: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the sum of the elements over axes.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.sum([1, 2, 3]))
-    6
-    """
-    return reduced(np.add, a, axis, dtype, out, keepdims, initial, where, "sum")
+FEW_WITH_NAN = 1 << 15  # NumPy is faster on host arrays of fewer elements
 
 
-@numpys("One reduction", differs=_QUIET)
-def prod(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
-    initial: Any = UNSET, where: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the product of the elements over axes.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.prod([1, 2, 3, 4]))
-    24
-    """
-    return reduced(np.multiply, a, axis, dtype, out, keepdims, initial, where, "prod")
+def _replace_nan(x: Any, replacement: Any) -> Any:
+    return np.where(x == x, x, replacement)
 
 
-@numpys("One reduction", few_bools=MANY_BOOLS)
-def any(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, *, where: Any = UNSET
-) -> Any:
-    """Return whether any element over axes is true.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> bool(gnp.any([0, 3, 0]))
-    True
-    """
-    return reduced(np.logical_or, a, axis, None, out, keepdims, UNSET, where, "any")
+_NAN_REPLACED = ExpressionCache(lambda x, none: applied(_replace_nan, (x, none), ""))
 
 
-@numpys("One reduction", few_bools=MANY_BOOLS)
-def all(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, *, where: Any = UNSET
-) -> Any:
-    """Return whether all elements over axes are true.
+def _sum_like(ufunc: np.ufunc, nan: Any, name: str, *row: str, **options: Any) -> None:
+    """Define a sum or product, which counts NaN as the number `nan` unless this is None."""
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> bool(gnp.all([1, 3, 0]))
-    False
-    """
-    return reduced(np.logical_and, a, axis, None, out, keepdims, UNSET, where, "all")
+    def reduction(
+        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET,
+        initial: Any = UNSET, where: Any = UNSET,
+    ) -> Any:  # fmt: skip
+        if nan is not None and has_nan(a, name):
+            a = _NAN_REPLACED((a,), name, function.dtype_of(a, name).type(nan))
+        return reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
+
+    define(reduction, name, "One reduction", *row, **options)
+
+
+_sum_like(
+    np.add, None, "sum", "Return the sum of the elements over axes.",
+    "int(gnp.sum([1, 2, 3]))", "6", differs="no warnings for overflow or NaN",
+)  # fmt: skip
+_sum_like(
+    np.multiply, None, "prod", "Return the product of the elements over axes.",
+    "int(gnp.prod([1, 2, 3, 4]))", "24", differs="no warnings for overflow or NaN",
+)  # fmt: skip
+_sum_like(
+    np.add, 0, "nansum", "Return the sum of the elements over axes, ignoring NaN.",
+    'float(gnp.nansum([1.0, float("nan"), 3.0]))', "4.0",
+    few=FEW_WITH_NAN, differs="no warnings for overflow",
+)  # fmt: skip
+_sum_like(
+    np.multiply, 1, "nanprod", "Return the product of the elements over axes, ignoring NaN.",
+    'float(gnp.nanprod([2.0, float("nan"), 3.0]))', "6.0",
+    few=FEW_WITH_NAN, differs="no warnings for overflow",
+)  # fmt: skip
+
+
+def _truth(ufunc: np.ufunc, name: str, *row: str) -> None:
+    def reduction(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, *, where: Any = UNSET
+    ) -> Any:
+        return reduced(ufunc, a, axis, None, out, keepdims, UNSET, where, name)
+
+    define(reduction, name, "One reduction", *row, few_bools=MANY_BOOLS)
+
+
+_truth(
+    np.logical_or, "any", "Return whether any element over axes is true.",
+    "bool(gnp.any([0, 3, 0]))", "True",
+)  # fmt: skip
+_truth(
+    np.logical_and, "all", "Return whether all elements over axes are true.",
+    "bool(gnp.all([1, 3, 0]))", "False",
+)  # fmt: skip
 
 
 def _is_true(x: Any) -> Any:
     return x != 0
 
 
-@numpys("One reduction", few=1 << 13, few_bools=MANY_BOOLS)
+@numpy_function("One reduction", few=1 << 13, few_bools=MANY_BOOLS)
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """Return the number of elements over axes that are not zero.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.count_nonzero([0, 3, 0, -1]))
     2
     """
     name = "count_nonzero"
-    a, keepdims = arrayed(a, name), flag_of(keepdims, name)
-    axis = axis_of(axis, a.ndim, name)
+    axis, keepdims = axis_of(axis, a.ndim, name), flag_of(keepdims, name)
     if function.dtype_of(a, name) == BOOL:
         return reduce(a, axis=axis, keepdims=keepdims, dtype=np.int64)
     return count(a, _is_true, axis=axis, keepdims=keepdims)
@@ -123,81 +122,58 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 # --- The least and the greatest elements, and their indices.
 
 
-@numpys("One reduction")
-def max(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the largest element over axes; NaN if there is a NaN.
+def _extreme(ufunc: np.ufunc, name: str, *row: str, differs: str = "") -> None:
+    """Define an extreme element; np.fmin and np.fmax ignore NaN."""
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.max([3, 1, 4, 1]))
-    4
-    """
-    return reduced(np.maximum, a, axis, None, out, keepdims, initial, where, "max")
+    def reduction(
+        a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
+        where: Any = UNSET,
+    ) -> Any:  # fmt: skip
+        result = reduced(ufunc, a, axis, None, out, keepdims, initial, where, name)
+        if differs and is_on_host(result) and result.dtype.kind not in "biu":
+            warn("All-NaN slice encountered", np.isnan(result), 4)
+        return result
 
-
-@numpys("One reduction")
-def min(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the smallest element over axes; NaN if there is a NaN.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.min([3, 1, 4, 1]))
-    1
-    """
-    return reduced(np.minimum, a, axis, None, out, keepdims, initial, where, "min")
+    define(reduction, name, "One reduction", *row, differs=differs)
 
 
-@numpys("One reduction")
-def amax(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the largest element over axes, as `max`.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.amax([3, 1, 4, 1]))
-    4
-    """
-    return reduced(np.maximum, a, axis, None, out, keepdims, initial, where, "amax")
-
-
-@numpys("One reduction")
-def amin(
-    a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET, initial: Any = UNSET,
-    where: Any = UNSET,
-) -> Any:  # fmt: skip
-    """Return the smallest element over axes, as `min`.
-
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.amin([3, 1, 4, 1]))
-    1
-    """
-    return reduced(np.minimum, a, axis, None, out, keepdims, initial, where, "amin")
+_extreme(
+    np.maximum, "max", "Return the largest element over axes; NaN if there is a NaN.",
+    "int(gnp.max([3, 1, 4, 1]))", "4",
+)  # fmt: skip
+_extreme(
+    np.minimum, "min", "Return the smallest element over axes; NaN if there is a NaN.",
+    "int(gnp.min([3, 1, 4, 1]))", "1",
+)  # fmt: skip
+_extreme(
+    np.maximum, "amax", "Return the largest element over axes, as `max`.",
+    "int(gnp.amax([3, 1, 4, 1]))", "4",
+)  # fmt: skip
+_extreme(
+    np.minimum, "amin", "Return the smallest element over axes, as `min`.",
+    "int(gnp.amin([3, 1, 4, 1]))", "1",
+)  # fmt: skip
+_NO_WARNINGS = "no warnings for overflow, nor for slices of device arrays without numbers"
+_extreme(
+    np.fmin, "nanmin",
+    "Return the smallest element over axes, ignoring NaN; NaN if all elements are NaN.",
+    'float(gnp.nanmin([2.0, float("nan"), 3.0]))', "2.0", differs=_NO_WARNINGS,
+)  # fmt: skip
+_extreme(
+    np.fmax, "nanmax",
+    "Return the largest element over axes, ignoring NaN; NaN if all elements are NaN.",
+    'float(gnp.nanmax([2.0, float("nan"), 3.0]))', "3.0", differs=_NO_WARNINGS,
+)  # fmt: skip
 
 
-@numpys("One reduction of (min, max) pairs")
+@numpy_function("One reduction of (min, max) pairs")
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any:
     """Return the difference between the largest and the smallest element over axes.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
     >>> int(gnp.ptp([3, 1, 4, 1]))
     3
     """
-    a, keepdims, out = arrayed(a, "ptp"), flag_of(keepdims, "ptp"), function.out_of(out, "ptp")
+    keepdims, out = flag_of(keepdims, "ptp"), function.out_of(out, "ptp")
     axis, kind = axis_of(axis, a.ndim, "ptp"), function.dtype_of(a, "ptp")
     if 0 in a.shape:
         check_some(np.maximum, a.shape, axis, UNSET, "ptp", cure="")
@@ -229,9 +205,6 @@ def _ends_of_complex(a: Any, b: Any) -> Any:
     return b[0] if is_higher else a[0], b[1] if is_lower else a[1]
 
 
-# --- indices ----------------------------------------------------------------------------------
-
-
 def _larger_and_index(a: Any, b: Any) -> Any:
     is_later = (a[0] == a[0]) & ((b[0] != b[0]) | less(a[0], b[0]))
     return b[0] if is_later else a[0], b[1] if is_later else a[1]
@@ -242,14 +215,14 @@ def _smaller_and_index(a: Any, b: Any) -> Any:
     return b[0] if is_later else a[0], b[1] if is_later else a[1]
 
 
-def places(x: LazyArray, axis: Any, name: str) -> LazyArray:
+def indices_along(x: LazyArray, axis: Any, name: str) -> LazyArray:
     """Return the index of each element along the axis, or among all elements."""
     axes = checks.axes_of(axis, x.ndim, name)
     along = tuple(n if i in axes else 1 for i, n in enumerate(x.shape))
     return arange(int(np.prod(along))).reshape(along).broadcast_to(x.shape)
 
 
-def place_axis(a: Any, axis: Any, name: str) -> Any:
+def searched_axis(a: Any, axis: Any, name: str) -> Any:
     """Return the axis of a search; raise ValueError if there are no elements to choose from."""
     axis = checks.plain_axis(axis, name)
     axis = None if not a.ndim and axis in (0, -1) else axis
@@ -258,7 +231,7 @@ def place_axis(a: Any, axis: Any, name: str) -> Any:
     return axis
 
 
-def index_out(out: Any, name: str) -> Any:
+def _index_out(out: Any, name: str) -> Any:
     """Return ``out=`` of a search, which must hold integers."""
     out = function.out_of(out, name)
     if out is not None and not np.can_cast(function.dtype_of(out, name), INDEX, "safe"):
@@ -266,7 +239,7 @@ def index_out(out: Any, name: str) -> Any:
     return out
 
 
-def _search(
+def _find_index(
     search: Callable[..., Any], of_complex: Any, a: Any, axis: Any, out: Any, keepdims: Any,
     name: str,
 ) -> Any:  # fmt: skip
@@ -274,11 +247,11 @@ def _search(
         is_plain = type(a) in ARRAY_TYPES and 0 not in a.shape and len(a.shape)
         if is_plain and function.dtype_of(a, name).kind != "c":
             return search(a, axis)
-    a, keepdims, out = arrayed(a, name), flag_of(keepdims, name), index_out(out, name)
-    axis = place_axis(a, axis, name)
+    keepdims, out = flag_of(keepdims, name), _index_out(out, name)
+    axis = searched_axis(a, axis, name)
     if function.dtype_of(a, name).kind == "c":
         x = lazy_of(a)
-        pair = (x, places(x, axis, name))
+        pair = (x, indices_along(x, axis, name))
         index = reduce(pair, None, of_complex, axis=axis, keepdims=keepdims)[1]
         return cast_result(index, INDEX, out, name)
     if out is not None and not is_on_host(out) and function.dtype_of(out, name) == INDEX:
@@ -286,27 +259,122 @@ def _search(
     return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
 
 
-@numpys("One reduction of (element, index) pairs")
-def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first largest element, or of the first NaN.
+# --- Indices of the least and the greatest numbers, ignoring NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.argmax([3, 4, 1, 4]))
-    1
+FEW_FOR_NAN_INDEX = 1 << 18  # with NaN NumPy needs two vectorised passes, this package one of pairs
+
+
+def _lesser_and_index(a: Any, b: Any) -> Any:
+    keeps_a = b[0] != b[0] or a[0] <= b[0]
+    return a[0] if keeps_a else b[0], a[1] if keeps_a else b[1]
+
+
+def _greater_and_index(a: Any, b: Any) -> Any:
+    keeps_a = b[0] != b[0] or a[0] >= b[0]
+    return a[0] if keeps_a else b[0], a[1] if keeps_a else b[1]
+
+
+@functools.lru_cache(64, typed=True)
+def _index_or_minus_one(filler: Any) -> Callable[..., Any]:
+    """Return an operator for NumPy's index: -1 if all are NaN.
+
+    An extreme that equals the filler for NaN has the first index, as in NumPy.
     """
-    return _search(extremes.argmax, _larger_and_index, a, axis, out, keepdims, "argmax")
+    return lambda value, index: np.where(value != value, -1, np.where(value == filler, 0, index))
 
 
-@numpys("One reduction of (element, index) pairs")
-def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
-    """Return the index of the first smallest element, or of the first NaN.
+# Complex numbers with an infinite part may be less or greater than the filler for NaN.
 
-    Examples
-    --------
-    >>> import gpualgo.numpy as gnp
-    >>> int(gnp.argmin([3, 1, 4, 1]))
-    1
-    """
-    return _search(extremes.argmin, _smaller_and_index, a, axis, out, keepdims, "argmin")
+
+def _filled_triple(x: Any, index: Any, filler: Any) -> Any:
+    return np.where(x == x, x, filler), index, x == x
+
+
+def _first_least(a: Any, b: Any) -> Any:
+    is_later = less(b[0], a[0])
+    return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
+
+
+def _first_greatest(a: Any, b: Any) -> Any:
+    is_later = less(a[0], b[0])
+    return b[0] if is_later else a[0], b[1] if is_later else a[1], a[2] | b[2]
+
+
+def _complex_index(has_numbers: Any, index: Any) -> Any:
+    return np.where(has_numbers, index, -1)
+
+
+_PAIRS = ExpressionCache(lambda x, axis: zipped((x, indices_along(x, axis, "")), ""))
+
+
+def _find_index_of_number(
+    search: Callable[..., Any], ops: tuple[Any, Any, float], a: Any, axis: Any, out: Any,
+    keepdims: Any, name: str,
+) -> Any:  # fmt: skip
+    """Return the index of the least or greatest number, ignoring NaN."""
+    keepdims, out = flag_of(keepdims, name), _index_out(out, name)
+    axis, kind = searched_axis(a, axis, name), function.dtype_of(a, name)
+    if not has_nan(a, name):
+        return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
+    if is_host(a) and axis is None and kind.kind != "c":
+        index = search(a, None, keepdims=keepdims)  # it stops at the first NaN
+        value = a[np.unravel_index(np.ravel(index)[0], a.shape)]
+        if value == value:
+            return cast_result(index, INDEX, out, name)
+    filler = kind.type(ops[2])
+    if kind.kind == "c":
+        x = lazy_of(a)
+        elements: Any = applied(_filled_triple, (x, indices_along(x, axis, name), filler), name)
+        _, *parts = reduce(elements, None, ops[1], axis=axis, keepdims=keepdims)
+        parts, op = parts[::-1], _complex_index
+    else:
+        pairs = _PAIRS((a,), name, axis)
+        parts = [*reduce(pairs, None, ops[0], axis=axis, keepdims=keepdims)]
+        op = _index_or_minus_one(filler)
+    if is_on_host(parts[0]):
+        index = op(*parts)
+        if np.any(index < 0):
+            raise ValueError("All-NaN slice encountered")
+        return cast_result(index, INDEX, out, name)
+    index = transform(op, *parts, dtype=INDEX)
+    return index if out is None else cast_result(index, INDEX, out, name)
+
+
+def _index_of(
+    find: Callable[..., Any], search: Any, ops: Any, name: str, *row: str, **options: Any
+) -> None:
+    """Define a search for the index of an extreme element."""
+
+    def index(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = UNSET) -> Any:
+        return find(search, ops, a, axis, out, keepdims, name)
+
+    define(index, name, *row, **options)
+
+
+_PAIRS_PASS = "One reduction of (element, index) pairs"
+_index_of(
+    _find_index, extremes.argmax, _larger_and_index, "argmax", _PAIRS_PASS,
+    "Return the index of the first largest element, or of the first NaN.",
+    "int(gnp.argmax([3, 4, 1, 4]))", "1",
+)  # fmt: skip
+_index_of(
+    _find_index, extremes.argmin, _smaller_and_index, "argmin", _PAIRS_PASS,
+    "Return the index of the first smallest element, or of the first NaN.",
+    "int(gnp.argmin([3, 1, 4, 1]))", "1",
+)  # fmt: skip
+_NAN_PASSES = f"{_PAIRS_PASS}; host arrays are first searched for a NaN"
+_NAN_OPTIONS: dict[str, Any] = {
+    "few": FEW_FOR_NAN_INDEX, "orders": True,
+    "differs": "slices of device arrays without numbers give the index -1 (NumPy: ValueError)",
+}  # fmt: skip
+_index_of(
+    _find_index_of_number, extremes.argmin, (_lesser_and_index, _first_least, np.inf), "nanargmin",
+    _NAN_PASSES, "Return the index of the first smallest element; NaN counts as infinity.",
+    'int(gnp.nanargmin([float("nan"), 3.0, 1.0]))', "2", **_NAN_OPTIONS,
+)  # fmt: skip
+_index_of(
+    _find_index_of_number, extremes.argmax, (_greater_and_index, _first_greatest, -np.inf),
+    "nanargmax", _NAN_PASSES,
+    "Return the index of the first largest element; NaN counts as -infinity.",
+    'int(gnp.nanargmax([float("nan"), 3.0, 1.0]))', "1", **_NAN_OPTIONS,
+)  # fmt: skip

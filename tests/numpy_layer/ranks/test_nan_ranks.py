@@ -21,7 +21,7 @@ from gpualgo.numpy._ranks import computed, quantile_methods
 SMALL = settings(
     max_examples=examples(60, emulated=3), deadline=None, database=None, derandomize=True
 )
-METHODS = [*quantile_methods.DISCRETE_METHODS, *quantile_methods.BETWEEN]
+METHODS = [*quantile_methods.DISCRETE_METHODS, *quantile_methods.INTERPOLATING_METHODS]
 FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64")]
 
 

@@ -19,7 +19,7 @@ from gpualgo.numpy._ranks import quantile_methods
 SMALL = settings(
     max_examples=examples(80, emulated=4), deadline=None, database=None, derandomize=True
 )
-METHODS = [*quantile_methods.DISCRETE_METHODS, *quantile_methods.BETWEEN]
+METHODS = [*quantile_methods.DISCRETE_METHODS, *quantile_methods.INTERPOLATING_METHODS]
 REAL = [dtype for dtype in DTYPES if dtype.kind in "iuf"]
 # NumPy's differences of few bits overflow.
 PLAIN = [dtype for dtype in REAL if dtype.kind == "f"]

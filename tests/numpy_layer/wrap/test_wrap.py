@@ -14,9 +14,9 @@ import pytest
 from support import Backend
 
 import gpualgo.numpy as gnp
+from gpualgo.numpy import _wrap
 from gpualgo.numpy._call.arguments import NotTaken
 from gpualgo.numpy._call.function import TABLE, Entry
-from gpualgo.numpy._wrap import namespace
 
 xp: Any = gnp.wrap(np)
 
@@ -82,7 +82,7 @@ def test_arguments_that_are_not_possible_here_are_handed_on(monkeypatch: Any) ->
         raise NotTaken("refused")
 
     monkeypatch.setitem(TABLE, "argsort", Entry("argsort", refusing, np.argsort, "", ""))
-    answer = namespace.Namespace(np).argsort
+    answer = _wrap.Namespace(np).argsort
     assert answer([3, 1]).tolist() == [1, 0]
     assert answer([3, 1], kind="stable").tolist() == [1, 0]  # a parameter that ours has not
 
@@ -171,7 +171,7 @@ def test_ufuncs_are_handed_on_with_their_methods(monkeypatch: Any) -> None:
             raise NotTaken("reduceat")
 
     monkeypatch.setitem(TABLE, "add", Entry("add", Ours(), np.add, "", ""))
-    add = namespace.Namespace(np).add
+    add = _wrap.Namespace(np).add
     assert add(1.0, 2.0) == add.reduce([1.0]) == "ours"
     assert add(1, 2) == 3
     assert add.reduce([1, 2]) == 3
@@ -221,7 +221,7 @@ def test_answers_are_equal_to_what_they_stand_for() -> None:
     """Tables of functions, as `__array_function__` has, find both."""
     assert xp.sum == np.sum
     assert np.sum == xp.sum
-    assert xp.sum == namespace.Namespace(np).sum
+    assert xp.sum == _wrap.Namespace(np).sum
     assert xp.sum != np.prod
     assert xp.sum != xp.prod
     assert xp.sum is not None
@@ -233,7 +233,7 @@ def test_it_is_a_namespace() -> None:
     assert {*dir(np), *TABLE} == {*dir(xp)}
     assert gnp.wrap(xp) is xp
     assert gnp.wrap(np) is xp
-    assert namespace.Namespace(np) == xp
+    assert _wrap.Namespace(np) == xp
     assert hash(gnp.wrap(np)) == hash(xp)
     assert copy.copy(xp) is copy.deepcopy(xp) is xp
     assert pickle.loads(pickle.dumps(xp)) is xp

@@ -1,0 +1,225 @@
+"""Functions of chunks alone: `transform` and `select`; `searchsorted` and `top_k` with a tree."""
+
+from __future__ import annotations
+
+import math
+from itertools import accumulate, product
+from typing import Any
+
+import numpy as np
+
+import gpualgo as ga
+from gpualgo._algorithms.transform.problem import is_scalar
+from gpualgo._operators.operator import MAX_ARITY, is_function
+from gpualgo._pipeline import checks
+from gpualgo.dask import _inputs
+from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._inputs import Input, blocks, is_dask
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
+from gpualgo.dask._tasks import (
+    ChunkArg,
+    Parts,
+    concatenate,
+    element_of,
+    namespace_of,
+    pack,
+    parts_of,
+    pattern_of,
+    pattern_of_value,
+    result,
+    sum_arrays,
+    unpack,
+)
+
+
+def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
+
+    Parameters and result are those of `gpualgo.transform`, with dask arrays for arrays; arguments
+    may also be numbers and NumPy or CuPy arrays. Along each axis the result has the chunks of the
+    first array that is not broadcast there. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    A task for each chunk. A worker holds the chunks that it works on and their results.
+    """
+    if not 0 < len(arguments) <= MAX_ARITY:
+        raise TypeError(
+            f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arguments)}"
+        )
+    local_op, frozen = pickle_operator(op, "transform", len(arguments))
+    inputs = [
+        x if is_scalar(x) else _inputs.parse_argument(x, "transform", "an argument")
+        for x in arguments
+    ]
+    small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
+    dtypes, form = _inputs.probe_dtypes(ga.transform, local_op, *small, dtype=dtype)
+    content = [x.content if isinstance(x, Input) else (type(x).__name__, x) for x in inputs]
+    graph = Graph("transform", content, frozen[0], dtypes)
+    op_arg = graph.operator(frozen)
+    arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
+    arrays = _inputs.align_chunks(arrays, "transform")
+    aligned = iter(arrays)
+    inputs = [
+        x._replace(arrays=tuple(next(aligned) for _ in x.arrays)) if isinstance(x, Input) else x
+        for x in inputs
+    ]
+    chunks = _inputs.broadcast_chunks(arrays)
+    acc_dtype = pack(pattern_of(form), dtypes)
+    for index in product(*map(range, map(len, chunks))):
+        args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
+        graph.add("", index, transform_chunk, op_arg, acc_dtype, *args)
+    sources = [x for x in inputs if isinstance(x, Input)]
+    return pack_results(form, result_arrays(graph, arrays[0], chunks, dtypes, *sources))
+
+
+def transform_chunk(op: PickledOperator, dtype: Any, *arguments: Any) -> Any:
+    """Apply op to chunks and numbers."""
+    elements = [element_of(x) if isinstance(x, list) else x for x in arguments]
+    return result(unpack(ga.transform(load_operator(op), *elements, dtype=dtype)))
+
+
+def select(x: Any, predicate: Any) -> Any:
+    """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
+
+    Parameters and result are those of `gpualgo.select`, with dask arrays for arrays. The result has
+    a chunk for each of x, of unknown size; ``compute_chunk_sizes()`` computes the sizes.
+
+    Notes
+    -----
+    A task for each chunk reads it once. A worker holds the chunks that it works on and their
+    selected elements.
+    """
+    if not is_dask(predicate) and is_function(predicate, "select"):
+        x_arg = _inputs.parse_argument(x, "select").flat()
+        local_op, frozen = pickle_operator(predicate, "select", 1)
+        dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), local_op)
+        graph, mask = Graph("select", x_arg.content, frozen[0]), None
+        op_arg = graph.operator(frozen)
+    else:
+        x_arg, mask = _masked(x, predicate)
+        dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), mask.small())
+        graph, op_arg = Graph("select", x_arg.content, mask.content), None
+    for index in blocks(x_arg.first):
+        chunk = x_arg.chunk(index)
+        graph.add("", index, select_chunk, chunk, mask and mask.chunk(index), op_arg)
+    chunks = ((math.nan,) * x_arg.first.numblocks[0],)
+    return pack_results(form, result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, mask))
+
+
+def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
+    """Return elements and the bool array, flattened and with the same chunks."""
+    like = predicate if is_dask(predicate) else None
+    x_arg = _inputs.parse_argument(x, "select", like=like)
+    mask = _inputs.parse_argument(predicate, "select", "predicate", like=x_arg.first)
+    _inputs.check_shapes(mask, x_arg, "predicate has", "pass a bool for each element")
+    return x_arg.flat(), mask.with_chunks_of(x_arg).flat()
+
+
+def select_chunk(x: ChunkArg, mask: ChunkArg | None, op: PickledOperator | None) -> Any:
+    predicate = load_operator(op) if mask is None else parts_of(mask)[0]
+    return result(unpack(ga.select(element_of(x), predicate)))
+
+
+def searchsorted(
+    a: Any, v: Any, *, side: str = "left", less: Any = None, descending: Any = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return the indices r at which elements belong in a sorted array: ``a[r-1] < v ≤ a[r]``.
+
+    Parameters and result are those of `gpualgo.searchsorted`; a or v, or both, are dask arrays, and
+    the result has the chunks of v. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    There is a task for each pair of a chunk of a and a chunk of v; further tasks add their results.
+    If a fits in memory, make it one chunk or a NumPy array. A worker holds a chunk of each, and 16
+    results.
+    """
+    a_arg = _inputs.parse_argument(a, "searchsorted", "a")
+    v_arg = None if is_scalar(v) else _inputs.parse_argument(v, "searchsorted", "v")
+    local_less, frozen = (None, None) if less is None else pickle_operator(less, "searchsorted")
+    small = v if v_arg is None else v_arg.small()
+    options = {"side": side, "less": local_less, "descending": descending, "dtype": dtype}
+    (index_dtype,), _ = _inputs.probe_dtypes(ga.searchsorted, a_arg.small(), small, **options)
+    length = a_arg.first.shape[0]
+    if length > np.iinfo(index_dtype).max:
+        raise ValueError(
+            f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}; pass a wider "
+            "dtype="
+        )
+    content = (type(v).__name__, v) if v_arg is None else v_arg.content
+    flags = pattern_of_value(descending), unpack(descending)
+    name = None if frozen is None else frozen[0]
+    graph = Graph("searchsorted", a_arg.content, content, side, name, flags, index_dtype)
+    less_arg = None if frozen is None else graph.operator(frozen, "less")
+    for index in [()] if v_arg is None else blocks(v_arg.first):
+        refs = []
+        wanted = v if v_arg is None else v_arg.chunk(index)
+        for i in range(a_arg.first.numblocks[0]):
+            args = a_arg.chunk((i,)), wanted, side, less_arg, flags, index_dtype
+            refs.append(graph.add("chunk", (i, *index), search_chunk, *args))
+        graph.alias("", index, graph.tree("tree", index, refs, sum_arrays))
+    chunks = () if v_arg is None else v_arg.first.chunks
+    return result_arrays(graph, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)[0]
+
+
+def search_chunk(
+    a: ChunkArg, v: Any, side: str, less: PickledOperator | None, descending: Any, dtype: Any
+) -> Any:
+    """For each element of v, count the elements of a chunk of a that come before it."""
+    wanted = element_of(v) if isinstance(v, list) else v
+    options = {"side": side, "less": load_operator(less), "descending": pack(*descending)}
+    counts = ga.searchsorted(element_of(a), wanted, dtype=dtype, **options)
+    return np.asarray(counts) if isinstance(counts, np.generic) else counts
+
+
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
+    """Return the k largest (or smallest) elements in order, and their indices.
+
+    Parameters and result are those of `gpualgo.top_k`, with dask arrays for arrays. The result has
+    the same bits, and one chunk along the axis, where chunk sizes must be known.
+
+    Notes
+    -----
+    x is read once, by a task for each chunk; 1/15 as many tasks combine the results. A worker holds
+    the chunks that it works on, and k elements and indices of each of 16 others.
+    """
+    x_arg = _inputs.parse_argument(x, "top_k")
+    k = checks.integer(k, "k", "top_k")
+    k_axis = checks.axis_of(checks.plain_axis(axis, "top_k"), x_arg.first.ndim, "top_k")
+    if k_axis is None:
+        x_arg, k_axis = x_arg.flat(), 0
+    x_arg.require_sizes("indices depend on all sizes")
+    extent = x_arg.first.shape[k_axis]
+    if not 0 <= k <= extent:  # the call raises the error
+        _inputs.probe_call(
+            ga.top_k, np.broadcast_to(x_arg.small(), x_arg.first.shape), k, axis=k_axis
+        )
+    options = {"axis": k_axis, "mode": mode}
+    dtypes, form = _inputs.probe_dtypes(ga.top_k, x_arg.small(), min(k, 1), **options)
+    graph = Graph("top-k", x_arg.content, k, k_axis, mode)
+    starts = [0, *accumulate(x_arg.first.chunks[k_axis])]
+    for row in blocks(x_arg.first, [a for a in range(x_arg.first.ndim) if a != k_axis]):
+        refs = []
+        for i in range(x_arg.first.numblocks[k_axis]):
+            index = (*row[:k_axis], i, *row[k_axis + 1 :])
+            args = x_arg.chunk(index), starts[i], k, k_axis, mode
+            refs.append(graph.add("chunk", index, top_of_chunk, *args))
+        graph.alias("", row, graph.tree("tree", row, refs, top_of_several, k, k_axis, mode))
+    chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
+    return pack_results(form, result_arrays(graph, x_arg.first, chunks, dtypes, x_arg))
+
+
+def top_of_chunk(x: ChunkArg, start: int, k: int, axis: int, mode: Any) -> Parts:
+    """Return the top elements of a chunk, and their global indices."""
+    (part,) = parts_of(x)
+    values, indices = ga.top_k(part, min(k, part.shape[axis]), axis=axis, mode=mode)
+    return values, indices + start
+
+
+def top_of_several(several: list[Parts], k: int, axis: int, mode: Any) -> Parts:
+    """Return the top of several chunks' results; on ties, earlier chunks win."""
+    values, indices = concatenate(several, axis)
+    top, order = ga.top_k(values, min(k, values.shape[axis]), axis=axis, mode=mode)
+    return top, namespace_of(indices).take_along_axis(indices, order, axis)

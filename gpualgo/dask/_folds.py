@@ -1,0 +1,369 @@
+"""`reduce` and scans: aggregates of chunks, combined in an ordered tree or in a chain of prefixes.
+
+A reduction applies `init` once, last; a scan applies it to the first chunk with elements.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from dask.task_spec import TaskRef
+
+import gpualgo as ga
+from gpualgo._pipeline import checks
+from gpualgo.dask import _inputs
+from gpualgo.dask._graph import FAN_IN, Graph, Index, pack_results, result_arrays
+from gpualgo.dask._inputs import Input, blocks
+from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
+from gpualgo.dask._tasks import (
+    ChunkArg,
+    Parts,
+    Structure,
+    concatenate,
+    library_of,
+    pack,
+    parts_of,
+    pattern_of_value,
+    result,
+    unpack,
+)
+
+# --- `init`: a value that is part of each task, or dask arrays with a value for each row.
+
+
+class InitArgument(NamedTuple):
+    """The initial value of a reduction or scan."""
+
+    source: Input | None  # of arrays
+    value: tuple[Structure, Parts] | None  # a pattern and its values, if there are no arrays
+    small: Any
+
+    @property
+    def content(self) -> Any:
+        """All that results depend on, for the graph's hash."""
+        if self.source is not None:
+            return self.source.content
+        assert self.value is not None
+        pattern, values = self.value
+        return pattern, [(type(v).__name__, getattr(v, "dtype", None), v) for v in values]
+
+    def chunk(self, row: Index) -> Any:
+        """Return init for a block of rows, as an argument that `init_in_task` reads."""
+        if self.source is None:
+            return self.value
+        return self.source.chunk(row if self.source.first.ndim else (), row)
+
+
+def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> InitArgument:
+    """Parse init; `row_axes` are the axes of the result's rows."""
+    fields = unpack(init)
+    if not any(map(_is_array, fields)):
+        return InitArgument(None, (pattern_of_value(init), fields), init)
+    chunks = tuple(x.first.chunks[axis] for axis in row_axes)
+    shape = tuple(x.first.shape[axis] for axis in row_axes)
+    source = _inputs.parse_argument(init, where, "init")
+    is_one = source.first.ndim == 0
+    if not is_one and (source.is_known and x.is_known) and source.first.shape != shape:
+        raise ValueError(
+            f"{where}: init has shape {source.first.shape}, but rows have shape {shape}; pass one "
+            "value, or an array with one for each row"
+        )
+    if not is_one and x.is_known and source.first.chunks != chunks:
+        source = source.rechunked(chunks)
+    small = source.small()
+    if is_one:
+        small = small[()] if library_of(source.first._meta) == "numpy" else small
+    return InitArgument(source, None, small)
+
+
+def _is_array(x: Any) -> bool:
+    """Return whether init is a dask array or an array of several values."""
+    if isinstance(x, np.ndarray):
+        return x.size != 1
+    return _inputs.is_dask(x) or hasattr(x, "__cuda_array_interface__")
+
+
+def init_in_task(init: Any) -> Any:
+    """Return init within a task."""
+    if isinstance(init, tuple):
+        return pack(*init)
+    parts = parts_of(init)
+    if parts[0].ndim == 0 and isinstance(parts[0], np.ndarray):
+        parts = tuple(part[()] for part in parts)
+    return pack(init[0][2], parts)
+
+
+def reduce(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return the elements of a dask array combined: ``init op x[0] op x[1] op … op x[n-1]``.
+
+    Parameters and result are those of `gpualgo.reduce`, with dask arrays for arrays; `init` may be
+    a NumPy or dask array with the shape of the result. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    x is read once, by a task for each chunk; 1/15 as many tasks combine the results, 16 at a time,
+    in order. A worker holds the chunks that it works on, and one number for each other chunk; one
+    row of each if `op` does not commute and several chunked axes are reduced. Equal chunks give
+    equal bits, other chunks may round differently.
+    """
+    x_arg = _inputs.parse_argument(x, "reduce")
+    local_op, frozen = pickle_operator(op, "reduce")
+    keepdims = checks.flag_argument(keepdims, "keepdims", "reduce")
+    axes = checks.axes_of(checks.plain_axes(axis, "reduce"), x_arg.first.ndim, "reduce")
+    other_axes = tuple(a for a in range(x_arg.first.ndim) if a not in axes)
+    initial = parse_init(init, x_arg, other_axes, "reduce")
+    options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
+    dtypes, form = _inputs.probe_dtypes(
+        ga.reduce, x_arg.small(), initial.small, local_op, **options
+    )
+    graph = Graph("reduce", x_arg.content, initial.content, frozen[0], axes, keepdims, dtypes)
+    op_arg = graph.operator(frozen)
+    folding = axes, dtypes, x_arg.pattern
+    aggregates = combined(graph, x_arg, op_arg, folding, local_op.commutative)
+    for index, ref in aggregates.items():
+        out = tuple(k for a, k in enumerate(index) if keepdims or a in other_axes)
+        row = tuple(index[a] for a in other_axes)
+        graph.add("", out, finish, ref, initial.chunk(row), op_arg, folding, keepdims)
+    chunks = tuple(
+        (1,) if a in axes else sizes
+        for a, sizes in enumerate(x_arg.first.chunks)
+        if keepdims or a in other_axes
+    )
+    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, initial.source)
+    return pack_results(form, arrays)
+
+
+ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Structure]
+"""The reduced axes, the dtypes of the accumulators, and the pattern of elements."""
+
+
+def combined(
+    graph: Graph, source: Input, op: Any, folding: ReduceArgs, commutes: bool
+) -> dict[Index, TaskRef]:
+    """Add the tasks that reduce along some axes, without init; return a task for each result.
+
+    Several chunked axes are combined block by block if op commutes. That is not C order, so other
+    operators are applied axis by axis, the last first.
+    """
+    axes, dtypes, pattern = folding
+    count = list(source.first.numblocks)
+    is_blockwise = commutes or all(count[axis] == 1 for axis in axes[1:])
+    current: dict[Index, TaskRef] = {}
+    for index in product(*map(range, count)):
+        first_axes = axes if is_blockwise else axes[-1:]
+        args = source.chunk(index), op, (first_axes, dtypes, pattern)
+        current[index] = graph.add("chunk", index, reduce_chunk, *args)
+    for step, axis in enumerate(reversed(axes)):
+        if step and not is_blockwise:
+            for index, ref in current.items():
+                fold_args = [ref], op, axis, folding
+                current[index] = graph.add("fold", (step, *index), combine, *fold_args)
+        current = _tree(graph, current, count, op, axis, folding)
+    return current
+
+
+def _tree(
+    graph: Graph, current: dict[Index, TaskRef], count: list[int], op: Any, axis: int,
+    folding: ReduceArgs,
+) -> dict[Index, TaskRef]:  # fmt: skip
+    """Combine results along an axis, FAN_IN at a time; `count` is updated."""
+    level = 0
+    while count[axis] > 1:
+        groups: dict[Index, list[TaskRef]] = {}
+        for index, ref in current.items():  # in order
+            target = (*index[:axis], index[axis] // FAN_IN, *index[axis + 1 :])
+            groups.setdefault(target, []).append(ref)
+        current = {
+            target: graph.add("tree", (axis, level, *target), combine, refs, op, axis, folding)
+            for target, refs in groups.items()
+        }
+        count[axis] = -(-count[axis] // FAN_IN)
+        level += 1
+    return current
+
+
+# --- within tasks -------------------------------------------------------------------------------
+
+
+def reduce_parts(
+    parts: Parts, op: Any, axes: tuple[int, ...], init: Any, folding: ReduceArgs
+) -> Parts:
+    """Reduce parts along axes, keeping these."""
+    _, dtypes, pattern = folding
+    x, dtype = pack(pattern, parts), pack(pattern, dtypes)
+    results = unpack(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
+    # NumPy returns scalars for 0-d results; a later call needs arrays.
+    return tuple(np.asarray(part) if isinstance(part, np.generic) else part for part in results)
+
+
+def reduce_chunk(x: ChunkArg, op: PickledOperator, folding: ReduceArgs) -> Parts:
+    """Return the aggregate of a chunk; without elements along the axes, an empty array."""
+    parts, axes = parts_of(x), folding[0]
+    if all(parts[0].shape[axis] for axis in axes):
+        return reduce_parts(parts, load_operator(op), axes, None, folding)
+    slices = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(parts[0].ndim))
+    return tuple(part[slices].astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
+
+
+def combine(several: list[Parts], op: PickledOperator, axis: int, folding: ReduceArgs) -> Parts:
+    """Combine results of chunks that follow each other along an axis."""
+    parts = concatenate(several, axis)
+    if parts[0].shape[axis] <= 1 or parts[0].size == 0:
+        slices = (slice(None),) * axis + (slice(0, 1),)
+        return tuple(part[slices] for part in parts)
+    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
+
+
+def finish(
+    parts: Parts, init: Any, op: PickledOperator, folding: ReduceArgs, keepdims: bool
+) -> Any:
+    """Combine init with a result."""
+    axes, dtypes, pattern = folding
+    options = {"axis": axes, "keepdims": keepdims, "dtype": pack(pattern, dtypes)}
+    init_value, fn = init_in_task(init), load_operator(op)
+    return result(unpack(ga.reduce(pack(pattern, parts), init_value, fn, **options)))
+
+
+# --- Scans: an aggregate of each chunk, a chain of prefixes in order, a scan of each chunk.
+
+
+def inclusive_scan(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
+
+    Parameters and result are those of `gpualgo.inclusive_scan`, with dask arrays for arrays; the
+    result has the chunks of x. If `axis` is None and x has several axes, x is flattened, and dask
+    chooses the chunks. Chunks of unknown size are accepted.
+
+    Notes
+    -----
+    Three tasks for each chunk read it twice (the last chunk along the axis once) and write the
+    result once. A worker holds the chunks that it works on and their results. Prefixes are passed
+    from chunk to chunk, so the first results are ready while the last chunks are being read. Equal
+    chunks give equal bits, other chunks may round differently.
+    """
+    return _scan("inclusive_scan", x, init, op, axis, reverse, dtype)
+
+
+def exclusive_scan(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return all before each element, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
+
+    As `inclusive_scan`; the default of `init` is the operator's identity, as for
+    `gpualgo.exclusive_scan`.
+    """
+    return _scan("exclusive_scan", x, init, op, axis, reverse, dtype)
+
+
+def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
+    x_arg = _inputs.parse_argument(x, func_name)
+    local_op, frozen = pickle_operator(op, func_name)
+    reverse = checks.flag_argument(reverse, "reverse", func_name)
+    scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
+    if scan_axis is None:
+        x_arg, scan_axis = x_arg.flat(), 0
+    other_axes = tuple(a for a in range(x_arg.first.ndim) if a != scan_axis)
+    initial = parse_init(init, x_arg, other_axes, func_name)
+    options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
+    call = getattr(ga, func_name)
+    dtypes, form = _inputs.probe_dtypes(call, x_arg.small(), initial.small, local_op, **options)
+    if init is None and func_name == "exclusive_scan":  # every chunk must start from it
+        initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
+    content = x_arg.content, initial.content, frozen[0], scan_axis, reverse, dtypes
+    graph = Graph(func_name.replace("_", "-"), *content)
+    op_arg = graph.operator(frozen)
+    folding = (scan_axis,), dtypes, x_arg.pattern
+    for row in blocks(x_arg.first, other_axes):
+        _add_line(graph, x_arg, initial, op_arg, row, reverse, folding)
+    chunks = x_arg.first.chunks
+    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, initial.source)
+    return pack_results(form, arrays)
+
+
+def _add_line(
+    graph: Graph, x: Input, initial: InitArgument, op: Any, row: Index, reverse: bool,
+    folding: ReduceArgs,
+) -> None:  # fmt: skip
+    """Add the tasks of the chunks along one line, which starts at chunk `row`."""
+    (axis,), _, _ = folding
+    count = x.first.numblocks[axis]
+    init = initial.chunk((*row[:axis], *row[axis + 1 :]))
+    prefix: TaskRef | None = None
+    for step in range(count):
+        chunk_number = count - 1 - step if reverse else step
+        index = (*row[:axis], chunk_number, *row[axis + 1 :])
+        chunk = x.chunk(index)
+        graph.add("", index, scan, chunk, prefix, init, op, reverse, folding)
+        if step < count - 1:
+            total = graph.add("aggregate", index, aggregate, chunk, op, reverse, folding)
+            prefix = graph.add("prefix", index, link, prefix, total, init, op, folding)
+
+
+# --- within tasks -------------------------------------------------------------------------------
+
+
+def aggregate(x: ChunkArg, op: PickledOperator, reverse: bool, folding: ReduceArgs) -> Parts:
+    """Return a chunk's aggregate along its axis; an empty array if it has no elements there."""
+    parts, (axis,) = parts_of(x), folding[0]
+    if not parts[0].shape[axis]:
+        return tuple(part.astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
+    if reverse:
+        backwards = (slice(None),) * axis + (slice(None, None, -1),)
+        parts = tuple(part[backwards] for part in parts)
+    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
+
+
+def link(
+    prefix: Parts | None, own: Parts, init: Any, op: PickledOperator, folding: ReduceArgs
+) -> Parts:
+    """Return the prefix of the next chunk; the first chunk with elements applies init."""
+    (axis,) = folding[0]
+    if not own[0].shape[axis]:
+        return own if prefix is None else prefix
+    if prefix is None or not prefix[0].shape[axis]:
+        value = init_in_task(init)
+        if value is None:
+            return own
+        return reduce_parts(own, load_operator(op), (axis,), value, folding)
+    return reduce_parts(concatenate([prefix, own], axis), load_operator(op), (axis,), None, folding)
+
+
+def scan(
+    x: ChunkArg, prefix: Parts | None, init: Any, op: PickledOperator, reverse: bool,
+    folding: ReduceArgs,
+) -> Any:  # fmt: skip
+    """Scan a chunk, starting from its prefix or init."""
+    (axis,), dtypes, pattern = folding
+    parts = parts_of(x)
+    if prefix is None or not prefix[0].shape[axis]:
+        start = init_in_task(init)
+    else:
+        start = pack(pattern, tuple(_as_init(part, axis) for part in prefix))
+    call = functools.partial(
+        getattr(ga, x[0][0]), init=start, op=load_operator(op), reverse=reverse,
+        dtype=pack(pattern, dtypes),
+    )  # fmt: skip
+    if pattern is None or parts[0].ndim > 1 or library_of(parts[0]) == "numpy":
+        return result(unpack(call(pack(pattern, parts), axis=axis)))
+    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
+    rows = unpack(call(pack(pattern, tuple(part.reshape(1, -1) for part in parts)), axis=1))
+    return result(tuple(part.reshape(-1) for part in rows))
+
+
+def _as_init(part: Any, axis: int) -> Any:
+    """Return a prefix as an initial value: a scalar for one line, else an array over rows."""
+    if part.ndim > 1:
+        return part.squeeze(axis)
+    return part[0] if library_of(part) == "numpy" else part

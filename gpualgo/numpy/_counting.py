@@ -1,0 +1,600 @@
+"""Counts of samples in bins: histograms, their edges by NumPy's rules, and counts of integers."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._algorithms.by_index import reduce_by_index
+from gpualgo._algorithms.extremes import minmax
+from gpualgo._algorithms.histogram import histogram as count_samples
+from gpualgo._algorithms.histogram.bins import Bins
+from gpualgo._algorithms.reduce import reduce
+from gpualgo._algorithms.select import select
+from gpualgo._algorithms.top_k import kth_value
+from gpualgo._algorithms.transform import transform
+from gpualgo._base import dtypes
+from gpualgo._base.errors import shown
+from gpualgo._lazy import is_lazy
+from gpualgo._lazy.combining import applied
+from gpualgo._operators.markers import same
+from gpualgo._operators.numpy_rules import promotion
+from gpualgo.lazy import asarray as lazy_of
+from gpualgo.lazy import reductions
+from gpualgo.numpy._call import function
+from gpualgo.numpy._call.arguments import NotTaken, array_of, host_of, is_host
+from gpualgo.numpy._call.function import numpy_function
+
+_range = range
+
+
+class ResolvedBins(NamedTuple):
+    """Edges in host memory, and the range of even bins (None for edges given by the caller)."""
+
+    edges: np.ndarray[Any, Any]
+    ends: tuple[Any, Any] | None
+
+
+def bins_of(x: Any, kind: Any, bins: Any, range: Any, has_weights: bool, name: str) -> ResolvedBins:
+    """Return the bins of samples of a dtype, as NumPy defines them."""
+    if isinstance(bins, str):
+        rule = RULES.get(bins)
+        if rule is None:
+            raise ValueError(f"{name}: bins={bins!r} is not a rule; pass one of {', '.join(RULES)}")
+        if has_weights:
+            raise TypeError(f"{name}: rules for bins do not support weights; pass a number of bins")
+        ends = ends_of(x, range, name)
+        return _even_bins(kind, _bins_by_rule(x, kind, rule, ends, range is not None, name), ends)
+    if not is_edges(bins):
+        try:
+            number = operator.index(bins)
+        except TypeError:
+            raise TypeError(
+                f"{name}: bins is {shown(bins)}; pass a number of bins, edges or the name of a rule"
+            ) from None
+        if number < 1:
+            raise ValueError(f"{name}: bins is {number}; pass one or more")
+        return _even_bins(kind, number, ends_of(x, range, name))
+    return ResolvedBins(edges_of(bins, name), None)
+
+
+def is_edges(bins: Any) -> bool:
+    """Return whether bins are edges rather than a number of bins."""
+    ndim = getattr(bins, "ndim", None)
+    return bool(np.ndim(bins) if ndim is None else ndim)
+
+
+def edges_of(bins: Any, name: str) -> np.ndarray[Any, Any]:
+    """Return the given edges in host memory."""
+    is_foreign = hasattr(bins, "dtype") and not isinstance(bins, (np.ndarray, np.generic))
+    edges = host_of(bins, f"{name}: bins") if is_foreign else np.asarray(bins)
+    if edges.ndim != 1:
+        raise ValueError(f"{name}: an array of bins must be 1d, got shape {edges.shape}")
+    _check_kernel(edges.dtype, f"{name}: bins")
+    if np.any(edges[:-1] > edges[1:]):
+        raise ValueError(f"{name}: bins decreases; pass edges in ascending order")
+    return edges
+
+
+def _even_bins(kind: Any, number: int, ends: tuple[Any, Any]) -> ResolvedBins:
+    try:
+        return ResolvedBins(Bins(kind, number, None, *ends).all_edges(), ends)
+    except ValueError:
+        raise ValueError(
+            f"Too many bins for data range: {number} from {ends[0]} to {ends[1]} have edges that "
+            f"their dtype cannot tell apart"
+        ) from None
+
+
+def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
+    """Return the range of even bins: the given one, or the extreme samples."""
+    if range is not None:
+        low, high = (_range_end(end, name) for end in range)
+        if low > high:
+            raise ValueError(f"{name}: max must be larger than min in range, got ({low}, {high})")
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ValueError(f"{name}: range ({low}, {high}) is not finite")
+    elif 0 in x.shape:
+        low, high = 0, 1
+    else:
+        low, high = (host_of(end, name)[()] for end in minmax(x))
+        if isinstance(low, np.bool_):
+            low, high = np.uint8(low), np.uint8(high)
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ValueError(
+                f"{name}: the range [{low}, {high}] of the samples is not finite; pass range=, "
+                "outside of which they are not counted"
+            )
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def _range_end(end: Any, name: str) -> Any:
+    """Return an end of a range as a number; it may be a result on a GPU."""
+    if isinstance(end, bool):
+        return int(end)
+    if hasattr(end, "dtype"):
+        value = np.asarray(host_of(end, f"{name}: range"))
+        _check_kernel(value.dtype, f"{name}: range")
+        if value.ndim:
+            raise ValueError(f"{name}: range holds an array of shape {value.shape}; pass numbers")
+        return np.uint8(value) if value.dtype.kind == "b" else value[()]
+    return end
+
+
+def native(edges: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return edges.astype(edges.dtype.newbyteorder("="), copy=False)
+
+
+def _check_kernel(kind: np.dtype[Any], where: str) -> None:
+    """Raise NotTaken for dtypes that only NumPy supports, such as long double."""
+    if dtypes.name_of(kind) is None and dtypes.name_of(kind.newbyteorder("=")) is None:
+        raise NotTaken(f"{where} has dtype {kind}, which has no kernel")
+
+
+# --- Rules for the number of bins.
+
+
+def _bins_by_rule(
+    x: Any, kind: Any, rule: Callable[..., Any], ends: tuple[Any, Any], has_range: bool, name: str
+) -> int:
+    """Return the number of bins by a rule."""
+    lazy = lazy_of(x)
+    if lazy.dtype.kind == "b":
+        x = lazy = lazy.astype(kind)
+    size = lazy.size
+    if has_range:
+        low, high = ends
+        x = select(x, (lazy >= low) & (lazy <= high))
+        (size,) = x.shape
+    width = rule(_Samples(x, size, ends, name)) if size else 0
+    if not width:
+        return 1
+    if kind.kind in "iu" and width < 1:
+        width = 1
+    with np.errstate(all="ignore"):
+        return int(np.ceil(_distance(*ends) / width))
+
+
+def _distance(low: Any, high: Any) -> Any:
+    """Return high - low; integers are subtracted as unsigned ones, which cannot overflow."""
+    kind = np.result_type(low, high)
+    if kind.kind == "i":
+        unsigned = np.dtype(f"u{kind.itemsize}")
+        ends = (np.asarray(one, kind) for one in (high, low))
+        return np.subtract(*ends, casting="unsafe", dtype=unsigned)
+    return np.subtract(high, low, dtype=kind)
+
+
+class _Samples(NamedTuple):
+    """Samples, and the statistics that rules use: each is computed on demand."""
+
+    x: Any
+    size: int
+    ends: tuple[Any, Any]
+    name: str
+
+    def extent(self) -> Any:
+        """Return the greatest sample minus the least: one reduction."""
+        return _distance(*(host_of(one, self.name)[()] for one in minmax(self.x)))
+
+    def deviation(self) -> Any:
+        """Return the standard deviation: one reduction."""
+        return host_of(reductions.std(lazy_of(self.x)), self.name)[()]
+
+    def quartiles(self) -> tuple[Any, Any]:
+        """Return the quartiles, interpolated between ranks found by one selection."""
+        positions = [(self.size - 1) * q for q in (0.75, 0.25)]
+        ranks = [min(int(at) + i, self.size - 1) for at in positions for i in (0, 1)]
+        values = np.asarray(host_of(kth_value(self.x, ranks, axis=None), self.name))
+        wide = values.astype(np.float64) if values.dtype.kind in "biu" else values
+        return tuple(
+            np.quantile(wide[i : i + 2], values.dtype.type(at % 1) if wide is values else at % 1)
+            for i, at in zip((0, 2), positions, strict=True)
+        )
+
+
+def _stone(x: _Samples) -> Any:
+    n, extent = x.size, x.extent()
+    if n <= 1 or extent == 0:
+        return 0
+
+    def error(number: int) -> Any:
+        counts = host_of(count_samples(x.x, number, x.ends), x.name)
+        shares = counts / n
+        return (2 - (n + 1) * shares.dot(shares)) / (extent / number)
+
+    most = max(100, int(np.sqrt(n)))
+    best = min(_range(1, most + 1), key=error)
+    if best == most:
+        text = "The number of bins estimated may be suboptimal."
+        warnings.warn(text, RuntimeWarning, stacklevel=6)
+    return extent / best
+
+
+def _cube(a: Any, center: Any, scale: Any) -> Any:
+    b = (a - center) / scale
+    return b * b * b
+
+
+def _doane(x: _Samples) -> Any:
+    n = x.size
+    if n <= 2:
+        return 0.0
+    expected = np.sqrt(6.0 * (n - 2) / ((n + 1.0) * (n + 3)))
+    sigma = x.deviation()
+    if not sigma > 0.0:
+        return 0.0
+    center = host_of(reductions.mean(lazy_of(x.x)), x.name)[()]
+    cubes = applied(_cube, (x.x, center, sigma), x.name)
+    skewness = host_of(reductions.mean(cubes), x.name)[()]
+    return x.extent() / (1.0 + np.log2(n) + np.log2(1.0 + np.absolute(skewness) / expected))
+
+
+def _fd(x: _Samples) -> Any:
+    upper, lower = x.quartiles()
+    return 2.0 * np.subtract(upper, lower) * x.size ** (-1.0 / 3.0)
+
+
+def _sqrt(x: _Samples) -> Any:
+    return x.extent() / np.sqrt(x.size)
+
+
+def _sturges(x: _Samples) -> Any:
+    return x.extent() / (np.log2(x.size) + 1.0)
+
+
+RULES: dict[str, Callable[[_Samples], Any]] = {
+    "stone": _stone,
+    "auto": lambda x: min(max(_fd(x), _sqrt(x) / 2), _sturges(x)),
+    "doane": _doane,
+    "fd": _fd,
+    "rice": lambda x: x.extent() / (2.0 * x.size ** (1.0 / 3)),
+    "scott": lambda x: (24.0 * np.pi**0.5 / x.size) ** (1.0 / 3.0) * x.deviation(),
+    "sqrt": _sqrt,
+    "sturges": _sturges,
+}
+
+
+def sample_dtype(x: Any, name: str) -> np.dtype[Any]:
+    """Return the dtype of samples; raise NotTaken if they have no order."""
+    kind = function.dtype_of(x, name)
+    if dtypes.kind(kind) == "c":
+        raise NotTaken(f"{name}: samples of dtype {kind} have no order; pass numpy.abs(x)")
+    return np.dtype(np.uint8) if kind.kind == "b" else kind
+
+
+# --- Histograms of one dimension, in one pass over the samples.
+
+# NumPy's limit for calls that need preparation or several kernels.
+_FEW = 1 << 14
+
+FLOAT = np.dtype(np.float64)
+COUNT = np.dtype(np.intp)
+
+
+def are_few(arrays: tuple[Any, ...]) -> bool:
+    """Return whether all given arrays are NumPy's and small enough for NumPy."""
+    given = [one for one in arrays if one is not None]
+    return all(map(is_host, given)) and function.is_few(given[0].size, _FEW)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return tuple(x.shape)
+
+
+def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Return weights as an array of the samples' shape, None if there are none."""
+    if weights is None:
+        return None
+    weights = array_of(weights, f"{name}: weights")
+    if shape_of(weights) != shape:
+        raise ValueError(
+            f"{name}: weights should have the same shape as a, {shape}, got {shape_of(weights)}"
+        )
+    return weights
+
+
+def _warn_of_bool(a: Any) -> None:
+    """Warn of bool samples, as NumPy does."""
+    if function.dtype_of(a, "histogram").kind == "b":
+        text = f"Converting input from bool to {np.uint8} for compatibility."
+        warnings.warn(text, RuntimeWarning, stacklevel=4)
+
+
+@numpy_function(
+    "One histogram; without `range`, min and max first (the call waits)",
+    differs="counts follow the edges exactly (NumPy rounds 64-bit integers and short floats); "
+    "weights are summed exactly and rounded once; edges with NaN raise a ValueError",
+)
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """Return the number of samples in each bin, and the edges of the bins.
+
+    >>> gnp.histogram([1, 2, 1, 4], bins=[0, 1, 2, 3])
+    (array([0, 2, 1]), array([0, 1, 2, 3]))
+    """
+    name = "histogram"
+    weights = _weights_of(weights, shape_of(a), name)
+    if (weights is not None or type(bins) is str) and are_few((a, weights)):
+        return np.histogram(a, bins, range, density, weights)
+    _warn_of_bool(a)
+    kind = sample_dtype(a, name)
+    resolved = bins_of(a, kind, bins, range, weights is not None, name)
+    counts = _count(a, resolved, weights, name)
+    edges = function.copy_to_device_of(counts, resolved.edges, name)
+    if density:
+        return density_of(counts, (np.diff(resolved.edges),), name), edges
+    return counts, edges
+
+
+def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
+    """Return the counts of samples, or the sums of their weights in the weights' dtype."""
+    weights_dtype = None if weights is None else function.dtype_of(weights, name)
+    if resolved.edges.size < 2:
+        empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
+        return function.copy_to_device_of(like(a), empty, name)
+    bins = native(resolved.edges) if resolved.ends is None else resolved.edges.size - 1
+    if weights_dtype is not None and weights_dtype.kind == "b":
+        if resolved.ends is None and 0 not in shape_of(a):
+            raise TypeError(f"{name}: bool weights cannot be summed between explicit edges")
+        sums = count_samples(a, bins, resolved.ends, weights=weights)
+        return transform(_is_nonzero, sums, dtype=weights_dtype)
+    return count_samples(a, bins, resolved.ends, weights=weights, dtype=weights_dtype)
+
+
+def _is_nonzero(n: Any) -> Any:
+    return n != 0
+
+
+def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str) -> Any:
+    """Return counts divided by the sizes of their bins and by their sum."""
+    size = functools.reduce(np.multiply.outer, [np.asarray(width, float) for width in widths])
+    if isinstance(counts, np.ndarray):
+        return counts / size / counts.sum()
+    total = reduce(counts)
+    kind = np.result_type(function.dtype_of(counts, name), FLOAT)
+    return transform(
+        _density, counts, function.copy_to_device_of(counts, size, name), total, dtype=kind
+    )
+
+
+def _density(n: Any, size: Any, total: Any) -> Any:
+    return n / size / total
+
+
+@numpy_function(
+    "None for given edges; min and max for a number of bins; a few reductions for a rule, and one "
+    "histogram per candidate for 'stone'. The call waits",
+    differs="edges with NaN raise a ValueError if samples are counted",
+)
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """Return the edges of the bins that `histogram` uses.
+
+    >>> gnp.histogram_bin_edges([0, 3, 1], bins=3)
+    array([0., 1., 2., 3.])
+    """
+    name = "histogram_bin_edges"
+    _warn_of_bool(a)
+    weights = _weights_of(weights, shape_of(a), name)
+    kind = sample_dtype(a, name)
+    resolved = bins_of(a, kind, bins, range, weights is not None, name)
+    return function.copy_to_device_of(like(a), resolved.edges, name)
+
+
+def like(a: Any) -> Any:
+    """Return an array whose library and device results of an argument have."""
+    return function.new(a, (0,), FLOAT) if is_lazy(a) else a
+
+
+# --- Histograms of several dimensions, in one pass over the samples.
+
+
+@numpy_function(
+    "One histogram; without `range`, min and max of each dimension first (the call waits)",
+    arrays=0, few=0,
+    differs="at most 8 dimensions; weights are summed exactly and rounded once; edges with NaN "
+    "raise a ValueError",
+)  # fmt: skip
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """Return the number of samples of several dimensions in each bin, and the edges.
+
+    >>> counts, edges = gnp.histogramdd(([0, 1, 1], [0, 0, 2]), bins=2)
+    >>> counts
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    return _count_joint(sample, bins, range, density, weights, "histogramdd")
+
+
+def _count_joint(sample: Any, bins: Any, range: Any, density: Any, weights: Any, name: str) -> Any:
+    columns = _columns(sample, name)
+    if weights is not None:
+        weights = array_of(weights, f"{name}: weights")
+    if columns and are_few((*columns, weights)):
+        return np.histogramdd(columns, bins, range, density, weights)
+    if not 1 <= len(columns) <= 8:
+        raise NotTaken(f"{name}: samples have {len(columns)} dimensions; from 1 to 8 are possible")
+    if weights is not None:
+        if len(shape_of(weights)) != 1 or shape_of(weights) != shape_of(columns[0]):
+            raise ValueError(f"{name}: weights must have one number for each sample")
+        if dtypes.kind(function.dtype_of(weights, name)) == "c":
+            raise TypeError(f"{name}: weights are complex; pass the parts separately")
+    edges, numbers, ends = _joint_bins(columns, bins, range, name)
+    counts = _joint_counts(columns, edges, numbers, ends, weights, name)
+    if density:
+        counts = density_of(counts, tuple(map(np.diff, edges)), name)
+    return counts, [function.copy_to_device_of(counts, one, name) for one in edges]
+
+
+def _joint_counts(
+    columns: list[Any], edges: list[Any], numbers: tuple[Any, ...], ends: tuple[Any, ...],
+    weights: Any, name: str,
+) -> Any:  # fmt: skip
+    shape = tuple(one.size - 1 for one in edges)
+    if any(n < 1 for n in shape):
+        empty = np.zeros([max(n, 0) for n in shape])
+        return function.copy_to_device_of(like(columns[0]), empty, name)
+    samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
+    if weights is not None:
+        return count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
+    return transform(same, count_samples(samples, numbers, ends), dtype=FLOAT)
+
+
+def _comparable(x: Any, edges: Any, name: str) -> Any:
+    """Return samples as NumPy compares them with edges: 64-bit integers as floats with floats."""
+    kind = function.dtype_of(x, name)
+    is_wide = kind.kind in "iu" and kind.itemsize == 8 and edges.dtype.kind == "f"
+    return lazy_of(x).astype(FLOAT) if is_wide else x
+
+
+def _columns(sample: Any, name: str) -> list[Any]:
+    """Return the coordinates of samples, one array for each dimension."""
+    if not hasattr(sample, "shape"):
+        columns = [array_of(one, f"{name}: sample") for one in sample]
+        if columns and not shape_of(columns[0]):  # a flat sequence: samples of one dimension
+            columns = [array_of(sample, f"{name}: sample")]
+        if any(shape_of(one) != shape_of(columns[0]) for one in columns):
+            raise ValueError(f"{name}: the coordinates differ in shape")
+        if any(len(shape_of(one)) != 1 for one in columns):
+            raise ValueError(f"{name}: each coordinate must have one axis")
+        return columns
+    sample = array_of(sample, f"{name}: sample")
+    shape = shape_of(sample)
+    if len(shape) > 2:
+        raise ValueError(f"{name}: sample has {len(shape)} axes; pass (samples, dimensions)")
+    if len(shape) < 2:
+        return [sample.reshape(1) if not shape else sample]
+    if not isinstance(sample, np.ndarray):
+        sample = lazy_of(sample)
+    return [sample[:, i] for i in _range(shape[1])]
+
+
+def _joint_bins(columns: list[Any], bins: Any, range: Any, name: str) -> Any:
+    """Return the edges of each dimension, and the bins and ranges for `gpualgo.histogram`."""
+    count = len(columns)
+    per_dim = list(bins) if _has_length(bins) else [bins] * count
+    if len(per_dim) != count:
+        raise ValueError(f"{name}: there are {len(per_dim)} bins for samples of {count} dimensions")
+    ranges = (None,) * count if range is None else range
+    if len(ranges) != count:
+        raise ValueError(f"{name}: there are {len(ranges)} ranges for {count} dimensions")
+    names = [str(dtypes.name_of(sample_dtype(one, name))) for one in columns]
+    kind = dtypes.from_name(functools.reduce(promotion.promote, names))  # as NumPy stacks them
+    dimensions = [
+        _dimension(x, one, span, kind, f"{name}: dimension {i}")
+        for i, (x, one, span) in enumerate(zip(columns, per_dim, ranges, strict=True))
+    ]
+    return [one[0] for one in dimensions], *(tuple(one[i] for one in dimensions) for i in (1, 2))
+
+
+def _has_length(bins: Any) -> bool:
+    return bool(bins.shape) if hasattr(bins, "shape") else hasattr(bins, "__len__")
+
+
+def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any, Any, Any]:
+    """Return one dimension's edges, and the bins and range that `gpualgo.histogram` takes."""
+    if is_edges(bins):
+        edges = edges_of(bins, name)
+        return edges, native(edges), None
+    if bins < 1:
+        raise ValueError(f"{name}: bins is {bins}; pass one or more")
+    low, high = ends_of(x, range, name)
+    try:
+        number = operator.index(bins)
+    except TypeError:
+        raise TypeError(f"{name}: bins is {shown(bins)}; pass a number of bins, or edges") from None
+    if range is None and dtypes.kind(kind) == "f":
+        low, high = kind.type(low), kind.type(high)
+    with np.errstate(all="ignore"):
+        edges = np.linspace(low, high, number + 1)
+    if edges.dtype.kind != "f" or not np.all(edges[:-1] < edges[1:]):
+        return edges, edges, None
+    return edges, number, (edges.dtype.type(low), edges.dtype.type(high))
+
+
+@numpy_function(
+    "One histogram; without `range`, min and max of each dimension first (the call waits)",
+    arrays=2, few=0,
+    differs="weights are summed exactly and rounded once; edges with NaN raise a ValueError",
+)  # fmt: skip
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """Return the number of samples of two dimensions in each bin, and the edges.
+
+    >>> gnp.histogram2d([0, 1, 1], [0, 0, 2], bins=2)[0]
+    array([[1., 0.],
+           [1., 1.]])
+    """
+    name = "histogram2d"
+    if len(x) != len(y):
+        raise ValueError(f"{name}: x and y differ in length")
+    if _has_length(bins) and len(bins) not in (1, 2):
+        edges = edges_of(bins, name)
+        bins = [edges, edges]
+    counts, edges = _count_joint([x, y], bins, range, density, weights, name)
+    return counts, edges[0], edges[1]
+
+
+# --- Counts of integers: each integer is a bin.
+
+
+@numpy_function(
+    "Min and max first (the call waits), then one histogram; with weights one reduction by index",
+    arrays=0, few=0,
+    differs="samples must be integers (NumPy accepts lists of floats, with a warning)",
+)  # fmt: skip
+def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
+    """Return how often each integer from 0 on occurs, or the sum of the weights of each.
+
+    >>> gnp.bincount([1, 0, 1, 3])
+    array([1, 2, 0, 1])
+    """
+    name = "bincount"
+    if minlength is None or isinstance(minlength, (bool, np.bool_)):
+        raise TypeError(f"{name}: minlength must be an int, got {shown(minlength)}")
+    least = operator.index(minlength)
+    original = x
+    x = array_of(x, f"{name}: x")
+    weights = None if weights is None else array_of(weights, f"{name}: weights")
+    if are_few((x, weights)):
+        return np.bincount(original, weights, least)
+    _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
+    if not shape_of(x)[0]:
+        return function.copy_to_device_of(like(x), np.zeros(least, COUNT), name)
+    low, high = (int(host_of(one, name)) for one in minmax(x))
+    if low < 0:
+        raise ValueError(f"{name}: x holds {low}; pass integers from 0 on")
+    size = max(high + 1, least)
+    if weights is None:
+        return count_samples(x, size, (0, size))  # each integer is a bin of its own
+    if function.dtype_of(x, name).kind == "b":
+        x = lazy_of(x).astype(np.uint8)
+    return reduce_by_index(x, weights, size, 0.0, dtype=FLOAT)
+
+
+def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bool) -> None:
+    """Raise for arguments that NumPy rejects; an empty list has no dtype."""
+    kind = function.dtype_of(x, name)
+    shape = shape_of(x)
+    if len(shape) != 1:
+        raise ValueError(f"{name}: x has shape {shape}; pass one axis")
+    if kind.kind not in "biu" and (shape[0] or is_array):
+        raise TypeError(f"{name}: x has dtype {kind}; pass integers")
+    if least < 0:
+        raise ValueError(f"{name}: minlength must not be negative, got {least}")
+    if weights is not None and shape[0]:
+        if shape_of(weights) != shape:
+            raise ValueError(
+                f"{name}: weights has shape {shape_of(weights)} and x {shape}; pass as many"
+            )
+        if dtypes.kind(function.dtype_of(weights, name)) == "c":
+            raise TypeError(f"{name}: weights are complex; pass the parts separately")

@@ -1,1 +1,0 @@
-"""Functions that count integers, or samples in bins."""

@@ -1,1 +1,0 @@
-"""Wrapped namespaces: NumPy's names call functions of this package, all else is delegated."""
