@@ -8,29 +8,27 @@ import os
 import platform
 import re
 import subprocess
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import gpualgo as ga
-from bench.peers import cub, gpu
+from bench.peers import cub_version, gpu
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = (
-    "numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cuda-cccl", "cupy-cuda12x",
-    "cupy-cuda13x", "torch", "jax", "jaxlib", "polars",
-)  # fmt: skip
-PACKAGES_OF = {  # by which a peer's version is known
+PACKAGES = {  # by which a peer's version is known, the first that is there
     "NumPy": ("numpy",), "CuPy": ("cupy-cuda13x", "cupy-cuda12x"), "torch": ("torch",),
-    "JAX": ("jaxlib",), "cuda.compute": ("cuda-cccl",), "numba": ("numba",), "polars": ("polars",),
-    "CUB": ("CUB",),
+    "JAX": ("jaxlib", "jax"), "cuda.compute": ("cuda-cccl",), "numba": ("numba",),
+    "polars": ("polars",), "CUB": ("CUB",),
 }  # fmt: skip
 
 
 def describe(commit: str | None = None) -> dict[str, Any]:
-    now = datetime.datetime.now(datetime.timezone.utc)
-    named = re.search(r"^model name\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return {
-        "date": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": commit or _commit(),
         **_gpu(),
         "cpu": named[1] if named else platform.processor() or platform.machine(),
@@ -53,9 +51,13 @@ def is_busy(told: dict[str, Any]) -> bool:
     return bool(before > 0.5 * cores or after > 1.5 * cores)
 
 
+def is_one_machine(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return all(a.get(name) == b.get(name) for name in ("gpu", "cpu", "cores"))
+
+
 def version_of(peer: str, told: dict[str, Any]) -> str | None:
     versions = told.get("versions", {})
-    packages = next((each for name, each in PACKAGES_OF.items() if peer.startswith(name)), ())
+    packages = next((each for name, each in PACKAGES.items() if peer.startswith(name)), ())
     return next((versions[name] for name in packages if name in versions), None)
 
 
@@ -67,18 +69,8 @@ def title(told: dict[str, Any]) -> str:
     return f"{machine}{cores}{driver}; {made}; {str(told.get('date', ''))[:10]}"
 
 
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 def _output(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -87,26 +79,24 @@ def _gpu() -> dict[str, Any]:
         return {"gpu": None, "driver": None}
     runtime = gpu().cuda.runtime
     found = runtime.getDeviceProperties(0)
-    told = re.search(r"Module\s+(?:for \S+\s+)?([\d.]+)", _text("/proc/driver/nvidia/version"))
     asked = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     return {
         "gpu": found["name"].decode(),
         "compute_capability": f"{found['major']}.{found['minor']}",
         "gpu_memory": int(found["totalGlobalMem"]),
-        "driver": asked.split("\n")[0] or (told[1] if told else "unknown"),
+        "driver": asked.split("\n")[0] or "unknown",
         "cuda": runtime.driverGetVersion(),
     }
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "gpualgo": ga.__version__}
-    for package in PACKAGES:
+    found = {"python": platform.python_version(), "gpualgo": ga.__version__, "CUB": cub_version()}
+    for name in ("numba-cuda", "cuda-core", "cuda-bindings", *chain(*PACKAGES.values())):
         try:
-            found[package] = importlib.metadata.version(package)
+            found[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    compiled = cub.version()
-    return found | ({"CUB": compiled} if compiled else {})
+    return {name: version for name, version in found.items() if version is not None}
 
 
 def _commit() -> str | None:

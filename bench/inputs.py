@@ -33,24 +33,20 @@ def in_runs(xp: Any, n: int, length: int) -> Any:
     return (xp.arange(n, dtype="int64") // length * 7919 % 1_000_003).astype("int32")
 
 
-# Those below are made on the GPU from the index alone, without memory for intermediate arrays.
-
-# The finaliser of SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2660193.2660195).
+# Those below are made on the GPU from the index alone, without memory for intermediate arrays: z is
+# the finaliser of SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2660193.2660195).
 _HASH = """
-__device__ unsigned long long mix(unsigned long long z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
+unsigned long long z = (i + 1) * 0x9e3779b97f4a7c15ull + seed;
+z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+z ^= z >> 31;
 """
 
 
 @functools.cache
 def _kernel(cupy: Any, expression: str) -> Any:
-    body = "unsigned long long z = mix((i + 1) * 0x9e3779b97f4a7c15ull + seed); "
-    return cupy.ElementwiseKernel(
-        "uint64 seed", "T y", body + f"y = static_cast<T>({expression});", "fill", preamble=_HASH
-    )
+    body = f"{_HASH}y = static_cast<T>({expression});"
+    return cupy.ElementwiseKernel("uint64 seed", "T y", body, "fill")
 
 
 def _hashed(cupy: Any, n: int, expression: str, dtype: str, seed: int = 0) -> Any:
