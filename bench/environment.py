@@ -33,15 +33,10 @@ def describe(commit: str | None = None) -> dict[str, Any]:
         **_gpu(),
         "cpu": named[1] if named else platform.processor() or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
-        "load": load(),
+        "load": round(os.getloadavg()[0], 2),  # processes that wanted a core in the last minute
         "system": platform.platform(),
         "versions": _versions(),
     }
-
-
-def load() -> float:
-    """Return how many processes wanted a core in the last minute."""
-    return round(os.getloadavg()[0], 2)
 
 
 def is_busy(told: dict[str, Any]) -> bool:

@@ -23,9 +23,9 @@ COLOURS = {
     "JAX": "#8a63d2", "NumPy": "#3d8fd1", "numba": "#d9822b", "polars": RED,
 }  # fmt: skip
 BARS = 40  # in one picture at most
+INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
 STYLE = {
-    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": INK, "xtick.color": INK,
-    "ytick.color": INK, "grid.color": INK, "grid.alpha": 0.25, "axes.grid": True,
+    **dict.fromkeys(INKED, INK), "grid.color": INK, "grid.alpha": 0.25, "axes.grid": True,
     "axes.axisbelow": True, "axes.facecolor": "none", "figure.facecolor": "none",
     "legend.frameon": False, "font.size": 10, "svg.hashsalt": "gpualgo", "figure.dpi": 100,
     "axes.spines.top": False, "axes.spines.right": False,
@@ -72,9 +72,15 @@ def _pictures(plt: Any, report: Report) -> Iterator[tuple[str, Any]]:
         for part in range(0, len(rows), BARS):
             number = f"-{part // BARS + 1}" if len(rows) > BARS else ""
             yield f"ratios-{clock}{number}", _ratios(plt, rows[part : part + BARS])
-    started = [row for row in report.rows if row.clock == "start" and row.times]
+    started = [(f"{row.name}: {who}", who, times) for row in report.rows if row.clock == "start"
+               for who, times in row.times.items()]  # fmt: skip
     if started:
-        yield "start-up", _start_up(plt, started)
+        spread = [[times.median - times.low for *_, times in started],
+                  [times.high - times.median for *_, times in started]]  # fmt: skip
+        bars = [(label, times.median, _colour(who)) for label, who, times in started]
+        figure, axes = _bars(plt, bars, xerr=spread)
+        axes.set_xlabel("seconds")
+        yield "start-up", figure
 
 
 def _colour(who: str) -> str:
@@ -99,8 +105,7 @@ def _rates(plt: Any, name: str, rows: list[Row], copies: list[Row]) -> Any:
 def _bars(plt: Any, bars: list[tuple[str, float, str]], **given: Any) -> tuple[Any, Any]:
     """Return a figure of bars, each with its label, length and colour; the first is on top."""
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.26 * len(bars)))
-    labels, lengths, colours = zip(*bars, strict=True)
-    places = [-i for i in range(len(bars))]
+    (labels, lengths, colours), places = zip(*bars, strict=True), range(0, -len(bars), -1)
     axes.barh(places, lengths, color=colours, height=0.7, ecolor=INK, **given)
     axes.set_yticks(places, labels, fontsize=7)
     axes.margins(y=0.01)
@@ -109,26 +114,15 @@ def _bars(plt: Any, bars: list[tuple[str, float, str]], **given: Any) -> tuple[A
 
 
 def _ratios(plt: Any, rows: list[Row]) -> Any:
-    found = [(row, row.ratio() or 0.0) for row in rows]
+    found = [(row, row.ratio() or 0.0, tables.targets().get(row.key)) for row in rows]
     bars = [(f"{row.name}, {size_text(row.n)}", ratio, GREEN if ratio <= 1 else RED)
-            for row, ratio in found]  # fmt: skip
+            for row, ratio, _ in found]  # fmt: skip
     figure, axes = _bars(plt, bars)
-    for i, (row, ratio) in enumerate(found):
-        target = tables.targets().get(row.key)
+    for i, (row, ratio, target) in enumerate(found):
         if target is not None and not target.is_time:
             axes.plot([target.limit] * 2, [-i - 0.4, -i + 0.4], color=INK, lw=2)
         axes.text(ratio, -i, f" {ratio:.2f} of {row.peer()}", va="center", fontsize=7)
     axes.axvline(1, color=INK, lw=1)
     axes.set_xscale("log")
     axes.set_title("our time / the best peer's; a bar across: the target", fontsize=9)
-    return figure
-
-
-def _start_up(plt: Any, rows: list[Row]) -> Any:
-    found = [(row.name, who, times) for row in rows for who, times in row.times.items()]
-    bars = [(f"{name}: {who}", times.median, _colour(who)) for name, who, times in found]
-    spread = [[times.median - times.low for *_, times in found],
-              [times.high - times.median for *_, times in found]]  # fmt: skip
-    figure, axes = _bars(plt, bars, xerr=spread)
-    axes.set_xlabel("seconds")
     return figure

@@ -19,11 +19,12 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from bench import environment
 from bench.peers import OURS, PEERS
@@ -32,6 +33,7 @@ from bench.row import CLOCKS, Key, Report, Row, size_of, size_text
 FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "wall": 0.10, "start": 0.25}
 VERDICTS = ("slower", "?", "faster", "same")
 MEMORY = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
+RED, GREEN = (f"\x1b[{code}m\\g<0>\x1b[0m" for code in (31, 32))  # in a terminal
 Lines = list[list[str]]
 
 
@@ -106,9 +108,8 @@ def of_rows(rows: Sequence[Row]) -> Lines:
         memory = row.times[OURS].memory if has_memory and OURS in row.times else None
         text = {who: time_text(each.median) for who, each in row.times.items()}
         goal = str(target or "")
-        if target and target.peers and not row.beside:
-            goal += f" of {' or '.join(target.peers)}"
         if target:
+            goal += f" of {' or '.join(target.peers)}" if target.peers and not row.beside else ""
             goal += {"met": " ✓", "not met": " ✗", "not run": ""}[target.verdict(row)]
         lines.append([
             row.name, size_text(row.n), text.get(OURS, ""), digits(rate) if rate else "",
@@ -213,27 +214,13 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in (lines[0], rule, *lines[1:]))
 
 
-def _console() -> Any:
-    """Return rich's console if it is there and somebody looks at it."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
-    return Console() if sys.stdout.isatty() else None
-
-
 def show(title: str, lines: Lines) -> None:
     """Print a table; in a terminal its columns are aligned, and a verdict has its colour."""
-    console = _console()
-    if console is None:
+    if not sys.stdout.isatty():
         print(f"\n## {title}\n\n{markdown(lines)}", end="")
         return
-    from rich.text import Text
-
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     cells = [[f"{cell:{'>' if i else '<'}{widths[i]}}" for i, cell in enumerate(line)]
              for line in lines]  # fmt: skip
-    text = Text(f"\n{title}\n\n{markdown(cells)}")
-    text.highlight_regex(r"✓|\bmet\b|faster", "green")
-    text.highlight_regex(r"✗|not met|slower", "red")
-    console.print(text, soft_wrap=True, end="")
+    text = re.sub(r"✓|(?<!not )\bmet\b|faster", GREEN, markdown(cells))
+    print(f"\n{title}\n\n{re.sub('✗|not met|slower', RED, text)}", end="")

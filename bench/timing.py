@@ -11,7 +11,6 @@ import timeit
 import tracemalloc
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from typing import Any
 
 import gpualgo as ga
@@ -88,14 +87,12 @@ def check(row: Row, contenders: dict[str, Call], expected: Any) -> None:
 def error_of(got: Any, expected: Any, any_dtype: bool) -> float:
     """Return the largest error, relative to the largest number; infinite for other dtypes."""
     if isinstance(expected, tuple):
-        pairs = zip(got, expected, strict=True)
-        return max(error_of(*pair, any_dtype) for pair in pairs)
+        return max(error_of(*pair, any_dtype) for pair in zip(got, expected, strict=True))
     xp = module_of(expected)
     if hasattr(got, "block_until_ready"):  # JAX's, whose streams are its own
         got = xp.from_dlpack(got.block_until_ready())
     got = xp.asarray(got).reshape(expected.shape)
-    if any_dtype:
-        got = got.astype(expected.dtype, copy=False)
+    got = got.astype(expected.dtype, copy=False) if any_dtype else got
     if got.dtype == expected.dtype and bool((got == expected).all()):
         return 0.0
     if got.dtype != expected.dtype or expected.dtype.kind != "f":
@@ -104,13 +101,24 @@ def error_of(got: Any, expected: Any, any_dtype: bool) -> float:
     return math.inf if math.isnan(error) else error
 
 
-def measure(clock: str, who: str, call: Call, scale: float = 1.0) -> list[float]:
+def measure(clock: str, who: str, call: Call, scale: float) -> list[float]:
     """Return one round's samples, seconds for each call; `scale` shortens the round."""
     if clock in CPU_CLOCKS:
         return cpu_seconds(call, 0.3 * scale)
-    if clock == "host":
-        return host_seconds(call)
-    return queued_seconds(call) if who.startswith("JAX") else device_seconds(call, 0.05 * scale)
+    if clock == "device" and who.startswith("JAX"):  # on streams that events do not see
+        count = max(2, min(20, int(0.05 / max(queued_seconds(call, 1), 1e-5))))
+        return [queued_seconds(call, count) for _ in range(3)]
+    if clock == "device":
+        first = device_seconds(call)
+        first = min(first, *(device_seconds(call) for _ in range(2 if first < 0.01 * scale else 1)))
+        count = max(2, min(100, int(0.05 * scale / max(first, 2e-4))))
+        return [device_seconds(call) for _ in range(count)]
+    times = []
+    for _ in range(10):  # until the call returns, nothing awaited: the means of loops
+        gpu().cuda.Device().synchronize()
+        times.append(timeit.timeit(call, number=200) / 200)
+    gpu().cuda.Device().synchronize()
+    return times
 
 
 def cpu_seconds(call: Call, budget: float) -> list[float]:
@@ -125,27 +133,13 @@ def cpu_seconds(call: Call, budget: float) -> list[float]:
     return times
 
 
-def host_seconds(call: Call, calls: int = 200, loops: int = 10) -> list[float]:
-    """Time until the call returns, nothing awaited: the mean of a loop, many loops."""
-    times = []
-    for _ in range(loops):
-        gpu().cuda.Device().synchronize()
-        times.append(timeit.timeit(call, number=calls) / calls)
-    gpu().cuda.Device().synchronize()
-    return times
-
-
-def queued_seconds(call: Call, budget: float = 0.05, loops: int = 3) -> list[float]:
-    """Time on streams that events do not see: several calls, then one wait, by the host's clock."""
-
-    def several(count: int) -> None:
-        for _ in range(count):
-            last = call()
-        last.block_until_ready()
-
-    first = timeit.timeit(partial(several, 1), number=1)
-    count = max(2, min(20, int(budget / max(first, 1e-5))))
-    return [timeit.timeit(partial(several, count), number=1) / count for _ in range(loops)]
+def queued_seconds(call: Call, count: int) -> float:
+    """Time several calls and one wait by the host's clock."""
+    start = time.perf_counter()
+    for _ in range(count):
+        last = call()
+    last.block_until_ready()
+    return (time.perf_counter() - start) / count
 
 
 @functools.cache
@@ -161,22 +155,15 @@ def spin(cycles: int) -> None:
     _spin_kernel()((1,), (1,), (cycles,))
 
 
-def device_seconds(call: Call, budget: float) -> list[float]:
+def device_seconds(call: Call) -> float:
     """Time by CUDA events; a spinning kernel hides the host's time to enqueue the call."""
     start, stop = gpu().cuda.Event(), gpu().cuda.Event()
-
-    def once() -> float:
-        spin(400_000)  # about 0.2 ms at 2 GHz: longer than any contender takes to enqueue
-        start.record()
-        call()
-        stop.record()
-        stop.synchronize()
-        return float(gpu().cuda.get_elapsed_time(start, stop)) / 1e3
-
-    first = once()
-    if first < budget / 5:
-        first = min(first, once(), once())
-    return [once() for _ in range(max(2, min(100, int(budget / max(first, 2e-4)))))]
+    spin(400_000)  # about 0.2 ms at 2 GHz: longer than any contender takes to enqueue
+    start.record()
+    call()
+    stop.record()
+    stop.synchronize()
+    return float(gpu().cuda.get_elapsed_time(start, stop)) / 1e3
 
 
 def memory(clock: str, call: Call) -> int | None:
@@ -195,22 +182,21 @@ def memory(clock: str, call: Call) -> int | None:
             tracemalloc.stop()
     if clock != "device":
         return None
+    sizes = [0]  # held after each allocation
 
-    class Peak(gpu().cuda.MemoryHook):  # type: ignore[misc]  # there with a GPU
-        name = "peak"
-        live = most = 0
+    class Hook(gpu().cuda.MemoryHook):  # type: ignore[misc]  # there with a GPU
+        name = "sizes"
 
         def malloc_postprocess(self, **given: Any) -> None:
-            self.live += given["mem_size"]
-            self.most = max(self.most, self.live)
+            sizes.append(sizes[-1] + given["mem_size"])
 
         def free_postprocess(self, **given: Any) -> None:
-            self.live -= given["mem_size"]
+            sizes.append(sizes[-1] - given["mem_size"])
 
     ga.set_memory_resource("cupy")
     try:
-        with Peak() as hook:
+        with Hook():
             call()
-        return int(hook.most)
+        return int(max(sizes))
     finally:
         ga.set_memory_resource(None)

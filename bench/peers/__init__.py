@@ -18,6 +18,9 @@ from typing import Any
 
 import numpy as np
 
+# JAX takes the memory that it needs, and works in 64 bits.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
 _HERE = Path(__file__).parent
 _SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in _HERE.glob("*.cu")}
 OURS = "gpualgo"
@@ -71,10 +74,16 @@ def is_here(who: str) -> bool:
     return is_wanted(who) and found is not None
 
 
+_IS_FIT: dict[str, Callable[[Any], Any]] = {
+    "CuPy": lambda cupy: cupy.cuda.runtime.getDeviceCount(),
+    "torch": lambda torch: torch.cuda.is_available(),
+    "JAX": lambda jax: jax.default_backend() == "gpu",
+}
+
+
 @functools.cache
 def library(peer: str) -> Any:
     """Return a peer's module where it is installed and works here, else None."""
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX takes what it needs
     try:
         module = importlib.import_module(peer.lower())
         return module if _IS_FIT.get(peer, bool)(module) else None
@@ -82,16 +91,6 @@ def library(peer: str) -> Any:
         return None
 
 
-def _is_jax_fit(jax: Any) -> bool:
-    jax.config.update("jax_enable_x64", True)  # without it JAX works in 32 bits
-    return gpu() is not None and jax.default_backend() == "gpu"
-
-
-_IS_FIT: dict[str, Callable[[Any], Any]] = {
-    "CuPy": lambda cupy: cupy.cuda.runtime.getDeviceCount(),
-    "torch": lambda torch: torch.cuda.is_available(),
-    "JAX": _is_jax_fit,
-}
 gpu, torch, jax, polars, cuda_compute = (
     functools.partial(library, peer) for peer in ("CuPy", "torch", "JAX", "polars", "cuda.compute")
 )
@@ -107,7 +106,7 @@ def as_tensor(x: Any) -> Any:
 
 
 def free_memory() -> None:
-    """Give the peers' pooled memory back, so that the next row finds all of it."""
+    """Give the peers' pooled memory back: the next row finds all of it."""
     if gpu() is not None:
         gpu().get_default_memory_pool().free_all_blocks()
         if is_here("torch"):
@@ -199,12 +198,13 @@ def cub(name: str, *extents: int | ctypes.c_int64, rows: bool = False, count: st
         ]
         needed, storage = ctypes.c_size_t(0), []
         if has_storage:  # asked for its size first; allocated here, once
-            _check(function(None, ctypes.byref(needed), *arguments))
+            function(None, ctypes.byref(needed), *arguments)
             arrays.append(cupy.empty(max(needed.value, 1), cupy.uint8))
             storage = [ctypes.c_void_p(arrays[-1].data.ptr), ctypes.byref(needed)]
 
         def call() -> Any:
-            _check(function(*storage, *arguments))
+            if status := function(*storage, *arguments):
+                raise RuntimeError(f"CUB returned CUDA error {status}")
             return out
 
         call.keep = arrays  # type: ignore[attr-defined]  # ctypes holds no reference
@@ -222,26 +222,16 @@ def _sort_rows(*inputs: Any, out: Any) -> Any:
 CUB_ROWS = Prepared(_sort_rows, "cub_sort_pairs")  # sorts the rows of the last input as segments
 
 
-def _check(status: int) -> None:
-    if status != 0:
-        raise RuntimeError(f"CUB returned CUDA error {status}")
-
-
 def build(calls: Iterable[Any]) -> None:
     """Compile the sources of CUB's calls side by side."""
     sources = {call.cub_source for call in calls if isinstance(call, Prepared)}
     with ThreadPoolExecutor() as pool:
-        list(pool.map(_build, sources))
+        list(pool.map(_load, sources))
 
 
 @functools.cache
 def _load(source: str) -> ctypes.CDLL | None:
-    library = _build(source)
-    return ctypes.CDLL(str(library)) if library else None
-
-
-def _build(source: str) -> Path | None:
-    """Return the shared library of a source, compiled unless an equal one was; None if it fails."""
+    """Return the library of a source, compiled unless an equal one was; None if that fails."""
     nvcc = shutil.which("nvcc")
     if nvcc is None or not is_wanted("CUB"):
         return None
@@ -261,7 +251,7 @@ def _build(source: str) -> Path | None:
             note(source, "CUB", done.stderr)
             return None
         partial.replace(library)
-    return library
+    return ctypes.CDLL(str(library))
 
 
 def _headers() -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -23,9 +23,8 @@ ON_REQUEST = ("dask", "out_of_core")  # run only if they are named
 ALGORITHMS = {name: file for file, names in FILES.items() for name in names}  # file by name
 
 
-def _flat(table: Any) -> Iterator[Row]:
-    for each in table:
-        yield from (each,) if isinstance(each, Row) else _flat(each)
+def _flat(table: Any) -> list[Row]:
+    return [table] if isinstance(table, Row) else [row for each in table for row in _flat(each)]
 
 
 def all_rows(among: Iterable[str] = ()) -> list[Row]:

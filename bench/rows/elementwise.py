@@ -24,16 +24,9 @@ COPY = row("copy f32", "device 16* 20* 24* 28*; cpu 16* 20* 24*", uniform, 8,
            torch=lambda x, out: out.copy_(x), expected=lambda x: x)  # fmt: skip
 
 
-def twice(a):
-    return a * 2.0
-
-
-def product(a, b):
-    return a * b
-
-
-def increment(a):
-    return a + 1
+twice = lambda a: a * 2.0
+product = lambda a, b: a * b
+increment = lambda a: a + 1
 
 
 @numba.njit(parallel=True, fastmath=True)

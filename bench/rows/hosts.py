@@ -49,8 +49,7 @@ HOST_ARRAYS = [
 KEYS = 1 << 19  # of all arrays that a row of sorts goes through: no branch is learned by heart
 
 
-def normal(xp, n, seed=0):
-    return xp.random.default_rng(seed).standard_normal(n)
+normal = lambda xp, n, seed=0: xp.random.default_rng(seed).standard_normal(n)
 
 
 def random_bits(xp, n, dtype, seed):

@@ -12,9 +12,7 @@ from bench.peers import Prepared, compute, cub, gpu, torch
 from bench.row import row
 from bench.rows.elementwise import copied
 
-
-def max_abs(a, b):  # a user's operator: no library knows it by name
-    return a if abs(a) > abs(b) else b
+max_abs = lambda a, b: a if abs(a) > abs(b) else b  # no library knows it by name
 
 
 @numba.njit(parallel=True, fastmath=True)
@@ -23,10 +21,6 @@ def numba_total(x):  # of a loop as one writes it; its sums are taken in any ord
     for i in numba.prange(x.size):
         result += x[i]
     return result
-
-
-def numbers(xp, n, dtype):
-    return uniform(xp, n, dtype) if dtype[0] == "f" else integers(xp, n, -100, 100, dtype)
 
 
 def exact_sum(x, axis=None):
@@ -39,13 +33,15 @@ def cupy_max_abs(xp, x):
 
 
 REDUCE = [
-    [row(f"reduce sum {name}", sizes, partial(numbers, dtype=dtype), np.dtype(dtype).itemsize,
-         ga.reduce, alike=lambda x: x.sum(dtype=x.dtype), cub=cub(f"sum_{dtype}"),
+    [row(f"reduce sum {name}", sizes, draw, np.dtype(dtype).itemsize, ga.reduce,
+         alike=lambda x: x.sum(dtype=x.dtype), cub=cub(f"sum_{dtype}"),
          compute=compute("reduce_into"), jax=lambda jnp, x: jnp.sum(x, dtype=x.dtype),
          expected=exact_sum, tolerance=1e-4)
-     for name, dtype, sizes in (
-         ("f32", "float32", "10 12 14 16* 18 20* 22 24 26 28*"), ("i32", "int32", "28*"),
-         ("f64", "float64", "28*"), ("i8", "int8", "28*"))],
+     for name, dtype, sizes, draw in (
+         ("f32", "float32", "10 12 14 16* 18 20* 22 24 26 28*", uniform),
+         ("i32", "int32", "28*", partial(integers, low=-100, high=100, dtype="int32")),
+         ("f64", "float64", "28*", partial(uniform, dtype="float64")),
+         ("i8", "int8", "28*", partial(integers, low=-100, high=100, dtype="int8")))],
     [row(f"reduce, user lambda {name}", "28*", partial(uniform, dtype=dtype),
          np.dtype(dtype).itemsize, lambda x: ga.reduce(x, 0.0, max_abs), Prepared(cupy_max_abs),
          cub=by_cub, compute=compute("reduce_into", max_abs), expected=lambda x: x.max())
@@ -89,8 +85,7 @@ EXTREMES = [
 ]  # fmt: skip
 
 
-def affine(a, b):  # of steps x -> a x + b, one after the other
-    return a[0] * b[0], a[1] * b[0] + b[1]
+affine = lambda a, b: (a[0] * b[0], a[1] * b[0] + b[1])  # steps x -> a x + b one after the other
 
 
 def welford(a, b):

@@ -62,8 +62,7 @@ SCAN = [
 ]  # fmt: skip
 
 
-def keyed(xp, n, length):
-    return in_runs(xp, n, length), steps(xp, n)
+keyed = lambda xp, n, length: (in_runs(xp, n, length), steps(xp, n))
 
 
 def run_sums(keys, x, length):
@@ -200,7 +199,6 @@ RUNS = [
      for length, sizes in ((4, "20 24 28*"), (64, "20 24 28"), (4096, "20 24 28"))],
     row("unique f32", "20 24 28*", uniform, 0, ga.unique, lambda xp, x: xp.unique(x),
         torch=lambda x: x.unique()),
-    row("unique of int32 below 1000", "cpu 22*",
-        partial(integers, low=0, high=1000, dtype="int32"), 4, ga.unique,
-        lambda xp, x: xp.unique(x), polars=lambda series: series.unique().sort()),
+    row("unique of int32 below 1000", "cpu 22*", partial(integers, low=0, high=1000, dtype="int32"),
+        4, ga.unique, lambda xp, x: xp.unique(x), polars=lambda series: series.unique().sort()),
 ]  # fmt: skip
