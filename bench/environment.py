@@ -27,6 +27,12 @@ def describe(commit: str | None = None) -> dict[str, Any]:
     info = Path("/proc/cpuinfo")
     text = info.read_text(encoding="utf-8") if info.exists() else ""
     named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    known = {"python": platform.python_version(), "gpualgo": ga.__version__, "CUB": cub_version()}
+    for name in ("numba-cuda", "cuda-core", "cuda-bindings", *chain(*PACKAGES.values())):
+        try:
+            known[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": commit or _commit(),
@@ -35,7 +41,7 @@ def describe(commit: str | None = None) -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "load": round(os.getloadavg()[0], 2),  # processes that wanted a core in the last minute
         "system": platform.platform(),
-        "versions": _versions(),
+        "versions": {name: version for name, version in known.items() if version is not None},
     }
 
 
@@ -51,9 +57,8 @@ def is_one_machine(a: dict[str, Any], b: dict[str, Any]) -> bool:
 
 
 def version_of(peer: str, told: dict[str, Any]) -> str | None:
-    versions = told.get("versions", {})
     packages = next((each for name, each in PACKAGES.items() if peer.startswith(name)), ())
-    return next((versions[name] for name in packages if name in versions), None)
+    return next((version for name in packages if (version := told["versions"].get(name))), None)
 
 
 def title(told: dict[str, Any]) -> str:
@@ -64,40 +69,29 @@ def title(told: dict[str, Any]) -> str:
     return f"{machine}{cores}{driver}; {made}; {str(told.get('date', ''))[:10]}"
 
 
-def _output(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
 def _gpu() -> dict[str, Any]:
     if gpu() is None:
         return {"gpu": None, "driver": None}
-    runtime = gpu().cuda.runtime
-    found = runtime.getDeviceProperties(0)
-    asked = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    found, runtime = gpu().cuda.runtime.getDeviceProperties(0), gpu().cuda.runtime
     return {
         "gpu": found["name"].decode(),
         "compute_capability": f"{found['major']}.{found['minor']}",
         "gpu_memory": int(found["totalGlobalMem"]),
-        "driver": asked.split("\n")[0] or "unknown",
+        "driver": _output("nvidia-smi --query-gpu=driver_version --format=csv,noheader")[:20],
         "cuda": runtime.driverGetVersion(),
     }
 
 
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "gpualgo": ga.__version__, "CUB": cub_version()}
-    for name in ("numba-cuda", "cuda-core", "cuda-bindings", *chain(*PACKAGES.values())):
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {name: version for name, version in found.items() if version is not None}
+def _output(command: str) -> str:
+    """Return the first line that a command prints; "" if it fails."""
+    done = subprocess.run(
+        command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return "" if done.returncode else done.stdout.partition("\n")[0]
 
 
 def _commit() -> str | None:
     """Return the checkout's commit, marked where files differ; None where git does not know it."""
-    if not (ROOT / ".git").exists():
-        return None
-    name = _output("git", "rev-parse", "--short=10", "HEAD")
-    changed = _output("git", "status", "--porcelain", "--untracked-files=no")
+    name = _output("git rev-parse --short=10 HEAD") if (ROOT / ".git").exists() else ""
+    changed = _output("git status --porcelain --untracked-files=no")
     return f"{name}+changes" if name and changed else name or None

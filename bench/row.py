@@ -236,9 +236,6 @@ class Report:
 
     def write(self, path: Path) -> None:
         """Write the file in one step: what was there stays until the new one is whole."""
-        if path.exists() and not path.is_file():  # a pipe, a terminal
-            path.write_text(str(self), encoding="utf-8")
-            return
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:

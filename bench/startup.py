@@ -51,8 +51,6 @@ def call(op, init):
     return float(cp.ReductionKernel("T x", "T y", "x", fold, "y = a", str(init), "fold")(x))
 """,
     "JAX": """
-import os
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 import jax, jax.numpy as jnp
 held = jax.dlpack.from_dlpack(x)
 def call(op, init):
@@ -76,8 +74,7 @@ _SORT = {
     "cuda.compute": """
 import cuda.compute as cc
 def call(op, init):
-    out = cp.empty_like(x)
-    order = cc.SortOrder.ASCENDING
+    out, order = cp.empty_like(x), cc.SortOrder.ASCENDING
     cc.radix_sort(d_in_keys=x, d_out_keys=out, num_items=x.size, order=order)
     return float(out[0])
 """,
@@ -85,48 +82,39 @@ def call(op, init):
 }
 # First calls where numba is loaded and has compiled an operator: their CPU time, which is about
 # the time that they take where other programs leave the cores alone.
-_FAMILIES = {
-    "transform": "ga.transform(lambda a: a * 3.0, x)",
-    "reduce": "ga.reduce(x, None, min_abs)",
-    "inclusive_scan": "ga.inclusive_scan(x, None, min_abs)",
-    "select": "ga.select(x, lambda a: a > 0.5)",
-    "merge_sort": "ga.merge_sort(x, less=lambda a, b: abs(a) < abs(b))",
-    "radix_sort": "ga.radix_sort(x)",
-    "argsort": "ga.argsort(x)",
-    "unique": "ga.unique(x)",
-    "histogram": "ga.histogram(x, 100, (0.0, 2.0))",
-    "reduce_by_key": "ga.reduce_by_key(x, x)",
-}
-_FAMILY = """
+_FIRST_CALLS = (
+    "transform(lambda a: a * 3.0, x)", "reduce(x, None, min_abs)",
+    "inclusive_scan(x, None, min_abs)", "select(x, lambda a: a > 0.5)",
+    "merge_sort(x, less=lambda a, b: abs(a) < abs(b))", "radix_sort(x)", "argsort(x)", "unique(x)",
+    "histogram(x, 100, (0.0, 2.0))", "reduce_by_key(x, x)",
+)  # fmt: skip
+_FIRST_CALL = """
 clock = time.process_time
 import gpualgo as ga
 def call(op, init):
-    return float(ga.transform(op, x, x)[0]) if op is max_abs else float({call} is not None)
+    return float(ga.transform(op, x, x)[0]) if op is max_abs else float(ga.{call} is not None)
 """
-
-N = 1 << 20
 Parts = tuple[float, float, float]  # import, first operator, second operator
-Made = Callable[[Parts, Parts], float]  # a row's figure, of a process without caches and of a later
 
 
 @dataclass(frozen=True)
 class Group:
     """Rows that are of the same processes."""
 
-    made: dict[str, Made]  # by the name of the row
+    # By the name of a row its figure, of a process without caches and of a later one.
+    made: dict[str, Callable[[Parts, Parts], float]]
     setups: dict[str, str]  # by contender
     is_on_cpu: bool = False
 
     @property
     def rows(self) -> list[Row]:
-        return [Row(name, N, "start", dtype="f32", algorithm="startup") for name in self.made]
+        return [Row(name, 1 << 20, "start", dtype="f32", algorithm="startup") for name in self.made]
 
     def measure(self, repeats: int) -> list[Row]:
         parts: dict[str, list[tuple[Parts, Parts]]] = {}
-        for who, setup in self.setups.items():
+        for who in filter(is_here, self.setups):
             try:
-                if is_here(who):
-                    parts[who] = [self._cold_and_warm(setup) for _ in range(repeats)]
+                parts[who] = [self._cold_and_warm(self.setups[who]) for _ in range(repeats)]
             except RuntimeError as error:
                 if who == OURS:
                     raise
@@ -139,30 +127,27 @@ class Group:
 
     def _cold_and_warm(self, setup: str) -> tuple[Parts, Parts]:
         """Run a process with empty caches, and one that finds what the first has left there."""
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            script = folder / "first.py"
+        package = Path(gpualgo.__file__).resolve().parent
+        compileall.compile_dir(package, quiet=2)  # its bytecode, as pip does it
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "first.py")
             data = _HOST_DATA if self.is_on_cpu else _DEVICE_DATA
             script.write_text(data + _TIMING.format(setup=setup), encoding="utf-8")
-            package = Path(gpualgo.__file__).resolve().parent
-            compileall.compile_dir(package, quiet=2)  # its bytecode, as pip does it
-            paths = [str(package.parent), os.environ.get("PYTHONPATH", "")]
             env = os.environ | {
-                "GPUALGO_CACHE_DIR": str(folder / "gpualgo"),
-                "CUPY_CACHE_DIR": str(folder / "cupy"),
-                "CUDA_CACHE_PATH": str(folder / "driver"),
-                "PYTHONPATH": os.pathsep.join(paths),
+                "GPUALGO_CACHE_DIR": f"{folder}/gpualgo", "CUPY_CACHE_DIR": f"{folder}/cupy",
+                "CUDA_CACHE_PATH": f"{folder}/driver",
+                "PYTHONPATH": f"{package.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
                 **({"GPUALGO_DEVICE": "cpu"} if self.is_on_cpu else {}),
-            }
-            return _run(script, env), _run(script, env)
-
-
-def _run(script: Path, env: dict[str, str]) -> Parts:
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip()[-2000:])
-    imported, first, second = json.loads(done.stdout.splitlines()[-1])
-    return imported, first, second
+            }  # fmt: skip
+            found = []
+            for _ in range(2):
+                done = subprocess.run(
+                    [sys.executable, script], env=env, capture_output=True, text=True
+                )
+                if done.returncode != 0:
+                    raise RuntimeError(done.stderr.strip()[-2000:])
+                found.append(tuple(json.loads(done.stdout.splitlines()[-1])))
+        return found[0], found[1]
 
 
 def _first(cold: Parts, warm: Parts) -> float:
@@ -178,8 +163,8 @@ GROUPS = [
            "CPU: a second lambda": _second,
            "CPU: import and a known lambda, warm disk cache": lambda cold, warm: warm[0] + warm[1]},
           {OURS: _REDUCE[OURS]}, is_on_cpu=True),
-    *(Group({f"CPU: first {name}": _second}, {OURS: _FAMILY.format(call=call)}, is_on_cpu=True)
-      for name, call in _FAMILIES.items()),
+    *(Group({f"CPU: first {call.partition('(')[0]}": _second},
+            {OURS: _FIRST_CALL.format(call=call)}, is_on_cpu=True) for call in _FIRST_CALLS),
     Group({"import and first new lambda, no cache": _first,
            "a second lambda, same process": _second,
            "same lambda, new process, warm disk cache: first call": lambda cold, warm: warm[1]},

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import operator
 import os
 import subprocess
 import sys
 import timeit
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 SIZES = {"cpu": (16, 1_000, 10_000, 1 << 20), "gpu": (1 << 16,)}
@@ -27,178 +25,179 @@ ROUND = 200e-6  # seconds that a round takes at least
 WARM_UP = 20  # calls
 MARGIN, MARGIN_US = 0.05, 0.3
 TIMES = 3  # a row is measured until it is not slower, so often at most
+BOTH = {  # statements by the name of their row
+    "reduce": "ga.reduce(x)",
+    "reduce, lambda": "ga.reduce(x, 0.0, lambda a, b: a + b)",
+    "reduce, lazy product": "ga.reduce(ga.lazy.transform(operator.mul, x, y))",
+    "inclusive_scan": "ga.inclusive_scan(x)",
+    "transform": "ga.transform(lambda a: a * 2, x)",
+    "radix_sort": "ga.radix_sort(keys)",
+    "radix_sort, pairs": "ga.radix_sort(keys, values)",
+    "histogram": "ga.histogram(x, 50, (0.0, 1.0))",
+    "argmin": "ga.argmin(x)",
+    "minmax": "ga.minmax(x)",
+    "segmented_reduce": "ga.segmented_reduce(x, offsets)",
+    "gnp.sum": "gnp.sum(x)",
+}
+CALLS = {
+    "gpu": BOTH | {
+        "reduce, out": "ga.reduce(x, out=total)",
+        "reduce, rows": "ga.reduce(rows, 0, max, axis=1)",
+        "reduce, prepared": "reduced(x, out=total)",
+        "merge_sort": "ga.merge_sort(keys)",
+        "top_k": "ga.top_k(rows, 8)",
+        "searchsorted": "ga.searchsorted(keys, keys)",
+        "select": "ga.select(x, mask, out=y, out_count=count)",
+        "reduce_by_index": "ga.reduce_by_index(keys, x, 64)",
+        "run_length_encode": "ga.run_length_encode(x, out=(y, lengths), out_count=count)",
+    },
+    "cpu": BOTH | {
+        "reduce, max": "ga.reduce(x, None, max)",
+        "reduce, out": "ga.reduce(rows, axis=0, out=out[: rows.shape[1]])",
+        "reduce, rows": "ga.reduce(rows, 0.0, add, axis=1)",
+        "reduce, tuples": "ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], a[1] * b[1]))",
+        "reduce, prepared": "reduced(x)",
+        "inclusive_scan, rows": "ga.inclusive_scan(rows, axis=1)",
+        "exclusive_scan, lambda": "ga.exclusive_scan(x, 0.0, lambda a, b: a + b)",
+        "transform, captured number": "scaled(2.5)",
+        "transform, out": "ga.transform(lambda a, b: a * b + 1, x, y, out=out)",
+        "transform, prepared": "doubled(x, out=out)",
+        "copy, reversed": "ga.copy(x[::-1])",
+        "adjacent_difference": "ga.adjacent_difference(x)",
+        "argsort": "ga.argsort(keys)",
+        "sort": "ga.sort(x)",
+        "merge_sort, less": "ga.merge_sort(x, less=lambda a, b: a < b)",
+        "merge": "ga.merge(ordered, other)",
+        "segmented_sort": "ga.segmented_sort(x, offsets)",
+        "top_k": "ga.top_k(x, 5)",
+        "kth_value": "ga.kth_value(x, 5)",
+        "searchsorted": "ga.searchsorted(ordered, y)",
+        "argmax, rows": "ga.argmax(rows, 1)",
+        "select": "ga.select(x, lambda a: a < 0.5)",
+        "stable_partition": "ga.stable_partition(x, mask)",
+        "find": "ga.find(x, lambda a: a > 2)",
+        "count": "ga.count(x, lambda a: a < 0.5)",
+        "unique": "ga.unique(few)",
+        "run_length_encode": "ga.run_length_encode(runs)",
+        "reduce_by_key": "ga.reduce_by_key(few, x)",
+        "reduce_by_key, runs": "ga.reduce_by_key(runs, x, consecutive=True)",
+        "inclusive_scan_by_key": "ga.inclusive_scan_by_key(runs, x, consecutive=True)",
+        "exclusive_scan_by_key": "ga.exclusive_scan_by_key(runs, x, 0.0, consecutive=True)",
+        "reduce_by_index": "ga.reduce_by_index(few, x, 10, 0.0)",
+        "segmented_inclusive_scan": "ga.segmented_inclusive_scan(x, offsets)",
+        "segmented_exclusive_scan": "ga.segmented_exclusive_scan(x, offsets, 0.0)",
+        "gnp.mean, rows": "gnp.mean(rows, axis=1)",
+        "gnp.var": "gnp.var(x)",
+        "gnp.exp": "gnp.exp(x)",
+        "gnp.sort": "gnp.sort(x)",
+        "gnp.cumsum": "gnp.cumsum(x)",
+    },
+}  # fmt: skip
 
 
-def cpu_arrays(n: int) -> Any:
+def cpu_names(n: int) -> dict[str, Any]:
+    """Return the names of the statements: arrays of n elements, which stay."""
     import numpy as np
 
+    import gpualgo as ga
+
     rng = np.random.default_rng(1)
-    x, y = rng.random(n), rng.random(n)
-    return SimpleNamespace(
-        x=x, y=y, out=np.empty(n), rows=rng.random(SHAPES[n]), mask=x < 0.5,
-        keys=rng.integers(0, 1 << 32, n, np.uint32), values=np.arange(n, dtype=np.int32),
-        few=rng.integers(0, 10, n), runs=np.sort(rng.integers(0, 1 + n // 4, n)),
-        ordered=np.sort(x), other=np.sort(y), offsets=np.arange(0, n + 1, max(n // 10, 1)),
-    )  # fmt: skip
+    x, y, out, rows = rng.random(n), rng.random(n), np.empty(n), rng.random(SHAPES[n])
+    keys, values = rng.integers(0, 1 << 32, n, np.uint32), np.arange(n, dtype=np.int32)
+    few, runs = rng.integers(0, 10, n), np.sort(rng.integers(0, 1 + n // 4, n))
+    ordered, other, mask = np.sort(x), np.sort(y), x < 0.5
+    offsets, doubled = (
+        np.arange(0, n + 1, max(n // 10, 1)),
+        ga.prepare(ga.transform, lambda a: a * 2, x),
+    )
+
+    def scaled(factor: float) -> Any:
+        return ga.transform(lambda a: a * factor, x)
+
+    return locals()
 
 
-def gpu_arrays(n: int) -> Any:
-    """Return the fake GPU's arrays."""
+def gpu_names(n: int) -> dict[str, Any]:
+    """Return the names of the statements: the fake GPU's arrays."""
     import fake_driver
     import numpy as np
     import pytest
+    from fake_driver import FakeArray
 
     patch = pytest.MonkeyPatch()
     made = fake_driver.install(patch)
     fake_driver.stub_kernels(patch)
     fake_driver.register_arrays(patch)
     made.on_launch = made.calls.clear  # or they would be kept
-    shapes = {
-        "x": (n, "float32"), "y": (n, "float32"), "rows": ((64, n // 64), "float32"),
-        "keys": (n, "uint32"), "values": (n, "int32"), "mask": (n, "bool"),
-        "lengths": (n, "int64"), "count": ((), "int64"), "total": ((), "float32"),
-        "offsets": (65, "int64"),
-    }  # fmt: skip
-    return SimpleNamespace(**{
-        name: fake_driver.FakeArray(shape if isinstance(shape, tuple) else (shape,), np.dtype(kind))
-        for name, (shape, kind) in shapes.items()
-    })  # fmt: skip
+    x, y, rows = (FakeArray(shape, np.float32) for shape in ((n,), (n,), (64, n // 64)))
+    keys, values = FakeArray((n,), np.uint32), FakeArray((n,), np.int32)
+    mask, lengths = FakeArray((n,), np.bool_), FakeArray((n,), np.int64)
+    count, total = FakeArray((), np.int64), FakeArray((), np.float32)
+    offsets = FakeArray((65,), np.int64)
+    x.ndim = 1  # which gpualgo.numpy reads
+    return locals()
 
 
-def calls_on(d: Any, kind: str) -> dict[str, Callable[[], Any]]:
-    """Return the calls on arrays, which stay."""
+def serve(kind: str, n: int) -> None:
+    """Answer a statement, and how often it is run, with its seconds."""
+    import operator
+
     import gpualgo as ga
     import gpualgo.numpy as gnp
 
     def add(a: Any, b: Any) -> Any:
         return a + b
 
-    factor = 2.5
-    reduced = ga.prepare(ga.reduce, d.x, 0.0, add)
-    doubled = ga.prepare(ga.transform, lambda a: a * 2, d.x)
-    both: dict[str, Callable[[], Any]] = {
-        "reduce": lambda: ga.reduce(d.x),
-        "reduce, lambda": lambda: ga.reduce(d.x, 0.0, lambda a, b: a + b),
-        "reduce, lazy product": lambda: ga.reduce(ga.lazy.transform(operator.mul, d.x, d.y)),
-        "inclusive_scan": lambda: ga.inclusive_scan(d.x),
-        "transform": lambda: ga.transform(lambda a: a * 2, d.x),
-        "radix_sort": lambda: ga.radix_sort(d.keys),
-        "radix_sort, pairs": lambda: ga.radix_sort(d.keys, d.values),
-        "histogram": lambda: ga.histogram(d.x, 50, (0.0, 1.0)),
-        "argmin": lambda: ga.argmin(d.x),
-        "minmax": lambda: ga.minmax(d.x),
-        "segmented_reduce": lambda: ga.segmented_reduce(d.x, d.offsets),
-        "gnp.sum": lambda: gnp.sum(d.x),
-    }
-    if kind == "gpu":
-        return both | {
-            "reduce, out": lambda: ga.reduce(d.x, out=d.total),
-            "reduce, rows": lambda: ga.reduce(d.rows, 0, max, axis=1),
-            "reduce, prepared": lambda: reduced(d.x, out=d.total),
-            "merge_sort": lambda: ga.merge_sort(d.keys),
-            "top_k": lambda: ga.top_k(d.rows, 8),
-            "searchsorted": lambda: ga.searchsorted(d.keys, d.keys),
-            "select": lambda: ga.select(d.x, d.mask, out=d.y, out_count=d.count),
-            "reduce_by_index": lambda: ga.reduce_by_index(d.keys, d.x, 64),
-            "run_length_encode": lambda: ga.run_length_encode(
-                d.x, out=(d.y, d.lengths), out_count=d.count),
-        }  # fmt: skip
-    return both | {
-        "reduce, max": lambda: ga.reduce(d.x, None, max),
-        "reduce, out": lambda: ga.reduce(d.rows, axis=0, out=d.out[: d.rows.shape[1]]),
-        "reduce, rows": lambda: ga.reduce(d.rows, 0.0, add, axis=1),
-        "reduce, tuples":
-            lambda: ga.reduce((d.x, d.y), None, lambda a, b: (a[0] + b[0], a[1] * b[1])),
-        "reduce, prepared": lambda: reduced(d.x),
-        "inclusive_scan, rows": lambda: ga.inclusive_scan(d.rows, axis=1),
-        "exclusive_scan, lambda": lambda: ga.exclusive_scan(d.x, 0.0, lambda a, b: a + b),
-        "transform, captured number": lambda: ga.transform(lambda a: a * factor, d.x),
-        "transform, out": lambda: ga.transform(lambda a, b: a * b + 1, d.x, d.y, out=d.out),
-        "transform, prepared": lambda: doubled(d.x, out=d.out),
-        "copy, reversed": lambda: ga.copy(d.x[::-1]),
-        "adjacent_difference": lambda: ga.adjacent_difference(d.x),
-        "argsort": lambda: ga.argsort(d.keys),
-        "sort": lambda: ga.sort(d.x),
-        "merge_sort, less": lambda: ga.merge_sort(d.x, less=lambda a, b: a < b),
-        "merge": lambda: ga.merge(d.ordered, d.other),
-        "segmented_sort": lambda: ga.segmented_sort(d.x, d.offsets),
-        "top_k": lambda: ga.top_k(d.x, 5),
-        "kth_value": lambda: ga.kth_value(d.x, 5),
-        "searchsorted": lambda: ga.searchsorted(d.ordered, d.y),
-        "argmax, rows": lambda: ga.argmax(d.rows, 1),
-        "select": lambda: ga.select(d.x, lambda a: a < 0.5),
-        "stable_partition": lambda: ga.stable_partition(d.x, d.mask),
-        "find": lambda: ga.find(d.x, lambda a: a > 2),
-        "count": lambda: ga.count(d.x, lambda a: a < 0.5),
-        "unique": lambda: ga.unique(d.few),
-        "run_length_encode": lambda: ga.run_length_encode(d.runs),
-        "reduce_by_key": lambda: ga.reduce_by_key(d.few, d.x),
-        "reduce_by_key, runs": lambda: ga.reduce_by_key(d.runs, d.x, consecutive=True),
-        "inclusive_scan_by_key":
-            lambda: ga.inclusive_scan_by_key(d.runs, d.x, consecutive=True),
-        "exclusive_scan_by_key":
-            lambda: ga.exclusive_scan_by_key(d.runs, d.x, 0.0, consecutive=True),
-        "reduce_by_index": lambda: ga.reduce_by_index(d.few, d.x, 10, 0.0),
-        "segmented_inclusive_scan": lambda: ga.segmented_inclusive_scan(d.x, d.offsets),
-        "segmented_exclusive_scan": lambda: ga.segmented_exclusive_scan(d.x, d.offsets, 0.0),
-        "gnp.mean, rows": lambda: gnp.mean(d.rows, axis=1),
-        "gnp.var": lambda: gnp.var(d.x),
-        "gnp.exp": lambda: gnp.exp(d.x),
-        "gnp.sort": lambda: gnp.sort(d.x),
-        "gnp.cumsum": lambda: gnp.cumsum(d.x),
-    }  # fmt: skip
-
-
-def serve(kind: str, n: int) -> None:
-    """Answer the name of a call, and how often it is made, with seconds a call."""
-    import gpualgo
-
-    calls = calls_on(cpu_arrays(n) if kind == "cpu" else gpu_arrays(n), kind)
-    print(json.dumps([gpualgo.__file__, *calls]), flush=True)
+    names = cpu_names(n) if kind == "cpu" else gpu_names(n)
+    names |= {"ga": ga, "gnp": gnp, "operator": operator, "add": add}
+    names["reduced"] = ga.prepare(ga.reduce, names["x"], 0.0, add)
+    print(ga.__file__, flush=True)
     for line in sys.stdin:
-        name, count = json.loads(line)
-        print(timeit.timeit(calls[name], number=count) / count, flush=True)
+        statement, count = json.loads(line)
+        print(timeit.timeit(statement, number=count, globals=names) / count, flush=True)
 
 
-def started(checkout: Path, kind: str, n: int) -> tuple[Any, list[str]]:
-    """Return a process that makes one checkout's calls on arrays of one size, and their names."""
+def started(checkout: Path, kind: str, n: int) -> Any:
+    """Return a process that makes one checkout's calls on arrays of one size."""
     one = ("GPUALGO_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-    paths = [str(checkout), str(checkout / "tests")]
     env = {
-        **os.environ, **dict.fromkeys(one, "1"), "PYTHONPATH": os.pathsep.join(paths),
-        "PYTHONHASHSEED": "0", "GPUALGO_DEVICE": "cpu" if kind == "cpu" else "auto",
+        **os.environ, **dict.fromkeys(one, "1"), "PYTHONHASHSEED": "0",
+        "PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'tests'}",
+        "GPUALGO_DEVICE": "cpu" if kind == "cpu" else "auto",
     }  # fmt: skip
     process: Any = subprocess.Popen(
         [sys.executable, __file__, "--serve", kind, str(n)],
         env=env, cwd=checkout, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
     )  # fmt: skip
-    file, *names = json.loads(process.stdout.readline())
+    file = process.stdout.readline().rstrip("\n")
     if not Path(file).is_relative_to(checkout):
         raise SystemExit(f"{file} was loaded instead of {checkout}")
-    return process, names
+    return process
 
 
-def seconds(process: Any, name: str, count: int) -> float:
-    process.stdin.write(json.dumps([name, count]) + "\n")
+def seconds(process: Any, statement: str, count: int) -> float:
+    process.stdin.write(json.dumps([statement, count]) + "\n")
     process.stdin.flush()
-    return float(process.stdout.readline())
+    line = process.stdout.readline()
+    if not line:
+        raise SystemExit(f"{statement} failed; its error is above")
+    return float(line)
 
 
 def measured(
-    checkouts: list[Path], kind: str, n: int, rounds: int, is_chosen: Callable[[str], bool]
+    checkouts: list[Path], kind: str, n: int, rounds: int, names: Iterable[str]
 ) -> dict[str, list[float]]:
     """Return the least microseconds of both versions, by call."""
-    (first, names), (second, others) = (started(path, kind, n) for path in checkouts)
-    found = {}
+    processes, found = [started(path, kind, n) for path in checkouts], {}
     for name in names:
-        if is_chosen(name) and name in others:
-            least = [seconds(each, name, WARM_UP) for each in (first, second)]
-            count = max(1, round(ROUND / min(least)))
-            for i in range(rounds):
-                for k in (0, 1) if i % 2 else (1, 0):
-                    least[k] = min(least[k], seconds((first, second)[k], name, count))
-            found[name] = [1e6 * each for each in least]
-    for process in (first, second):
+        statement = CALLS[kind][name]
+        least = [seconds(process, statement, WARM_UP) for process in processes]
+        count = max(1, round(ROUND / min(least)))
+        for i in range(rounds):
+            for k in (0, 1) if i % 2 else (1, 0):
+                least[k] = min(least[k], seconds(processes[k], statement, count))
+        found[name] = [1e6 * each for each in least]
+    for process in processes:
         process.communicate()  # ends it
     return found
 
@@ -218,13 +217,12 @@ def main() -> int:
         os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     print(f"    {'call':26} {'elements':>9} {'before, µs':>12} {'after, µs':>12}  change")
     paths, slower = [path.resolve() for path in args.checkouts], []
-    for kind, n in [(kind, n) for kind, sizes in SIZES.items() for n in sizes]:
-        if args.sizes and n not in args.sizes:
-            continue
-        rows = measured(paths, kind, n, args.rounds, lambda name: args.only in name)
-        for _ in range(TIMES - 1):
-            again = {name for name, pair in rows.items() if is_slower(*pair)}
-            rows |= measured(paths, kind, n, args.rounds, again.__contains__) if again else {}
+    for kind, n in [(kind, n) for kind, sizes in SIZES.items() for n in args.sizes or sizes]:
+        names = [name for name in CALLS[kind] if args.only in name and n in SIZES[kind]]
+        rows: dict[str, list[float]] = {}
+        for _ in range(TIMES):
+            rows |= measured(paths, kind, n, args.rounds, names) if names else {}
+            names = [name for name in names if is_slower(*rows[name])]
         for name, (before, after) in rows.items():
             numbers = f"{n:9,} {before:12,.2f} {after:12,.2f} {100 * (after / before - 1):+7.1f} %"
             line = f"{kind} {name:26} {numbers}{'  slower' if is_slower(before, after) else ''}"
