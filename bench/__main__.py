@@ -1,4 +1,4 @@
-"""Times gpualgo's algorithms beside other libraries, each result checked before."""
+"""Time gpualgo's algorithms and other libraries on the same data. Every result is checked first."""
 
 from __future__ import annotations
 
@@ -7,34 +7,65 @@ import math
 import os
 import re
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import (
-    catalog,
-    compare,
-    environment,
-    folders,
-    notes,
-    pages,
-    peers,
-    plots,
-    report,
-    startup,
-    tables,
-    timing,
-)  # fmt: skip
-from bench.peers import NO_PEER, OURS, PEERS, cub
-from bench.report import Report
-from bench.row import Row, size_of
-from bench.timing import Effort
+from bench import environment, pages, peers, plots, rows, startup, tables, timing
+from bench.peers import NO_PEER, PEERS
+from bench.row import Report, Row, dtypes_in, merged, read, size_of
 
 CLOCKS_OF = {"cpu": ("cpu",), "cuda": ("device", "host", "wall")}
 STARTUP = "startup"
-INTERRUPTED = 130  # as shells have it
+
+
+def _list_of(name: str, read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
+    def values(text: str) -> list[Any]:
+        return [read(each.strip()) for each in text.split(",")]
+
+    values.__name__ = f"list of {name}"  # for argparse, which says that a value is none
+    return values
+
+
+def _peer(text: str) -> str:
+    return min(each for each in (*PEERS, NO_PEER) if each.lower().startswith(text.lower() or "?"))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    rows, output, modes = map(parser.add_argument_group, ("rows", "output", "instead of a run"))
+    add = rows.add_argument
+    add("algorithms", nargs="*", metavar="ALGORITHM", help="default: all algorithms")
+    dtypes = _list_of("dtypes", lambda text: min(dtypes_in(text)))
+    add("--dtypes", type=dtypes, metavar="f32,u64", help="only rows of these dtypes")
+    add("--sizes", type=_list_of("sizes", size_of), metavar="2^20,1000000",
+        help="numbers of elements, instead of those of each row")  # fmt: skip
+    add("--entropies", type=_list_of("numbers", float), metavar="1,0.544,0",
+        help="only sorts of keys with this share of random bits")  # fmt: skip
+    add("--peers", type=_list_of("peers", _peer), metavar="CuPy,CUB",
+        help=f"only these libraries, of {', '.join(PEERS)}; none: gpualgo alone")  # fmt: skip
+    add("--rows", default="", metavar="TEXT", help="only rows whose title contains TEXT")
+    add("--quick", action="store_true", help="one size of most rows, fewer samples")
+    add("--device", choices=["cpu", "cuda"], help="only rows of this device")
+    add("--cold", action="store_true", help="also time the first calls of new processes")
+    add("--targets", action="store_true", help="only rows with a target; print if it is met")
+    add("--list", action="store_true", help="print the rows, run none")
+    add("--seconds", type=float, default=math.inf, help="start no row after this time")
+    add = output.add_argument
+    add("--json", type=Path, metavar="FILE", help="write the results to FILE")
+    add("--no-write", action="store_true", help="write no file of results")
+    add("--plots", type=Path, metavar="FOLDER", help="write plots as SVG files to FOLDER")
+    add("--commit", metavar="NAME", help="the measured commit, if git does not know it")
+    add("--floor", type=float, help="--compare ignores smaller changes (default: by clock)")
+    add = modes.add_mutually_exclusive_group().add_argument
+    add("--compare", nargs=2, type=Path, metavar=("A.json", "B.json"),
+        help="compare two runs; exit code 1 if a row got slower")  # fmt: skip
+    add("--merge", nargs=2, type=Path, metavar=("A.json", "B.json"),
+        help="add the rows of B, a run on the same machine and commit, to A")  # fmt: skip
+    add("--show", type=Path, metavar="A.json", help="print the tables of a run")
+    add("--write-docs", action="store_true", help="update the figures in README and docs")
+    return parser
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,18 +73,15 @@ def main(argv: list[str] | None = None) -> int:
     given = _parser().parse_args(argv)
     try:
         if given.compare:
-            first, second = given.compare
-            return _compare(first, second, given.floor)
+            return _compare(*map(read, given.compare), floor=given.floor)
         if given.merge:
-            into, other = given.merge
-            made = report.merged(report.read(into), report.read(other))
-            report.write(made, into)
-            print(f"written: {into}, {len(made.rows)} rows", file=sys.stderr)
+            made = merged(*map(read, given.merge))
+            made.write(given.merge[0])
+            print(f"written: {given.merge[0]}, {len(made.rows)} rows", file=sys.stderr)
         elif given.show:
-            _print(report.read(given.show))
+            _print(read(given.show))
         elif given.write_docs:
-            for page in pages.write():
-                print(f"written anew: {page}")
+            print("".join(f"updated: {page}\n" for page in pages.write()), end="")
         else:
             return _run(given)
         return 0
@@ -61,250 +89,101 @@ def main(argv: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (ValueError, OSError) as error:
-        text = str(error)
-        if isinstance(error, OSError) and error.filename is not None:
-            text = f"{error.filename}: {error.strerror}"
-        print(f"bench: {text}", file=sys.stderr)
+        print(f"bench: {error}", file=sys.stderr)
         return 2
 
 
-def _listed(kind: Callable[[str], Any], what: str) -> Callable[[str], list[Any]]:
-    """Return a reader of values between commas, of which there is one at least."""
-
-    def read(text: str) -> list[Any]:
-        try:
-            found = [kind(each.strip()) for each in text.split(",") if each.strip()]
-        except ValueError:
-            found = []
-        if not found:  # an empty list would choose all
-            raise argparse.ArgumentTypeError(f"{text!r} is no list of {what}")
-        return found
-
-    return read
-
-
-def _amount(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = -1.0
-    if not found >= 0:  # NaN is not
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of 0 or more")
-    return found
-
-
-def _peer(text: str) -> str:
-    given = text.lower()
-    names = [name.lower() for name in (*PEERS, NO_PEER)]
-    if not any(name.startswith(given) or given.startswith(name) for name in names):
-        raise ValueError(text)
-    return text
-
-
-# By group and name, as argparse takes them.
-OPTIONS: dict[str, dict[str, dict[str, Any]]] = {
-    "which rows": {
-        "algorithms": {"nargs": "*", "metavar": "ALGORITHM", "help": "all without a name"},
-        "--dtypes": {"type": _listed(str, "names"), "metavar": "f32,u64", "help": "these alone"},
-        "--sizes": {
-            "type": _listed(size_of, "sizes such as 2^20,1000000"), "metavar": "2^20,2^24",
-            "help": "numbers of elements, instead of each row's own"},
-        "--entropies": {
-            "type": _listed(float, "numbers"), "metavar": "1,0.544,0",
-            "help": "rows whose keys have this share of random bits"},
-        "--peers": {
-            "type": _listed(_peer, f"peers, which are {', '.join(PEERS)}, or {NO_PEER}"),
-            "metavar": "CuPy,CUB", "help": "of those that are here, these; none for no peer"},
-        "--rows": {"default": "", "metavar": "TEXT", "help": "whose title has this text"},
-        "--quick": {"action": "store_true", "help": "one size of most, fewer samples"},
-        "--device": {"choices": ["cpu", "cuda"], "help": "rows of one device alone"},
-        "--cold": {"action": "store_true", "help": "first calls of new processes, too"},
-        "--targets": {"action": "store_true", "help": "rows with a target: met or not"},
-        "--list": {"action": "store_true", "help": "print the rows and run none"},
-        "--seconds": {"type": _amount, "default": math.inf, "help": "begin no row later than this"},
-    },
-    "what becomes of the results": {
-        "--json": {"type": Path, "metavar": "FILE", "help": "write them there"},
-        "--no-write": {"action": "store_true", "help": "write no file"},
-        "--plots": {"type": Path, "metavar": "FOLDER", "help": "draw them as SVG files there"},
-        "--commit": {"metavar": "NAME", "help": "what was measured, where git cannot tell"},
-        "--floor": {"type": _amount, "help": "a change below this share is none (0.03)"},
-    },
-    "instead of a run": {
-        "--compare": {"nargs": 2, "type": Path, "metavar": ("A.json", "B.json"),
-                      "help": "say what got slower"},
-        "--merge": {"nargs": 2, "type": Path, "metavar": ("A.json", "B.json"),
-                    "help": "add to A the rows of B, a run of the same machine and commit"},
-        "--show": {"type": Path, "metavar": "A.json", "help": "print a file's tables"},
-        "--write-docs": {"action": "store_true", "help": "write the figures of the pages anew"},
-    },
-}  # fmt: skip
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    for title, options in OPTIONS.items():
-        group: Any = parser.add_argument_group(title)
-        if title == "instead of a run":
-            group = group.add_mutually_exclusive_group()
-        for name, given in options.items():
-            group.add_argument(name, **given)
-    return parser
-
-
-def _compare(first: Path, second: Path, floor: float | None) -> int:
-    before, after = report.read(first), report.read(second)
-    found = compare.changes(before, after, floor)
+def _compare(before: Report, after: Report, *, floor: float | None) -> int:
+    found = tables.changes(before, after, floor)
     if not found:
-        raise ValueError(f"{first} and {second} have no row in common")
-    shown = compare.lines(found)
-    if len(shown) > 1:
-        tables.show(f"{environment.title(before.environment)} → {second.name}", shown)
-    print(compare.summary(found, before, after))
+        raise ValueError("the two runs have no row in common")
+    tables.show(f"Changes since {environment.title(before.environment)}", tables.of_changes(found))
+    print(f"\n{tables.summary(found, before, after)}")
     return int(any(each.verdict == "slower" for each in found))
 
 
 def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
     """Return the rows, and the processes to start: if asked for, or as part of the targets."""
-    names = tuple(dict.fromkeys(name for name in given.algorithms if name != STARTUP))
-    known = catalog.algorithms()
-    if unknown := [name for name in names if name not in known]:
-        there = ", ".join([*known, STARTUP])
-        raise ValueError(f"no rows are of {', '.join(unknown)}; there are {there}")
-    rows = [] if given.algorithms and not names else catalog.chosen(
+    names = [name for name in dict.fromkeys(given.algorithms) if name != STARTUP]
+    if unknown := [name for name in names if name not in rows.ALGORITHMS]:
+        there = ", ".join([*rows.ALGORITHMS, STARTUP])
+        raise ValueError(f"no algorithm is called {', '.join(unknown)}; there are {there}")
+    found = [] if given.algorithms and not names else rows.chosen(
         names, text=given.rows, dtypes=given.dtypes or (), sizes=given.sizes or (),
         entropies=given.entropies or (), clocks=CLOCKS_OF.get(given.device, ()), quick=given.quick,
     )  # fmt: skip
-    rows = [row for row in rows if not given.targets or row.key in tables.targets()]
-    has_startup = (
-        given.cold or STARTUP in given.algorithms or (given.targets and not given.algorithms)
-    )
+    found = [row for row in found if not given.targets or row.key in tables.targets()]
+    is_cold = given.cold or STARTUP in given.algorithms or (given.targets and not given.algorithms)
     groups = [
         group for group in startup.GROUPS
-        if has_startup and given.device in (None, "cpu" if group.is_on_cpu else "cuda")
+        if is_cold and given.device in (None, "cpu" if group.is_on_cpu else "cuda")
         and any(given.rows in str(row) for row in group.rows)
     ]  # fmt: skip
-    return rows, groups
-
-
-def _asked(given: argparse.Namespace) -> str:
-    """Return the options that leave no row: those of which one alone does, else all of them."""
-    names = [name for name in given.algorithms if name != STARTUP]
-    filters: dict[str, Any] = {
-        "dtypes": given.dtypes, "sizes": given.sizes, "entropies": given.entropies,
-        "rows": given.rows, "device": given.device, "targets": given.targets,
-    }  # fmt: skip
-    given_filters = {name: value for name, value in filters.items() if value}
-    alone = [name for name in given_filters if not _chosen_by(names, {name: filters[name]})]
-    shown = [
-        f"--{name}" if value is True
-        else f"--{name} {','.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in given_filters.items() if name in (alone or given_filters)
-    ]  # fmt: skip
-    return " ".join([*(["of", ", ".join(names)] if names else []), "matches", *shown])
-
-
-def _chosen_by(names: list[str], filters: dict[str, Any]) -> list[Row]:
-    """Return the rows of these algorithms that pass some of the command line's filters."""
-    rows = catalog.chosen(
-        names, text=filters.get("rows", ""), dtypes=filters.get("dtypes", ()),
-        sizes=filters.get("sizes", ()), entropies=filters.get("entropies", ()),
-        clocks=CLOCKS_OF.get(filters.get("device", ""), ()),
-    )  # fmt: skip
-    return [row for row in rows if "targets" not in filters or row.key in tables.targets()]
+    return found, groups
 
 
 def _run(given: argparse.Namespace) -> int:
     if given.device == "cuda" and peers.gpu() is None and not given.list:
-        raise ValueError("--device cuda needs a GPU and CuPy, in whose arrays the rows are")
+        raise ValueError("--device cuda needs a GPU and CuPy, whose arrays the rows use")
     peers.want(given.peers or [])
-    rows, groups = _chosen(given)
-    every = [*rows, *(row for group in groups for row in group.rows)]
+    found, groups = _chosen(given)
+    every = [*found, *(row for group in groups for row in group.rows)]
     if not every:
-        raise ValueError(f"no row {_asked(given)}; python -m bench --list shows all rows")
+        raise ValueError("no row matches these options; python -m bench --list prints all rows")
     if given.list:
         print("\n".join(map(str, every)))
         return 0
-    path = None if given.no_write else given.json or folders.results()
-    folders.check(path, is_file=bool(given.json))
+    home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    folder = given.json.parent if given.json else home / "gpualgo" / "bench"
+    if not given.no_write:  # what cannot be written is refused before anything is measured for it
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK) or (given.json and given.json.is_dir()):
+            raise PermissionError(f"{given.json or folder} cannot be written")
     if given.plots:
         plots.check(given.plots)
-    found, code = _measure(given, rows, groups)
-    if path is not None:  # first: who reads the tables may leave early
-        told = found.environment
+    made, code = _measure(given, found, groups)
+    if not given.no_write:  # first: who reads the tables may leave early
+        told = made.environment
         name = re.sub(r"[^a-z0-9]+", "-", f"{told['gpu'] or told['cpu']} {told['date']}".lower())
-        path = given.json or path / f"{name.strip('-')}.json"
-        report.write(found, path)
+        path = given.json or folder / f"{name.strip('-')}.json"
+        made.write(path)
         print(f"written: {path}", file=sys.stderr)
-    for drawn in plots.draw(found, given.plots) if given.plots else ():
+    for drawn in plots.draw(made, given.plots) if given.plots else ():
         print(f"drawn: {drawn}", file=sys.stderr)
-    _print(found)
+    _print(made)
     if given.targets:
         keys = {row.key for row in every}
         asked = [key for key in tables.targets() if key in keys]
-        tables.show("Targets", tables.of_targets(found, asked))
+        tables.show("Targets", tables.of_targets(made, asked))
     return code
 
 
 def _measure(
-    given: argparse.Namespace, rows: list[Row], groups: list[startup.Group]
+    given: argparse.Namespace, found: list[Row], groups: list[startup.Group]
 ) -> tuple[Report, int]:
-    """Run what this machine can run, and return it with the exit code.
-
-    Peers are compiled before, side by side. Ctrl-C ends the run: what was measured is kept.
-    """
-    until = time.perf_counter() + given.seconds
-    has_gpu = peers.gpu() is not None
-    rows = [row for row in rows if has_gpu or row.clock == "cpu"]
-    groups = [group for group in groups if has_gpu or group.is_on_cpu]
+    """Run what this machine can run, and return it with the exit code."""
+    has_gpu, there = peers.gpu() is not None, {row.key for row in found}
     if given.plots:  # with the copies of the same sizes, for the roofline
-        there, wanted = {row.key for row in rows}, {(row.clock, row.n) for row in rows}
-        copies = {row.clock: row for row in catalog.all_rows(["copy"])}
-        made = [copies[clock].at(n) for clock, n in sorted(wanted) if clock in copies]
-        rows += [row for row in made if row.key not in there]
+        copies = {row.clock: row for row in rows.all_rows(["copy"])}
+        wanted = sorted({(row.clock, row.n) for row in found if row.clock in copies})
+        made = [copies[clock].at(n) for clock, n in wanted]
+        found = found + [row for row in made if row.key not in there]
     told = environment.describe(given.commit)
-    if has_gpu:
-        cub.build(catalog.cub_sources(row for row in rows if row.clock in ("device", "host")))
-    effort = Effort(2, 0.5, until) if given.quick else Effort(until=until)
+    if has_gpu:  # peers are compiled before, side by side
+        peers.build(row.calls.get("CUB") for row in found)
+    repeats, rounds, scale = (1, 2, 0.5) if given.quick else (5, 5, 1.0)
+    # Processes of their own come first: they would wait for nothing that rows left behind.
+    jobs: dict[str, Callable[[], list[Row]]] = {
+        str(group.rows[0]): partial(group.measure, repeats)
+        for group in groups if has_gpu or group.is_on_cpu
+    }  # fmt: skip
+    for row in found:
+        if has_gpu or row.clock == "cpu":
+            jobs[str(row)] = lambda row=row: [timing.run(row, rounds, scale)]  # type: ignore[misc]
     measured: list[Row] = []
-    started: list[Row] = []
-    try:
-        with _progress(len(rows) + len(groups)) as step:
-            # Processes of their own come first: they would wait for nothing that rows left behind.
-            failed = startup.run_all(groups, 1 if given.quick else 5, started, step)
-            code = int(timing.run_all(rows, effort, measured, step) or failed)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-        there = {row.key for row in started + measured}
-        for row in [*(row for group in groups for row in group.rows), *rows]:
-            if row.key not in there:
-                notes.add(str(row), OURS, "not measured: the run was interrupted")
-    told |= {"load_after": environment.load(), "quick": given.quick, "rounds": effort.rounds}
-    return Report(told, tuple(measured + started), tuple(notes.taken())), code
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[Row], None]]:
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as Left
-    except ImportError:
-        yield lambda row: None
-        return
-    columns = (MofNCompleteColumn(), BarColumn(), Left(), TextColumn("{task.description}"))
-    # It is drawn between rows alone: a thread that draws would be timed with them.
-    with Progress(
-        *columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), auto_refresh=False
-    ) as bar:
-        task = bar.add_task("", total=total, completed=-1)
-
-        def step(row: Row) -> None:
-            bar.update(task, advance=1, description=str(row))
-            bar.refresh()
-
-        yield step
-        bar.update(task, completed=total, description="")
+    code = timing.run_all(jobs, measured, given.seconds)
+    told |= {"load_after": round(os.getloadavg()[0], 2), "quick": given.quick, "rounds": rounds}
+    return Report(told, tuple(measured), tuple(peers.taken_notes())), code
 
 
 def _print(found: Report) -> None:

@@ -8,42 +8,41 @@ import os
 import platform
 import re
 import subprocess
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import gpualgo as ga
-from bench.peers import cub, gpu
+from bench.peers import cub_version, gpu
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = (
-    "numpy", "numba", "numba-cuda", "cuda-core", "cuda-bindings", "cuda-cccl", "cupy-cuda12x",
-    "cupy-cuda13x", "torch", "jax", "jaxlib", "polars",
-)  # fmt: skip
-PACKAGES_OF = {  # by which a peer's version is known
+PACKAGES = {  # by which a peer's version is known, the first that is there
     "NumPy": ("numpy",), "CuPy": ("cupy-cuda13x", "cupy-cuda12x"), "torch": ("torch",),
-    "JAX": ("jaxlib",), "cuda.compute": ("cuda-cccl",), "numba": ("numba",), "polars": ("polars",),
-    "CUB": ("CUB",),
+    "JAX": ("jaxlib", "jax"), "cuda.compute": ("cuda-cccl",), "numba": ("numba",),
+    "polars": ("polars",), "CUB": ("CUB",),
 }  # fmt: skip
 
 
 def describe(commit: str | None = None) -> dict[str, Any]:
-    now = datetime.datetime.now(datetime.timezone.utc)
-    named = re.search(r"^model name\s*:\s*(.+)$", _text("/proc/cpuinfo"), re.MULTILINE)
+    info = Path("/proc/cpuinfo")
+    text = info.read_text(encoding="utf-8") if info.exists() else ""
+    named = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    known = {"python": platform.python_version(), "gpualgo": ga.__version__, "CUB": cub_version()}
+    for name in ("numba-cuda", "cuda-core", "cuda-bindings", *chain(*PACKAGES.values())):
+        try:
+            known[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
     return {
-        "date": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": commit or _commit(),
         **_gpu(),
         "cpu": named[1] if named else platform.processor() or platform.machine(),
         "cores": len(os.sched_getaffinity(0)),
-        "load": load(),
+        "load": round(os.getloadavg()[0], 2),  # processes that wanted a core in the last minute
         "system": platform.platform(),
-        "versions": _versions(),
+        "versions": {name: version for name, version in known.items() if version is not None},
     }
-
-
-def load() -> float:
-    """Return how many processes wanted a core in the last minute."""
-    return round(os.getloadavg()[0], 2)
 
 
 def is_busy(told: dict[str, Any]) -> bool:
@@ -53,10 +52,13 @@ def is_busy(told: dict[str, Any]) -> bool:
     return bool(before > 0.5 * cores or after > 1.5 * cores)
 
 
+def is_one_machine(a: dict[str, Any], b: dict[str, Any]) -> bool:
+    return all(a.get(name) == b.get(name) for name in ("gpu", "cpu", "cores"))
+
+
 def version_of(peer: str, told: dict[str, Any]) -> str | None:
-    versions = told.get("versions", {})
-    packages = next((each for name, each in PACKAGES_OF.items() if peer.startswith(name)), ())
-    return next((versions[name] for name in packages if name in versions), None)
+    packages = next((each for name, each in PACKAGES.items() if peer.startswith(name)), ())
+    return next((version for name in packages if (version := told["versions"].get(name))), None)
 
 
 def title(told: dict[str, Any]) -> str:
@@ -67,52 +69,29 @@ def title(told: dict[str, Any]) -> str:
     return f"{machine}{cores}{driver}; {made}; {str(told.get('date', ''))[:10]}"
 
 
-def _text(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
-def _output(*command: str) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
 def _gpu() -> dict[str, Any]:
     if gpu() is None:
         return {"gpu": None, "driver": None}
-    runtime = gpu().cuda.runtime
-    found = runtime.getDeviceProperties(0)
-    told = re.search(r"Module\s+(?:for \S+\s+)?([\d.]+)", _text("/proc/driver/nvidia/version"))
-    asked = _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    found, runtime = gpu().cuda.runtime.getDeviceProperties(0), gpu().cuda.runtime
     return {
         "gpu": found["name"].decode(),
         "compute_capability": f"{found['major']}.{found['minor']}",
         "gpu_memory": int(found["totalGlobalMem"]),
-        "driver": asked.split("\n")[0] or (told[1] if told else "unknown"),
+        "driver": _output("nvidia-smi --query-gpu=driver_version --format=csv,noheader")[:20],
         "cuda": runtime.driverGetVersion(),
     }
 
 
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "gpualgo": ga.__version__}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    compiled = cub.version()
-    return found | ({"CUB": compiled} if compiled else {})
+def _output(command: str) -> str:
+    """Return the first line that a command prints; "" if it fails."""
+    done = subprocess.run(
+        command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return "" if done.returncode else done.stdout.partition("\n")[0]
 
 
 def _commit() -> str | None:
     """Return the checkout's commit, marked where files differ; None where git does not know it."""
-    if not (ROOT / ".git").exists():
-        return None
-    name = _output("git", "rev-parse", "--short=10", "HEAD")
-    changed = _output("git", "status", "--porcelain", "--untracked-files=no")
+    name = _output("git rev-parse --short=10 HEAD") if (ROOT / ".git").exists() else ""
+    changed = _output("git status --porcelain --untracked-files=no")
     return f"{name}+changes" if name and changed else name or None

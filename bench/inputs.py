@@ -15,14 +15,6 @@ def uniform(xp: Any, n: int, dtype: str = "float32", seed: int = 0) -> Any:
     return xp.random.default_rng(seed).random(n, dtype=dtype)
 
 
-def matrix(xp: Any, n: int) -> Any:
-    return uniform(xp, n).reshape(-1, COLUMNS)
-
-
-def pair(xp: Any, n: int) -> tuple[Any, Any]:
-    return uniform(xp, n), uniform(xp, n, seed=1)
-
-
 def integers(xp: Any, n: int, low: int, high: int, dtype: str = "float32", seed: int = 0) -> Any:
     """Return integers from low to below high: float sums of small ones are exact."""
     return xp.random.default_rng(seed).integers(low, high, n, dtype="int32").astype(dtype)
@@ -33,27 +25,28 @@ def in_runs(xp: Any, n: int, length: int) -> Any:
     return (xp.arange(n, dtype="int64") // length * 7919 % 1_000_003).astype("int32")
 
 
-# Those below are made on the GPU from the index alone, without memory for intermediate arrays.
+matrix = lambda xp, n: uniform(xp, n).reshape(-1, COLUMNS)
+pair = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1))
 
-# The finaliser of SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2660193.2660195).
+# Those below are made on the GPU from the index alone, without memory for intermediate arrays: z is
+# the finaliser of SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2660193.2660195).
 _HASH = """
-__device__ unsigned long long mix(unsigned long long z) {
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-  return z ^ (z >> 31);
-}
+unsigned long long z = (i + 1) * 0x9e3779b97f4a7c15ull + seed;
+z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+z ^= z >> 31;
 """
+_PEAK = "((i >> 6) & 1 ? -static_cast<float>(i >> 6) : static_cast<float>(i >> 6))"
+_BELOW = f"{_PEAK} * (i & 63 ? static_cast<float>(z >> 40) * (0.9f / (1 << 24)) : 1.0f)"
 
 
 @functools.cache
 def _kernel(cupy: Any, expression: str) -> Any:
-    body = "unsigned long long z = mix((i + 1) * 0x9e3779b97f4a7c15ull + seed); "
-    return cupy.ElementwiseKernel(
-        "uint64 seed", "T y", body + f"y = static_cast<T>({expression});", "fill", preamble=_HASH
-    )
+    body = f"{_HASH}y = static_cast<T>({expression});"
+    return cupy.ElementwiseKernel("uint64 seed", "T y", body, "fill")
 
 
-def _hashed(cupy: Any, n: int, expression: str, dtype: str, seed: int = 0) -> Any:
+def hashed(cupy: Any, n: int, expression: str, dtype: str = "float32", seed: int = 0) -> Any:
     out = cupy.empty(n, dtype)
     _kernel(cupy, expression)(np.uint64(seed << 40), out)
     return out
@@ -61,7 +54,7 @@ def _hashed(cupy: Any, n: int, expression: str, dtype: str, seed: int = 0) -> An
 
 def bits(cupy: Any, n: int, dtype: str, seed: int = 0) -> Any:
     """Return integers all of whose bits are random."""
-    return _hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
+    return hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
 
 
 def common_bits(cupy: Any, n: int, dtype: str, words: int) -> Any:
@@ -81,22 +74,14 @@ def floats(cupy: Any, n: int, seed: int = 0) -> Any:
 
 def unit(cupy: Any, n: int, seed: int = 0) -> Any:
     """Return float32 uniform in [0, 1); a 1 would fall out of CUB's last bin."""
-    return _hashed(cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", "float32", seed)
+    return hashed(cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed)
 
 
 def steps(cupy: Any, n: int, dtype: str = "float32") -> Any:
     """Return odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order."""
-    return _hashed(cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype)
+    return hashed(cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype)
 
 
-_PEAK = "((i >> 6) & 1 ? -static_cast<float>(i >> 6) : static_cast<float>(i >> 6))"
-
-
-def peaks(cupy: Any, n: int) -> Any:
-    """Return float32 whose running extreme by magnitude grows every 64th element."""
-    lower = f"{_PEAK} * (i & 63 ? static_cast<float>(z >> 40) * (0.9f / (1 << 24)) : 1.0f)"
-    return _hashed(cupy, n, lower, "float32")
-
-
-def running_peaks(cupy: Any, n: int) -> Any:
-    return _hashed(cupy, n, _PEAK, "float32")
+# Float32 whose running extreme by magnitude grows every 64th element, and that extreme.
+peaks = lambda cupy, n: hashed(cupy, n, _BELOW)
+running_peaks = lambda cupy, n: hashed(cupy, n, _PEAK)

@@ -18,12 +18,10 @@ import shlex
 import statistics
 from pathlib import Path
 
-from bench import report as reports
 from bench import tables
 from bench.environment import ROOT
 from bench.peers import OURS, PEERS
-from bench.report import Report
-from bench.row import Key, Row, size_of, size_text
+from bench.row import Report, Row, read, size_of, size_text
 from bench.tables import ratio_text, time_text
 
 STORED = ROOT / "bench" / "results"
@@ -39,21 +37,17 @@ def all_pages() -> list[Path]:
 
 def write() -> list[Path]:
     """Write all pages' figures anew, and return the pages that changed."""
-    changed = []
-    for page in all_pages():
-        text = page.read_text(encoding="utf-8")
-        made = rewritten(text)
-        if made != text:
-            page.write_text(made, encoding="utf-8")
-            changed.append(page)
+    texts = {page: page.read_text(encoding="utf-8") for page in all_pages()}
+    changed = [page for page, text in texts.items() if rewritten(text) != text]
+    for page in changed:
+        page.write_text(rewritten(texts[page]), encoding="utf-8")
     return changed
 
 
 def rewritten(text: str) -> str:
     """Return a page's text with what stands between marks made from the stored results."""
     parts = FENCED.split(text)
-    for i in range(0, len(parts), 2):
-        parts[i] = MARK.sub(_written, parts[i])
+    parts[::2] = [MARK.sub(_written, part) for part in parts[::2]]
     return "".join(parts)
 
 
@@ -64,158 +58,102 @@ def outside(text: str) -> str:
 
 def _written(found: re.Match[str]) -> str:
     """Return a pair of marks with what it stands for in between."""
-    made = _made(found[2])
-    before = found.string[: found.start()].rpartition("\n")[2]
-    if made.startswith("\n") and before.strip():
-        raise ValueError(f"bench: {found[2]}: the mark of a table stands alone on its line")
-    if not made.startswith("\n") and BEGINNING.fullmatch(before):
-        raise ValueError(
-            f"bench: {found[2]}: a mark within text does not begin a line, as Markdown would not "
-            "render that line; put a word in front of it"
-        )
-    return found[1] + made + found[4]
-
-
-def _made(mark: str) -> str:
-    files, kind, *rest = shlex.split(mark)
-    keys = dict(each.split("=", 1) for each in rest)
-    if kind not in KINDS:
-        raise ValueError(f"bench: {mark}: no such kind; there are {', '.join(KINDS)}")
     try:
-        made: str = getattr(Mark(_report(files), keys), kind)()
+        files, kind, *rest = shlex.split(found[2])
+        text = made(_report(files), kind, dict(each.split("=", 1) for each in rest))
+        before, is_table = found.string[: found.start()].rpartition("\n")[2], text.startswith("|")
+        if is_table and before.strip():
+            raise ValueError("the mark of a table stands alone on its line")
+        if not is_table and BEGINNING.fullmatch(before):  # Markdown would not render that line
+            raise ValueError("a mark within text does not begin a line; put a word in front of it")
     except (KeyError, ValueError) as error:
-        raise ValueError(f"bench: {mark}: {error}") from error
-    return f"\n\n{made}\n" if made.startswith("|") else made
+        raise ValueError(f"bench: {found[2]}: {error}") from error
+    return found[1] + (f"\n\n{text}\n" if is_table else text) + found[4]
 
 
 @functools.lru_cache(8)
-def _read(path: Path, changed: int) -> Report:
-    return reports.read(path)
-
-
 def _report(files: str) -> Report:
-    paths = [STORED / file for file in files.split("+")]
-    found = (_read(path, path.stat().st_mtime_ns) for path in paths)
-    return functools.reduce(reports.over, found)
+    return functools.reduce(Report.over, (read(STORED / file) for file in files.split("+")))
 
 
-class Mark:
-    """What stands between two marks: each public method is a kind, and returns its text."""
-
-    def __init__(self, report: Report, keys: dict[str, str]) -> None:
-        self._report, self._keys = report, keys
-        self._peers = keys["of"].split(",") if "of" in keys else []
-
-    def _chosen(self) -> list[Row]:
-        """Return the rows of the keys clock, algorithm, text and n."""
-        keys = self._keys
-        found = [
-            row for row in self._report.rows
-            if row.clock == keys.get("clock", row.clock)
-            and row.algorithm in keys.get("algorithm", row.algorithm).split(",")
-            and keys.get("text", "") in row.name
-            and (keys.get("n", "no") == "no" or row.n == size_of(keys["n"]))
-        ]  # fmt: skip
-        if not found:
-            raise ValueError("no row is like that")
-        return found
-
-    def _one(self) -> Row:
-        key = self._keys["row"], size_of(self._keys["n"]), self._keys["clock"]
-        if key not in self._report.by_key:
+def made(report: Report, kind: str, keys: dict[str, str]) -> str:
+    """Return what stands between the marks of a kind."""
+    if kind in ("time", "ratio", "peer"):
+        key = keys["row"], size_of(keys["n"]), keys["clock"]
+        if key not in report.by_key:
             raise ValueError(f"the results have no row {key}")
-        return self._report.by_key[key]
-
-    def _ratios(self) -> list[tuple[float, Row]]:
-        """Return the chosen rows that have a peer, with our time over it, the largest first."""
-        found = [(row.ratio(self._peers), row) for row in self._chosen()]
-        there = [(ratio, row) for ratio, row in found if ratio is not None]
-        return sorted(there, key=lambda pair: -pair[0])
-
-    def _verdicts(self) -> dict[Key, str]:
-        goals = tables.targets()
-        rows = [row for row in self._chosen() if row.key in goals]
-        return {row.key: goals[row.key].verdict(row) for row in rows}
-
-    def rows(self) -> str:
-        """Return a table of rows, without the columns of which a key says no."""
-        lines = tables.of_rows(self._chosen())
-        kept = [i for i, name in enumerate(lines[0]) if self._keys.get(name) != "no"]
+        return _of_row(report.by_key[key], kind, keys.get("of", ""))
+    if kind == "summary":
+        return _summary(report, keys["of"])
+    rows = [
+        row for row in report.rows
+        if row.clock == keys.get("clock", row.clock)
+        and row.algorithm in keys.get("algorithm", row.algorithm).split(",")
+        and keys.get("text", "") in row.name
+        and (keys.get("n", "no") == "no" or row.n == size_of(keys["n"]))
+    ]  # fmt: skip
+    if not rows:
+        raise ValueError("no row is like that")
+    if kind == "rows":  # without the columns of which a key says no
+        lines = tables.of_rows(rows)
+        kept = [i for i, name in enumerate(lines[0]) if keys.get(name) != "no"]
         return tables.markdown([[line[i] for i in kept] for line in lines])
-
-    def summary(self) -> str:
-        """Return a line for a few rows each, those that summaries.json names, if all are there."""
-        summaries = json.loads((STORED / "summaries.json").read_text(encoding="utf-8"))
-        lines = [["", OURS, "best peer"]]
-        for title, named in summaries[self._keys["of"]].items():
-            keys = [(name, size_of(n), clock) for name, n, clock in named]
-            rows = [self._report.by_key[key] for key in keys if key in self._report.by_key]
-            if len(rows) == len(named) and all(OURS in row.times for row in rows):
-                ours = "; ".join(time_text(row.times[OURS].median) for row in rows)
-                lines.append([title, ours, "; ".join(map(_peer, rows))])
-        return tables.markdown(lines)
-
-    def not_met(self) -> str:
-        """Return a table of the missed targets; those of one cause follow each other."""
-        missed = [key for key, verdict in self._verdicts().items() if verdict == "not met"]
-        causes = [tables.targets()[key].why for key in missed]
-        missed.sort(key=lambda key: causes.index(tables.targets()[key].why))
-        lines, last = [["work", "n", "reached", "target", "cause; next idea"]], ""
-        for name, n, clock, reached, peer, limit, _ in tables.of_targets(self._report, missed)[1:]:
-            why, reached = tables.targets()[name, size_of(n), clock].why, f"{reached} of {peer}"
-            lines.append(
-                [name, n, reached.removesuffix(" of "), limit, "same" if why == last else why]
-            )
-            last = why
-        return tables.markdown(lines).replace("---: |\n", "--- |\n", 1)
-
-    def count(self) -> str:
-        return str(len(self._chosen()))
-
-    def median(self) -> str:
-        return ratio_text(statistics.median(ratio for ratio, _ in self._ratios()))
-
-    def ahead(self) -> str:
-        ratios = [ratio for ratio, _ in self._ratios()]
-        return f"{sum(ratio < 1 for ratio in ratios)} of {len(ratios)}"
-
-    def met(self) -> str:
-        verdicts = list(self._verdicts().values())
-        return f"{verdicts.count('met')} of {len(verdicts)}"
-
-    def behind(self) -> str:
-        over, sized = float(self._keys.get("over", "1")), "n" in self._keys
-        texts = [
-            f"`{row.name}`{'' if sized else f' of {size_text(row.n)}'} {ratio_text(ratio)}"
-            for ratio, row in self._ratios()
-            if ratio > over
-        ]
+    if kind in ("met", "not_met"):
+        goals = [(tables.targets()[row.key], row) for row in rows if row.key in tables.targets()]
+        verdicts = [(goal, goal.verdict(row)) for goal, row in goals]
+        if kind == "met":
+            return f"{sum(verdict == 'met' for _, verdict in verdicts)} of {len(goals)}"
+        return _not_met(report, [goal for goal, verdict in verdicts if verdict == "not met"])
+    found = [(row, row.ratio(keys["of"].split(",") if "of" in keys else ())) for row in rows]
+    ratios = sorted(((ratio, row) for row, ratio in found if ratio), key=lambda pair: -pair[0])
+    if kind == "median":
+        return ratio_text(statistics.median(ratio for ratio, _ in ratios))
+    if kind == "ahead":
+        return f"{sum(ratio < 1 for ratio, _ in ratios)} of {len(ratios)}"
+    if kind == "behind":
+        over = [(ratio, row) for ratio, row in ratios if ratio > float(keys.get("over", "1"))]
+        sizes = ["" if "n" in keys else f" of {size_text(row.n)}" for _, row in over]
+        texts = [f"`{row.name}`{size} {ratio_text(ratio)}"
+                 for (ratio, row), size in zip(over, sizes, strict=True)]  # fmt: skip
         return ", ".join(texts) or "none"
+    raise ValueError("no such kind")
 
-    def left_out(self) -> str:
-        rows = [note["row"] for note in self._report.left_out if note["who"] == OURS]
-        names = dict.fromkeys(row.rsplit(", n=", 1)[0] for row in rows)
-        return ", ".join(f"`{name}`" for name in names) or "nothing"
 
-    def time(self) -> str:
-        times, who = self._one().times, self._keys.get("of", OURS)
-        if who not in times:
-            raise ValueError(f"the row has no {who}; it has {', '.join(times)}")
-        return time_text(times[who].median)
-
-    def ratio(self) -> str:
-        ratio = self._one().ratio(self._peers)
+def _of_row(row: Row, kind: str, of: str) -> str:
+    if kind == "ratio":
+        ratio = row.ratio(of.split(",") if of else ())
         if ratio is None:
             raise ValueError("the row has no such peer")
         return ratio_text(ratio)
-
-    def peer(self) -> str:
-        return _peer(self._one())
-
-
-def _peer(row: Row) -> str:
+    if kind == "time":
+        if (of or OURS) not in row.times:
+            raise ValueError(f"the row has no {of}; it has {', '.join(row.times)}")
+        return time_text(row.times[of or OURS].median)
     times = [(each.median, who) for who, each in row.times.items() if who in PEERS]
     return f"{time_text(min(times)[0])} ({min(times)[1]})" if times else ""
 
 
-KINDS = [name for name in vars(Mark) if not name.startswith("_")]
+def _summary(report: Report, of: str) -> str:
+    """Return a line for a few rows each, those that summaries.json names, if all are there."""
+    summaries = json.loads((STORED / "summaries.json").read_text(encoding="utf-8"))
+    lines, by_key = [["", OURS, "best peer"]], report.by_key
+    for title, named in summaries[of].items():
+        keys = [(name, size_of(n), clock) for name, n, clock in named]
+        if all(key in by_key and OURS in by_key[key].times for key in keys):
+            texts = ("; ".join(_of_row(by_key[key], kind, "") for key in keys)
+                     for kind in ("time", "peer"))  # fmt: skip
+            lines.append([title, *texts])
+    return tables.markdown(lines)
+
+
+def _not_met(report: Report, missed: list[tables.Target]) -> str:
+    """Return a table of missed targets; those of one cause follow each other."""
+    causes = list(dict.fromkeys(goal.why for goal in missed))
+    missed.sort(key=lambda goal: causes.index(goal.why))
+    lines, last = [["work", "n", "reached", "target", "cause; next idea"]], ""
+    found = tables.of_targets(report, [goal.key for goal in missed])[1:]
+    for goal, (name, n, _, reached, peer, limit, _) in zip(missed, found, strict=True):
+        told = f"{reached} of {peer}" if peer else reached
+        lines.append([name, n, told, limit, "same" if goal.why == last else goal.why])
+        last = goal.why
+    return tables.markdown(lines).replace("---: |\n", "--- |\n", 1)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import environment, folders, tables
+from bench import environment, tables
 from bench.peers import OURS
-from bench.report import Report
-from bench.row import Row, size_text
+from bench.row import Report, Row, size_text
 
 INK = "#808080"  # of axes and text: as far from white as from black
 GREEN, RED = "#2e9e4f", "#d1495b"
@@ -34,7 +34,7 @@ STYLE = {
 
 def check(folder: Path) -> None:
     """Refuse what would only show after a long run: no matplotlib, a folder that is none."""
-    folders.check(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     if importlib.util.find_spec("matplotlib") is None:
         raise ValueError("plots need matplotlib: pip install 'gpualgo[bench]'")
 
@@ -46,7 +46,6 @@ def draw(report: Report, folder: Path) -> list[Path]:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     with matplotlib.rc_context(STYLE):
         for name, figure in _pictures(plt, report):
@@ -60,22 +59,28 @@ def draw(report: Report, folder: Path) -> list[Path]:
 
 
 def _pictures(plt: Any, report: Report) -> Iterator[tuple[str, Any]]:
-    sized: dict[tuple[str, str], list[Row]] = {}
+    sized: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in sorted(report.rows, key=lambda row: row.n):
         if row.bytes_moved and row.clock in ("device", "cpu"):
-            sized.setdefault((row.clock, row.name), []).append(row)
+            sized[row.clock, row.name].append(row)
     for (clock, name), rows in sized.items():
-        copies = [row for row in report.rows if row.algorithm == "copy" and row.clock == clock]
         if len(rows) > 1:
+            copies = sized.get((clock, "copy f32"), [])
             yield f"rate-{clock}-{name}", _rates(plt, name, rows, copies)
     for clock in ("device", "host", "cpu"):
         rows = [row for row in report.rows if row.clock == clock and row.ratio() is not None]
         for part in range(0, len(rows), BARS):
             number = f"-{part // BARS + 1}" if len(rows) > BARS else ""
             yield f"ratios-{clock}{number}", _ratios(plt, rows[part : part + BARS])
-    started = [row for row in report.rows if row.clock == "start" and row.times]
+    started = [(f"{row.name}: {who}", who, times) for row in report.rows if row.clock == "start"
+               for who, times in row.times.items()]  # fmt: skip
     if started:
-        yield "start-up", _start_up(plt, started)
+        spread = [[times.median - times.low for *_, times in started],
+                  [times.high - times.median for *_, times in started]]  # fmt: skip
+        bars = [(label, times.median, _colour(who)) for label, who, times in started]
+        figure, axes = _bars(plt, bars, xerr=spread)
+        axes.set_xlabel("seconds")
+        yield "start-up", figure
 
 
 def _colour(who: str) -> str:
@@ -85,51 +90,39 @@ def _colour(who: str) -> str:
 def _rates(plt: Any, name: str, rows: list[Row], copies: list[Row]) -> Any:
     figure, axes = plt.subplots(figsize=(7, 4))
     if copies:
-        copies = sorted(copies, key=lambda row: row.n)
         fastest = [max(row.rate(who) or 0.0 for who in row.times) for row in copies]
-        sizes = [row.n for row in copies]
-        axes.plot(sizes, fastest, color=INK, ls="--", label="a copy (f32)")
+        axes.plot([row.n for row in copies], fastest, color=INK, ls="--", label="a copy (f32)")
     for who in dict.fromkeys(who for row in rows for who in row.times):
-        of_who = [row for row in rows if who in row.times]
-        axes.plot(
-            [row.n for row in of_who], [row.rate(who) for row in of_who], label=who, marker="o",
-            color=_colour(who), lw=2.5 if who == OURS else 1.2,
-        )  # fmt: skip
+        found = [(row.n, row.rate(who)) for row in rows if who in row.times]
+        axes.plot(*zip(*found, strict=True), label=who, marker="o", color=_colour(who),
+                  lw=2.5 if who == OURS else 1.2)  # fmt: skip
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set(xlabel="elements", ylabel="GB/s", title=name)
+    axes.set(xlabel="elements", ylabel="GB/s", title=name, yscale="log")
     axes.legend(fontsize=8)
     return figure
 
 
-def _bars(plt: Any, labels: list[str]) -> tuple[Any, Any]:
-    """Return a figure with a place for a bar for each label, the first on top."""
-    figure, axes = plt.subplots(figsize=(7, 0.7 + 0.26 * len(labels)))
-    axes.set_yticks([-i for i in range(len(labels))], labels, fontsize=7)
+def _bars(plt: Any, bars: list[tuple[str, float, str]], **given: Any) -> tuple[Any, Any]:
+    """Return a figure of bars, each with its label, length and colour; the first is on top."""
+    figure, axes = plt.subplots(figsize=(7, 0.7 + 0.26 * len(bars)))
+    (labels, lengths, colours), places = zip(*bars, strict=True), range(0, -len(bars), -1)
+    axes.barh(places, lengths, color=colours, height=0.7, ecolor=INK, **given)
+    axes.set_yticks(places, labels, fontsize=7)
     axes.margins(y=0.01)
     axes.grid(False, axis="y")  # it would strike out what is written beside the bars
     return figure, axes
 
 
 def _ratios(plt: Any, rows: list[Row]) -> Any:
-    figure, axes = _bars(plt, [f"{row.name}, {size_text(row.n)}" for row in rows])
-    for i, row in enumerate(rows):
-        ratio, target = row.ratio() or 0.0, tables.targets().get(row.key)
-        axes.barh(-i, ratio, color=GREEN if ratio <= 1 else RED, height=0.7)
+    found = [(row, row.ratio() or 0.0, tables.targets().get(row.key)) for row in rows]
+    bars = [(f"{row.name}, {size_text(row.n)}", ratio, GREEN if ratio <= 1 else RED)
+            for row, ratio, _ in found]  # fmt: skip
+    figure, axes = _bars(plt, bars)
+    for i, (row, ratio, target) in enumerate(found):
         if target is not None and not target.is_time:
             axes.plot([target.limit] * 2, [-i - 0.4, -i + 0.4], color=INK, lw=2)
         axes.text(ratio, -i, f" {ratio:.2f} of {row.peer()}", va="center", fontsize=7)
     axes.axvline(1, color=INK, lw=1)
     axes.set_xscale("log")
     axes.set_title("our time / the best peer's; a bar across: the target", fontsize=9)
-    return figure
-
-
-def _start_up(plt: Any, rows: list[Row]) -> Any:
-    bars = [(row.name, who, times) for row in rows for who, times in row.times.items()]
-    figure, axes = _bars(plt, [f"{name}: {who}" for name, who, _ in bars])
-    for i, (_, who, times) in enumerate(bars):
-        spread = [[times.median - times.low], [times.high - times.median]]
-        axes.barh(-i, times.median, xerr=spread, color=_colour(who), ecolor=INK, height=0.7)
-    axes.set_xlabel("seconds")
     return figure

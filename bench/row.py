@@ -1,27 +1,38 @@
-"""A row of the benchmark: what is timed, as data, and the calls that it becomes when it runs."""
+"""What is timed, as data; what a run found, and the JSON that it goes to and comes back from."""
 
 from __future__ import annotations
 
 import inspect
+import json
+import math
+import os
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bench import notes, peers
-from bench.peers import OURS, Contender, Prepared
+from bench import peers
+from bench.peers import OURS, Call, Prepared
 
 POISON = 77  # fills an output before a call, so that a value that was not written shows
+FORMAT = 1  # of files
+STORED = ("name", "n", "clock", "algorithm", "dtype", "entropy", "bytes_moved", "beside", "times")
 CPU_CLOCKS = ("cpu", "wall")
+CLOCKS = {  # with the titles of their tables
+    "device": "Device time",
+    "host": "Host time per call, nothing awaited",
+    "cpu": "CPU backend, time to the result",
+    "wall": "NumPy arrays beside a GPU, time to the result",
+    "start": "Start-up",
+}
 
 Inputs = Callable[[Any, int], Any]  # a library and n to an array, or to a tuple of arguments
-Call = Callable[..., Any]  # of the inputs
 Key = tuple[str, int, str]
-_DTYPE = re.compile(r"\b(?:(float|int|uint|f|i|u)(8|16|32|64)|(bool))\b")
 
 
 @dataclass(frozen=True)
@@ -43,13 +54,11 @@ class Times:
     def of(cls, rounds: Sequence[Sequence[float]], memory: int | None = None) -> Times:
         """Return the summary of rounds of samples, in six digits."""
         samples = sorted(sample for times in rounds for sample in times)
-        quarters = samples[len(samples) // 4], samples[(3 * len(samples)) // 4]
-        medians = tuple(float(f"{statistics.median(times):.6g}") for times in rounds)
-        low, middle, high = (
-            float(f"{x:.6g}") for x in (quarters[0], statistics.median(samples), quarters[1])
-        )
-        low, high = min(low, *medians, middle), max(high, *medians, middle)
-        return cls(middle, low, high, len(samples), medians, memory)
+        count = len(samples)
+        found = [statistics.median(samples), samples[count // 4], samples[3 * count // 4],
+                 *map(statistics.median, rounds)]  # fmt: skip
+        rounded = [float(f"{each:.6g}") for each in found]
+        return cls(rounded[0], min(rounded), max(rounded), count, tuple(rounded[3:]), memory)
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ class Row:
     calls: Mapping[str, Any] = field(default_factory=dict)  # functions, or `Prepared`
     bytes_moved: float = 0.0
     quick: bool = True  # whether --quick runs it
-    expected: Call | None = None  # without it NumPy's or CuPy's result
+    expected: Callable[..., Any] | None = None  # without it NumPy's or CuPy's result
     tolerance: float = 0.0  # relative; 0 where the result is exact
     any_dtype: bool = False  # the libraries' results differ in dtype
     out_dtype: str | None = None  # of outputs, where the expected result has another
@@ -78,7 +87,7 @@ class Row:
     dtype: str = ""  # where the name does not say it
     of_its_size: bool = False  # n cannot be another
     entropy: float | None = None  # of the keys of a sort
-    algorithm: str = ""  # the file that lists the row
+    algorithm: str = ""  # whose table lists the row
     times: Mapping[str, Times] = field(default_factory=dict)  # by contender, after a run
 
     def __str__(self) -> str:
@@ -101,8 +110,8 @@ class Row:
     def peer(self, among: Iterable[str] = ()) -> str | None:
         """Return the fastest peer: among those named, else the row's own, else all."""
         wanted = tuple(among) or (self.beside,)
-        peers = [who for who in self.times if who != OURS and who.startswith(wanted)]
-        return min(peers, key=lambda who: self.times[who].median, default=None)
+        there = [who for who in self.times if who != OURS and who.startswith(wanted)]
+        return min(there, key=lambda who: self.times[who].median, default=None)
 
     def ratio(self, among: Iterable[str] = ()) -> float | None:
         peer = self.peer(among)
@@ -112,89 +121,71 @@ class Row:
 
     def rate(self, who: str = OURS) -> float | None:
         """Return the bytes that have to be moved over a contender's time, in GB/s."""
-        if not self.bytes_moved or who not in self.times:
-            return None
-        return self.bytes_moved / self.times[who].median / 1e9
+        has_rate = self.bytes_moved and who in self.times
+        return self.bytes_moved / self.times[who].median / 1e9 if has_rate else None
 
-    def prepare(self) -> tuple[dict[str, Contender], Any]:
+    def prepare(self) -> tuple[dict[str, Call], Any]:
         """Return the calls of those that are here, ready to run, and the expected result."""
         xp = np if self.clock in CPU_CLOCKS else peers.gpu()
         inputs = self.inputs(xp, self.n)
         inputs = inputs if isinstance(inputs, tuple) else (inputs,)
         reference: Any = self.expected or partial(self.calls["NumPy" if xp is np else "CuPy"], xp)
         expected = reference(*inputs)
-        contenders = {}
-        for who, call in self.calls.items():
-            given = (xp, *inputs) if who in ("NumPy", "CuPy") else inputs
-            ready = self._ready(who, call, given, expected) if peers.is_here(who) else None
-            if ready is not None:
-                contenders[who] = ready
-        return contenders, expected
+        found: dict[str, Call | None] = {}
+        for who in filter(peers.is_here, self.calls):
+            try:
+                found[who] = self._ready(who, xp, inputs, expected)
+            except Exception as error:  # a peer that cannot be prepared is left out
+                if who.startswith(OURS):
+                    raise
+                peers.note(self, who, error)
+        return {who: ready for who, ready in found.items() if ready is not None}, expected
 
-    def _ready(
-        self, who: str, call: Call | Prepared, inputs: tuple[Any, ...], expected: Any
-    ) -> Contender | None:
-        """Return the call with its inputs and outputs; None where a peer cannot be prepared."""
+    def _ready(self, who: str, xp: Any, inputs: tuple[Any, ...], expected: Any) -> Call | None:
+        call = self.calls[who]
         function = call.make if isinstance(call, Prepared) else call
-        outputs = _outputs(function, expected, self.out_dtype)
+        given = inspect.signature(function).parameters.values()
+        required = {each.name for each in given if each.default is each.empty}
+        outputs = {"out": self._output(expected)} if "out" in required else {}
+        if "out_count" in required:
+            outputs["out_count"] = xp.zeros((), "int64")
         if who.startswith("torch"):
             inputs, outputs = peers.as_tensor(inputs), peers.as_tensor(outputs)
-        ready: Contender = partial(function, *inputs, **outputs)
-        try:
-            return ready() if isinstance(call, Prepared) else ready
-        except Exception as error:
-            if who.startswith(OURS):
-                raise
-            notes.add(str(self), who, f"{type(error).__name__}: {error}")
-            return None
+        inputs = (xp, *inputs) if who in ("NumPy", "CuPy") else inputs
+        ready: Call = partial(function, *inputs, **outputs)
+        return ready() if isinstance(call, Prepared) else ready
+
+    def _output(self, like: Any) -> Any:
+        if isinstance(like, tuple):
+            return tuple(map(self._output, like))
+        return module_of(like).full(like.shape, POISON, self.out_dtype or like.dtype)
 
 
 def row(
     name: str, sizes: str, inputs: Inputs, bytes_each: float, ours: Any, numpy: Any = None, *,
-    cub: Any = None, compute: Any = None, jax: Any = None, torch: Any = None, numba: Any = None,
-    polars: Any = None, others: Mapping[str, Any] | None = None, **fields: Any,
+    alike: Any = None, cub: Any = None, compute: Any = None, jax: Any = None, torch: Any = None,
+    numba: Any = None, polars: Any = None, others: Mapping[str, Any] | None = None, **fields: Any,
 ) -> list[Row]:  # fmt: skip
     """Return a row for each size: "cpu 20* 22; device 20 24*", where --quick runs those with a *.
 
     A size below 64 is the exponent of a power of two. Without a clock it is "device". `numpy` is
-    NumPy's call or CuPy's, by the clock.
+    NumPy's call or CuPy's, by the clock, `alike` one that is also PyTorch's.
     """
+    if alike is not None:
+        numpy, torch = (lambda xp, *arrays: alike(*arrays)), alike
+    on_cpu = {"NumPy": numpy, "numba": numba, "polars": polars and peers.in_polars(polars)}
+    on_gpu = {"CUB": cub, "cuda.compute": compute, "CuPy": numpy,
+              "JAX": jax and peers.in_jax(jax), "torch": torch}  # fmt: skip
     found = []
     for group in sizes.split(";"):
         clock, *numbers = (group if group.strip()[0].isalpha() else f"device {group}").split()
-        if clock in CPU_CLOCKS:
-            calls = {OURS: ours, "NumPy": numpy, "numba": numba, "polars": polars}
-        else:
-            calls = {OURS: ours, "CUB": cub, "cuda.compute": compute, "CuPy": numpy, "JAX": jax,
-                     "torch": torch}  # fmt: skip
-        calls |= others or {}
+        calls = {OURS: ours, **(on_cpu if clock in CPU_CLOCKS else on_gpu), **(others or {})}
         calls = {who: call for who, call in calls.items() if call is not None}
         for number in numbers:
             k = int(number.rstrip("*"))
-            n = 1 << k if k < 64 else k
-            found.append(Row(name, n, clock, inputs, calls, bytes_each * n, number[-1] == "*",
-                             **fields))  # fmt: skip
+            n, quick = 1 << k if k < 64 else k, number.endswith("*")
+            found.append(Row(name, n, clock, inputs, calls, bytes_each * n, quick, **fields))
     return found
-
-
-def _outputs(function: Call, expected: Any, dtype: str | None) -> dict[str, Any]:
-    """Return the outputs that a call requires: those of its parameters without a default."""
-    try:
-        parameters = inspect.signature(function).parameters
-    except ValueError:  # of some built-in functions
-        return {}
-    required = {name for name, each in parameters.items() if each.default is each.empty}
-    found = {"out": _output(expected, dtype)} if "out" in required else {}
-    if "out_count" in required:
-        first = expected[0] if isinstance(expected, tuple) else expected
-        found["out_count"] = module_of(first).zeros((), "int64")
-    return found
-
-
-def _output(like: Any, dtype: str | None) -> Any:
-    if isinstance(like, tuple):
-        return tuple(_output(each, dtype) for each in like)
-    return module_of(like).full(like.shape, POISON, dtype or like.dtype)
 
 
 def module_of(x: Any) -> Any:
@@ -203,15 +194,14 @@ def module_of(x: Any) -> Any:
 
 def dtypes_in(text: str) -> frozenset[str]:
     """Return the short names of the dtypes in a text: f32 for float32."""
-    return frozenset(kind[:1] + bits + bool_ for kind, bits, bool_ in _DTYPE.findall(text))
+    found = re.findall(r"\b(?:(float|int|uint|f|i|u)(8|16|32|64)|(bool))\b", text)
+    return frozenset(kind[:1] + bits + bool_ for kind, bits, bool_ in found)
 
 
 def size_of(text: str) -> int:
     """Return the number that "2^20" or "1000000" means; ValueError for anything else."""
-    base, caret, power = text.strip().replace("**", "^").partition("^")
-    if caret and not 0 <= int(power) < 64:  # a power of billions would be computed for hours
-        raise ValueError(f"a size is below 2^63, not {text}")
-    n = int(base) ** int(power) if caret else int(base)
+    found = re.fullmatch(r"\s*(?:2(?:\^|\*\*)(\d\d?)|(\d{1,18}))\s*", text)
+    n = (1 << int(found[1]) if found[1] else int(found[2])) if found else 0
     if not 1 <= n < 1 << 63:
         raise ValueError(f"a size is from 1 to 2^63 - 1, not {text}")
     return n
@@ -220,3 +210,90 @@ def size_of(text: str) -> int:
 def size_text(n: int) -> str:
     power = n.bit_length() - 1
     return f"2^{power}" if n == 1 << power and power > 3 else str(n)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that one run found, where, and with what."""
+
+    environment: dict[str, Any]
+    rows: tuple[Row, ...]
+    left_out: tuple[dict[str, str], ...] = ()
+
+    @property
+    def by_key(self) -> dict[Key, Row]:
+        return {row.key: row for row in self.rows}
+
+    def __str__(self) -> str:
+        """Return it as JSON, a row to a line, so that two of them can be compared by diff."""
+        text = partial(json.dumps, ensure_ascii=False, default=asdict)
+        rows = ",\n".join(text({name: getattr(row, name) for name in STORED}) for row in self.rows)
+        notes = "\n" + ",\n".join(map(text, self.left_out)) + "\n" if self.left_out else ""
+        return (
+            f'{{\n"format": {FORMAT},\n"environment": {text(self.environment)},\n'
+            f'"rows": [\n{rows}\n],\n"left_out": [{notes}]\n}}\n'
+        )
+
+    def write(self, path: Path) -> None:
+        """Write the file in one step: what was there stays until the new one is whole."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
+        try:
+            part.write_text(str(self), encoding="utf-8")
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def over(self, second: Report) -> Report:
+        """Return this report with the rows of a later one, in place of its own of the same.
+
+        A note stands with the run that its row is of.
+        """
+        later, every = set(map(str, second.rows)), set(map(str, (*self.rows, *second.rows)))
+        notes = [note for note in self.left_out if note["row"] not in later]
+        notes += [note for note in second.left_out
+                  if note["row"] in later or note["row"] not in every]  # fmt: skip
+        kept = {(note["row"], note["who"]): note for note in notes}
+        rows = (self.by_key | second.by_key).values()
+        return Report(self.environment, tuple(rows), tuple(kept.values()))
+
+
+def read(path: Path) -> Report:
+    """Return a file's report; ValueError naming the file unless it is one of this format."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        told, rows = dict(found["environment"]), tuple(map(_row, found["rows"]))
+        notes = tuple({name: note[name] for name in ("row", "who", "reason")}
+                      for note in found["left_out"])  # fmt: skip
+        if found["format"] != FORMAT or len({row.key for row in rows}) < len(rows):
+            raise ValueError(f"it is not of format {FORMAT}, or has a row twice")
+        math.isfinite((told.get("load") or 0) + len(told["versions"]))  # numbers, as they are used
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} holds no results of gpualgo's benchmark: {error}") from error
+    return Report(told, rows, notes)
+
+
+def _row(found: Any) -> Row:
+    times = {who: Times(**each | {"rounds": tuple(each["rounds"])})
+             for who, each in found["times"].items()}  # fmt: skip
+    seconds = [(each.low, each.median, each.high, *each.rounds) for each in times.values()]
+    is_above_0 = all(0 < one < math.inf for each in seconds for one in each)
+    if found["n"] < 1 or found["clock"] not in CLOCKS or not is_above_0:
+        raise ValueError(f"row {found['name']!r} has another clock, size or time than there can be")
+    return Row(**found | {"times": times})
+
+
+def merged(first: Report, second: Report) -> Report:
+    """Return both reports' rows as of one run; ValueError unless machine, software and commit are
+    the same.
+    """
+    a, b = first.environment, second.environment
+    loads = {name for name in ("load", "load_after") if name in a or name in b}
+    unlike = [f"{name} {a.get(name)} and {b.get(name)}" for name in sorted(a.keys() | b.keys())
+              if name not in {"date", *loads} and a.get(name) != b.get(name)]  # fmt: skip
+    if unlike:
+        raise ValueError(f"runs that differ are not merged: {'; '.join(unlike)}")
+    dates = {date for each in (a, b) for date in str(each.get("date", "")).split(" and ") if date}
+    greater = {name: max(a.get(name) or 0.0, b.get(name) or 0.0) for name in loads}
+    told = a | greater | {"date": " and ".join(sorted(dates))}  # the greater load: a doubt stays
+    return replace(first.over(second), environment=told)

@@ -22,7 +22,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,67 +32,48 @@ import numpy as np
 import gpualgo as ga
 from bench import environment as machine
 from bench import inputs
+from bench.inputs import integers, uniform
 from bench.peers import free_memory, gpu
 from bench.timing import cpu_seconds, spin
 from gpualgo._driver import peers
 
 WARM_SECONDS = 0.2  # in which GPUs that stood still raise their clocks
 Row = dict[str, Any]
-Case = tuple[Callable[[Any, int, int], Any], Callable[[Any], Any], Callable[[int, int], float]]
-
-
-def larger(a: Any, b: Any) -> Any:
-    return a if abs(a) > abs(b) else b
-
-
-def uniform(xp: Any, n: int, seed: int) -> Any:
-    return inputs.uniform(xp, n, seed=seed)
-
-
-def small(xp: Any, n: int, seed: int) -> Any:
-    return inputs.integers(xp, n, -8, 9, seed=seed)
 
 
 def floats(xp: Any, n: int, seed: int) -> Any:
-    return inputs.floats(xp, n, seed) if xp is not np else uniform(xp, n, seed) - np.float32(0.5)
+    return uniform(xp, n, seed=seed) - np.float32(0.5) if xp is np else inputs.floats(xp, n, seed)
 
 
 def bits(xp: Any, n: int, seed: int) -> Any:
-    return inputs.integers(xp, n, 0, 1 << 31, "uint64", seed) if xp is np else inputs.bits(
-        xp, n, "uint64", seed
-    )  # fmt: skip
+    if xp is np:
+        return integers(xp, n, 0, 1 << 31, "uint64", seed)
+    return inputs.bits(xp, n, "uint64", seed)
 
 
-def words(g: int, n: int) -> float:
-    return 4 * (g - 1)
+small = partial(integers, low=-8, high=9)
 
 
-def exchanged(item_bytes: int, g: int, n: int) -> float:
-    """Return the bytes of random keys at a GPU: (g - 1) / g of them come from elsewhere."""
-    return item_bytes * n * (g - 1) / g
-
-
-# The elements of a shard, the call, and the bytes that arrive at the busiest of g GPUs with n
-# elements each.
-CASES: dict[str, Case] = {
-    "reduce": (small, ga.reduce, words),
-    "inclusive_scan, sum": (small, ga.inclusive_scan, words),
-    "inclusive_scan, lambda": (uniform, lambda x: ga.inclusive_scan(x, None, larger), words),
+# By name: the elements of a shard, the call, and the bytes that arrive at the busiest of g GPUs
+# with n elements each: (g - 1) / g of the random keys of a sort come from elsewhere.
+CASES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[int, int], float]]] = {
+    "reduce": (small, ga.reduce, lambda g, n: 4 * (g - 1)),
+    "inclusive_scan, sum": (small, ga.inclusive_scan, lambda g, n: 4 * (g - 1)),
+    "inclusive_scan, lambda": (
+        uniform, lambda x: ga.inclusive_scan(x, None, lambda a, b: a if abs(a) > abs(b) else b),
+        lambda g, n: 4 * (g - 1)),
     "transform": (uniform, lambda x: ga.transform(lambda a: a * 2.0 + 1.0, x), lambda g, n: 0),
     "histogram, 256": (
-        uniform, lambda x: ga.histogram(x, 256, (0, 1)), lambda g, n: 8 * 256 * (g - 1),
-    ),
+        uniform, lambda x: ga.histogram(x, 256, (0, 1)), lambda g, n: 8 * 256 * (g - 1)),
     "histogram, 65536": (
-        uniform, lambda x: ga.histogram(x, 65536, (0, 1)), lambda g, n: 8 * 65536 * (g - 1),
-    ),
-    "sort, float32": (floats, ga.radix_sort, partial(exchanged, 4)),
-    "sort, uint64": (bits, ga.radix_sort, partial(exchanged, 8)),
-    "argsort, float32": (floats, ga.argsort, partial(exchanged, 8)),
+        uniform, lambda x: ga.histogram(x, 65536, (0, 1)), lambda g, n: 8 * 65536 * (g - 1)),
+    "sort, float32": (floats, ga.radix_sort, lambda g, n: 4 * n * (g - 1) / g),
+    "sort, uint64": (bits, ga.radix_sort, lambda g, n: 8 * n * (g - 1) / g),
+    "argsort, float32": (floats, ga.argsort, lambda g, n: 8 * n * (g - 1) / g),
     "select, half": (
         floats, lambda x: ga.select(x, lambda a: a > 0),
-        lambda g, n: 4 * math.sqrt(n * g) * (g > 1),
-    ),
-    "reduce, max": (uniform, lambda x: ga.reduce(x, None, max), words),
+        lambda g, n: 4 * math.sqrt(n * g) * (g > 1)),
+    "reduce, max": (uniform, lambda x: ga.reduce(x, None, max), lambda g, n: 4 * (g - 1)),
 }  # fmt: skip
 
 
@@ -139,9 +120,8 @@ def seconds(call: Callable[[], Any], count: int, rounds: int) -> list[float]:
     return [device_seconds(call, count) for _ in range(rounds)]
 
 
-@contextmanager
-def watched_copies() -> Iterator[dict[int, list[tuple[int, Any, Any]]]]:
-    """Give for each GPU the peer copies to it: their bytes, and events before and after."""
+def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
+    """Return the seconds of copies between GPUs, and their bytes, at the busiest GPU."""
     found: dict[int, list[tuple[int, Any, Any]]] = defaultdict(list)
     move = peers.move
 
@@ -159,15 +139,9 @@ def watched_copies() -> Iterator[dict[int, list[tuple[int, Any, Any]]]]:
 
     peers.move = watched
     try:
-        yield found
+        device_seconds(call, count)
     finally:
         peers.move = move
-
-
-def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
-    """Return the seconds of copies between GPUs, and their bytes, at the busiest GPU."""
-    with watched_copies() as found:
-        device_seconds(call, count)
     elapsed = gpu().cuda.get_elapsed_time
     times = [sum(float(elapsed(*events)) / 1e3 for _, *events in each) for each in found.values()]
     arrived = [sum(size for size, *_ in each) for each in found.values()]
@@ -175,6 +149,7 @@ def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
 
 
 def is_right(name: str, x: Any, call: Callable[[Any], Any]) -> bool:
+    """Compare with one array's result, which raises if it is another; False without room for it."""
     if gpu() is not None:
         free_memory()
         with on(0):
@@ -195,7 +170,7 @@ def measure(name: str, count: int, per_gpu: int, rounds: int) -> Row:
     shards = []
     for rank in range(count):
         with on(rank):
-            shards.append(make(np if gpu() is None else gpu(), per_gpu, rank))
+            shards.append(make(np if gpu() is None else gpu(), per_gpu, seed=rank))
     x = ga.ShardedArray.from_shards(shards)
     call = partial(function, shards[0] if count == 1 else x)
     samples = seconds(call, count, rounds)
@@ -213,35 +188,35 @@ def measure(name: str, count: int, per_gpu: int, rounds: int) -> Row:
 
 def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterator[Row]:
     """Yield the rows of cases whose names begin as one of `names` does."""
-    for size in sizes:
-        for name in (each for each in CASES if each.startswith(tuple(names.split(",")))):
-            alone = None
-            weak = [(count, size, "weak") for count in counts]
-            strong = [(count, size // count, "strong") for count in counts if count > 1]
-            for count, per_gpu, scaling in sorted(weak + strong, key=lambda each: each[0]):
-                try:
-                    row = measure(name, count, per_gpu, rounds)
-                except MemoryError as error:
-                    print(f"{name}, {count} x {per_gpu}: {error}", file=sys.stderr)
-                    continue
-                finally:
-                    gc.collect()
-                    free_memory()
-                alone = row["seconds"] if count == 1 else alone
-                row |= {"scaling": scaling, "one_gpu_seconds": alone}
-                if alone:
-                    ideal = alone / (count if scaling == "strong" else 1)
-                    row["efficiency"] = ideal / row["seconds"]
-                yield row
+    chosen = [name for name in CASES if name.startswith(tuple(names.split(",")))]
+    for size, name in [(size, name) for size in sizes for name in chosen]:
+        alone = None
+        weak = [(count, size, "weak") for count in counts]
+        strong = [(count, size // count, "strong") for count in counts if count > 1]
+        for count, per_gpu, scaling in sorted(weak + strong, key=lambda each: each[0]):
+            try:
+                row = measure(name, count, per_gpu, rounds)
+            except MemoryError as error:
+                print(f"{name}, {count} x {per_gpu}: {error}", file=sys.stderr)
+                continue
+            finally:
+                gc.collect()
+                free_memory()
+            alone = row["seconds"] if count == 1 else alone
+            row |= {"scaling": scaling, "one_gpu_seconds": alone}
+            if alone:
+                ideal = alone / (count if scaling == "strong" else 1)
+                row["efficiency"] = ideal / row["seconds"]
+            yield row
 
 
 def environment(count: int) -> dict[str, Any]:
     found = {**machine.describe(), "gpus": count, "gpualgo": ga.__version__,
              "host": platform.platform()}  # fmt: skip
     if gpu() is not None:
-        runtime = gpu().cuda.runtime
-        found |= {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
-        found["peers"] = [[peers.can_reach(a, b) for b in range(count)] for a in range(count)]
+        runtime, each = gpu().cuda.runtime, range(count)
+        found |= {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion(),
+                  "peers": [[peers.can_reach(a, b) for b in each] for a in each]}  # fmt: skip
     return found
 
 

@@ -1,20 +1,39 @@
-"""Results as tables: coloured where `rich` is there and somebody looks, else Markdown."""
+"""Results as tables, beside targets and beside another run.
+
+A row of two runs counts as changed when three things hold:
+
+- the spreads (`Times.low` to `Times.high`) of the two runs do not overlap, and the medians are
+  further apart than the wider spread is wide;
+- the medians differ by more than a floor, as two runs of one program on one machine do;
+- the machine does not explain it: where a peer of the same version is in both runs, our change
+  over the peer's passes the floor as well. Of several peers the one whose change is nearest to ours
+  decides, so that a doubt is no alarm.
+
+Where others used the cores of one of the runs, nothing is said of what the host's clock measured:
+NumPy's one thread and our many suffer differently. Runs of different machines are compared by the
+ratio to such a peer alone.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
+import math
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
+from bench import environment
 from bench.peers import OURS, PEERS
-from bench.report import CLOCKS, Report
-from bench.row import Key, Row, size_of, size_text
+from bench.row import CLOCKS, Key, Report, Row, size_of, size_text
 
-WORK_WIDTH = 20  # of the column that names the row, at least
+FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "wall": 0.10, "start": 0.25}
+VERDICTS = ("slower", "?", "faster", "same")
+MEMORY = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
+RED, GREEN = (f"\x1b[{code}m\\g<0>\x1b[0m" for code in (31, 32))  # in a terminal
 Lines = list[list[str]]
 
 
@@ -46,26 +65,29 @@ class Target:
 @functools.cache
 def targets() -> dict[Key, Target]:
     entries = json.loads(Path(__file__).with_name("targets.json").read_text(encoding="utf-8"))
-    found = [
-        Target((name, size_of(n), entry["clock"]), entry.get("ratio") or entry["seconds"],
-               "seconds" in entry, tuple(entry.get("peers", ())), entry.get("why", ""))
-        for entry in entries
-        for name in entry.get("rows", [entry.get("row")])
-        for n in entry["n"]
-    ]  # fmt: skip
-    return {target.key: target for target in found}
+    keys = [((name, size_of(n), entry["clock"]), entry) for entry in entries
+            for name in entry.get("rows", [entry.get("row")]) for n in entry["n"]]  # fmt: skip
+    return {
+        key: Target(key, entry.get("ratio") or entry["seconds"], "seconds" in entry,
+                    tuple(entry.get("peers", ())), entry.get("why", ""))
+        for key, entry in keys
+    }  # fmt: skip
 
 
 def digits(value: float) -> str:
     return f"{value:.3g}" if value < 999.5 else f"{value:.0f}"
 
 
+def in_units(value: float, units: dict[str, float]) -> str:
+    unit, size = next((each for each in units.items() if value >= 0.995 * each[1]), ("", 1.0))
+    return f"{digits(value / size)} {unit}"
+
+
 def time_text(seconds: float) -> str:
-    """Return a time in three digits, as 1.25 ms."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * scale >= 0.995:
-            return f"{digits(seconds * scale)} {unit}"
-    return f"{seconds * 1e6:.2g} µs"
+    """Return a time in three digits, as 1.25 ms; in two below a microsecond."""
+    if seconds < 0.995e-6:
+        return f"{seconds * 1e6:.2g} µs"
+    return in_units(seconds, {"s": 1.0, "ms": 1e-3, "µs": 1e-6})
 
 
 def ratio_text(ratio: float) -> str:
@@ -73,65 +95,118 @@ def ratio_text(ratio: float) -> str:
     return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
 
 
-def _bytes_text(count: int | None) -> str:
-    if count is None:
-        return ""
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}"
-    return f"{count} B"
-
-
-def of_rows(rows: Iterable[Row]) -> Lines:
+def of_rows(rows: Sequence[Row]) -> Lines:
     """Return a table of rows, its head first: times, rate, ratio to the best peer, target.
 
     Columns that would be empty are left out.
     """
-    rows = list(rows)
     peers = [who for who in PEERS if any(who in row.times for row in rows)]
     has_memory = any(row.times[OURS].memory for row in rows if OURS in row.times)
-    head = ["work", "n", OURS, "GB/s", *peers, "others", "ratio", "target", "memory"]
-    lines = [head]
+    lines = [["work", "n", OURS, "GB/s", *peers, "others", "ratio", "target", "memory"]]
     for row in rows:
-        times, rate, ratio = row.times, row.rate(), row.ratio()
-        text = {who: time_text(each.median) for who, each in times.items()}
-        others = [f"{who} {text[who]}" for who in times if who not in (OURS, *peers)]
+        rate, ratio, target = row.rate(), row.ratio(), targets().get(row.key)
+        memory = row.times[OURS].memory if has_memory and OURS in row.times else None
+        text = {who: time_text(each.median) for who, each in row.times.items()}
+        goal = str(target or "")
+        if target:
+            goal += f" of {' or '.join(target.peers)}" if target.peers and not row.beside else ""
+            goal += {"met": " ✓", "not met": " ✗", "not run": ""}[target.verdict(row)]
         lines.append([
             row.name, size_text(row.n), text.get(OURS, ""), digits(rate) if rate else "",
-            *(text.get(who, "") for who in peers), ", ".join(others),
-            ratio_text(ratio) if ratio is not None else "", _target(row),
-            _bytes_text(times[OURS].memory) if has_memory and OURS in times else "",
+            *(text.get(who, "") for who in peers),
+            ", ".join(f"{who} {text[who]}" for who in text if who not in (OURS, *peers)),
+            "" if ratio is None else ratio_text(ratio), goal,
+            "" if memory is None else in_units(memory, MEMORY),
         ])  # fmt: skip
-    kept = [i for i, name in enumerate(head) if i < 3 or any(line[i] for line in lines[1:])]
+    kept = [i for i in range(len(lines[0])) if i < 3 or any(line[i] for line in lines[1:])]
     return [[line[i] for i in kept] for line in lines]
 
 
-def _target(row: Row) -> str:
-    target = targets().get(row.key)
-    if target is None:
-        return ""
-    beside = f" of {' or '.join(target.peers)}" if target.peers and not row.beside else ""
-    mark = {"met": " ✓", "not met": " ✗", "not run": ""}[target.verdict(row)]
-    return f"{target}{beside}{mark}"
-
-
 def by_clock(rows: Iterable[Row]) -> dict[str, Lines]:
-    rows = list(rows)
     chosen = {title: [row for row in rows if row.clock == c] for c, title in CLOCKS.items()}
     return {title: of_rows(each) for title, each in chosen.items() if each}
 
 
 def of_targets(report: Report, keys: Iterable[Key]) -> Lines:
-    lines = [["work", "n", "clock", "reached", "beside", "target", ""]]
+    lines, by_key = [["work", "n", "clock", "reached", "beside", "target", ""]], report.by_key
     for key in keys:
-        target, row = targets()[key], report.by_key.get(key)
+        target, row = targets()[key], by_key.get(key)
         reached = target.reached(row)
         told = "" if reached is None else (time_text if target.is_time else ratio_text)(reached)
         peer = row.peer(target.peers) if row is not None and not target.is_time else None
-        name, n, clock = key
-        lines.append([name, size_text(n), clock, told, peer or "", str(target),
+        lines.append([key[0], size_text(key[1]), key[2], told, peer or "", str(target),
                       target.verdict(row)])  # fmt: skip
     return lines
+
+
+class Change(NamedTuple):
+    """One row in two runs; `factor` above 1 is slower."""
+
+    before: Row
+    after: Row
+    factor: float
+    peer: str | None  # whose change was taken for the machine's
+    peer_factor: float
+    verdict: str  # "slower", "faster", "same", or "?" where nothing can be said
+
+
+def changes(before: Report, after: Report, floor: float | None = None) -> list[Change]:
+    old = {row.key: row for row in before.rows if OURS in row.times}
+    return [_change(old[row.key], row, before, after, floor) for row in after.rows
+            if row.key in old and OURS in row.times]  # fmt: skip
+
+
+def _change(old: Row, new: Row, before: Report, after: Report, floor: float | None) -> Change:
+    a, b, told = old.times[OURS], new.times[OURS], (before.environment, after.environment)
+    factors = {
+        who: new.times[who].median / old.times[who].median
+        for who in new.times.keys() & old.times.keys() - {OURS}
+        if len({environment.version_of(who, each) for each in told}) == 1
+    }
+    factor, least = b.median / a.median, 1 + (FLOORS[new.clock] if floor is None else floor)
+    peer = min(factors, key=lambda who: abs(math.log(factor / factors[who])), default=None)
+    peer_factor = factors[peer] if peer else 1.0
+    low, high = sorted([factor / peer_factor, factor])
+    is_noise = b.low <= a.high and a.low <= b.high
+    is_noise |= abs(a.median - b.median) <= max(a.high - a.low, b.high - b.low)
+    is_one_machine = environment.is_one_machine(*told)
+    if not is_one_machine:
+        low, high, is_noise = factor / peer_factor, factor / peer_factor, False
+    is_changed = not is_noise and (low > least or high < 1 / least)
+    is_busy = new.clock != "device" and any(map(environment.is_busy, told))
+    if (peer is None and not is_one_machine) or (is_changed and is_busy):
+        verdict = "?"
+    else:
+        verdict = "same" if not is_changed else "slower" if low > least else "faster"
+    return Change(old, new, factor, peer, peer_factor, verdict)
+
+
+def of_changes(found: list[Change]) -> Lines:
+    shown = [each for each in found if each.verdict != "same"]
+    shown.sort(key=lambda each: (VERDICTS.index(each.verdict), -each.factor))
+    head = ["work", "n", "clock", "before", "after", "change", "peer's change", "verdict"]
+    return [head, *(
+        [each.after.name, size_text(each.after.n), each.after.clock,
+         *(time_text(row.times[OURS].median) for row in each[:2]), f"{each.factor - 1:+.1%}",
+         f"{each.peer_factor - 1:+.1%} ({each.peer})" if each.peer else "", each.verdict]
+        for each in shown
+    )]  # fmt: skip
+
+
+def summary(found: list[Change], before: Report, after: Report) -> str:
+    """Return in one sentence how many rows changed, and what was not in both runs."""
+    verdicts = [each.verdict for each in found]
+    slower, unknown, faster, same = map(verdicts.count, VERDICTS)
+    missing = len(before.rows) + len(after.rows) - 2 * len(found)
+    text = (
+        f"{slower} slower, {faster} faster, {same} within noise, {unknown} that nothing can be "
+        f"said of; {missing} rows are in one of the runs alone."
+    )
+    if not environment.is_one_machine(before.environment, after.environment):
+        text += " The machines differ, so ratios to the same peer were compared."
+    if environment.is_busy(before.environment) or environment.is_busy(after.environment):
+        text += " Others used the cores: what the host's clock measured is no comparison (?)."
+    return text
 
 
 def markdown(lines: Sequence[Sequence[str]]) -> str:
@@ -139,37 +214,13 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in (lines[0], rule, *lines[1:]))
 
 
-def _console() -> Any:
-    """Return rich's console if it is there and somebody looks at it."""
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
-    return Console() if sys.stdout.isatty() else None
-
-
 def show(title: str, lines: Lines) -> None:
-    """Print a table; a verdict has its colour where there are colours, and room for all columns."""
-    console = _console()
-    columns = list(zip(*lines, strict=True))
-    width = WORK_WIDTH + sum(max(map(len, each)) for each in columns[1:]) + 3 * len(columns)
-    if console is None or width > console.width:  # the terminal breaks plain lines
+    """Print a table; in a terminal its columns are aligned, and a verdict has its colour."""
+    if not sys.stdout.isatty():
         print(f"\n## {title}\n\n{markdown(lines)}", end="")
         return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE_HEAD)
-    table.add_column(lines[0][0], min_width=WORK_WIDTH)
-    for name in lines[0][1:]:
-        table.add_column(name, justify="right", no_wrap=True)
-    for line in lines[1:]:
-        table.add_row(*(Text(cell, style=_style(cell)) for cell in line))
-    console.print(table)
-
-
-def _style(cell: str) -> str:
-    if cell.endswith("✓") or cell in ("met", "faster"):
-        return "green"
-    return "red" if cell.endswith("✗") or cell in ("not met", "slower") else ""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    cells = [[f"{cell:{'>' if i else '<'}{widths[i]}}" for i, cell in enumerate(line)]
+             for line in lines]  # fmt: skip
+    text = re.sub(r"✓|(?<!not )\bmet\b|faster", GREEN, markdown(cells))
+    print(f"\n{title}\n\n{re.sub('✗|not met|slower', RED, text)}", end="")

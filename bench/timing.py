@@ -5,71 +5,69 @@ from __future__ import annotations
 import functools
 import gc
 import math
+import sys
 import time
-from collections.abc import Callable, Iterable
+import timeit
+import tracemalloc
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any
 
 import gpualgo as ga
-from bench import memory, notes
-from bench.peers import OURS, Contender, free_memory, gpu
-from bench.row import Row, Times, module_of
+from bench import peers
+from bench.peers import OURS, Call, gpu
+from bench.row import CPU_CLOCKS, Row, Times, module_of
 
+INTERRUPTED = 130  # as shells have it
 ROW_SECONDS = 1.5  # a row that took longer stops after its second round
-_SPIN = """
-extern "C" __global__ void spin(long long cycles) {
-  long long start = clock64();
-  while (clock64() - start < cycles) {}
-}
-"""
 
 
-@dataclass(frozen=True)
-class Effort:
-    rounds: int = 5
-    scale: float = 1.0  # of a round's length
-    until: float = float("inf")  # by time.perf_counter(): no row begins later
-
-
-def run(row: Row, effort: Effort) -> Row:
+def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
     """Check a row's contenders and time them; AssertionError if our result is wrong."""
     with ga.default_device("cpu") if row.clock == "cpu" else nullcontext():
         contenders, expected = row.prepare()
         check(row, contenders, expected)
         samples: dict[str, list[list[float]]] = {who: [] for who in contenders}
         began = time.perf_counter()
-        for finished in range(effort.rounds):
+        for finished in range(rounds):
             if finished >= 2 and time.perf_counter() - began > ROW_SECONDS:
                 break
             for who, call in contenders.items():
-                samples[who].append(measure(row.clock, who, call, effort.scale))
-        held = {who: memory.peak(row.clock, who, call) for who, call in contenders.items()}
-    return row.timed({who: Times.of(each, held[who]) for who, each in samples.items()})
+                samples[who].append(measure(row.clock, who, call, scale))
+        held = {OURS: memory(row.clock, contenders[OURS])}
+    return row.timed({who: Times.of(each, held.get(who)) for who, each in samples.items()})
 
 
 def run_all(
-    rows: Iterable[Row], effort: Effort, found: list[Row],
-    step: Callable[[Row], None] = lambda row: None,
-) -> bool:  # fmt: skip
-    """Run rows in turn, add what was measured, and return whether one of ours failed."""
-    failed = False
-    for row in rows:
-        if time.perf_counter() > effort.until:
-            notes.add(str(row), OURS, "not begun: the time for this run was over")
+    jobs: dict[str, Callable[[], list[Row]]], found: list[Row], seconds: float = math.inf
+) -> int:
+    """Run jobs in turn, add the rows that they time, and return the exit code: 1 if one failed.
+
+    None begins after so many seconds. Ctrl-C ends the run: what was measured is kept.
+    """
+    code, until, left = 0, time.perf_counter() + seconds, list(jobs)
+    for title, job in jobs.items():
+        if time.perf_counter() > until:
+            peers.note(title, OURS, "not begun: the time for this run was over")
             continue
-        step(row)
+        if sys.stderr.isatty():  # between rows alone: a thread that draws would be timed with them
+            print(f"{len(jobs) - len(left) + 1} of {len(jobs)}: {title}", file=sys.stderr)
         try:
-            found.append(run(row, effort))
+            found += job()
+        except KeyboardInterrupt:
+            for each in left:
+                peers.note(each, OURS, "not measured: the run was interrupted")
+            return INTERRUPTED
         except Exception as error:  # the other rows are worth having
-            failed = True
-            notes.add(str(row), OURS, f"FAILED: {type(error).__name__}: {error}")
+            code = 1
+            peers.note(title, OURS, f"FAILED: {type(error).__name__}: {error}")
+        left.remove(title)
         gc.collect()
-        free_memory()
-    return failed
+        peers.free_memory()
+    return code
 
 
-def check(row: Row, contenders: dict[str, Contender], expected: Any) -> None:
+def check(row: Row, contenders: dict[str, Call], expected: Any) -> None:
     """Raise unless our result is the expected one.
 
     A peer that fails or has another result is left out by name: its time would compare nothing.
@@ -82,44 +80,48 @@ def check(row: Row, contenders: dict[str, Contender], expected: Any) -> None:
         except Exception as reason:
             if who == OURS:
                 raise
-            is_wrong = isinstance(reason, AssertionError)
-            notes.add(str(row), who, reason if is_wrong else f"{type(reason).__name__}: {reason}")
+            peers.note(row, who, reason)
             del contenders[who]
 
 
 def error_of(got: Any, expected: Any, any_dtype: bool) -> float:
     """Return the largest error, relative to the largest number; infinite for other dtypes."""
     if isinstance(expected, tuple):
-        pairs = zip(got, expected, strict=True)
-        return max(error_of(*pair, any_dtype) for pair in pairs)
+        return max(error_of(*pair, any_dtype) for pair in zip(got, expected, strict=True))
     xp = module_of(expected)
     if hasattr(got, "block_until_ready"):  # JAX's, whose streams are its own
         got = xp.from_dlpack(got.block_until_ready())
     got = xp.asarray(got).reshape(expected.shape)
-    if any_dtype:
-        got = got.astype(expected.dtype, copy=False)
-    if got.dtype != expected.dtype:
-        return math.inf
-    if bool((got == expected).all()):
+    got = got.astype(expected.dtype, copy=False) if any_dtype else got
+    if got.dtype == expected.dtype and bool((got == expected).all()):
         return 0.0
-    if expected.dtype.kind != "f":
+    if got.dtype != expected.dtype or expected.dtype.kind != "f":
         return math.inf
     error = float(abs(got - expected).max() / (abs(expected).max() + xp.finfo(got.dtype).tiny))
     return math.inf if math.isnan(error) else error
 
 
-def measure(clock: str, who: str, call: Contender, scale: float = 1.0) -> list[float]:
+def measure(clock: str, who: str, call: Call, scale: float) -> list[float]:
     """Return one round's samples, seconds for each call; `scale` shortens the round."""
-    if clock in ("cpu", "wall"):
+    if clock in CPU_CLOCKS:
         return cpu_seconds(call, 0.3 * scale)
-    if clock == "host":
-        return host_seconds(call)
-    if who.startswith("JAX"):
-        return queued_seconds(call)
-    return device_seconds(call, 0.05 * scale)
+    if clock == "device" and who.startswith("JAX"):  # on streams that events do not see
+        count = max(2, min(20, int(0.05 / max(queued_seconds(call, 1), 1e-5))))
+        return [queued_seconds(call, count) for _ in range(3)]
+    if clock == "device":
+        first = device_seconds(call)
+        first = min(first, *(device_seconds(call) for _ in range(2 if first < 0.01 * scale else 1)))
+        count = max(2, min(100, int(0.05 * scale / max(first, 2e-4))))
+        return [device_seconds(call) for _ in range(count)]
+    times = []
+    for _ in range(10):  # until the call returns, nothing awaited: the means of loops
+        gpu().cuda.Device().synchronize()
+        times.append(timeit.timeit(call, number=200) / 200)
+    gpu().cuda.Device().synchronize()
+    return times
 
 
-def cpu_seconds(call: Contender, budget: float) -> list[float]:
+def cpu_seconds(call: Call, budget: float) -> list[float]:
     """Time until the result is there. A call may have a function `before`, which is not timed."""
     times: list[float] = []
     before = getattr(call, "before", lambda: None)
@@ -131,36 +133,21 @@ def cpu_seconds(call: Contender, budget: float) -> list[float]:
     return times
 
 
-def host_seconds(call: Contender, calls: int = 200, loops: int = 10) -> list[float]:
-    """Time until the call returns, nothing awaited: the mean of a loop, many loops."""
-    times = []
-    for _ in range(loops):
-        gpu().cuda.Device().synchronize()
-        start = time.perf_counter()
-        for _ in range(calls):
-            call()
-        times.append((time.perf_counter() - start) / calls)
-    gpu().cuda.Device().synchronize()
-    return times
-
-
-def queued_seconds(call: Contender, budget: float = 0.05, loops: int = 3) -> list[float]:
-    """Time on streams that events do not see: several calls, then one wait, by the host's clock."""
-
-    def seconds(count: int) -> float:
-        start = time.perf_counter()
-        for _ in range(count):
-            last = call()
-        last.block_until_ready()
-        return (time.perf_counter() - start) / count
-
-    count = max(2, min(20, int(budget / max(seconds(1), 1e-5))))
-    return [seconds(count) for _ in range(loops)]
+def queued_seconds(call: Call, count: int) -> float:
+    """Time several calls and one wait by the host's clock."""
+    start = time.perf_counter()
+    for _ in range(count):
+        last = call()
+    last.block_until_ready()
+    return (time.perf_counter() - start) / count
 
 
 @functools.cache
 def _spin_kernel() -> Any:
-    return gpu().RawKernel(_SPIN, "spin")
+    return gpu().RawKernel(
+        'extern "C" __global__ void spin(long long cycles) {'
+        "long long start = clock64(); while (clock64() - start < cycles) {} }", "spin",
+    )  # fmt: skip
 
 
 def spin(cycles: int) -> None:
@@ -168,19 +155,48 @@ def spin(cycles: int) -> None:
     _spin_kernel()((1,), (1,), (cycles,))
 
 
-def device_seconds(call: Contender, budget: float) -> list[float]:
+def device_seconds(call: Call) -> float:
     """Time by CUDA events; a spinning kernel hides the host's time to enqueue the call."""
     start, stop = gpu().cuda.Event(), gpu().cuda.Event()
+    spin(400_000)  # about 0.2 ms at 2 GHz: longer than any contender takes to enqueue
+    start.record()
+    call()
+    stop.record()
+    stop.synchronize()
+    return float(gpu().cuda.get_elapsed_time(start, stop)) / 1e3
 
-    def once() -> float:
-        spin(400_000)  # about 0.2 ms at 2 GHz: longer than any contender takes to enqueue
-        start.record()
-        call()
-        stop.record()
-        stop.synchronize()
-        return float(gpu().cuda.get_elapsed_time(start, stop)) / 1e3
 
-    first = once()
-    if first < budget / 5:
-        first = min(first, once(), once())
-    return [once() for _ in range(max(2, min(100, int(budget / max(first, 2e-4)))))]
+def memory(clock: str, call: Call) -> int | None:
+    """Return how many bytes one of our calls holds at once beyond its arguments; None if unknown.
+
+    On the CPU it is what Python and NumPy allocate, on a GPU what CuPy's pool gives meanwhile.
+    """
+    if clock == "cpu":
+        tracemalloc.start()
+        try:
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            call()
+            return max(0, tracemalloc.get_traced_memory()[1] - before)
+        finally:
+            tracemalloc.stop()
+    if clock != "device":
+        return None
+    sizes = [0]  # held after each allocation
+
+    class Hook(gpu().cuda.MemoryHook):  # type: ignore[misc]  # there with a GPU
+        name = "sizes"
+
+        def malloc_postprocess(self, **given: Any) -> None:
+            sizes.append(sizes[-1] + given["mem_size"])
+
+        def free_postprocess(self, **given: Any) -> None:
+            sizes.append(sizes[-1] - given["mem_size"])
+
+    ga.set_memory_resource("cupy")
+    try:
+        with Hook():
+            call()
+        return int(max(sizes))
+    finally:
+        ga.set_memory_resource(None)

@@ -1,1 +1,60 @@
-"""What is timed: a file for each algorithm, whose table ``ROWS`` lists all of its rows."""
+"""What is timed: a table of rows for each algorithm, and the choice among them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+from bench.row import Key, Row, dtypes_in
+
+FILES = {  # the common algorithms first; the table of one has its name, in capitals
+    "elementwise": ("copy", "transform", "adjacent_difference", "layouts"),
+    "reductions": ("reduce", "extremes", "tuples", "lazy"),
+    "scans": ("scan", "by_key", "segments", "runs"),
+    "sorts": ("radix_sort", "merge_sort", "top_k", "searchsorted", "select"),
+    "histograms": ("histogram",),
+    "hosts": ("host_arrays", "small", "out_of_core"),
+    "numpy": ("numpy",),
+    "dask": ("dask",),
+}
+ON_REQUEST = ("dask", "out_of_core")  # run only if they are named
+ALGORITHMS = {name: file for file, names in FILES.items() for name in names}  # file by name
+
+
+def _flat(table: Any) -> list[Row]:
+    return [table] if isinstance(table, Row) else [row for each in table for row in _flat(each)]
+
+
+def all_rows(among: Iterable[str] = ()) -> list[Row]:
+    found = []
+    for name in list(among) or [name for name in ALGORITHMS if name not in ON_REQUEST]:
+        module = importlib.import_module(f"{__name__}.{ALGORITHMS[name]}")
+        found += [replace(row, algorithm=name) for row in _flat(getattr(module, name.upper()))]
+    return found
+
+
+def chosen(
+    among: Iterable[str] = (), *, text: str = "", dtypes: Iterable[str] = (),
+    sizes: Collection[int] = (), entropies: Collection[float] = (), clocks: Collection[str] = (),
+    quick: bool = False,
+) -> list[Row]:  # fmt: skip
+    """Return the rows asked for; what is empty chooses all. Of sizes each row is made once."""
+    asked = dtypes_in(" ".join(dtypes))
+    found = [
+        row for row in all_rows(among)
+        if text in str(row)
+        and (not dtypes or asked & row.dtypes)
+        and (not entropies or row.entropy in entropies)
+        and (not clocks or row.clock in clocks)
+        and (not quick or row.quick or sizes or entropies)
+    ]  # fmt: skip
+    if not sizes:
+        return found
+    sized: dict[Key, Row] = {}
+    for row in found:
+        for n in (row.n,) if row.of_its_size else sizes:
+            if n in sizes:
+                sized.setdefault((row.name, n, row.clock), row.at(n))
+    return list(sized.values())

@@ -6,6 +6,7 @@ still holds would be found and not computed: each call waits until it holds the 
 
 import functools
 import time
+from functools import partial
 
 import dask.array as da
 import numpy as np
@@ -20,8 +21,7 @@ WORKERS, CHUNKS, CHUNK_OF_OVERHEAD = 2, 16, 1000
 
 @functools.cache
 def client():
-    cluster = LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0")
-    return Client(cluster)
+    return Client(LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0"))
 
 
 def chunked(xp, n, chunk=0):
@@ -32,57 +32,34 @@ def chunked(xp, n, chunk=0):
     return h, x
 
 
-def on_workers(call):
+def on_workers(call, h, x):
     """Prepare a call on the array of dask's. It waits for its result, which stays there."""
 
-    def make(h, x):
-        tasks = client().cluster.scheduler.tasks
+    def only_inputs():
+        end = time.monotonic() + 60
+        while len(client().cluster.scheduler.tasks) > x.npartitions:
+            if time.monotonic() > end:
+                raise RuntimeError("results were not released")
+            time.sleep(0.001)
 
-        def only_inputs():
-            end = time.monotonic() + 60
-            while len(tasks) > x.npartitions:
-                if time.monotonic() > end:
-                    raise RuntimeError("results were not released")
-                time.sleep(0.001)
+    def run():
+        result = call(x)
+        if hasattr(result, "persist"):
+            result = result.persist()
+            wait(result)
+        return result
 
-        def run():
-            result = call(x)
-            if hasattr(result, "persist"):
-                result = result.persist()
-                wait(result)
-            return result
-
-        run.before = only_inputs  # not timed
-        return run
-
-    return Prepared(make)
+    run.before = only_inputs  # not timed
+    return run
 
 
-def beside(
-    name,
-    call,
-    dask=None,
-    tolerance=0.0,
-    sizes="cpu 20* 24",
-    inputs=chunked,
-    of_its_size=False,
-    **others,
-):
-    dasks = {who: on_workers(each) for who, each in {"dask": dask, **others}.items() if each}
-    return row(name, sizes, inputs, 0, on_workers(call), dtype="f32", tolerance=tolerance,
-               others={"one process": lambda h, x: call(h), **dasks},
-               expected=lambda h, x: np.asarray(call(h)), any_dtype=True,
-               of_its_size=of_its_size)  # fmt: skip
-
-
-def overhead(name, call):
-    return [
-        found
-        for count in (16, 64, 256)
-        for found in beside(f"{name} of {count} chunks of 1000", call, tolerance=1e-3,
-                            sizes=f"cpu {count * CHUNK_OF_OVERHEAD}", of_its_size=True,
-                            inputs=functools.partial(chunked, chunk=CHUNK_OF_OVERHEAD))
-    ]  # fmt: skip
+def beside(name, call, dask=None, tolerance=0.0, sizes="cpu 20* 24", inputs=chunked, peers=None,
+           **given):  # fmt: skip
+    dasks = {who: Prepared(partial(on_workers, each))
+             for who, each in (peers or {"dask": dask}).items() if each}  # fmt: skip
+    return row(name, sizes, inputs, 0, Prepared(partial(on_workers, call)), dtype="f32",
+               tolerance=tolerance, others={"one process": lambda h, x: call(h), **dasks},
+               expected=lambda h, x: np.asarray(call(h)), any_dtype=True, **given)  # fmt: skip
 
 
 def farther(a, b):
@@ -100,30 +77,33 @@ def sorted_table(x):
     return dd.from_dask_array(x, columns="key").to_frame().sort_values("key")
 
 
-ROWS = [
-    *beside("dask sum", ga.reduce, lambda x: x.sum(dtype=x.dtype), 1e-3),
-    *beside("dask larger magnitude, a lambda", lambda x: ga.reduce(x, None, farther),
-            lambda x: da.reduction(x, farthest, farthest, dtype=x.dtype)),
-    *beside("dask a * 2 + 1", lambda x: ga.transform(lambda a: a * 2.0 + 1, x),
-            lambda x: x * 2.0 + 1),
-    *beside("dask cumsum", ga.inclusive_scan, lambda x: x.cumsum(0, dtype=x.dtype), 1e-2,
-            blelloch=lambda x: da.cumsum(x, axis=0, dtype=x.dtype, method="blelloch")),
-    *beside("dask histogram, 256 bins", lambda x: ga.histogram(x, 256, (0, 1)),
-            lambda x: da.histogram(x, 256, (0, 1))[0]),
-    *beside("dask histogram with weights",
-            lambda x: ga.histogram(x, 256, (0, 1), weights=np.float32(1)),
-            lambda x: da.histogram(x, 256, (0, 1), weights=da.ones_like(x))[0]),
-    *beside("dask sort", ga.radix_sort, sort_values=sorted_table),
-    *beside("dask argsort", ga.argsort),
-    *beside("dask top_k, 100", lambda x: ga.top_k(x, 100).values, lambda x: da.topk(x, 100)),
-    *beside("dask unique of 1000", lambda x: ga.unique(np.floor(x * 1000)),
-            lambda x: da.unique(da.floor(x * 1000))),
-    *overhead("reduce", ga.reduce),
-    *overhead("inclusive_scan", ga.inclusive_scan),
-    *overhead("transform", lambda x: ga.transform(lambda a: a * 2.0, x)),
-    *overhead("histogram", lambda x: ga.histogram(x, 16, (0, 1))),
-    *overhead("unique", ga.unique),
-    *overhead("radix_sort", ga.radix_sort),
-    *overhead("dask's sum", lambda x: x.sum()),
-    *overhead("dask's cumsum", lambda x: x.cumsum(0)),
+DASK = [
+    beside("dask sum", ga.reduce, lambda x: x.sum(dtype=x.dtype), 1e-3),
+    beside("dask larger magnitude, a lambda", lambda x: ga.reduce(x, None, farther),
+           lambda x: da.reduction(x, farthest, farthest, dtype=x.dtype)),
+    beside("dask a * 2 + 1", lambda x: ga.transform(lambda a: a * 2.0 + 1, x),
+           lambda x: x * 2.0 + 1),
+    beside("dask cumsum", ga.inclusive_scan, tolerance=1e-2, peers={
+               "dask": lambda x: x.cumsum(0, dtype=x.dtype),
+               "blelloch": lambda x: da.cumsum(x, axis=0, dtype=x.dtype, method="blelloch")}),
+    beside("dask histogram, 256 bins", lambda x: ga.histogram(x, 256, (0, 1)),
+           lambda x: da.histogram(x, 256, (0, 1))[0]),
+    beside("dask histogram with weights",
+           lambda x: ga.histogram(x, 256, (0, 1), weights=np.float32(1)),
+           lambda x: da.histogram(x, 256, (0, 1), weights=da.ones_like(x))[0]),
+    beside("dask sort", ga.radix_sort, peers={"sort_values": sorted_table}),
+    beside("dask argsort", ga.argsort),
+    beside("dask top_k, 100", lambda x: ga.top_k(x, 100).values, lambda x: da.topk(x, 100)),
+    beside("dask unique of 1000", lambda x: ga.unique(np.floor(x * 1000)),
+           lambda x: da.unique(da.floor(x * 1000))),
+    [beside(f"{name} of {count} chunks of 1000", call, tolerance=1e-3, of_its_size=True,
+            sizes=f"cpu {count * CHUNK_OF_OVERHEAD}",
+            inputs=partial(chunked, chunk=CHUNK_OF_OVERHEAD))
+     for name, call in (
+         ("reduce", ga.reduce), ("inclusive_scan", ga.inclusive_scan),
+         ("transform", lambda x: ga.transform(lambda a: a * 2.0, x)),
+         ("histogram", lambda x: ga.histogram(x, 16, (0, 1))), ("unique", ga.unique),
+         ("radix_sort", ga.radix_sort), ("dask's sum", lambda x: x.sum()),
+         ("dask's cumsum", lambda x: x.cumsum(0)))
+     for count in (16, 64, 256)],
 ]  # fmt: skip

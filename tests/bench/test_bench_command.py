@@ -12,21 +12,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import environment, folders, notes, peers, timing
+from bench import environment, peers, timing
 from bench.__main__ import main
 from bench.peers import OURS
-from bench.report import read
-from bench.row import Row
+from bench.row import Row, read
 
 TWO = ["copy", "radix_sort", "--device", "cpu", "--sizes", "2^10", "--quick"]
 
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
-    notes.taken()
+    peers.taken_notes()
     yield
     peers.want([])
-    notes.taken()
+    peers.taken_notes()
 
 
 def test_run_is_printed_kept_and_compared(
@@ -66,12 +65,13 @@ def test_slower_run_is_an_exit_code(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_results_go_to_the_users_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "results", lambda: tmp_path / "kept")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert main([*TWO, "--rows", "copy"]) == 0
-    (file,) = (tmp_path / "kept").glob("*.json")
+    folder = tmp_path / "gpualgo" / "bench"
+    (file,) = folder.glob("*.json")
     assert read(file).rows
     assert main([*TWO, "--rows", "copy", "--no-write"]) == 0
-    assert len(list((tmp_path / "kept").iterdir())) == 1
+    assert len(list(folder.iterdir())) == 1
 
 
 def test_targets_say_what_was_not_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,11 +98,10 @@ def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (["no_such_algorithm"], "no rows are of no_such_algorithm; there are copy, reduce"),
-        (["--rows", "no such row"], "no row matches --rows no such row; "),
-        (["reduce", "--rows", "zzz", "--dtypes", "f32"], "no row of reduce matches --rows zzz; "),
-        (["--rows", "axis 1", "--dtypes", "f99", "--quick"], "no row matches --dtypes f99; "),
-        (["--show", "nosuch.json"], "nosuch.json: No such file or directory"),
+        (["no_such_algorithm"], "no algorithm is called no_such_algorithm; there are copy, "),
+        (["--rows", "no such row"], "no row matches these options; "),
+        (["top_k", "--dtypes", "f64"], "no row matches these options; "),
+        (["--show", "nosuch.json"], "No such file or directory: 'nosuch.json'"),
         (["--compare", "no.json", "no.json"], "no.json"),
     ],
 )
@@ -114,7 +113,7 @@ def test_mistakes_are_told(line: list[str], told: str, capsys: pytest.CaptureFix
 def test_sizes_that_are_none_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--sizes", "2^ten"])
-    assert "is no list of sizes" in capsys.readouterr().err
+    assert "invalid list of sizes value" in capsys.readouterr().err
 
 
 def _row(**results: Any) -> Row:
@@ -131,9 +130,9 @@ def _row(**results: Any) -> Row:
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], [1, np.inf], ValueError("no")])
 def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
     row = _row(gpualgo=[1, 2], right=[1, 2], wrong=wrong)
-    measured = timing.run(row, timing.Effort(1, 0.001))
+    measured = timing.run(row, 1, 0.001)
     assert set(measured.times) == {OURS, "right"}
-    (note,) = notes.taken()
+    (note,) = peers.taken_notes()
     assert note["who"] == "wrong"
 
 
@@ -141,16 +140,19 @@ def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
 def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
     row = _row(gpualgo=wrong, right=[1, 2])
     measured: list[Row] = []
-    rows = [row, _row(gpualgo=[1, 2])]
-    assert timing.run_all(rows, timing.Effort(1, 0.001), measured)
+    jobs = {
+        "wrong": lambda: [timing.run(row, 1, 0.001)],
+        "right": lambda: [timing.run(_row(gpualgo=[1, 2]), 1, 0.001)],
+    }
+    assert timing.run_all(jobs, measured) == 1
     assert len(measured) == 1, "the other rows are measured"
-    assert notes.taken()[0]["reason"].startswith("FAILED")
+    assert peers.taken_notes()[0]["reason"].startswith("FAILED")
 
 
 def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
     row = _row(**{"gpualgo": [1, 2], "CuPy": [1, 2], "NumPy": [1, 2], "a copy": [1, 2]})
     peers.want(["numpy"])
-    assert set(timing.run(row, timing.Effort(1, 0.001)).times) == {OURS, "NumPy", "a copy"}
+    assert set(timing.run(row, 1, 0.001).times) == {OURS, "NumPy", "a copy"}
 
 
 def test_dtype_counts_unless_it_may_differ() -> None:
@@ -163,7 +165,7 @@ def test_dtype_counts_unless_it_may_differ() -> None:
 def test_memory_of_a_call_holds_its_result() -> None:
     calls = {OURS: lambda: np.ones(1 << 16, np.float32) * 2}
     row = Row("a row f32", 2, "cpu", calls=calls, expected=lambda: np.full(1 << 16, 2, np.float32))
-    measured = timing.run(row, timing.Effort(1, 0.001))
+    measured = timing.run(row, 1, 0.001)
     assert measured.times[OURS].memory is not None
     assert 2 * (4 << 16) <= measured.times[OURS].memory < 3 * (4 << 16)
 

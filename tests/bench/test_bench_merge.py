@@ -9,8 +9,7 @@ import pytest
 
 from bench.__main__ import main
 from bench.peers import OURS
-from bench.report import Report, merged, read, write
-from bench.row import Row, Times
+from bench.row import Report, Row, Times, merged, read
 
 MACHINE = {"gpu": "NVIDIA H200", "cores": 16, "commit": "abc", "versions": {"numpy": "2.0"}}
 
@@ -66,12 +65,12 @@ def test_runs_that_differ_are_refused(other: dict[str, Any], told: str) -> None:
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [tmp_path / "a.json", tmp_path / "b.json"]
-    write(run("1", 0, "a"), files[0])
-    write(run("2", 0, "b"), files[1])
+    run("1", 0, "a").write(files[0])
+    run("2", 0, "b").write(files[1])
     assert main(["--merge", *map(str, files)]) == 0
     assert [row.name for row in read(files[0]).rows] == ["a", "b"]
     assert len(read(files[1]).rows) == 1
-    write(run("2", 0, "b", commit="def"), files[1])
+    run("2", 0, "b", commit="def").write(files[1])
     assert main(["--merge", *map(str, files)]) == 2
     assert "commit abc and def" in capsys.readouterr().err
     assert [row.name for row in read(files[0]).rows] == ["a", "b"]

@@ -10,8 +10,7 @@ from support import REPOSITORY
 
 from bench import pages
 from bench.peers import OURS
-from bench.report import Report, read
-from bench.row import Row, Times
+from bench.row import Report, Row, Times, read
 
 PAGES = pages.all_pages()
 STORED = sorted(pages.STORED.glob("*.json"))
@@ -136,23 +135,17 @@ def test_what_is_said_of_many_rows() -> None:
         _measured("reduce sum i8", 1.0, CUB=2.0),
         _measured("no peer", 1.0),
     )
-    notes = tuple(
-        {"row": f"{name}, n={n}, device", "who": who, "reason": "late"}
-        for name, n, who in [("a, b", "2^20", OURS), ("a, b", "2^28", OURS), ("c", "2^20", "CUB")]
-    )
-    report = Report({}, rows, notes)
+    report = Report({}, rows)
     keys = {"clock": "device"}
-    assert pages.Mark(report, keys).count() == "4"
-    assert pages.Mark(report, keys).ahead() == "1 of 3"
-    assert pages.Mark(report, keys | {"of": "CUB"}).ahead() == "2 of 3"
-    assert pages.Mark(report, keys | {"of": "CUB"}).median() == "0.50"
-    assert pages.Mark(report, keys | {"over": "1.3"}).behind() == "`reduce sum f64` of 2^28 3.00"
-    behind = pages.Mark(report, keys | {"n": "2^28"}).behind()
+    assert pages.made(report, "ahead", keys) == "1 of 3"
+    assert pages.made(report, "ahead", keys | {"of": "CUB"}) == "2 of 3"
+    assert pages.made(report, "median", keys | {"of": "CUB"}) == "0.50"
+    assert pages.made(report, "behind", keys | {"over": "1.3"}) == "`reduce sum f64` of 2^28 3.00"
+    behind = pages.made(report, "behind", keys | {"n": "2^28"})
     assert behind == "`reduce sum f64` 3.00, `reduce sum f32` 1.25"
-    assert pages.Mark(report, keys | {"over": "4"}).behind() == "none"
-    assert pages.Mark(report, keys).left_out() == "`a, b`"
-    met, asked = map(int, pages.Mark(report, keys).met().split(" of "))
-    missed = pages.Mark(report, keys).not_met().splitlines()[2:]
+    assert pages.made(report, "behind", keys | {"over": "4"}) == "none"
+    met, asked = map(int, pages.made(report, "met", keys).split(" of "))
+    missed = pages.made(report, "not_met", keys).splitlines()[2:]
     assert len(missed) == asked - met >= 1
     assert [line for line in missed if line.startswith("| reduce sum f64 | 2^28 | 3.00 of CUB |")]
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from bench import compare, tables
-from bench import report as reports
+from bench import tables
 from bench.peers import OURS
-from bench.report import Report
-from bench.row import Row, Times
+from bench.row import Report, Row, Times, read
 
 MACHINE = {"gpu": "NVIDIA H200", "cpu": "x", "cores": 2, "date": "2026-01-02", "commit": "abc"}
 
@@ -30,7 +28,7 @@ def report(times: dict[str, Times], clock: str = "device", **environment: Any) -
 
 
 def verdict(before: Report, after: Report) -> str:
-    (found,) = compare.changes(before, after)
+    (found,) = tables.changes(before, after)
     return found.verdict
 
 
@@ -47,9 +45,9 @@ def test_file_gives_the_same_report(tmp_path: Path) -> None:
     made = report({OURS: steady(2e-6), "CUB": steady(3e-6)})
     made = Report(made.environment, made.rows, ({"row": "", "who": "JAX", "reason": "µ"},))
     path = tmp_path / "new" / "a.json"
-    reports.write(made, path)
-    assert reports.read(path) == made
-    assert path.read_text(encoding="utf-8") == reports.to_text(reports.read(path))
+    made.write(path)
+    assert read(path) == made
+    assert path.read_text(encoding="utf-8") == str(read(path))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "rows": []}'])
@@ -57,7 +55,7 @@ def test_other_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"other\.json holds no results of gpualgo's benchmark"):
-        reports.read(path)
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +89,7 @@ def test_other_machines_are_compared_by_ratio() -> None:
     worse = report({OURS: steady(5e-3), "CuPy": steady(6e-3)}, gpu="NVIDIA A100")
     alone = report({OURS: steady(5e-3)}, gpu="NVIDIA A100")
     assert [verdict(before, other) for other in (alike, worse, alone)] == ["same", "slower", "?"]
-    assert "machines differ" in compare.summary(compare.changes(before, worse), before, worse)
+    assert "machines differ" in tables.summary(tables.changes(before, worse), before, worse)
 
 
 def test_the_hosts_clock_tells_nothing_on_cores_that_others_use() -> None:
@@ -99,7 +97,7 @@ def test_the_hosts_clock_tells_nothing_on_cores_that_others_use() -> None:
     for busy in ({"load": 1.5}, {"load": 0.1, "load_after": 3.5}):
         before, after = report(times[0], "cpu", **busy), report(times[1], "cpu")
         assert verdict(before, after) == "?"
-        assert "Others used" in compare.summary(compare.changes(before, after), before, after)
+        assert "Others used" in tables.summary(tables.changes(before, after), before, after)
         assert verdict(report(times[0], **busy), report(times[1])) == "slower", "device time"
     calm = report(times[0], "cpu", load=0.5, load_after=2.0)
     assert verdict(calm, report(times[1], "cpu")) == "slower"
@@ -109,7 +107,7 @@ def test_floors_follow_the_clock() -> None:
     before, after = ({OURS: steady(each, 0.001)} for each in (1e-3, 1.06e-3))
     assert verdict(report(before), report(after)) == "slower"
     assert verdict(report(before, "host"), report(after, "host")) == "same"
-    (found,) = compare.changes(report(before, "host"), report(after, "host"), floor=0.05)
+    (found,) = tables.changes(report(before, "host"), report(after, "host"), floor=0.05)
     assert found.verdict == "slower"
 
 

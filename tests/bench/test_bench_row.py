@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import notes, peers
+from bench import peers
 from bench.peers import OURS, Prepared
 from bench.row import POISON, Row, dtypes_in, row
 
 
 @pytest.fixture(autouse=True)
 def _clean() -> Iterator[None]:
-    notes.taken()
+    peers.taken_notes()
     yield
-    notes.taken()
+    peers.taken_notes()
 
 
 def _ones(xp: Any, n: int) -> Any:
@@ -77,7 +77,7 @@ def test_a_peer_that_cannot_be_prepared_is_left_out_by_name() -> None:
              "b": Prepared(lambda x: None)}  # fmt: skip
     contenders, _ = Row("a row", 4, "cpu", _ones, calls).prepare()
     assert list(contenders) == [OURS, "NumPy"]
-    assert notes.taken() == [
+    assert peers.taken_notes() == [
         {"row": "a row, n=4, cpu", "who": "a", "reason": "RuntimeError: no compiler"}
     ]
     with pytest.raises(RuntimeError, match="no compiler"):

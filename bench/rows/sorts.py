@@ -1,0 +1,190 @@
+"""Sorts, merges, selection, searches and the largest elements."""
+
+from functools import partial
+
+import numpy as np
+
+import gpualgo as ga
+from bench.inputs import COLUMNS, bits, common_bits, floats, integers, matrix, uniform, unit
+from bench.peers import CUB_ROWS, Prepared, cub, gpu, torch
+from bench.row import row
+
+# How many random words are ANDed for an entropy: of thirty-two all keys are equal.
+WORDS = {1.0: 1, 0.811: 2, 0.544: 3, 0.337: 4, 0.201: 5, 0.0: 32}
+IN_TORCH = ("uint8", "int64", "float32")  # it sorts no wider unsigned integers
+
+
+def moved(key_bytes, value_bytes=0):
+    """Return the bytes moved for a key: one reading, then a pass for each of its 8-bit digits.
+
+    A counting sort has fewer passes, and its rate may pass the memory's.
+    """
+    return key_bytes + 2 * key_bytes * (key_bytes + value_bytes)
+
+
+def keys(name, dtype, sizes, inputs=None, **given):
+    return row(f"radix sort keys {name}", sizes, inputs or partial(bits, dtype=dtype),
+               moved(np.dtype(dtype).itemsize), lambda x, out: ga.radix_sort(x, out=out),
+               lambda xp, x: xp.sort(x), cub=cub(f"sort_{dtype}"), jax=lambda jnp, x: jnp.sort(x),
+               # PyTorch finds the indices as well.
+               torch=(lambda x: x.sort()[0]) if dtype in IN_TORCH else None, **given)  # fmt: skip
+
+
+def in_order(x, values):
+    order = gpu().argsort(x)
+    return x[order], values[order]
+
+
+def numpy_bits(xp, n, words):
+    draw = partial(xp.random.default_rng(0).integers, 0, 1 << 32, n, "uint32")
+    return xp.bitwise_and.reduce([draw() for _ in range(words)])
+
+
+RADIX_SORT = [
+    keys("u32", "uint32", "16* 20* 24 28* 30", entropy=1.0),
+    [keys(f"u32, entropy {entropy}" if entropy else "u32, all equal", "uint32", "28",
+          partial(common_bits, dtype="uint32", words=words), entropy=entropy)
+     for entropy, words in WORDS.items() if entropy < 1],
+    keys("f32", "float32", "16 20 24 28* 30", floats),
+    keys("u64", "uint64", "16 20 24 28* 30"),
+    keys("u16", "uint16", "16 20 24 28* 30"),
+    keys("u8", "uint8", "16 20 24 28* 30"),
+    keys("i64, below 2^32", "int64", "28", lambda xp, n: bits(xp, n, "uint32").astype("int64")),
+    [row(f"radix sort pairs {name}", sizes,
+         lambda xp, n, dtype=dtype: (bits(xp, n, dtype), bits(xp, n, dtype, seed=1)),
+         moved(size, size), lambda x, values, out: ga.radix_sort(x, values, out=out),
+         cub=cub(f"sort_pairs_{dtype}_{dtype}"), expected=in_order)
+     for name, dtype, size, sizes in (
+         ("u32/u32", "uint32", 4, "16* 20* 24 28* 30"),
+         # At 2^30 inputs, outputs and both libraries' temporary storage pass 100 GB.
+         ("u64/u64", "uint64", 8, "16 20 24 28*"))],
+    row("argsort f32", "16 20 24 28* 30", floats, moved(4, 8),
+        lambda x, out: ga.argsort(x, out=out), lambda xp, x: xp.argsort(x),
+        torch=lambda x: x.argsort(stable=True)),
+    row("sort over axis 1, f32, beside CuPy", "28*",
+        lambda xp, n: floats(xp, n).reshape(-1, COLUMNS), moved(4),
+        lambda x, out: ga.radix_sort(x, axis=1, out=out), lambda xp, x: xp.sort(x, axis=1),
+        cub=CUB_ROWS, torch=lambda x: x.sort(dim=1)[0], beside="CuPy"),
+    [row(f"radix sort {name}", f"cpu {size}", inputs, moved(4),
+         lambda x, out: ga.radix_sort(x, out=out), lambda xp, x: xp.sort(x),
+         polars=lambda series: series.sort(), entropy=entropy)
+     for name, size, inputs, entropy in (
+         ("f32", "24*", uniform, None),
+         *((f"u32, entropy {entropy}", "22", partial(numpy_bits, words=words), entropy)
+           for entropy, words in WORDS.items()))],
+    row("argsort f32, NumPy's stable", "cpu 24*", uniform, moved(4, 8),
+        lambda x, out: ga.argsort(x, out=out), lambda xp, x: xp.argsort(x, kind="stable")),
+]  # fmt: skip
+
+
+def sorted_halves(xp, n, dtype="float32"):
+    return tuple(xp.sort(uniform(xp, n // 2, dtype, seed)) for seed in range(2))
+
+
+less = lambda a, b: a < b
+whole_int32 = partial(integers, low=0, high=2**31 - 1, dtype="int32")
+merge = lambda xp, a, b: xp.sort(xp.concatenate([a, b]), kind="stable")
+MERGE_SORT = [
+    [row(f"merge_sort {name} by a lambda", "16 20* 24 28*", inputs, 8,
+         lambda x, out: ga.merge_sort(x, less=less, out=out), cub=cub(f"merge_sort_{dtype}"),
+         others={"torch, by value": lambda x: x.sort(stable=True)[0]}, beside="CUB",
+         expected=lambda x: gpu().sort(x))
+     for name, dtype, inputs in (("f32", "float32", uniform), ("i32", "int32", whole_int32))],
+    row("merge f32", "16 20* 24 28*", sorted_halves, 8, ga.merge, merge),
+    row("merge_sort of rows f32 by a lambda", "28*", matrix, 8,
+        lambda x: ga.merge_sort(x, less=less), lambda xp, x: xp.sort(x),
+        others={"radix_sort": ga.radix_sort}),
+    row("merge_sort f64 by a lambda", "cpu 22*", partial(uniform, dtype="float64"), 16,
+        lambda x: ga.merge_sort(x, less=less), lambda xp, x: xp.sort(x, kind="stable")),
+    row("merge_sort i32 by a coarse key", "cpu 22*", whole_int32, 8,
+        lambda x: ga.merge_sort(x, less=lambda a, b: a >> 4 < b >> 4),
+        lambda xp, x: x[xp.argsort(x >> 4, kind="stable")]),
+    row("merge f64", "cpu 22*", partial(sorted_halves, dtype="float64"), 16, ga.merge, merge),
+]  # fmt: skip
+
+
+cupy_top = lambda xp, x, k: -xp.sort(xp.partition(-x, k - 1)[..., :k])
+
+
+def numpy_top(xp, x, k):
+    at = x.shape[-1] - k
+    values = xp.take_along_axis(x, xp.argpartition(x, at)[..., at:], -1)
+    return xp.take_along_axis(values, xp.argsort(values, axis=-1)[..., ::-1], -1)
+
+
+def top(name, k, sizes="16 20* 24 28*", inputs=unit, peer=cupy_top):
+    return row(f"top {name}", sizes, inputs, 4, lambda x: ga.top_k(x, k).values,
+               partial(peer, k=k), torch=lambda x: x.topk(k).values)  # fmt: skip
+
+
+unit_rows = lambda xp, n: unit(xp, n).reshape(-1, COLUMNS)
+TOP_K = [
+    top("10 f32", 10),
+    top("1,000 f32", 1000),
+    top("100,000 f32", 100_000, "20* 24 28*"),
+    top("8 of rows of 1024 f32", 8, inputs=unit_rows),
+    top("100 of rows of 1024 f32", 100, "28*", unit_rows),
+    top("10 i32, random bits", 10, "28*", partial(bits, dtype="int32")),
+    top("10 i32 below 100", 10, "28*", lambda xp, n: (unit(xp, n) * 100).astype("int32")),
+    top("10 f32, all equal", 10, "28*", lambda xp, n: xp.ones(n, "float32")),
+    top("10 f32", 10, "cpu 22*", uniform, numpy_top),
+    top("100,000 f32", 100_000, "cpu 22*", uniform, numpy_top),
+    top("8 of rows of 1024 f32", 8, "cpu 22*", matrix, numpy_top),
+    [row("median f32", sizes, inputs, 4, lambda x: ga.kth_value(x, x.size // 2),
+         lambda xp, x: xp.partition(x, x.size // 2)[x.size // 2],
+         torch=lambda x: x.kthvalue(len(x) // 2 + 1).values)
+     for sizes, inputs in (("16 20* 24 28*", unit), ("cpu 22*", uniform))],
+]  # fmt: skip
+
+
+def queries(xp, n, dtype="float32", share=1, are_sorted=False):
+    """Return sorted elements and as many queries, or one for `share` of them."""
+    a, v = uniform(xp, n), uniform(xp, n // share, seed=1)
+    if dtype != "float32":
+        a, v = ((x * (1 << 24)).astype(dtype) for x in (a, v))
+    return xp.sort(a), xp.sort(v) if are_sorted else v
+
+
+SEARCHSORTED = [
+    row("searchsorted f64", "cpu 20*",
+        lambda xp, n: (xp.sort(uniform(xp, n, "float64")), uniform(xp, n, "float64", 1)), 24,
+        ga.searchsorted, lambda xp, a, v: xp.searchsorted(a, v)),
+    [row(f"searchsorted {name}", sizes, partial(queries, **given), 0,
+         lambda a, v, out: ga.searchsorted(a, v, out=out), lambda xp, a, v: xp.searchsorted(a, v),
+         torch=lambda a, v: torch().searchsorted(a, v))
+     for name, sizes, given in (
+         ("f32, random queries", "16 20 24* 28", {}),
+         ("f32, sorted queries", "16 20 24* 28", {"are_sorted": True}),
+         ("i64, random queries", "16 20 24 28", {"dtype": "int64"}),
+         ("f32, a query for 64", "16 20 24* 28", {"share": 64}))],
+]  # fmt: skip
+
+
+def nonzero(mask, out, out_count):
+    places = ga.lazy.arange(mask.size)
+    return lambda: ga.select(places, mask, out=out, out_count=out_count)
+
+
+# On a GPU half of the elements are kept, the result's memory is there, and nothing waits.
+with_mask = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1) < 0.5)
+half = lambda a: a < 0.5
+SELECT = [
+    row("select f32, half kept", "16 20* 24 28*", uniform, 6,
+        lambda x, out, out_count: ga.select(x, half, out=out, out_count=out_count),
+        alike=lambda x: x[x < 0.5], cub=cub("select_if", count="int64")),
+    row("select f32 by a mask", "16 20* 24 28*", with_mask, 7,
+        lambda x, mask, out, out_count: ga.select(x, mask, out=out, out_count=out_count),
+        lambda xp, x, mask: x[mask], cub=cub("select_flagged", count="int64"),
+        torch=lambda x, mask: x.masked_select(mask)),
+    row("nonzero of a mask", "16 20* 24 28*", lambda xp, n: with_mask(xp, n)[1], 5,
+        Prepared(nonzero), lambda xp, mask: xp.flatnonzero(mask),
+        torch=lambda mask: mask.nonzero()[:, 0], dtype="bool"),
+    row("partition f32", "16 20* 24 28*", uniform, 12,
+        lambda x, out, out_count: ga.stable_partition(x, half, out=out, out_count=out_count),
+        lambda xp, x: xp.concatenate([x[x < 0.5], x[x >= 0.5]])),
+    row("select f32, half kept", "cpu 22*", uniform, 6, lambda x: ga.select(x, half),
+        lambda xp, x: x[x < 0.5]),
+    row("count f32", "cpu 22*", uniform, 4, lambda x: ga.count(x, half),
+        lambda xp, x: xp.count_nonzero(x < 0.5), any_dtype=True,
+        expected=lambda x: np.asarray(np.count_nonzero(x < 0.5))),
+]  # fmt: skip
