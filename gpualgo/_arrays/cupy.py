@@ -21,7 +21,6 @@ _make = tuple.__new__  # builds the named tuple without its Python-level constru
 
 
 def viewer_of(x: Any) -> Any:
-    """Return the viewer of a CuPy array; None for other CuPy objects."""
     cupy = sys.modules.get("cupy")  # None while its import is in progress
     return CuPy.view if cupy is not None and isinstance(x, cupy.ndarray) else None
 
@@ -72,7 +71,6 @@ class CuPy:
 
 
 def _cupy_stream(cupy: Any, stream: int, device: int) -> Any:
-    """Return a CuPy stream object for an external stream."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of CuPy 14; 13 has no other class
         return cupy.cuda.ExternalStream(stream, device)

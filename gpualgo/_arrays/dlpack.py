@@ -117,7 +117,6 @@ def read(capsule: Any) -> Tensor:
 
 
 def _fields(capsule: Any, name: bytes) -> tuple[_DLTensor, int]:
-    """Return the DLTensor of a capsule, and its flags."""
     if name == b"dltensor":  # the struct starts with the tensor
         return _DLTensor.from_address(_pointer_of(capsule, name)), 0
     if name != b"dltensor_versioned":
@@ -182,7 +181,6 @@ class _Holder:
 
 
 def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """Return a NumPy array over the memory; its base keeps the owner alive."""
     array = np.asarray(_Holder(tensor, tensor.dtype.str))
     if tensor.readonly:
         array.flags.writeable = False

@@ -13,7 +13,6 @@ from gpualgo._driver import driver
 
 
 def fill(target: View, value: np.ndarray[Any, Any], stream: int) -> None:
-    """Queue writing one value to all elements."""
     if 0 in target.shape:
         return
     data = np.asarray(value).astype(target.dtype).tobytes()
@@ -30,7 +29,6 @@ def fill(target: View, value: np.ndarray[Any, Any], stream: int) -> None:
 def _fill_line(
     address: int, rows: int, pitch: int, words: list[int], unit: int, stream: int
 ) -> None:
-    """Queue writing the words to `rows` addresses that are `pitch` bytes apart."""
     api = driver.api()
     bits = 8 * unit
     if pitch < 0:

@@ -48,13 +48,11 @@ def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = Tr
 
 
 def is_within(low: int, high: int) -> bool:
-    """Return whether a non-empty range of host memory is page-locked or managed."""
     kind, is_managed, _, start, size = _attributes(low)
     return (kind == _HOST or is_managed) and start <= low <= high <= start + size
 
 
 def _is_aligned(array: View, first: int) -> bool:
-    """Return whether every element's address is a multiple of the item size."""
     itemsize = array.dtype.itemsize
     if first % itemsize:
         return False
@@ -104,12 +102,10 @@ class Memory:
 
 
 def allocate(size: int, device: int) -> np.ndarray[Any, Any]:
-    """Return page-locked bytes that every GPU can use."""
     array: np.ndarray[Any, Any] = np.asarray(Memory(size, device))
     return array
 
 
 def _free(address: int, device: int) -> None:
-    """Free page-locked memory, once nothing keeps it alive."""
     with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         driver.api().cuMemFreeHost(address)

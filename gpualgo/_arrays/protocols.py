@@ -61,7 +61,6 @@ def own_view(x: DeviceArray) -> View:
 
 
 def interface_view(x: Any, interface: dict[str, Any]) -> View:
-    """Return the view of an array with `__cuda_array_interface__`."""
     if interface.get("mask") is not None:
         raise TypeError("a masked CUDA array would lose its mask; pass the data alone")
     shape = tuple(int(n) for n in interface["shape"])
@@ -112,7 +111,6 @@ class Borrowed:
 
 
 def borrowed_view(x: Borrowed) -> View:
-    """Return the view of a DLPack tensor on a GPU."""
     tensor = x.tensor
     return View(
         tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, tensor.device_id, at(0),
@@ -128,7 +126,6 @@ def capsule_of(producer: Any, device: int) -> Any:
 
 
 def strided_memory_view(tensor: dlpack.Tensor) -> View:
-    """Return the view of a cuda.core StridedMemoryView that a GPU can access."""
     return View(
         tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, max(tensor.device_id, 0), at(0),
         tensor.readonly, tensor.owner,
@@ -177,7 +174,6 @@ def _strided_memory_view(x: Any) -> View:
 
 
 def viewer_of(x: Any) -> Any:
-    """Return the viewer of this package's arrays, or of any object with a protocol."""
     if isinstance(x, DeviceArray):
         return own_view
     return borrowed_view if isinstance(x, Borrowed) else protocol_view

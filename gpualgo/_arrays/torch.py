@@ -42,7 +42,6 @@ def _torch_dtype_of(dtype: np.dtype[Any]) -> Any:
 
 
 def viewer_of(x: Any) -> Any:
-    """Return the viewer of a tensor; None for other torch objects."""
     torch = sys.modules.get("torch")  # None while its import is in progress
     return Torch.view if torch is not None and isinstance(x, torch.Tensor) else None
 

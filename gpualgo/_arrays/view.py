@@ -68,7 +68,6 @@ def alignment_of(views: Sequence[View]) -> int:
 
 
 def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
-    """Return the view of contiguous GPU memory in C order, without an owner."""
     strides = dense_strides(shape, dtype.itemsize)
     return View(pointer, shape, strides, dtype, device, None, False, None)
 
@@ -205,7 +204,6 @@ def _not_an_array(x: Any, where: str) -> TypeError:
 
 
 def is_contiguous(view: View) -> bool:
-    """Return whether a view is in C order without gaps."""
     step = view.dtype.itemsize
     for extent, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if extent != 1 and stride != step:
@@ -215,7 +213,6 @@ def is_contiguous(view: View) -> bool:
 
 
 def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a view's byte strides after broadcasting it to a shape."""
     if view.shape == shape:
         return view.strides
     missing = len(shape) - len(view.shape)
@@ -234,7 +231,6 @@ def address_of(view: View) -> int:
 
 
 def byte_bounds(view: View) -> tuple[int, int]:
-    """Return the address of a view's first byte and of the one past its last."""
     start, shape, size = address_of(view), view.shape, view.dtype.itemsize
     if len(shape) == 1 and shape[0] and view.strides[0] > 0:  # fast path for most arrays
         return start, start + (shape[0] - 1) * view.strides[0] + size

@@ -37,7 +37,6 @@ _names: dict[np.dtype[Any], str] = {
 
 
 def bfloat16() -> np.dtype[Any]:
-    """Return ml_dtypes' bfloat16, which NumPy itself lacks."""
     try:
         import ml_dtypes
     except ImportError:

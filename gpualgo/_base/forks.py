@@ -95,7 +95,6 @@ def _release_locks() -> None:
 
 
 def _are_free(locks: list[Any]) -> bool:
-    """Return whether the child's only thread can acquire all locks."""
     for lock in locks:
         if not lock.acquire(blocking=False):
             return False

@@ -71,7 +71,6 @@ def best_threads(seconds: float) -> int:
 
 
 def most_for(num_bytes: int) -> int:
-    """Return the most threads that `run` uses for `num_bytes` of work."""
     if num_bytes <= SMALL_BYTES:
         return 1
     return num_threads() if num_bytes < LARGE_BYTES else best_threads(num_bytes * BYTE_SECONDS)
@@ -150,8 +149,6 @@ def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
 
 
 class _Call:
-    """A function call, and its result or exception."""
-
     def __init__(self, make: Callable[[], Any]) -> None:
         self._function = make
         self._value: Any = None

@@ -228,7 +228,6 @@ def questions(data: Flights) -> list[Question]:
 
 
 def ask(question: Question) -> Answer:
-    """Answer a question with gpualgo, cold and warm, and with NumPy."""
     first_seconds, value = _timed(question.gpualgo, question.columns, calls=1)
     warm_seconds, value = _timed(question.gpualgo, question.columns, calls=CALLS)
     numpy_seconds, expected = _timed(question.numpy, question.columns, calls=CALLS)
@@ -318,7 +317,6 @@ def _print(answers: list[Answer], data: Flights, where: str, on_gpu: bool) -> No
 
 
 def _times_table(answers: list[Answer]) -> Table:
-    """Return one line for each question, within 80 columns."""
     from rich.box import SIMPLE
     from rich.table import Table
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> int:
-    """Compile kernels, print how many were compiled or cached, and return the exit code."""
     from gpualgo._api import prepare, warm_up
     from gpualgo._base import disk_cache
     from gpualgo._base.threads import num_threads
@@ -50,7 +49,6 @@ def run(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) -> in
 
 
 def _can_store() -> bool:
-    """Return whether this process can store compiled code on disk."""
     from gpualgo._cpu import host
     from gpualgo._cuda import build
 
@@ -72,7 +70,6 @@ def _toolchain_problem() -> str:
 
 
 def _imported(name: str) -> Any:
-    """Import the function or Operator that ``module:function`` names."""
     module, _, path = name.partition(":")
     if not module or not path:
         raise ValueError(f"warmup: --ops takes module:function, got {name!r}")

@@ -112,7 +112,6 @@ class LazyArray(Operators):
 
     @property
     def form(self) -> Form | None:
-        """Structure of elements that are tuples, None for numbers."""
         dtype = self.dtype
         return forms.form_of(dtype.names or (), self.forms) if dtype.names else None
 
@@ -140,7 +139,6 @@ class LazyArray(Operators):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def _records(self, items: tuple[Any, ...]) -> Array:
-        """Return the tuple's arrays as one structured array."""
         array = np.empty(self.shape, self.dtype)
         for name, item in zip(self.dtype.names or (), _leaves_of(items), strict=True):
             array[name] = item
@@ -182,7 +180,6 @@ class LazyArray(Operators):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Views of its leaves: the arrays that it reads, and positions."""
         if self._views is None:
             device, library = self.place
             self._views = tuple([leaf.view(device, library) for leaf in self.leaves])
@@ -190,13 +187,11 @@ class LazyArray(Operators):
 
     @property
     def arguments(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of the function's parameters."""
         return tuple([records.operand_dtype(leaf.dtype) for leaf in self.leaves])
 
     # Views of the same elements.
 
     def rearranged(self, change: Callable[[Array], Array], text: str) -> LazyArray:
-        """Return it with the same slicing or transposition applied to every leaf."""
         arrays = [change(leaf.array) for leaf in self.leaves]
         leaves = [leaf.with_array(a) for leaf, a in zip(self.leaves, arrays, strict=True)]
         return LazyArray(arrays[0].shape, self.node, leaves, text, self.forms)
@@ -261,7 +256,6 @@ class LazyArray(Operators):
         return LazyArray(self.shape, node, self.leaves, text, self.forms)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> LazyArray:
-        """Return it broadcast to a shape."""
         if shape == self.shape:
             return self
         leaves = [leaf.broadcast_to(shape) for leaf in self.leaves]

@@ -89,7 +89,6 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
 
 
 def _typed(item: Any) -> Any:
-    """Return an item of a tuple, Python numbers as NumPy scalars."""
     return np.array(item)[()] if isinstance(item, (bool, int, float, complex)) else item
 
 
@@ -120,7 +119,6 @@ def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Nod
 
 
 def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
-    """Raise TypeError if a kernel would read more than `most` arrays."""
     if len(leaves) > most:
         raise TypeError(
             f"{reads} {len(leaves)} arrays, at most {most} are possible; "
@@ -147,7 +145,6 @@ def check_places(leaves: Sequence[Leaf], where: str) -> None:
 
 
 def _check_device(named: int, device: int, where: str) -> None:
-    """Raise TypeError if a lazy array that reads no array was made for another device."""
     if named != device:
         raise TypeError(
             f"{where}: a lazy array was made with device={name_of(named)!r}, but another argument "

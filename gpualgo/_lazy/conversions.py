@@ -13,7 +13,6 @@ from gpualgo._lazy.expression import Call, Group, Item, Node
 
 
 def cast(node: Node, own: np.dtype[Any], one: np.dtype[Any], where: str) -> Node:
-    """Return a node that converts all fields of an element to one dtype."""
     for number in records.field_dtypes(own):
         if dtypes.kind(number) == "c" and dtypes.kind(one) not in "cb":
             raise TypeError(

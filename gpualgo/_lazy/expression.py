@@ -35,8 +35,6 @@ class Value:
 
 
 class Call:
-    """A call of a function with the results of other nodes."""
-
     __slots__ = ("arguments", "fn")
 
     def __init__(self, fn: Any, *arguments: Node) -> None:
@@ -166,7 +164,6 @@ class _Template:
         return function
 
     def bound(self, *captured: Any) -> types.FunctionType:
-        """Return a new function that captures these values."""
         function = self.bind(*captured)
         function.__code__ = self.code
         return function
@@ -296,5 +293,4 @@ def with_values(root: Node, change: Callable[[Any], Any]) -> Node:
 
 
 def values_of(root: Node) -> Iterator[Any]:
-    """Return the numbers and arrays that a graph captures."""
     return (node.value for node in nodes_of(root) if isinstance(node, Value))

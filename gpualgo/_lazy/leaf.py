@@ -44,7 +44,6 @@ class Leaf(NamedTuple):
 
     @property
     def is_position(self) -> bool:
-        """Whether elements are indices, which are not read from memory."""
         return records.is_position(self.dtype)
 
     @property
@@ -71,7 +70,6 @@ class Leaf(NamedTuple):
         )
 
     def with_array(self, array: Array) -> Leaf:
-        """Return it with another address, shape and strides."""
         return self._replace(array=array)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> Leaf:
@@ -98,7 +96,6 @@ def _typed(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def of_view(view: View) -> Leaf:
-    """Return the leaf of a whole array."""
     if view.device == CPU:
         array = view.library.to_numpy(view.owner)
         return Leaf(array, view.dtype, CPU, view.library, view.owner)

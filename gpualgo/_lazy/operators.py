@@ -69,13 +69,11 @@ def _computed(
 
 
 def written(x: Any, out: Any, name: str) -> Any:
-    """Compute a lazy array into an output, broadcast to its shape, and return the output."""
     hooks.copy(_broadcast(x, out, name), out=out)
     return out
 
 
 def _broadcast(x: Any, out: Any, name: str) -> Any:
-    """Return a lazy array broadcast to the shape of an output."""
     shape = tuple(getattr(out, "shape", x.shape))
     if x.shape == shape:
         return x

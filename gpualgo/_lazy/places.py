@@ -130,12 +130,10 @@ def _copied(one: Leaf) -> Any:
 
 
 def is_aligned(one: Leaf) -> bool:
-    """Return whether a leaf's host array is aligned; GPU arrays were checked before."""
     return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
 
 
 def _check_aligned(x: LazyArray, where: str) -> None:
-    """Raise ValueError for unaligned host arrays, which operators cannot capture."""
     for one in x.leaves:
         if not is_aligned(one):
             raise ValueError(
@@ -188,7 +186,6 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
 
 
 def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -> list[LazyArray]:
-    """Return index arrays along the first `before` and the last `after` axes."""
     axes = [*range(before), *range(len(shape) - after, len(shape))]
     index_leaves = [leaf.along(shape, axis, place) for axis in axes]
     return [LazyArray(shape, expression.Leaf(0), [one], "") for one in index_leaves]

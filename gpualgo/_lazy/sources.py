@@ -26,7 +26,6 @@ _seen: Memo[bool] = Memo(1 << 10)
 
 
 def cached_fusion(known: Memo[Operator], op: Any, function: Any) -> Operator | None:
-    """Return the cached fusion of an operator with a function, None if there is none."""
     return known.get((op, function))
 
 

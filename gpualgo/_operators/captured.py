@@ -64,7 +64,6 @@ def is_array(value: Any) -> bool:
 
 
 def view_of(array: Any) -> View:
-    """Return the view of a captured array, which is the view's owner."""
     view = as_view(array, _WHERE)
     alignment = view.dtype.alignment
     address = address_of(view)
@@ -86,7 +85,6 @@ def token_of(view: View) -> tuple[Any, ...]:
 
 
 def num_words(ndim: int) -> int:
-    """Return the number of words of an array: its address, extents and strides."""
     return 1 + 2 * ndim
 
 
@@ -101,7 +99,6 @@ def check_size(views: Iterable[View]) -> None:
 
 
 def pack(views: Iterable[View]) -> bytes:
-    """Return the arrays' words as bytes."""
     words: list[int] = []
     for view in views:
         words += [view.ptr, *view.shape, *view.strides]
@@ -110,7 +107,6 @@ def pack(views: Iterable[View]) -> bytes:
 
 
 def check_on_cpu(views: Iterable[View]) -> None:
-    """Raise TypeError for an array on a GPU."""
     for view in views:
         if view.device != CPU:
             raise TypeError(
@@ -120,14 +116,12 @@ def check_on_cpu(views: Iterable[View]) -> None:
 
 
 def ownerless(views: Iterable[View]) -> tuple[View, ...]:
-    """Return the views without references to the arrays."""
     return tuple(view._replace(library=None, owner=None) for view in views)
 
 
 def check_no_overlap(
     views: Iterable[View], out: View, where: str, name: str = "out", op_name: str = "op"
 ) -> None:
-    """Raise ValueError if a result would be written into an array that op reads."""
     if any(overlap(out, view) for view in views):
         raise ValueError(
             f"{where}: {name} shares memory with an array that {op_name} captures; "
@@ -136,7 +130,6 @@ def check_no_overlap(
 
 
 def describe(view: View) -> str:
-    """Return an array's library, device, dtype and shape as text."""
     location = "on the CPU" if view.device == CPU else f"on cuda:{view.device}"
     name = type(view.owner).__module__.partition(".")[0]
     return f"an array of {name} {location} ({view.dtype}, shape {view.shape})"
@@ -164,7 +157,6 @@ class Binding:
             self._owners = owners
 
     def owners(self) -> list[tuple[Any, View]]:
-        """Return the live arrays, each with a view that does not own it."""
         alive = [(reference(), view) for reference, view in self._owners]
         return [pair for pair in alive if pair[0] is not None]
 
@@ -198,7 +190,6 @@ def remember_owners(views: tuple[View, ...]) -> Addresses:
 
 
 def binding_of(views: tuple[View, ...]) -> Binding:
-    """Return the binding of the arrays' addresses, one for equal addresses."""
     addresses = remember_owners(views)
     binding = Binding(addresses)
     binding = _bindings.setdefault(addresses, binding)
@@ -334,8 +325,6 @@ class Policy:
 
 
 class FixedPolicy(Policy):
-    """A policy that repeats the decisions of a key."""
-
     __slots__ = ("_data_places",)
 
     def __init__(self, numbers: Iterable[tuple[Number, Location]]) -> None:

@@ -47,7 +47,6 @@ def changed(fn: Any, key: Key) -> str:
 
 
 def moved_array(fn: Any, found: Captured, places: captured.Addresses) -> str:
-    """Return which captured array has another address than before, for messages."""
     pairs = zip(found.views, captured.remember_owners(found.views), places, strict=True)
     moved = next((view.owner for view, now, before in pairs if now != before), None)
     function = python_function(fn)

@@ -50,7 +50,6 @@ class IdentityToken:
 
 
 def is_library(module: str) -> bool:
-    """Return whether a module's objects are identified by name."""
     return module.partition(".")[0] in _LIBRARIES
 
 
@@ -77,7 +76,6 @@ def _name_of(value: Any) -> str:
 
 
 def _is_defined_by_library(value: Any) -> bool:
-    """Return whether a library's module has this object under its own name."""
     module = _module_of(value)
     if type(module) is not str or not is_library(module) or not callable(value):
         return False
@@ -155,7 +153,6 @@ def constant_token(value: Any) -> Token:
 
 
 def object_token(value: Any) -> Token:
-    """Return the token of a class or a C function; raise TypeError for unsupported values."""
     if type(value) is Known:
         return ("known", value.name)
     token = library_token(value)

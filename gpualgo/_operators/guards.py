@@ -23,7 +23,6 @@ UNREACHED = (
 
 
 def contents_of(cell: types.CellType) -> Any:
-    """Return the value of a closure cell, MISSING if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -41,7 +40,6 @@ def attribute_of(module: Any, name: str) -> Any:
 
 
 def _is_stored(module: Any, name: str) -> bool:
-    """Return whether a module's dictionary determines an attribute."""
     if type(module) is not types.ModuleType:
         return False
     return name in module.__dict__ or "__getattr__" not in module.__dict__
@@ -73,7 +71,6 @@ def _float_in(namespace: dict[str, Any], name: str) -> Callable[[types.FunctionT
 
 
 def _is_plain_function_of(fn: Any, code: Any) -> bool:
-    """Return whether fn is a plain function with this code and without defaults."""
     return (
         type(code) is types.CodeType and type(fn) is types.FunctionType and fn.__code__ is code
         and fn.__defaults__ is None and fn.__kwdefaults__ is None
@@ -81,7 +78,6 @@ def _is_plain_function_of(fn: Any, code: Any) -> bool:
 
 
 def _defaults_match(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
-    """Return whether default values are the known ones; data numbers match any value."""
     if defaults is None or known is None or len(defaults) != len(known) or _ANY not in known:
         return False
     pairs = zip(defaults, known, strict=True)
@@ -150,7 +146,6 @@ class Guard:
         return value
 
     def read_class(self, cls: type) -> None:
-        """Remember the attributes of a namedtuple class that numba reads."""
         for name in ("_fields", "__new__"):
             self.attributes.append((cls, name, attribute_of(cls, name)))
         new = attribute_of(cls, "__new__")
@@ -251,7 +246,6 @@ class Guard:
         return self.words(fn) if self.are_own or self.holds(fn) else None
 
     def is_plain(self, fn: types.FunctionType) -> bool:
-        """Return whether the key is valid for fn and fn captures no arrays."""
         return not self.array_sources and self.holds(fn) and self.words(fn) is not None
 
     def holds(self, fn: types.FunctionType) -> bool:
@@ -316,7 +310,6 @@ def accepts(function: types.FunctionType, arity: int) -> bool:
 
 
 def taken_arguments(function: types.FunctionType) -> str:
-    """Return the number of a function's arguments as text for messages."""
     most, least = function.__code__.co_argcount, function.__code__.co_argcount
     least -= len(function.__defaults__ or ())
     if function.__code__.co_flags & _CO_VARARGS:
@@ -325,7 +318,6 @@ def taken_arguments(function: types.FunctionType) -> str:
 
 
 def _attributes(tree: Tree) -> list[str]:
-    """Return all names in a tree, in order."""
     return [name for key, inner in tree.items() for name in (key, *_attributes(inner))]
 
 

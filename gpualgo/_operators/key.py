@@ -49,7 +49,6 @@ def _code_info(code: types.CodeType) -> _Code:
 
 
 def closed_key_of(fn: types.FunctionType) -> Key | None:
-    """Return the key of a function that reads only its arguments, None for others."""
     if fn.__defaults__ is not None or fn.__kwdefaults__ is not None:
         return None
     return _code_info(fn.__code__).closed_key

@@ -147,7 +147,6 @@ _NOT_ASSOCIATIVE: dict[Any, str] = {
 
 
 def check_associativity(op: Operator, where: str) -> None:
-    """Raise TypeError for a known function that does not associate."""
     fn = op.shown
     try:
         advice = _NOT_ASSOCIATIVE.get(fn)
@@ -215,7 +214,6 @@ class Operator:
 
     @property
     def is_known(self) -> bool:
-        """Whether it is a built-in operator, identified by its name."""
         return self.name is not None and self.part is None
 
     @property
@@ -290,7 +288,6 @@ class Operator:
         return result
 
     def identity_for(self, dtype: np.dtype[Any]) -> Any:
-        """Return the identity in dtype, None if it is unknown."""
         if self.identity is not None or self.name is None:
             return self.identity
         if self.name == "bitwise_and" and dtype.kind in "bu":

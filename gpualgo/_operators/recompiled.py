@@ -25,7 +25,6 @@ def _renew_lock() -> None:
 
 
 def source_location(fn: Any) -> str:
-    """Return an operator's name and source location, for messages."""
     code = getattr(python_function(fn) or fn, "__code__", None)
     if code is None:
         return shown(fn)
@@ -50,7 +49,6 @@ def _origin(fn: Any, code: Any) -> tuple[object, ...]:
 
 
 def count_code(op: Operator) -> None:
-    """Count an operator's code that is new to this process; warn if there are too many."""
     fn = python_function(op.shown) or op.shown
     code = getattr(fn, "__code__", None)
     if code is None:

@@ -31,8 +31,6 @@ Replacement: TypeAlias = tuple[Token, Any]  # a value's content, and its replace
 
 
 class CodeFacts(NamedTuple):
-    """The content of a code object, and what it may read."""
-
     content: Token
     parameters: tuple[str, ...]  # part of the content of inner functions: calls may use keywords
     reads: Reads
@@ -117,7 +115,6 @@ class Snapshot:
         return tuple(tokens)
 
     def _is_closed(self, value: Any) -> bool:
-        """Return whether a value is a function that reads only its arguments."""
         return (
             type(value) is types.FunctionType and not value.__code__.co_freevars
             and value.__defaults__ is None and value.__kwdefaults__ is None

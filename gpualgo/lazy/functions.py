@@ -142,8 +142,6 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
 
 
 def _view_function(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that applies one of NumPy's view functions to all leaves."""
-
     def call(x: LazyArray, *args: Any, **kwargs: Any) -> LazyArray:
         text = f"{fn.__name__}({x.text})"
         return x.rearranged(lambda array: fn(array, *args, **kwargs), text)

@@ -30,7 +30,6 @@ def float_of(kind: Dtype) -> Dtype:
 
 
 def real_of(kind: Dtype) -> Dtype:
-    """Return the dtype of variances, which are real for complex numbers."""
     return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
 
 
@@ -100,7 +99,6 @@ NUMBERS: Any = object()
 
 
 def are_numbers(x: Any) -> Any:
-    """Return a mask of the elements that are not NaN."""
     x = zipped(x, "")
     return np.equal(x, x)
 
@@ -269,7 +267,6 @@ def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray
 
 
 def check_bool(ufunc: np.ufunc, dtype: Any, name: str) -> None:
-    """Raise TypeError for ``dtype=`` other than bool, for ufuncs that return bool."""
     if dtype is not None and np.dtype(dtype) != bool:
         raise TypeError(f"{name}: dtype={dtype!r} is not bool, which {ufunc.__name__} returns")
 
@@ -290,7 +287,6 @@ def wide(kind: Dtype) -> Dtype:
 
 
 def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
-    """Return the dtype in which a ufunc combines elements, for results of a dtype."""
     return wide(kind) if RULES[ufunc] is SUM else kind
 
 
@@ -332,7 +328,6 @@ def started(ufunc: np.ufunc, kind: Dtype) -> Any:
 
 
 def operator_of(ufunc: np.ufunc, kind: Dtype) -> Any:
-    """Return the operator that combines elements of a dtype like a ufunc."""
     if kind.kind == "c":
         return _COMPLEX_OPERATORS.get(ufunc, ufunc)
     return _INTEGER_OPERATORS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
@@ -425,8 +420,6 @@ def mean(
 
 
 def variances(is_root: bool, name: str) -> Callable[..., Any]:
-    """Return ``np.var`` or ``np.std``, computed by one reduction."""
-
     def call(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
         keepdims: bool = False, *, correction: Any = None,
@@ -451,8 +444,6 @@ var, std = variances(False, "np.var"), variances(True, "np.std")
 
 
 def product(conjugate: bool, name: str) -> Callable[..., Any]:
-    """Return ``np.dot``, ``np.inner`` or ``np.vdot`` for 1-d arrays."""
-
     def call(a: Any, b: Any, out: Any = None) -> Any:
         x, y = (zipped(one, f"{name}: an argument") for one in (a, b))
         if x.ndim != 1 or x.shape != y.shape:

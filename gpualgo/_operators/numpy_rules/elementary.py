@@ -100,7 +100,6 @@ class _Doubles:
         return self.builder.select(holds, self.of(found), self.of(other))
 
     def within(self, x: Any, low: float, high: float) -> Any:
-        """Return x clipped to two bounds; NaN is unchanged."""
         x = self.select(">", x, high, high, x)
         return self.select("<", x, low, low, x)
 

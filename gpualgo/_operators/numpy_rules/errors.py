@@ -32,8 +32,6 @@ class Refused(TypingError):
 
 
 class ValueNeeded(Refused):
-    """Raised if code depends on the value of a data number."""
-
     def __init__(self, words: Iterable[int], is_exponent: bool = False) -> None:
         super().__init__("a number has to be known before the operator is compiled")
         requested.note(words, is_exponent)
@@ -43,18 +41,15 @@ _last = threading.local()
 
 
 def forget() -> None:
-    """Clear the state at the start of a compilation."""
     _last.sentence = None
     requested.note(())
 
 
 def last() -> str | None:
-    """Return the message of the last `Refused` of this thread's compilation, else None."""
     return getattr(_last, "sentence", None)
 
 
 def shown_integer(value: int) -> str:
-    """Return an integer as text, abbreviated if it is long."""
     text = str(value)
     return text if len(text) < 40 else f"{text[:20]}… ({len(text)} digits)"
 

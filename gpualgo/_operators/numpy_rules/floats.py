@@ -108,7 +108,6 @@ def _extreme(relation: str, skips_nan: bool) -> Callable[..., Any]:
 
 
 def _nextafter(code: Code, a: Any, b: Any) -> Any:
-    """Return the neighbour of a towards b."""
     bits = [code.builder.bitcast(value, _INT[a.type]) for value in (a, b)]
     return code.builder.bitcast(_next_bits(code, a, b, *bits), a.type)
 

@@ -25,7 +25,6 @@ _intrinsics: dict[tuple[Any, ...], Any] = {}
 
 
 def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda: bool) -> Any:
-    """Return the intrinsic of a function of the table, created once for each target."""
     lowest, highest = entry.arity
     if not lowest <= arity <= highest:
         expected = str(lowest) if lowest == highest else f"{lowest} or {highest}"
@@ -114,7 +113,6 @@ def _python(ty: Any) -> Any:
 
 
 def _numbered(ty: Any) -> Any:
-    """Convert the result of enumerate: a Python integer and an item."""
     return types.Tuple([_python(ty[0]), *ty.types[1:]])
 
 
@@ -166,8 +164,6 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 
 
 class Lookup:
-    """The IR of one function, with lookups of its variables' values."""
-
     def __init__(self, func_ir: Any, ir: Any, args: tuple[Any, ...]) -> None:
         self.func_ir, self.ir, self.args = func_ir, ir, args
         self.values_passed_on = self._passed_on()

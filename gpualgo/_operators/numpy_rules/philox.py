@@ -50,7 +50,6 @@ def _block(code: Code, number: Any, keys: list[Any]) -> list[Any]:
 
 
 def _product(code: Code, word: Any, factor: int) -> tuple[Any, Any]:
-    """Return the high and the low word of a product."""
     builder = code.builder
     low = builder.mul(word, _WORD(factor))
     if code.is_cuda:

@@ -88,7 +88,6 @@ class Rewriter:
         self._replace(statement, self.ir.Expr.build_tuple(value.items, value.loc))
 
     def _rewrite_getitem(self, statement: Any, value: Any) -> None:
-        """Convert an index that was computed from Python numbers."""
         value._kws["index"] = self._converted("index", value.index, value.loc)
         value._kws["value"] = self._converted("uniform", value.value, value.loc)
 
@@ -258,7 +257,6 @@ def _as_python(fn: Any, entry: Any) -> Any:
 
 
 def _is_recursive(fn: Any) -> bool:
-    """Return whether a Python function is recursive, directly or through other functions."""
     start = python_function(fn)
     if start is None:
         return False
@@ -291,8 +289,6 @@ MARK = "__gpualgo_adopted__"
 
 @dataclass(frozen=True)
 class Target:
-    """The numba modules of one target: CPU or CUDA."""
-
     ir: Any
     ir_utils: Any
     rewrites: Any

@@ -183,7 +183,6 @@ _RELATION: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
-    """Return whether a relation holds between two scalars of any types."""
     entry = Entry(relation, _DOES[relation], "operator", (2, 2))
     types_, values = zip(*sides, strict=True)
     return _plan(entry, types_)[1](code, list(values))
@@ -233,7 +232,6 @@ def _extreme(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Ge
 
 
 def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
-    """Type `value in items` for a tuple of numbers."""
     items, value = args
     item_types = without_members(tuple(items) if isinstance(items, types.BaseTuple) else (items,),
                             stays_member=True)  # fmt: skip
@@ -315,7 +313,6 @@ def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
 
 
 def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:
-    """Yield the paths and types of a tuple's numbers."""
     fields = getattr(ty, "fields", None) or tuple(map(str, range(len(ty))))
     if not fields:
         raise TypeError(f"op returns an empty tuple; return a number or several: {source_of(fn)}")

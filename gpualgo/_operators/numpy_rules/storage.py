@@ -156,14 +156,12 @@ def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
 
 
 def flat(ty: types.Type) -> tuple[types.Type, ...]:
-    """Return the types of all numbers in a nested tuple, or of a number itself."""
     if not isinstance(ty, types.BaseTuple):
         return (ty,)
     return tuple(leaf for item in ty for leaf in flat(item))
 
 
 def unpack_fields(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
-    """Yield the numbers of a value in order."""
     if not isinstance(ty, types.BaseTuple):
         yield value
         return
@@ -190,7 +188,6 @@ def cast(context: Any, builder: Any, value: Any, source: types.Type, target: typ
 
 
 def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> Any:
-    """Load an element from a pointer."""
     ty = element_type(dtype)
     numbers = (
         context.unpack_value(builder, leaf, _at(context, builder, pointer, offset, leaf))
@@ -200,7 +197,6 @@ def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> 
 
 
 def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: Any) -> None:
-    """Store an element at a pointer."""
     ty = element_type(dtype)
     numbers = unpack_fields(builder, ty, value)
     for number, leaf, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):

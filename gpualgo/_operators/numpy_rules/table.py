@@ -27,7 +27,6 @@ class Entry(NamedTuple):
 
     @property
     def ufunc(self) -> np.ufunc | None:
-        """NumPy ufunc with the same computation, None if there is none."""
         function = getattr(np, self.does, None)
         return function if isinstance(function, np.ufunc) else None
 
@@ -165,7 +164,6 @@ ENTRIES = tuple(_entries())
 
 
 def function_of(entry: Entry) -> Any:
-    """Return the function of an entry, None if this Python or NumPy version lacks it."""
     module, _, name = entry.name.rpartition(".")
     if not module:
         symbols = {

@@ -62,7 +62,6 @@ class Weak(types.Type):
         return self.values[0] if self.values is not None and len(self.values) == 1 else None
 
     def joined(self, other: Weak) -> Weak:
-        """Return the type of a variable that may have either type."""
         kind = max(self.kind, other.kind, key=WEAK.index)
         data = self.data | other.data
         if data and all(ty.data or ty.values is not None for ty in (self, other)):
@@ -98,7 +97,6 @@ class Narrow(types.Type):
 
 
 def bounds_of(ty: Weak) -> tuple[int, int]:
-    """Return the range of a Python integer with known values or bounds."""
     if ty.bounds is not None:
         return ty.bounds
     assert ty.values is not None
@@ -106,7 +104,6 @@ def bounds_of(ty: Weak) -> tuple[int, int]:
 
 
 def hull(*types_: Weak) -> tuple[int, int]:
-    """Return the smallest range that contains the ranges of Python integers."""
     lows, highs = zip(*map(bounds_of, types_), strict=True)
     return min(lows), max(highs)
 
@@ -126,8 +123,6 @@ class WeakValue:
 
 
 class NarrowValue:
-    """A captured float16 or bfloat16 scalar as a constant of numba's IR."""
-
     def __init__(self, value: Any, dtype_name: str) -> None:
         self.value = value
         self._numba_type_ = Narrow(dtype_name)
@@ -168,7 +163,6 @@ def scalar_name(ty: types.Type) -> str | None:
 
 
 def scalar_type(name: str) -> types.Type:
-    """Return the numba type of a dtype name or a weak kind."""
     if name in WEAK:
         return Weak(name)
     return Narrow(name) if name in NARROW else from_dtype(np.dtype(name))

@@ -25,7 +25,6 @@ def check_fits(ty: Weak, name: str) -> None:
 
 
 def is_within(ty: Weak, low: int, high: int) -> bool:
-    """Return whether all possible values of a Python integer are within two limits."""
     least, greatest = bounds_of(ty)
     return low <= least and greatest <= high
 
