@@ -14,14 +14,12 @@ from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import LAZY, expression
-from gpualgo._lazy.conversions import cast
-from gpualgo._lazy.expression import Item, Node, Value
-from gpualgo._lazy.hooks import hooks
+from gpualgo._lazy import LAZY, expression, hooks
+from gpualgo._lazy.expression import Item, Node, Value, cast
 from gpualgo._lazy.leaf import Array, Leaf, Place, whole_shape
 from gpualgo._lazy.operators import Operators
-from gpualgo._operators.operator import Operator, operator_key
-from gpualgo._pipeline import checks, outputs, retry
+from gpualgo._operators.operator import Operator, operator_key, retried
+from gpualgo._pipeline import checks, outputs
 
 _MAX_TEXT = 80  # most characters of an expression in repr
 
@@ -96,11 +94,8 @@ class LazyArray(Operators):
             compiled = op.as_of(op_key, "lazy")
             return outputs.dtype_of(compiled, self.arguments, None, self.place[0], "lazy")
         except (TypeError, CompileError) as error:
-            with retry.retry_with_constants(op, op_key, error) as is_another:
-                if is_another:
-                    return self._compiled_dtype()
             checks.name(error, op, "lazy")
-            raise
+            return retried(error, op, op_key, self._compiled_dtype)
 
     def _plain_dtype(self) -> np.dtype[Any] | None:
         """Return the dtype if it is known without compiling, else None."""

@@ -14,10 +14,9 @@ from gpualgo._base import dtypes, recording, records
 from gpualgo._base.errors import CompileError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import combining, places
+from gpualgo._lazy import combining, hooks, places
 from gpualgo._lazy.construction import arange_of
 from gpualgo._lazy.expression import is_own
-from gpualgo._lazy.hooks import hooks
 from gpualgo._operators import operator
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator

@@ -16,8 +16,7 @@ from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU, name_of
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray, is_number
-from gpualgo._lazy.conversions import cast_to
-from gpualgo._lazy.expression import Call, Group, Node, Value
+from gpualgo._lazy.expression import Call, Group, Node, Value, cast_to
 from gpualgo._lazy.leaf import Leaf, Place
 from gpualgo._operators.captured import is_array
 from gpualgo._operators.frozen import frozen

@@ -12,11 +12,10 @@ from gpualgo._arrays.view import NumPyOnCPU
 from gpualgo._base import dtypes, recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import expression, is_lazy, leaf
+from gpualgo._lazy import expression, hooks, is_lazy, leaf
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import zipped
 from gpualgo._lazy.expression import Call, Value
-from gpualgo._lazy.hooks import hooks
 from gpualgo._operators.markers import philox
 
 _MOST = 2**63 - 1  # elements

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo._lazy.hooks import hooks
+from gpualgo._lazy import hooks
 from gpualgo._operators.numpy_rules import table
 
 # --- NumPy ufuncs on lazy arrays: those that operators support, and some reductions.

@@ -11,11 +11,10 @@ import numpy as np
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import expression, leaf
+from gpualgo._lazy import expression, hooks, leaf
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_places, combined, led_by, parted, zipped
 from gpualgo._lazy.expression import AT, Call, Node, Value
-from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Leaf
 from gpualgo._pipeline import checks
 

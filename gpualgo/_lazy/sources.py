@@ -13,7 +13,7 @@ from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Computed
 from gpualgo._lazy import is_lazy
-from gpualgo._operators.key import examine
+from gpualgo._operators.key import resolve
 from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._pipeline import checks, elements, inputs, outputs
@@ -39,9 +39,9 @@ def settle(known: Memo[Operator], op: Any, function: Any, found: Operator) -> No
     if _seen.get((id(known), key)) is None:
         _seen.add((id(known), key), True)
         return
-    captured = examine(found.fn)
-    if not captured.views:
-        found._captured = captured
+    resolved = resolve(found.fn)
+    if not resolved.arrays:
+        found._resolved = resolved
         known.add(key, found)
 
 

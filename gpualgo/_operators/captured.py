@@ -29,14 +29,14 @@ _PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 Addresses: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...]
 
 
-class Captured(NamedTuple):
-    """An operator's key, its captured arrays in the order of its variables, and the packed captured
-    numbers that are passed as data.
+class Resolved(NamedTuple):
+    """What an operator computes at one moment: its key, its captured arrays in the order of its
+    variables, and the packed captured numbers that are passed as data.
     """
 
     key: Key
-    views: tuple[View, ...]
-    words: bytes = b""
+    arrays: tuple[View, ...] = ()
+    captured: bytes = b""
 
 
 class Slot:

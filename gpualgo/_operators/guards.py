@@ -117,7 +117,7 @@ class Guard:
         self.are_own = True  # numbers are read from the function itself or its globals
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
-        self.views: list[View] = []  # the arrays, in order; moved to `Captured` when complete
+        self.views: list[View] = []  # the arrays, in order; moved to `Resolved` when complete
         self.array_sources: list[tuple[Any, Any, type, Any]] = []  # the source of each array
         self.may_capture = True
         self.values: list[tuple[dict[str, Any], str, Any]] = []

@@ -11,10 +11,9 @@ import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import show_signatures as _show_signatures
-from gpualgo._lazy import construction, places
+from gpualgo._lazy import construction, hooks, places
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo._lazy.hooks import hooks
 from gpualgo.lazy import functions
 from gpualgo.lazy.reductions import accumulated, reduced
 

@@ -17,8 +17,7 @@ from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.promotion import WEAK, is_inexact
 from gpualgo._operators.numpy_rules.table import Entry
-from gpualgo._operators.numpy_rules.types import Weak, bounds_of, native, scalar_type
-from gpualgo._operators.numpy_rules.weak import is_within
+from gpualgo._operators.numpy_rules.types import Weak, bounds_of, is_within, native, scalar_type
 
 RELATIONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
              "not_equal": "!="}  # fmt: skip

@@ -21,7 +21,7 @@ from gpualgo._operators.captured import DataPlaceholder, Slot, is_array
 from gpualgo._operators.guards import reads_of
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import codegen as slots
-from gpualgo._operators.numpy_rules import intrinsics, language, storage, table
+from gpualgo._operators.numpy_rules import errors, intrinsics, storage, table
 from gpualgo._operators.numpy_rules.intrinsics import Lookup
 from gpualgo._operators.numpy_rules.types import NARROW, NarrowValue, WeakValue
 
@@ -136,7 +136,7 @@ class Rewriter:
             self._replace(statement, self.ir.Global(function.__name__, device, loc))
             return
         owner = self.lookup.owner_of(statement.value)
-        language.check_function(constant, owner, getattr(statement.value, "attr", ""))
+        errors.check_function(constant, owner, getattr(statement.value, "attr", ""))
 
     def _rewrite_call(self, statement: Any, call: Any) -> None:
         is_known, fn = self.lookup.constant(call.func)
@@ -162,7 +162,7 @@ class Rewriter:
     def _rewrite_known_call(self, statement: Any, call: Any, fn: Any, entry: Any) -> None:
         if call.kws or call.vararg:
             given = "keyword arguments" if call.kws else "arguments from a tuple"
-            raise language.NotInAnOperator(
+            raise errors.NotInAnOperator(
                 f"op calls {entry.shown} with {given}, which kernels do not support; "
                 "write the arguments one by one"
             )
@@ -198,7 +198,7 @@ class Rewriter:
     def _call(self, fn: Any, args: tuple[Any, ...], loc: Any) -> Any:
         target, entry = self.adoption.target, table.entry_of(fn)
         if entry is None:
-            raise language.NotInAnOperator(
+            raise errors.NotInAnOperator(
                 f"op holds the operator {fn.__name__!r}, which kernels do not support"
             )
         make = target.extending.intrinsic
@@ -249,7 +249,7 @@ def _as_python(fn: Any, entry: Any) -> Any:
     """Return a function of the table as a Python function that can be passed as an argument."""
     lowest, highest = entry.arity
     if lowest != highest or lowest > 3:
-        raise language.NotInAnOperator(
+        raise errors.NotInAnOperator(
             f"op passes {entry.shown} as an argument; wrap it in a lambda of scalars"
         )
     wrappers = (lambda a: fn(a), lambda a, b: fn(a, b), lambda a, b, c: fn(a, b, c))
@@ -314,7 +314,7 @@ class Adoption:
 def adopt(fn: pytypes.FunctionType, adoption: Adoption) -> pytypes.FunctionType:
     """Return a copy of fn that numba compiles with NumPy 2's arithmetic."""
     subject = "op" if fn.__name__ == "<lambda>" else f"op ({fn.__name__})"
-    language.check(fn.__code__, subject)
+    errors.check(fn.__code__, subject)
     defaults = tuple(_compared_by_identity(as_number(value)) for value in fn.__defaults__ or ())
     copy = pytypes.FunctionType(
         fn.__code__, fn.__globals__, fn.__name__, defaults or None, fn.__closure__
@@ -394,7 +394,7 @@ def _refuse_lost_values(func_ir: Any, ir: Any) -> None:
     assigned = {each.target.name for each in statements if isinstance(each, ir.Assign)}
     for statement in statements:
         if any(var.is_temp and var.name not in assigned for var in statement.list_vars()):
-            raise language.NotInAnOperator(
+            raise errors.NotInAnOperator(
                 "op holds `:=`, which numba does not support here: write `def`, and the assignment "
                 "on a line of its own"
             )

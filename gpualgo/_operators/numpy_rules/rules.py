@@ -14,7 +14,7 @@ from numba import types
 
 from gpualgo._base import dtypes, records
 from gpualgo._operators.captured import ConstantNeeded
-from gpualgo._operators.numpy_rules import codegen, conversions, errors, integers, philox, powers
+from gpualgo._operators.numpy_rules import codegen, conversions, errors, integers
 from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.errors import Refused, source_of
 from gpualgo._operators.numpy_rules.promotion import WEAK, default_name, is_inexact, loop_of
@@ -22,13 +22,15 @@ from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
     WEAK_KINDS,
     Weak,
+    check_fits,
     common_name,
     described,
+    is_within,
     native,
     scalar_name,
     scalar_type,
+    without_members,
 )
-from gpualgo._operators.numpy_rules.weak import check_fits, is_within, without_members
 
 Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
 Generate = Callable[[Code, list[Any]], Any]
@@ -112,7 +114,7 @@ def _computed(
 ) -> tuple[types.Type, Generate]:
     name = call_names[0]
     if entry.does.endswith("power"):
-        constant_power = powers.constant(entry, args, name)
+        constant_power = conversions.constant_power(entry, args, name)
         if constant_power is not None:
             return constant_power
     if not codegen.has(entry.does, name):
@@ -251,7 +253,6 @@ def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, G
 
 _STYLES: dict[str, Callable[..., tuple[types.Type, Generate]]] = {
     "numpy": _plan, "operator": _plan, "math": _math, "cmath": _cmath, "extreme": _extreme,
-    "philox": philox.plan,
 }  # fmt: skip
 
 

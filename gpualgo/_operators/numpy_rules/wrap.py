@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._base import records
 from gpualgo._base.records import Argument, Separate
 from gpualgo._operators.key import python_function
-from gpualgo._operators.numpy_rules import language, table
+from gpualgo._operators.numpy_rules import errors, table
 from gpualgo._operators.numpy_rules.rewrite import Target
 from gpualgo._operators.operator import PYTHON, Operator
 
@@ -32,7 +32,7 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
         if code.co_argcount == arity and not variadic and not code.co_kwonlyargcount:
             return function
     elif table.entry_of(fn) is None:
-        language.check_function(fn)
+        errors.check_function(fn)
         raise TypeError(
             f"op is a {type(fn).__name__}, which numba cannot compile; "
             "wrap it in a lambda of scalars"
