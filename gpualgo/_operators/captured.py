@@ -337,10 +337,17 @@ class FixedPolicy(Policy):
 
 
 class _Requested(threading.local):
-    """Data numbers whose values this thread's compilation requested, even if numba went on."""
+    """What this thread's compilation met, even if numba caught the exception and went on.
+
+    `words`: the data numbers whose values it needs. `sentence`: why it refuses the operator.
+    """
 
     words: frozenset[int] = frozenset()
     is_exponent = False
+    sentence: str | None = None
+
+    def forget(self) -> None:
+        self.words, self.sentence = frozenset(), None
 
     def note(self, words: Iterable[int], is_exponent: bool = False) -> None:
         self.words, self.is_exponent = frozenset(words), is_exponent

@@ -109,8 +109,9 @@ def take_snapshot(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple
     snapshot = Snapshot(guard, facts_of, policy)
     token, copy = snapshot.function(fn)
     key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
-    guard.expect([number for number, _ in snapshot.numbers])
-    words = guard.pack(snapshot.values)
+    numbers = [number for number, _ in snapshot.numbers]
+    guard.expect(numbers)
+    words = captured.Packer(numbers)(snapshot.values)
     assert words is not None
     views, guard.views = tuple(guard.views), []
     captured.check_size(views)
