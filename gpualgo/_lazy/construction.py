@@ -16,7 +16,7 @@ from gpualgo._lazy import expression, hooks, is_lazy, leaf
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import zipped
 from gpualgo._lazy.expression import Call, Value
-from gpualgo._operators.markers import philox
+from gpualgo._operators.tokens import philox
 
 _MOST = 2**63 - 1  # elements
 

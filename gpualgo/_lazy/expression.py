@@ -16,7 +16,7 @@ from gpualgo._arrays.forms import Form
 from gpualgo._base import dtypes, records
 from gpualgo._base.memo import Memo
 from gpualgo._operators.key import python_function
-from gpualgo._operators.recompiled import ELEMENT
+from gpualgo._operators.operator import ELEMENT
 
 
 class Leaf:

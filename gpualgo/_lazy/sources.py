@@ -14,8 +14,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.records import Computed
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.key import resolve
-from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks, elements, inputs, outputs
 
 # Operators fused with lazy arrays' functions, if both are the package's own. They are cached from

@@ -17,10 +17,9 @@ from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
 from gpualgo._operators.captured import FixedPolicy, Location, Policy, Resolved
-from gpualgo._operators.classes import constant_token, object_token
-from gpualgo._operators.content import Key, Token, intern
-from gpualgo._operators.guards import Guard, contents_of, reads_of
-from gpualgo._operators.snapshot import CodeFacts, Snapshot, python_function
+from gpualgo._operators.guards import Guard, Reads, Tree, contents_of, reads_of
+from gpualgo._operators.snapshot import CodeFacts, Replacement, Snapshot, python_function
+from gpualgo._operators.tokens import Key, Token, constant_token, intern, object_token
 
 __all__ = ["call_key", "key_of", "python_function", "resolve"]
 
@@ -262,3 +261,29 @@ def moved_array(fn: Any, found: Resolved, places: captured.Addresses) -> str:
             if value is moved:
                 return f"the variable {name}"
     return "an array"
+
+
+# --- Copies of functions in which captured numbers, functions and modules are frozen.
+
+
+class _Frozen(Snapshot):
+    """A snapshot whose copy contains all numbers as constants and the original arrays."""
+
+    def _number(self, value: Any, location: Location, source: Any, name: Any) -> Replacement | None:
+        return None
+
+    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Replacement:
+        if captured.is_array(value):
+            return (), value
+        return super()._variable(value, names, name, tree, reads)
+
+
+def frozen(fn: Any) -> Any:
+    """Return a copy of fn that does not change if the variables that fn reads are reassigned.
+
+    Arrays are not copied; they are read when it runs.
+    """
+    function = python_function(fn)
+    if function is None:
+        return fn
+    return _Frozen(Guard(function), facts_of, Policy()).function(function)[1]

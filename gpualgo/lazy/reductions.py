@@ -16,8 +16,8 @@ from gpualgo._lazy import operators
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression_cache import ExpressionCache
-from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
 
 # --- Means and variances in one reduction, for NumPy functions of lazy and other arrays.
