@@ -142,7 +142,7 @@ def check_items(view: View, where: str) -> None:
 
 
 # Packages with a viewer module of their own, imported at their first array.
-_MODULES = {"cupy": "cupy", "torch": "torch", "gpualgo": "protocols"}
+_MODULES = {"cupy": "frameworks", "torch": "frameworks", "gpualgo": "protocols"}
 _CARRIERS = ("PyCapsule", "StridedMemoryView")  # of DLPack, and of cuda.core before 1.0
 
 
