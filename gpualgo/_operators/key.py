@@ -214,15 +214,15 @@ def _constant(value: Any) -> Token:
 # --- Messages about captured values that another thread changed while a call was prepared.
 
 
-def error_of(where: str, fn: Any, key: Key, found: Resolved | None, hot: Any) -> RuntimeError:
-    """Return the error of a call that was prepared with the operator key `hot`.
+def error_of(where: str, fn: Any, key: Key, current: Resolved | None, op_key: Any) -> RuntimeError:
+    """Return the error of a call that was prepared with the operator key `op_key`.
 
-    `found` is what fn captures now, None if that needs other code: then the call may be retried.
+    `current` is what fn captures now, None if that needs other code: then the call may be retried.
     """
-    if found is None:
+    if current is None:
         return CapturesChanged(where, changed(fn, key))
     # Not CapturesChanged, which is retried: some arrays have a new address at each access.
-    return RuntimeError(str(CapturesChanged(where, moved_array(fn, found, hot[1]))))
+    return RuntimeError(str(CapturesChanged(where, moved_array(fn, current, op_key[1]))))
 
 
 def changed(fn: Any, key: Key) -> str:
@@ -248,8 +248,8 @@ def changed(fn: Any, key: Key) -> str:
     return "the code or a default value"
 
 
-def moved_array(fn: Any, found: Resolved, places: captured.Addresses) -> str:
-    pairs = zip(found.arrays, captured.remember_owners(found.arrays), places, strict=True)
+def moved_array(fn: Any, current: Resolved, places: captured.Addresses) -> str:
+    pairs = zip(current.arrays, captured.remember_owners(current.arrays), places, strict=True)
     moved = next((view.owner for view, now, before in pairs if now != before), None)
     function = python_function(fn)
     if function is not None:
