@@ -363,9 +363,7 @@ def install(target: Target) -> None:
             self.seen.add(id(block))
             if self.lookup is None:
                 self.lookup = Lookup(func_ir, target.ir, tuple(self.state.args))
-                _refuse_raise(func_ir, target.ir)
-                _refuse_lost_values(func_ir, target.ir)
-                _refuse_writes(func_ir, target.ir, self.lookup)
+                _check_statements(func_ir, target.ir, self.lookup)
             self.block, self.adoption = block, adoption
             return True
 
@@ -379,39 +377,29 @@ def install(target: Target) -> None:
     target.rewrites.register_rewrite("before-inference")(NumPyArithmetic)
 
 
-def _refuse_raise(func_ir: Any, ir: Any) -> None:
-    raising = (ir.Raise, ir.StaticRaise, ir.DynamicRaise)
-    for block in func_ir.blocks.values():
-        for statement in block.body:
-            if isinstance(statement, raising):
-                raise CompileError(
-                    "an operator cannot raise or assert: kernels have no exceptions; "
-                    "return a value such as NaN instead"
-                )
-
-
-def _refuse_lost_values(func_ir: Any, ir: Any) -> None:
-    """Refuse most uses of `:=`: numba drops the assignment of a value that is also used on."""
+def _check_statements(func_ir: Any, ir: Any, lookup: Lookup) -> None:
+    """Raise errors for statements that kernels do not support."""
     statements = [each for block in func_ir.blocks.values() for each in block.body]
     assigned = {each.target.name for each in statements if isinstance(each, ir.Assign)}
     for statement in statements:
+        if isinstance(statement, (ir.Raise, ir.StaticRaise, ir.DynamicRaise)):
+            raise CompileError(
+                "an operator cannot raise or assert: kernels have no exceptions; "
+                "return a value such as NaN instead"
+            )
+        # numba drops the assignment of a value that is also used on.
         if any(var.is_temp and var.name not in assigned for var in statement.list_vars()):
             raise errors.NotInAnOperator(
                 "op holds `:=`, which numba does not support here: write `def`, and the assignment "
                 "on a line of its own"
             )
-
-
-def _refuse_writes(func_ir: Any, ir: Any, lookup: Lookup) -> None:
-    for block in func_ir.blocks.values():
-        for statement in block.body:
-            if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
-                _, array = lookup.constant(statement.target)
-                if type(array) is Slot:
-                    raise CompileError(
-                        "an operator cannot write to an array that it captures, which other "
-                        "threads read: return a value instead"
-                    )
+        if isinstance(statement, (ir.SetItem, ir.StaticSetItem)):
+            _, array = lookup.constant(statement.target)
+            if type(array) is Slot:
+                raise CompileError(
+                    "an operator cannot write to an array that it captures, which other "
+                    "threads read: return a value instead"
+                )
 
 
 # --- Wrappers of operators: with a fixed number of parameters, and with the device ABI.
