@@ -110,7 +110,6 @@ def _structured(dtype: np.dtype[Any], items: Sequence[Any]) -> Any:
 
 
 def is_tuple(x: Any) -> bool:
-    """Return whether the elements of x are tuples: x is a tuple or a structured array."""
     return isinstance(x, tuple) or (isinstance(x, np.ndarray) and x.dtype.names is not None)
 
 

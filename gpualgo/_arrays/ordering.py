@@ -37,7 +37,6 @@ def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | No
 
 
 def wait_for_streams(handle: int, streams: Iterable[int], device: int, where: str) -> None:
-    """Let a stream wait for the streams of arrays."""
     from gpualgo._driver import driver
 
     for earlier in streams:

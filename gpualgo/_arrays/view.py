@@ -68,7 +68,6 @@ def alignment_of(views: Sequence[View]) -> int:
 
 
 def dense_view(pointer: int, shape: tuple[int, ...], dtype: np.dtype[Any], device: int) -> View:
-    """Return the view of contiguous GPU memory in C order, without an owner."""
     strides = dense_strides(shape, dtype.itemsize)
     return View(pointer, shape, strides, dtype, device, None, False, None)
 
@@ -143,7 +142,7 @@ def check_items(view: View, where: str) -> None:
 
 
 # Packages with a viewer module of their own, imported at their first array.
-_MODULES = {"cupy": "cupy", "torch": "torch", "gpualgo": "protocols"}
+_MODULES = {"cupy": "frameworks", "torch": "frameworks", "gpualgo": "protocols"}
 _CARRIERS = ("PyCapsule", "StridedMemoryView")  # of DLPack, and of cuda.core before 1.0
 
 
@@ -205,7 +204,6 @@ def _not_an_array(x: Any, where: str) -> TypeError:
 
 
 def is_contiguous(view: View) -> bool:
-    """Return whether a view is in C order without gaps."""
     step = view.dtype.itemsize
     for extent, stride in zip(reversed(view.shape), reversed(view.strides), strict=True):
         if extent != 1 and stride != step:
@@ -215,7 +213,6 @@ def is_contiguous(view: View) -> bool:
 
 
 def strides_for(view: View, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a view's byte strides after broadcasting it to a shape."""
     if view.shape == shape:
         return view.strides
     missing = len(shape) - len(view.shape)
@@ -234,7 +231,6 @@ def address_of(view: View) -> int:
 
 
 def byte_bounds(view: View) -> tuple[int, int]:
-    """Return the address of a view's first byte and of the one past its last."""
     start, shape, size = address_of(view), view.shape, view.dtype.itemsize
     if len(shape) == 1 and shape[0] and view.strides[0] > 0:  # fast path for most arrays
         return start, start + (shape[0] - 1) * view.strides[0] + size
@@ -252,7 +248,7 @@ def overlap(a: View, b: View) -> bool:
         return False
     try:
         shares: Any = np.shares_memory  # its stub allows only -1 and 0 for max_work
-        return bool(shares(_Addresses(a).array, _Addresses(b).array, max_work=100_000))
+        return bool(shares(array_of_addresses(a), array_of_addresses(b), max_work=100_000))
     except np.exceptions.TooHardError:
         return True
 
@@ -282,15 +278,22 @@ def _repeats(view: View, axes: list[int]) -> bool:
     return overlap(first, others)
 
 
-class _Addresses:
-    """A view's addresses as a NumPy array that is never read."""
+def array_of_addresses(view: View) -> np.ndarray[Any, Any]:
+    """Return a view's addresses as a NumPy array that is never read."""
+    return np.asarray(
+        Interface(address_of(view), view.shape, view.strides, f"|V{view.dtype.itemsize}")
+    )
 
-    def __init__(self, view: View) -> None:
+
+class Interface:
+    """An object with `__array_interface__`, for NumPy arrays on memory that NumPy does not own."""
+
+    def __init__(
+        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None,
+        typestr: str = "|V1", readonly: bool = True, owner: Any = None,
+    ) -> None:  # fmt: skip
+        self.owner = owner  # kept alive
         self.__array_interface__ = {
-            "version": 3,
-            "data": (address_of(view), True),
-            "shape": view.shape,
-            "strides": view.strides,
-            "typestr": f"|V{view.dtype.itemsize}",
-        }
-        self.array = np.asarray(self)
+            "version": 3, "data": (address, readonly), "shape": shape, "strides": strides,
+            "typestr": typestr,
+        }  # fmt: skip

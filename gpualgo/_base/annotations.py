@@ -99,8 +99,6 @@ Host: TypeAlias = "HostArray | UnhashableProducer"
 
 
 class CudaStream(Protocol):
-    """The CUDA stream protocol: `__cuda_stream__` is a method or a value."""
-
     @property
     def __cuda_stream__(self) -> Any: ...
 
@@ -132,8 +130,6 @@ Stream: TypeAlias = (
 
 
 class TorchDType(Protocol):
-    """A PyTorch dtype such as `torch.float32`."""
-
     @property
     def is_floating_point(self) -> bool: ...
     @property

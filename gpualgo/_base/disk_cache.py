@@ -52,7 +52,6 @@ def watched() -> Iterator[Seen]:
 
 
 def folder() -> Path:
-    """Return the cache's folder, from GPUALGO_CACHE_DIR, XDG_CACHE_HOME or the home folder."""
     configured = os.environ.get("GPUALGO_CACHE_DIR")
     if configured:
         return Path(configured)
@@ -87,7 +86,6 @@ def decode(key: str, content: bytes) -> tuple[bytes, ...] | None:
 
 
 def read(key: str) -> tuple[bytes, ...] | None:
-    """Return an entry's fields, None if it is missing or damaged."""
     path = folder() / (key + _SUFFIX)
     if not _is_private(path.parent):
         return None
@@ -150,7 +148,6 @@ def _is_private(path: Path) -> bool:
 
 
 def _prune(path: Path) -> None:
-    """Delete the oldest half of the entries if there are too many."""
     entries = [entry for entry in os.scandir(path) if entry.name.endswith(_SUFFIX)]
     if len(entries) <= _MAX_ENTRIES:
         return

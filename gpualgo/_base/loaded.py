@@ -11,14 +11,12 @@ AT = time.time_ns()
 
 
 def is_newer(status: os.stat_result) -> bool:
-    """Return whether a file changed after the package was loaded."""
     if os.name == "nt":  # there st_ctime is the time of creation
         return max(status.st_ctime_ns, status.st_mtime_ns) > AT
     return status.st_ctime_ns > AT  # installers set st_mtime to arbitrary times
 
 
 def changed_since(paths: Iterable[str]) -> bool:
-    """Return whether any of these files changed after the package was loaded."""
     return any(is_newer(os.stat(path)) for path in paths)
 
 

@@ -20,7 +20,6 @@ _LEVELS = {"debug": DEBUG, "info": INFO, "warning": WARNING, "error": 40}
 
 
 def start() -> None:
-    """Log to standard error at the level in GPUALGO_LOG; raise ValueError if it is invalid."""
     text = os.environ.get("GPUALGO_LOG", "")
     level = _LEVELS.get(text.lower())
     if level is None:
@@ -44,7 +43,6 @@ def _logging() -> Any:
 
 
 def is_on(level: int) -> bool:
-    """Return whether messages at a level are logged."""
     # None, too, while another thread imports logging.
     get_logger = getattr(sys.modules.get("logging"), "getLogger", None)
     return get_logger is not None and bool(get_logger("gpualgo").isEnabledFor(level))
@@ -63,7 +61,6 @@ def warn(text: str, *args: Any) -> None:
 
 @contextmanager
 def timed_block(what: str, *args: Any) -> Iterator[None]:
-    """Log the description of a block, with its time, unless it raises."""
     start = perf_counter()
     with ranges.named(what, *args):
         yield

@@ -39,7 +39,6 @@ def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str | None
 
 
 def files_of(folder: str, suffix: str, prefix: str = "") -> list[str]:
-    """Return the sorted files of a folder by prefix and suffix; empty if there is no folder."""
     if not os.path.isdir(folder):
         return []
     names = sorted(os.listdir(folder))

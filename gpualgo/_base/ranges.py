@@ -20,7 +20,6 @@ DOMAIN = "gpualgo"
 
 
 def is_wanted() -> bool:
-    """Return whether a profiler or GPUALGO_NVTX requests ranges."""
     requested = flag("GPUALGO_NVTX")
     return bool(os.environ.get("NVTX_INJECTION64_PATH")) if requested is None else requested
 

@@ -116,7 +116,6 @@ Element: TypeAlias = Source | Interleaved
 
 
 def record(names: Iterable[str], fields: Iterable[Dtype]) -> Dtype:
-    """Return the record dtype with fields of these paths and dtypes."""
     return _record(tuple(names), tuple(fields))
 
 
@@ -135,7 +134,6 @@ def _record(names: tuple[str, ...], fields: tuple[Dtype, ...]) -> Dtype:
 
 
 def is_record(dtype: Element) -> bool:
-    """Return whether elements have several fields or are computed."""
     return isinstance(dtype, (Computed, Interleaved)) or dtype.names is not None
 
 
@@ -162,12 +160,10 @@ def is_position(dtype: Element) -> bool:
 
 
 def operand_dtype(dtype: Dtype) -> Dtype:
-    """Return the dtype that operators receive: int64 for indices."""
     return _INT64 if dtype in _POSITIONS else dtype
 
 
 def offsets(dtype: Dtype) -> tuple[int, ...]:
-    """Return the byte offsets of an element's fields."""
     if dtype.names is None:
         return (0,)
     assert dtype.fields is not None
@@ -191,7 +187,6 @@ def slots(arguments: Iterable[Argument]) -> tuple[Dtype, ...]:
 
 
 def alignment_of(dtype: Element) -> int:
-    """Return the alignment of an element in bytes."""
     return max(field.itemsize for field in field_dtypes(register_dtype(dtype)))
 
 
@@ -234,7 +229,6 @@ def is_tuple_class(cls: Any) -> bool:
 
 
 def is_made_of_fields(cls: Any) -> bool:
-    """Return whether a namedtuple class has the constructor that every namedtuple has."""
     code = getattr(cls.__new__, "__code__", None)
     usual = _named(tuple(cls._fields)).__new__.__code__
     names = ("co_code", "co_names", "co_varnames")
@@ -270,7 +264,6 @@ def read_bytes(dtype: Element) -> tuple[int, ...]:
 
 
 def memory_leaves(dtype: Element) -> tuple[Dtype, ...]:
-    """Return the dtypes of an element's fields that are read from memory."""
     if isinstance(dtype, Interleaved):
         return field_dtypes(dtype.record)
     return tuple(leaf for leaf in field_dtypes(dtype) if leaf not in _POSITIONS)

@@ -11,7 +11,6 @@ from typing import Any
 
 
 def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
-    """Return the byte strides of a C-contiguous array."""
     strides = []
     for extent in reversed(shape):
         strides.append(itemsize)
@@ -45,7 +44,6 @@ def ordered(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
 
 
 def inverse(order: Sequence[int]) -> tuple[int, ...]:
-    """Return the inverse permutation of an order of axes."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
@@ -56,7 +54,6 @@ def ordered_strides(shape: Sequence[int], itemsize: int, order: Sequence[int]) -
 
 
 def bounds(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
-    """Return the byte range [low, high) of an array, relative to its first element."""
     low = high = 0
     for extent, stride in zip(shape, strides, strict=True):
         if extent == 0:
@@ -178,14 +175,12 @@ def full_shape(shape: Any, size: int) -> Ints:
         extents[extents.index(-1)] = size // known
     elif unknown or min(extents, default=0) < 0 or known != size:
         raise ValueError(
-            f"reshape: {size} elements do not make the shape {tuple(extents)}; "
-            "pass one of as many elements"
+            f"reshape: {size} elements cannot have shape {tuple(extents)}; pass one of as many"
         )
     return tuple(extents)
 
 
 def reshape(shape: Ints, strides: Ints, new: Ints, itemsize: int) -> Ints:
-    """Return the byte strides of a reshaped view; raise ValueError if it needs a copy."""
     if 0 in new:
         return dense_strides(new, itemsize)
     runs = [
@@ -209,7 +204,6 @@ def reshape(shape: Ints, strides: Ints, new: Ints, itemsize: int) -> Ints:
 
 
 def retype(shape: Ints, strides: Ints, itemsize: int, new_itemsize: int) -> tuple[Ints, Ints]:
-    """Return shape and strides of a view with another item size."""
     if itemsize == new_itemsize:
         return shape, strides
     if not shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import threading
 import time
@@ -71,7 +72,6 @@ def best_threads(seconds: float) -> int:
 
 
 def most_for(num_bytes: int) -> int:
-    """Return the most threads that `run` uses for `num_bytes` of work."""
     if num_bytes <= SMALL_BYTES:
         return 1
     return num_threads() if num_bytes < LARGE_BYTES else best_threads(num_bytes * BYTE_SECONDS)
@@ -174,8 +174,6 @@ def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
 
 
 class _Call:
-    """A function call, and its result or exception."""
-
     def __init__(self, make: Callable[[], Any]) -> None:
         self._function = make
         self._value: Any = None
@@ -370,14 +368,8 @@ def _bisecting(read: Read) -> Count:
     """Return a `Count` that bisects each run with `read`."""
 
     def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
-        while low < high:
-            middle = (low + high) // 2
-            middle_key = read(run, middle)
-            if middle_key < key or (has_equal and not key < middle_key):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        find = bisect.bisect_right if has_equal else bisect.bisect_left
+        return find(range(high), key, low, high, key=lambda index: read(run, index))
 
     return count
 

@@ -56,9 +56,9 @@ def _run(argv: Sequence[str] | None) -> int:
 
         return doctor.run(as_json=args.json, verbose=args.verbose)
     if args.command == "warmup":
-        from gpualgo._cli import warmup
+        from gpualgo._cli import cache
 
-        return warmup.run(args.ops, args.arch, args.jobs)
+        return cache.warmup(args.ops, args.arch, args.jobs)
     if args.command == "completion":
         from gpualgo._cli import completion
 

@@ -91,7 +91,6 @@ def levels_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> list[Le
 
 
 def _patterns(levels: list[Level]) -> dict[str, str]:
-    """Return patterns of commands, of options with a value, and of those that take several."""
     options = [
         (f"{' '.join(level.path)} {name}", name, takes_several)
         for level in levels
@@ -106,7 +105,6 @@ def _patterns(levels: list[Level]) -> dict[str, str]:
 
 
 def _cases(levels: list[Level], line: str) -> str:
-    """Return a branch for each level, and one for each of its options with a value."""
     cases = []
     for level in levels:
         path = " ".join(level.path)

@@ -131,7 +131,6 @@ class Library:
 
 
 def find_package(name: str) -> Library | None:
-    """Find an installed Python package from its metadata, without importing it."""
     try:
         dist = metadata.distribution(name)
     except metadata.PackageNotFoundError:
@@ -208,7 +207,6 @@ class Check:
 
 
 def run(as_json: bool = False, verbose: bool = False) -> int:
-    """Print every check; 0 if none failed, else 1."""
     results = list(checks())
     healthy = all(check.status != "fail" for check in results)
     if as_json:
@@ -244,7 +242,6 @@ def checks() -> Iterator[Check]:
 
 
 def _is_wanted(packages: dict[str, Library | None]) -> bool:
-    """Return whether a part of the GPU version is installed."""
     return packages["numba-cuda"] is not None or packages["cuda-core"] is not None
 
 

@@ -5,6 +5,8 @@ This file holds the check that runs for every input of a call, without loading t
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 LAZY: set[type] = set()
@@ -14,3 +16,32 @@ LAZY: set[type] = set()
 def is_lazy(x: Any) -> bool:
     """Return whether an argument is a lazy array, or a tuple that contains one."""
     return type(x) in LAZY or (isinstance(x, tuple) and any(map(is_lazy, x)))
+
+
+# --- Functions that methods of lazy arrays call, registered by modules that import lazy arrays.
+
+
+class Hooks:
+    applied: Callable[..., Any]
+    """applied(op, arguments, where, dtype=None) returns a lazy array."""
+    reshaped: Callable[..., Any]
+    """reshaped(x, shape, text) returns a lazy array."""
+    copy: Callable[..., Any]
+    """copy(x, out=None) returns a materialized array."""
+    reduced: Callable[..., Any]
+    """reduced(ufunc, x, …) returns ``ufunc.reduce(x, …)``."""
+    accumulated: Callable[..., Any]
+    """accumulated(ufunc, x, …) returns ``ufunc.accumulate(x, …)``."""
+    functions: dict[Any, Callable[..., Any]]
+    """Implementations of NumPy functions for lazy arrays."""
+
+    @staticmethod
+    def others(function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """Return gpualgo.numpy's implementation of a NumPy function that is not in `functions`."""
+        implementation: Callable[..., Any] | None = import_module(
+            "gpualgo.numpy._call.function"
+        ).of_native(function)
+        return implementation
+
+
+hooks = Hooks()

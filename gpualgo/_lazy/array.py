@@ -13,15 +13,14 @@ from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError
+from gpualgo._base.strides import full_shape
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import LAZY, expression
-from gpualgo._lazy.conversions import cast
-from gpualgo._lazy.expression import Item, Node, Value
-from gpualgo._lazy.hooks import hooks
-from gpualgo._lazy.leaf import Array, Leaf, Place, whole_shape
+from gpualgo._lazy import LAZY, expression, hooks
+from gpualgo._lazy.expression import Item, Node, Value, cast
+from gpualgo._lazy.leaf import Array, Leaf, Place
 from gpualgo._lazy.operators import Operators
-from gpualgo._operators.operator import Operator, operator_key
-from gpualgo._pipeline import checks, outputs, retry
+from gpualgo._operators.operator import Operator, operator_key, retried
+from gpualgo._pipeline import checks, outputs
 
 _MAX_TEXT = 80  # most characters of an expression in repr
 
@@ -96,11 +95,8 @@ class LazyArray(Operators):
             compiled = op.as_of(op_key, "lazy")
             return outputs.dtype_of(compiled, self.arguments, None, self.place[0], "lazy")
         except (TypeError, CompileError) as error:
-            with retry.retry_with_constants(op, op_key, error) as is_another:
-                if is_another:
-                    return self._compiled_dtype()
             checks.name(error, op, "lazy")
-            raise
+            return retried(error, op, op_key, self._compiled_dtype)
 
     def _plain_dtype(self) -> np.dtype[Any] | None:
         """Return the dtype if it is known without compiling, else None."""
@@ -112,7 +108,6 @@ class LazyArray(Operators):
 
     @property
     def form(self) -> Form | None:
-        """Structure of elements that are tuples, None for numbers."""
         dtype = self.dtype
         return forms.form_of(dtype.names or (), self.forms) if dtype.names else None
 
@@ -140,7 +135,6 @@ class LazyArray(Operators):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def _records(self, items: tuple[Any, ...]) -> Array:
-        """Return the tuple's arrays as one structured array."""
         array = np.empty(self.shape, self.dtype)
         for name, item in zip(self.dtype.names or (), _leaves_of(items), strict=True):
             array[name] = item
@@ -182,7 +176,6 @@ class LazyArray(Operators):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Views of its leaves: the arrays that it reads, and positions."""
         if self._views is None:
             device, library = self.place
             self._views = tuple([leaf.view(device, library) for leaf in self.leaves])
@@ -190,13 +183,11 @@ class LazyArray(Operators):
 
     @property
     def arguments(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of the function's parameters."""
         return tuple([records.operand_dtype(leaf.dtype) for leaf in self.leaves])
 
     # Views of the same elements.
 
     def rearranged(self, change: Callable[[Array], Array], text: str) -> LazyArray:
-        """Return it with the same slicing or transposition applied to every leaf."""
         arrays = [change(leaf.array) for leaf in self.leaves]
         leaves = [leaf.with_array(a) for leaf, a in zip(self.leaves, arrays, strict=True)]
         return LazyArray(arrays[0].shape, self.node, leaves, text, self.forms)
@@ -232,7 +223,7 @@ class LazyArray(Operators):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             (shape,) = shape
         extents = tuple([checks.integer(n, "an extent", "reshape") for n in shape])
-        wanted = whole_shape(extents, self.size, self.shape)
+        wanted = full_shape(extents, self.size)
         result: LazyArray = hooks.reshaped(self, wanted, f"{self.text}.reshape{wanted}")
         return result
 
@@ -261,7 +252,6 @@ class LazyArray(Operators):
         return LazyArray(self.shape, node, self.leaves, text, self.forms)
 
     def broadcast_to(self, shape: tuple[int, ...]) -> LazyArray:
-        """Return it broadcast to a shape."""
         if shape == self.shape:
             return self
         leaves = [leaf.broadcast_to(shape) for leaf in self.leaves]

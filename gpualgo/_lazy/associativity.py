@@ -14,10 +14,9 @@ from gpualgo._base import dtypes, recording, records
 from gpualgo._base.errors import CompileError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import combining, places
+from gpualgo._lazy import combining, hooks, places
 from gpualgo._lazy.construction import arange_of
 from gpualgo._lazy.expression import is_own
-from gpualgo._lazy.hooks import hooks
 from gpualgo._operators import operator
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator
@@ -157,7 +156,6 @@ def _tried(
 
 
 def _fitted(part: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Return a result of op in the accumulator's dtype; raise TypeError if it does not fit."""
     array = np.asarray(part)
     if not dtypes.can_cast(array.dtype, dtype):
         raise TypeError(f"op returns {array.dtype}, which does not fit {dtype}")
@@ -188,20 +186,17 @@ def _precision(dtype: np.dtype[Any]) -> float:
 
 
 def _tiny(dtype: np.dtype[Any]) -> float:
-    """Return the smallest positive number of a float dtype."""
     if dtypes.name_of(dtype) == "bfloat16":
         return 2.0**-133
     return float(np.finfo(dtype).smallest_subnormal)
 
 
 def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return floats in double precision, others unchanged."""
     kind = dtypes.kind(array.dtype)
     return array if kind not in "fc" else array.astype(np.complex128 if kind == "c" else float)
 
 
 def _violations(triples: _Triples) -> np.ndarray[Any, Any]:
-    """Return which triples clearly give two results."""
     kinds, (a, b, c), (ab, bc), (left, right) = triples
     given, made = (*a, *b, *c), (*ab, *bc, *left, *right)
     is_given, is_made = (
@@ -238,8 +233,6 @@ def _differ(kind: np.dtype[Any], *fields: np.ndarray[Any, Any]) -> np.ndarray[An
 
 
 def _refuse(triples: _Triples, form: Form | None, i: int, where: str, fn: Any) -> None:
-    """Raise the error that shows a triple and both results."""
-
     def shown(fields: Fields) -> Any:
         values = [array[0, i].item() for array in fields]
         if form is None:

@@ -16,13 +16,12 @@ from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU, name_of
 from gpualgo._lazy import expression, leaf
 from gpualgo._lazy.array import LazyArray, is_number
-from gpualgo._lazy.conversions import cast_to
-from gpualgo._lazy.expression import Call, Group, Node, Value
+from gpualgo._lazy.expression import Call, Group, Node, Value, cast_to
 from gpualgo._lazy.leaf import Leaf, Place
 from gpualgo._operators.captured import is_array
-from gpualgo._operators.frozen import frozen
-from gpualgo._operators.markers import strong
+from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import as_operator
+from gpualgo._operators.tokens import strong
 from gpualgo._pipeline import checks, elements, inputs
 
 MAX_LEAVES = 16  # for transform; other algorithms accept elements of 8 fields
@@ -89,7 +88,6 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
 
 
 def _typed(item: Any) -> Any:
-    """Return an item of a tuple, Python numbers as NumPy scalars."""
     return np.array(item)[()] if isinstance(item, (bool, int, float, complex)) else item
 
 
@@ -120,7 +118,6 @@ def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Nod
 
 
 def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
-    """Raise TypeError if a kernel would read more than `most` arrays."""
     if len(leaves) > most:
         raise TypeError(
             f"{reads} {len(leaves)} arrays, at most {most} are possible; "
@@ -147,7 +144,6 @@ def check_places(leaves: Sequence[Leaf], where: str) -> None:
 
 
 def _check_device(named: int, device: int, where: str) -> None:
-    """Raise TypeError if a lazy array that reads no array was made for another device."""
     if named != device:
         raise TypeError(
             f"{where}: a lazy array was made with device={name_of(named)!r}, but another argument "

@@ -95,11 +95,12 @@ class CachedExpression(LazyArray):
                 for one in self._known.captured
                 if type(one) is _Table
             }
-            self._node = expression.with_values(template_node, lambda one: tables.get(id(one), one))
+            self._node = expression.with_leaves(
+                template_node, value=lambda one: tables.get(id(one), one)
+            )
         return self._node
 
     def _tables(self) -> list[Any]:
-        """Return the captured values, with placeholders replaced by the new arrays."""
         return [
             _array_of_table(one, self._given, self._pointers) if type(one) is _Table else one
             for one in self._known.captured
@@ -161,7 +162,6 @@ def _overlap(views: list[View], pointers: list[int]) -> bool:
 def _locations_of(
     made: LazyArray, views: list[View], pointers: list[int]
 ) -> tuple[_Location, ...] | None:
-    """Return the leaves' locations in the arrays, None if a leaf is in none of them."""
     locations = []
     for one in made.leaves:
         shape, strides = one.array.shape, one.array.strides
@@ -209,7 +209,7 @@ def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _En
     if not tables:
         return _Entry(_without_leaves(made, made.node, made.function), places, None, ())
     bind, captured = expression.binder_of(made.node, len(made.leaves))
-    node = expression.with_values(made.node, lambda value: tables.get(id(value), value))
+    node = expression.with_leaves(made.node, value=lambda value: tables.get(id(value), value))
     captured = [tables.get(id(value), value) for value in captured]
     return _Entry(_without_leaves(made, node, None), places, bind, tuple(captured))
 
@@ -219,14 +219,12 @@ def _is_plain(value: Any) -> bool:
 
 
 def _without_leaves(made: LazyArray, node: Any, function: Any) -> LazyArray:
-    """Return the lazy array without its leaves, with its node, function and dtype."""
     bare = LazyArray(made.shape, node, (), made.text, made.forms)
     bare._function, bare._dtype = function, made.dtype
     return bare
 
 
 def _instantiate(entry: _Entry, views: list[View], pointers: list[int]) -> LazyArray:
-    """Return the cached expression for new arrays."""
     if views[0].device != CPU:
         return CachedExpression(entry, views, pointers)
     template = entry.made
@@ -249,7 +247,6 @@ def _leaves_of(places: tuple[_Location, ...], views: list[View], pointers: list[
 
 
 def _array_of_table(table: _Table, views: list[View], pointers: list[int]) -> DeviceArray:
-    """Return the new array for a placeholder."""
     location, view = table.place, views[table.place.number]
     return DeviceArray(
         pointers[location.number] + location.offset, location.shape, location.strides,

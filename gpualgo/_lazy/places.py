@@ -11,11 +11,10 @@ import numpy as np
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import expression, leaf
+from gpualgo._lazy import expression, hooks, leaf
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_places, combined, led_by, parted, zipped
 from gpualgo._lazy.expression import AT, Call, Node, Value
-from gpualgo._lazy.hooks import hooks
 from gpualgo._lazy.leaf import Leaf
 from gpualgo._pipeline import checks
 
@@ -130,12 +129,10 @@ def _copied(one: Leaf) -> Any:
 
 
 def is_aligned(one: Leaf) -> bool:
-    """Return whether a leaf's host array is aligned; GPU arrays were checked before."""
     return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
 
 
 def _check_aligned(x: LazyArray, where: str) -> None:
-    """Raise ValueError for unaligned host arrays, which operators cannot capture."""
     for one in x.leaves:
         if not is_aligned(one):
             raise ValueError(
@@ -188,7 +185,6 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
 
 
 def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -> list[LazyArray]:
-    """Return index arrays along the first `before` and the last `after` axes."""
     axes = [*range(before), *range(len(shape) - after, len(shape))]
     index_leaves = [leaf.along(shape, axis, place) for axis in axes]
     return [LazyArray(shape, expression.Leaf(0), [one], "") for one in index_leaves]

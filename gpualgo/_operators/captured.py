@@ -12,7 +12,7 @@ import types
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from gpualgo._arrays.view import View, address_of, as_view, is_contiguous, overl
 from gpualgo._base import dtypes, forks
 from gpualgo._base.errors import CompileError
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.content import Key, Token
+
+if TYPE_CHECKING:
+    from gpualgo._operators.tokens import Key, Token
 
 STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # must match parts/operator.cuh
 _WHERE = "op: a captured array"
@@ -29,14 +31,14 @@ _PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 Addresses: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...]
 
 
-class Captured(NamedTuple):
-    """An operator's key, its captured arrays in the order of its variables, and the packed captured
-    numbers that are passed as data.
+class Resolved(NamedTuple):
+    """What an operator computes at one moment: its key, its captured arrays in the order of its
+    variables, and the packed captured numbers that are passed as data.
     """
 
     key: Key
-    views: tuple[View, ...]
-    words: bytes = b""
+    arrays: tuple[View, ...] = ()
+    captured: bytes = b""
 
 
 class Slot:
@@ -64,7 +66,6 @@ def is_array(value: Any) -> bool:
 
 
 def view_of(array: Any) -> View:
-    """Return the view of a captured array, which is the view's owner."""
     view = as_view(array, _WHERE)
     alignment = view.dtype.alignment
     address = address_of(view)
@@ -86,7 +87,6 @@ def token_of(view: View) -> tuple[Any, ...]:
 
 
 def num_words(ndim: int) -> int:
-    """Return the number of words of an array: its address, extents and strides."""
     return 1 + 2 * ndim
 
 
@@ -101,7 +101,6 @@ def check_size(views: Iterable[View]) -> None:
 
 
 def pack(views: Iterable[View]) -> bytes:
-    """Return the arrays' words as bytes."""
     words: list[int] = []
     for view in views:
         words += [view.ptr, *view.shape, *view.strides]
@@ -110,7 +109,6 @@ def pack(views: Iterable[View]) -> bytes:
 
 
 def check_on_cpu(views: Iterable[View]) -> None:
-    """Raise TypeError for an array on a GPU."""
     for view in views:
         if view.device != CPU:
             raise TypeError(
@@ -120,14 +118,12 @@ def check_on_cpu(views: Iterable[View]) -> None:
 
 
 def ownerless(views: Iterable[View]) -> tuple[View, ...]:
-    """Return the views without references to the arrays."""
     return tuple(view._replace(library=None, owner=None) for view in views)
 
 
 def check_no_overlap(
     views: Iterable[View], out: View, where: str, name: str = "out", op_name: str = "op"
 ) -> None:
-    """Raise ValueError if a result would be written into an array that op reads."""
     if any(overlap(out, view) for view in views):
         raise ValueError(
             f"{where}: {name} shares memory with an array that {op_name} captures; "
@@ -136,7 +132,6 @@ def check_no_overlap(
 
 
 def describe(view: View) -> str:
-    """Return an array's library, device, dtype and shape as text."""
     location = "on the CPU" if view.device == CPU else f"on cuda:{view.device}"
     name = type(view.owner).__module__.partition(".")[0]
     return f"an array of {name} {location} ({view.dtype}, shape {view.shape})"
@@ -164,20 +159,11 @@ class Binding:
             self._owners = owners
 
     def owners(self) -> list[tuple[Any, View]]:
-        """Return the live arrays, each with a view that does not own it."""
         alive = [(reference(), view) for reference, view in self._owners]
         return [pair for pair in alive if pair[0] is not None]
 
 
-_lock = threading.RLock()  # a finalizer may run while it is held
-
-
-@forks.in_child
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
+_lock = forks.Lock()
 _bindings: weakref.WeakValueDictionary[Addresses, Binding] = weakref.WeakValueDictionary()
 
 
@@ -198,7 +184,6 @@ def remember_owners(views: tuple[View, ...]) -> Addresses:
 
 
 def binding_of(views: tuple[View, ...]) -> Binding:
-    """Return the binding of the arrays' addresses, one for equal addresses."""
     addresses = remember_owners(views)
     binding = Binding(addresses)
     binding = _bindings.setdefault(addresses, binding)
@@ -334,8 +319,6 @@ class Policy:
 
 
 class FixedPolicy(Policy):
-    """A policy that repeats the decisions of a key."""
-
     __slots__ = ("_data_places",)
 
     def __init__(self, numbers: Iterable[tuple[Number, Location]]) -> None:
@@ -348,10 +331,17 @@ class FixedPolicy(Policy):
 
 
 class _Requested(threading.local):
-    """Data numbers whose values this thread's compilation requested, even if numba went on."""
+    """What this thread's compilation met, even if numba caught the exception and went on.
+
+    `words`: the data numbers whose values it needs. `sentence`: why it refuses the operator.
+    """
 
     words: frozenset[int] = frozenset()
     is_exponent = False
+    sentence: str | None = None
+
+    def forget(self) -> None:
+        self.words, self.sentence = frozenset(), None
 
     def note(self, words: Iterable[int], is_exponent: bool = False) -> None:
         self.words, self.is_exponent = frozenset(words), is_exponent

@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gpualgo._arrays.view import View
 from gpualgo._operators import captured
 from gpualgo._operators.captured import Number, Packer
-from gpualgo._operators.content import Key
+
+if TYPE_CHECKING:
+    from gpualgo._operators.tokens import Key
 
 MISSING = object()
 _ANY = object()  # matches any value: for arrays, which a guard does not hold, and data numbers
@@ -23,7 +25,6 @@ UNREACHED = (
 
 
 def contents_of(cell: types.CellType) -> Any:
-    """Return the value of a closure cell, MISSING if it is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -41,39 +42,39 @@ def attribute_of(module: Any, name: str) -> Any:
 
 
 def _is_stored(module: Any, name: str) -> bool:
-    """Return whether a module's dictionary determines an attribute."""
     if type(module) is not types.ModuleType:
         return False
     return name in module.__dict__ or "__getattr__" not in module.__dict__
 
 
-def _no_words(fn: types.FunctionType) -> bytes:
-    return b""
+Reader: TypeAlias = Callable[[types.FunctionType], Any]  # returns a captured value of a function
 
 
-def _float_in_cell(index: int) -> Callable[[types.FunctionType], bytes | None]:
-    """Return the fast packer for the most common case: one captured float."""
-    pack = struct.Struct("<d").pack
+def _reader(source: Any, name: Any) -> Reader:
+    if source is CELLS:
+        return lambda fn: contents_of(fn.__closure__[name])  # type: ignore[index]
+    if source is DEFAULTS:
+        return lambda fn: next(iter((fn.__defaults__ or ())[name:]), None)
+    if type(source) is dict:
+        return lambda fn: source.get(name)
+    return lambda fn: contents_of(source)
 
-    def words(fn: types.FunctionType) -> bytes | None:
-        value = contents_of(fn.__closure__[index])  # type: ignore[index]
-        return pack(value) if type(value) is float else None
 
-    return words
+def _packer(readers: list[Reader], numbers: Sequence[Number]) -> Reader:
+    """Return the function that packs a function's current numbers, None if a type has changed."""
+    if len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent:
+        (read,), pack = readers, struct.Struct("<d").pack  # fast path for one float
 
+        def packed_float(fn: types.FunctionType) -> bytes | None:
+            value = read(fn)
+            return pack(value) if type(value) is float else None
 
-def _float_in(namespace: dict[str, Any], name: str) -> Callable[[types.FunctionType], bytes | None]:
-    pack = struct.Struct("<d").pack
-
-    def words(fn: types.FunctionType) -> bytes | None:
-        value = namespace.get(name)
-        return pack(value) if type(value) is float else None
-
-    return words
+        return packed_float
+    pack_all = Packer(numbers)
+    return lambda fn: pack_all([read(fn) for read in readers])
 
 
 def _is_plain_function_of(fn: Any, code: Any) -> bool:
-    """Return whether fn is a plain function with this code and without defaults."""
     return (
         type(code) is types.CodeType and type(fn) is types.FunctionType and fn.__code__ is code
         and fn.__defaults__ is None and fn.__kwdefaults__ is None
@@ -81,7 +82,6 @@ def _is_plain_function_of(fn: Any, code: Any) -> bool:
 
 
 def _defaults_match(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
-    """Return whether default values are the known ones; data numbers match any value."""
     if defaults is None or known is None or len(defaults) != len(known) or _ANY not in known:
         return False
     pairs = zip(defaults, known, strict=True)
@@ -105,7 +105,6 @@ class Guard:
         "key",
         "may_capture",
         "numbers",
-        "pack",
         "values",
         "views",
         "words",
@@ -115,13 +114,12 @@ class Guard:
         self.globals = fn.__globals__
         self.defaults: tuple[Any, ...] | None = fn.__defaults__
         self.numbers: list[tuple[Any, Any]] = []  # source and name of each number that is data
-        self.pack = Packer(())
         # Packs a function's current numbers, None if one has another type.
-        self.words: Callable[[types.FunctionType], bytes | None] = _no_words
+        self.words: Callable[[types.FunctionType], bytes | None] = lambda fn: b""
         self.are_own = True  # numbers are read from the function itself or its globals
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
-        self.views: list[View] = []  # the arrays, in order; moved to `Captured` when complete
+        self.views: list[View] = []  # the arrays, in order; moved to `Resolved` when complete
         self.array_sources: list[tuple[Any, Any, type, Any]] = []  # the source of each array
         self.may_capture = True
         self.values: list[tuple[dict[str, Any], str, Any]] = []
@@ -150,7 +148,6 @@ class Guard:
         return value
 
     def read_class(self, cls: type) -> None:
-        """Remember the attributes of a namedtuple class that numba reads."""
         for name in ("_fields", "__new__"):
             self.attributes.append((cls, name, attribute_of(cls, name)))
         new = attribute_of(cls, "__new__")
@@ -199,32 +196,12 @@ class Guard:
             self.cells[index] = code
 
     def expect(self, numbers: Sequence[Number]) -> None:
-        """Set the types of the data numbers, and choose the function that packs them."""
-        self.pack = Packer(numbers)
+        """Set the types of the data numbers."""
         sources = [source for source, _ in self.numbers]
         self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
-        is_one = len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent
-        if is_one and sources[0] is CELLS:
-            self.words = _float_in_cell(self.numbers[0][1])
-        elif is_one and type(sources[0]) is dict:
-            self.words = _float_in(*self.numbers[0])
-        elif numbers:
-            self.words = self._words
+        if numbers:
+            self.words = _packer([_reader(*number) for number in self.numbers], numbers)
         self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not _ANY]
-
-    def _words(self, fn: types.FunctionType) -> bytes | None:
-        values: list[Any] = []
-        for source, name in self.numbers:
-            if source is CELLS:
-                values.append(contents_of(fn.__closure__[name]))  # type: ignore[index]
-            elif type(source) is dict:
-                values.append(source.get(name))
-            elif source is DEFAULTS:
-                defaults = fn.__defaults__ or ()
-                values.append(defaults[name] if name < len(defaults) else None)
-            else:
-                values.append(contents_of(source))
-        return self.pack(values)
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
         """Return the arrays that fn captures now, None if one has another layout."""
@@ -251,7 +228,6 @@ class Guard:
         return self.words(fn) if self.are_own or self.holds(fn) else None
 
     def is_plain(self, fn: types.FunctionType) -> bool:
-        """Return whether the key is valid for fn and fn captures no arrays."""
         return not self.array_sources and self.holds(fn) and self.words(fn) is not None
 
     def holds(self, fn: types.FunctionType) -> bool:
@@ -316,7 +292,6 @@ def accepts(function: types.FunctionType, arity: int) -> bool:
 
 
 def taken_arguments(function: types.FunctionType) -> str:
-    """Return the number of a function's arguments as text for messages."""
     most, least = function.__code__.co_argcount, function.__code__.co_argcount
     least -= len(function.__defaults__ or ())
     if function.__code__.co_flags & _CO_VARARGS:
@@ -325,7 +300,6 @@ def taken_arguments(function: types.FunctionType) -> str:
 
 
 def _attributes(tree: Tree) -> list[str]:
-    """Return all names in a tree, in order."""
     return [name for key, inner in tree.items() for name in (key, *_attributes(inner))]
 
 

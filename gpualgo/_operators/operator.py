@@ -7,29 +7,33 @@ import math
 import operator
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._base import dtypes
-from gpualgo._base.errors import shown
+from gpualgo._base import dtypes, forks
+from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._base.memo import Memo
-from gpualgo._operators import key as key_module
-from gpualgo._operators.captured import Captured, is_array, remember_owners
-from gpualgo._operators.content import Key, digest_of, intern
+from gpualgo._operators.captured import ConstantNeeded, Resolved, is_array, remember_owners
 from gpualgo._operators.guards import accepts, taken_arguments
 from gpualgo._operators.key import (
     call_key,
-    examine,
+    error_of,
     key_of,
+    make_constant,
+    make_data,
     packed_numbers_now,
     python_function,
     recapture_for,
+    resolve,
 )
+from gpualgo._operators.tokens import Key, digest_of, intern
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
+
+Result = TypeVar("Result")
 
 
 # --- Built-in operators: callables with functors in the CUDA sources, which need no compilation.
@@ -147,7 +151,6 @@ _NOT_ASSOCIATIVE: dict[Any, str] = {
 
 
 def check_associativity(op: Operator, where: str) -> None:
-    """Raise TypeError for a known function that does not associate."""
     fn = op.shown
     try:
         advice = _NOT_ASSOCIATIVE.get(fn)
@@ -185,7 +188,7 @@ class Operator:
     -3.0
     """
 
-    __slots__ = ("_captured", "commutative", "fn", "identity", "name", "part")
+    __slots__ = ("_resolved", "commutative", "fn", "identity", "name", "part")
 
     def __init__(
         self, fn: ty.Function, *, identity: ty.Scalar | None = None, commutative: bool = False
@@ -198,7 +201,7 @@ class Operator:
             )
         self.fn = fn
         self.name = name_of(fn)
-        self._captured: Captured | None = None  # captured values, fixed for one call
+        self._resolved: Resolved | None = None  # captured values, fixed for one call
         self.part: int | None = None
         self.identity = _frozen_identity(identity)
         self.commutative = bool(commutative) or self.name is not None
@@ -209,13 +212,12 @@ class Operator:
 
         It contains the dtypes and numbers of dimensions of captured arrays, not their values.
         """
-        if self._captured is not None:
-            return self._captured.key
+        if self._resolved is not None:
+            return self._resolved.key
         return intern(("builtin", self.name)) if self.is_known else key_of(self.fn)
 
     @property
     def is_known(self) -> bool:
-        """Whether it is a built-in operator, identified by its name."""
         return self.name is not None and self.part is None
 
     @property
@@ -243,54 +245,47 @@ class Operator:
     @property
     def source(self) -> Operator:
         """Operator of the function that computes the elements of a fused operator."""
-        result = self._with(self._captured or examine(self.fn))
-        result.name, result.commutative, result.part = None, False, SOURCE
-        return result
+        return _new(
+            self.fn, None, self.identity, part=SOURCE, resolved=self._resolved or resolve(self.fn)
+        )
 
     @property
     def arrays(self) -> tuple[View, ...]:
         """Captured arrays, in the order of compiled code."""
         if self.is_known:
             return ()
-        return (self._captured or examine(self.fn)).views
+        return (self._resolved or resolve(self.fn)).arrays
 
     @property
     def words(self) -> bytes:
         """Packed captured numbers that are passed as data."""
         if self.is_known:
             return b""
-        return (self._captured or examine(self.fn)).words
+        return (self._resolved or resolve(self.fn)).captured
 
-    def as_of(self, hot: Any, where: str) -> Operator:
-        """Return this operator with the key and arrays that it had when `hot` was computed.
+    def as_of(self, op_key: Any, where: str) -> Operator:
+        """Return this operator with the key and arrays that it had when `op_key` was computed.
 
         Data numbers are read now; raises `CapturesChanged` if their types have changed.
         """
         if self.is_known:
             return self
-        key = content_key(hot)
+        key = content_key(op_key)
         if not key.arrays and not key.numbers:
-            return self._with(Captured(key, ()))
-        current = self._captured or recapture_for(self.fn, key)
-        if current is not None and not (key.arrays and remember_owners(current.views) != hot[1]):
-            return self._with(current)
-        from gpualgo._operators.changes import error_of
-
-        raise error_of(where, self.fn, key, current, hot)
+            return self._with(Resolved(key))
+        current = self._resolved or recapture_for(self.fn, key)
+        if current is None or (key.arrays and remember_owners(current.arrays) != op_key[1]):
+            raise error_of(where, self.fn, key, current, op_key)
+        return self._with(current)
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with its captured arrays replaced by others of the same layouts."""
-        return self._with(Captured(self.key, views, self.words))
+        return self._with(Resolved(self.key, views, self.words))
 
-    def _with(self, captured: Captured) -> Operator:
-        result = Operator.__new__(Operator)
-        result.fn, result.name, result._captured = self.fn, self.name, captured
-        result.identity, result.commutative = self.identity, self.commutative
-        result.part = self.part
-        return result
+    def _with(self, resolved: Resolved) -> Operator:
+        return _new(self.fn, self.name, self.identity, self.commutative, self.part, resolved)
 
     def identity_for(self, dtype: np.dtype[Any]) -> Any:
-        """Return the identity in dtype, None if it is unknown."""
         if self.identity is not None or self.name is None:
             return self.identity
         if self.name == "bitwise_and" and dtype.kind in "bu":
@@ -301,6 +296,17 @@ class Operator:
     def __repr__(self) -> str:
         fn = self.name or getattr(self.fn, "__qualname__", repr(self.fn))
         return f"Operator({fn}, identity={self.identity!r}, commutative={self.commutative})"
+
+
+def _new(
+    fn: Any, name: str | None, identity: Any = None, commutative: bool = False,
+    part: int | None = None, resolved: Resolved | None = None,
+) -> Operator:  # fmt: skip
+    """Return an operator of checked arguments."""
+    result = Operator.__new__(Operator)
+    result.fn, result.name, result.part, result._resolved = fn, name, part, resolved
+    result.identity, result.commutative = identity, commutative
+    return result
 
 
 def _part_of(function: Any, part: int) -> Any:
@@ -324,34 +330,18 @@ _builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
 
 def builtin(name: str) -> Operator:
     """Return a built-in operator without a Python function: a functor of parts/operator.cuh."""
-    result = Operator.__new__(Operator)
-    result.fn, result.name = builtin, name  # fn is a placeholder
-    result.identity, result.commutative = None, True
-    result._captured = result.part = None
-    return result
+    return _new(builtin, name, commutative=True)  # fn is a placeholder
 
 
 def operator_key(op: Any) -> Any:
     """Return the key by which a warm call finds an operator's kernel; None if op is invalid."""
     kind = type(op)
     if kind is types.FunctionType:
-        info = key_module.codes.look(id(op.__code__))
-        if info is not None:
-            if (
-                info.closed_key is not None
-                and op.__defaults__ is None and op.__kwdefaults__ is None
-            ):  # fmt: skip
-                return info.closed_key  # it reads only its arguments
-            guard = info.guard
-            if guard is not None and guard.is_plain(op):
-                return guard.key
         return call_key(op)
     if kind is Operator:
-        captures = op._captured
-        if captures is not None:
-            key = (
-                (captures.key, remember_owners(captures.views)) if captures.views else captures.key
-            )
+        if op._resolved is not None:
+            key, arrays, _ = op._resolved
+            key = (key, remember_owners(arrays)) if arrays else key
         else:
             key = op.key if op.is_known else call_key(op.fn)
         properties: Any = op.commutative if op.part is None else (op.commutative, op.name)
@@ -364,42 +354,64 @@ def operator_key(op: Any) -> Any:
         return call_key(op) if callable(op) else None
 
 
-def content_key(hot: Any) -> Any:
-    """Return the `Key` in a hot key, without the addresses of captured arrays."""
-    return hot[0] if type(hot) is tuple else hot
+def content_key(op_key: Any) -> Any:
+    """Return the `Key` in a operator key, without the addresses of captured arrays."""
+    return op_key[0] if type(op_key) is tuple else op_key
 
 
-def packed_numbers_of(op: Any, hot: Any, where: str) -> bytes:
+def packed_numbers_of(op: Any, op_key: Any, where: str) -> bytes:
     """Return op's current packed data numbers; raise `CapturesChanged` if its key has changed."""
     is_operator = type(op) is Operator
-    captures = op._captured if is_operator else None
+    captures = op._resolved if is_operator else None
     if captures is not None:
-        words: bytes | None = captures.words
+        words: bytes | None = captures.captured
     else:
-        words = packed_numbers_now(op.fn if is_operator else op, content_key(hot))
+        words = packed_numbers_now(op.fn if is_operator else op, content_key(op_key))
     if words is None:
-        from gpualgo._operators.changes import error_of
-
-        raise error_of(where, op.fn if is_operator else op, content_key(hot), None, hot)
+        raise error_of(where, op.fn if is_operator else op, content_key(op_key), None, op_key)
     return words
 
 
-def operator_key_of_function(hot: Any) -> Any:
-    """Return the hot key that an operator's bare function would have."""
-    if type(hot) is not tuple or len(hot) == 2:
-        return hot
-    return hot[0] if len(hot) == 3 else hot[:2]
+def retried(error: Exception, op: Any, op_key: Any, attempt: Callable[[], Result]) -> Result:
+    """Return attempt() if a failed call may succeed now, else raise its error.
+
+    It may if captured values changed while the call was prepared, and if its code needs the values
+    of captured numbers: these are constants from now on. If the attempt fails as well, they become
+    data again. `op_key` is the operator key of the failed call.
+    """
+    if isinstance(error, CapturesChanged):
+        return attempt()
+    key = content_key(op_key)
+    if not getattr(key, "numbers", ()) or not isinstance(error, (CompileError, TypeError)):
+        raise error
+    words, is_exponent = None, False
+    if isinstance(error, ConstantNeeded):
+        words, is_exponent = error.words, error.is_exponent
+    fn = op.fn if type(op) is Operator else op
+    locations, added = make_constant(fn, key, words, is_exponent)
+    if not locations:
+        raise error
+    try:
+        return attempt()
+    except BaseException:
+        make_data(fn, added)
+        raise
 
 
-def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
+def operator_key_of_function(op_key: Any) -> Any:
+    """Return the operator key that an operator's bare function would have."""
+    if type(op_key) is not tuple or len(op_key) == 2:
+        return op_key
+    return op_key[0] if len(op_key) == 3 else op_key[:2]
+
+
+def as_operator(op: Any, where: str, arity: int, op_key: Any = None) -> Operator:
     """Return op as an Operator; raise TypeError if it does not take `arity` arguments.
 
-    `hot` is the hot key from the start of the call, whose content the result has.
+    `op_key` is the operator key from the start of the call, whose content the result has.
     """
     if type(op) is types.FunctionType:
-        result = Operator.__new__(Operator)
-        result.fn, result.name, result.identity, result.commutative = op, None, None, False
-        result._captured = result.part = None
+        result = _new(op, None)
     elif type(op) is Operator:
         result = op
     else:
@@ -429,7 +441,7 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
                 "position only; write it before the *, or capture its value"
             )
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
-    return result if hot is None else result.as_of(hot, where)
+    return result if op_key is None else result.as_of(op_key, where)
 
 
 def _accepts_arity(op: Operator, arity: int) -> bool:
@@ -461,11 +473,8 @@ def fuse(op: Operator, source: types.FunctionType) -> Operator:
 
     It has op's name and identity.
     """
-    result = Operator.__new__(Operator)
-    result.fn = _pair_with_own_code(op.fn if op.name is None else op.name, source)
-    result.name, result.identity, result.commutative = op.name, op.identity, op.commutative
-    result._captured, result.part = None, OPERATOR
-    return result
+    pair = _pair_with_own_code(op.fn if op.name is None else op.name, source)
+    return _new(pair, op.name, op.identity, op.commutative, OPERATOR)
 
 
 def without_source(op: Operator) -> Operator:
@@ -476,10 +485,7 @@ def without_source(op: Operator) -> Operator:
     """
     if op.name is None or op.part is None:
         return op
-    result = Operator.__new__(Operator)
-    result.fn, result.name, result.identity = op.fn, op.name, op.identity
-    result.commutative, result._captured, result.part = op.commutative, None, None
-    return result
+    return _new(op.fn, op.name, op.identity, op.commutative)
 
 
 def _pair_with_own_code(op: Any, source: types.FunctionType) -> types.FunctionType:
@@ -512,3 +518,66 @@ def is_function(predicate: Any, where: str) -> bool:
             f"{type(predicate).__name__}; pass lambda a: a > 0, say"
         )
     return type(predicate) is Operator or (callable(predicate) and not is_array(predicate))
+
+
+# --- Warns once about an operator that is compiled many times with different codes.
+
+
+MOST_CODES = 16  # codes of an operator at one source line before the warning
+_MOST_ORIGINS = 1024
+ELEMENT = "element"  # name of the generated function of a lazy array's element
+
+_codes: dict[tuple[object, ...], set[str]] = {}  # digests by the operator's source location
+_lock = forks.Lock()
+
+
+def source_location(fn: Any) -> str:
+    code = getattr(python_function(fn) or fn, "__code__", None)
+    if code is None:
+        return shown(fn)
+    return f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def _origin(fn: Any, code: Any) -> tuple[object, ...]:
+    """Return a key of an operator's source location.
+
+    Expressions of lazy arrays have the location of a function that they call, or none of their own:
+    they are distinguished by their code and by all functions that they call.
+    """
+    location = code.co_filename, code.co_firstlineno, code.co_name
+    if code.co_name != ELEMENT:
+        return location
+    captured = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
+    return (
+        *location,
+        code.co_code,
+        *(source_location(value) for value in captured if callable(value)),
+    )
+
+
+def count_code(op: Operator) -> None:
+    fn = python_function(op.shown) or op.shown
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return
+    origin, digest = _origin(fn, code), op.digest
+    with _lock:
+        if origin not in _codes and len(_codes) >= _MOST_ORIGINS:
+            return
+        digests = _codes.setdefault(origin, set())
+        num_before = len(digests)
+        if num_before < MOST_CODES:  # later codes are not counted
+            digests.add(digest)
+        is_too_many = num_before < len(digests) == MOST_CODES
+    if is_too_many:
+        from gpualgo._base import log  # seldom needed
+
+        log.warn(
+            "operator %s has been compiled with %d different codes, each in tenths of a second. "
+            "Captured numbers and arrays are read by each call and need no compilation; captured "
+            "functions, tuples, bools and strings, and its source, are part of the code. Define it "
+            "once, and capture what changes as a number or an array "
+            "(https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, "
+            "\"Numbers that change\")",
+            source_location(op.shown), len(digests),
+        )  # fmt: skip

@@ -20,7 +20,7 @@ from dask.array._array_expr._expr import ArrayExpr
 from dask.task_spec import Alias, List, Task, TaskRef
 
 from gpualgo._base.memo import Memo
-from gpualgo._operators.frozen import frozen
+from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo.dask._tasks import namespace_of
 

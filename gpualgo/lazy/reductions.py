@@ -17,6 +17,7 @@ from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
 
 # --- Means and variances in one reduction, for NumPy functions of lazy and other arrays.
@@ -30,7 +31,6 @@ def float_of(kind: Dtype) -> Dtype:
 
 
 def real_of(kind: Dtype) -> Dtype:
-    """Return the dtype of variances, which are real for complex numbers."""
     return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
 
 
@@ -100,7 +100,6 @@ NUMBERS: Any = object()
 
 
 def are_numbers(x: Any) -> Any:
-    """Return a mask of the elements that are not NaN."""
     x = zipped(x, "")
     return np.equal(x, x)
 
@@ -144,9 +143,7 @@ def _finite_complex(x: Any, y: Any, squares: Any) -> Any:
 
 def spread_of(found: tuple[Any, ...], rest: Any, is_root: bool) -> Any:
     """Return variances (or standard deviations) from moments, `rest` being the divisor."""
-    finite = _finite if len(found) == 3 else _finite_complex
-    value = finite(*found[1:]) / rest
-    return np.sqrt(value) if is_root else value
+    return spread(len(found), rest, is_root)(*found[1:])
 
 
 def spread(count: int, rest: float, is_root: bool) -> Callable[..., Any]:
@@ -154,13 +151,13 @@ def spread(count: int, rest: float, is_root: bool) -> Callable[..., Any]:
 
     `count` is the number of moments, 3 or 4 for complex numbers; `rest` is the divisor.
     """
+
+    def root(variance: Any) -> Any:
+        return np.sqrt(variance) if is_root else variance
+
     if count == 3:
-        if is_root:
-            return lambda center, squares: np.sqrt(_finite(center, squares) / rest)
-        return lambda center, squares: _finite(center, squares) / rest
-    if is_root:
-        return lambda x, y, squares: np.sqrt(_finite_complex(x, y, squares) / rest)
-    return lambda x, y, squares: _finite_complex(x, y, squares) / rest
+        return lambda center, squares: root(_finite(center, squares) / rest)
+    return lambda x, y, squares: root(_finite_complex(x, y, squares) / rest)
 
 
 def lazy_as(x: Any, kind: Dtype) -> LazyArray:
@@ -224,12 +221,12 @@ def reduced(
     if initial is None:
         initial = started(ufunc, kind)
     result = reduce(
-        _cast(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
+        lazy_as(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
         dtype=acc, out=out if is_direct else None,
     )  # fmt: skip
     if is_direct or (out is None and acc == kind):
         return result
-    return finished(_same, (result,), kind if out is None else dtype_of(out, name), out)
+    return finished(same, (result,), kind if out is None else dtype_of(out, name), out)
 
 
 def accumulated(
@@ -245,9 +242,9 @@ def accumulated(
     axis = checks.plain_axis(axis, name)
     result_dtype = kind if out is None else dtype_of(out, name)
     if result_dtype == acc:
-        return inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc, out=out)
-    result = inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc)
-    return finished(_same, (result,), result_dtype, out)
+        return inclusive_scan(lazy_as(x, acc), None, ufunc, axis=axis, dtype=acc, out=out)
+    result = inclusive_scan(lazy_as(x, acc), None, ufunc, axis=axis, dtype=acc)
+    return finished(same, (result,), result_dtype, out)
 
 
 def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
@@ -269,7 +266,6 @@ def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray
 
 
 def check_bool(ufunc: np.ufunc, dtype: Any, name: str) -> None:
-    """Raise TypeError for ``dtype=`` other than bool, for ufuncs that return bool."""
     if dtype is not None and np.dtype(dtype) != bool:
         raise TypeError(f"{name}: dtype={dtype!r} is not bool, which {ufunc.__name__} returns")
 
@@ -290,7 +286,6 @@ def wide(kind: Dtype) -> Dtype:
 
 
 def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
-    """Return the dtype in which a ufunc combines elements, for results of a dtype."""
     return wide(kind) if RULES[ufunc] is SUM else kind
 
 
@@ -332,14 +327,9 @@ def started(ufunc: np.ufunc, kind: Dtype) -> Any:
 
 
 def operator_of(ufunc: np.ufunc, kind: Dtype) -> Any:
-    """Return the operator that combines elements of a dtype like a ufunc."""
     if kind.kind == "c":
         return _COMPLEX_OPERATORS.get(ufunc, ufunc)
     return _INTEGER_OPERATORS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
-
-
-def _cast(x: LazyArray, kind: Dtype) -> LazyArray:
-    return x if x.dtype == kind else x.astype(kind)
 
 
 def axis_of(axis: Any, ndim: int, name: str) -> Any:
@@ -349,10 +339,6 @@ def axis_of(axis: Any, ndim: int, name: str) -> Any:
 
 def dtype_of(out: Any, name: str) -> Dtype:
     return as_view(out, f"{name}: out").dtype
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out: Any) -> Any:
@@ -425,8 +411,6 @@ def mean(
 
 
 def variances(is_root: bool, name: str) -> Callable[..., Any]:
-    """Return ``np.var`` or ``np.std``, computed by one reduction."""
-
     def call(
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
         keepdims: bool = False, *, correction: Any = None,
@@ -451,8 +435,6 @@ var, std = variances(False, "np.var"), variances(True, "np.std")
 
 
 def product(conjugate: bool, name: str) -> Callable[..., Any]:
-    """Return ``np.dot``, ``np.inner`` or ``np.vdot`` for 1-d arrays."""
-
     def call(a: Any, b: Any, out: Any = None) -> Any:
         x, y = (zipped(one, f"{name}: an argument") for one in (a, b))
         if x.ndim != 1 or x.shape != y.shape:

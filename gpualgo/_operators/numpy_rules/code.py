@@ -50,7 +50,6 @@ class Code:
         return first
 
     def libm(self, name: str, *values: Any) -> Any:
-        """Call a function of the math library on float32 or float64."""
         ty = values[0].type
         suffix = "f" if ty == f32 else ""
         if self.is_cuda or name in _EXTERNAL:
@@ -75,7 +74,6 @@ class Code:
         return self.builder.call(function, values)
 
     def loop(self, start: list[Any], goes_on: Callable[..., Any], step: Callable[..., Any]) -> Any:
-        """Return the variables of a while loop at its end: step while goes_on(*variables)."""
         builder = self.builder
         before = builder.block
         head = builder.append_basic_block("head")

@@ -17,8 +17,7 @@ from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.promotion import WEAK, is_inexact
 from gpualgo._operators.numpy_rules.table import Entry
-from gpualgo._operators.numpy_rules.types import Weak, bounds_of, native, scalar_type
-from gpualgo._operators.numpy_rules.weak import is_within
+from gpualgo._operators.numpy_rules.types import Weak, bounds_of, is_within, native, scalar_type
 
 RELATIONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
              "not_equal": "!="}  # fmt: skip
@@ -27,7 +26,6 @@ _LOGIC = {"logical_and": "and_", "logical_or": "or_", "logical_xor": "xor"}
 
 
 def truth(code: Code, name: str, value: Any) -> Any:
-    """Return whether a number is nonzero; NaN is true."""
     if name == "bool":
         return value
     if name.startswith("complex"):
@@ -75,7 +73,6 @@ def compare(code: Code, relation: str, name: str, a: Any, b: Any) -> Any:
 
 
 def rounded_to(code: Code, ty: types.Type, value: Any) -> Any:
-    """Return a native value rounded to a type: a float32 to a 16-bit float."""
     return code.context.cast(code.builder, value, native(ty), ty)
 
 
@@ -124,13 +121,11 @@ def rounding(code: Code, ty: types.Type, value: Any, decimals: int) -> Any:
 
 
 def widened(code: Code, source: str, target: str, value: Any) -> Any:
-    """Return an integer or bool cast to another integer dtype."""
     ty = scalar_type(target)
     return code.context.cast(code.builder, value, scalar_type(source), ty)
 
 
 def zero_of(name: str) -> Any:
-    """Return 0 as an LLVM constant of a dtype's native type."""
     ty = native(scalar_type(name))
     if isinstance(ty, types.Float):
         return (llvm.FloatType() if ty == types.float32 else llvm.DoubleType())(0.0)
@@ -142,7 +137,6 @@ def zero_of(name: str) -> Any:
 
 
 def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
-    """Return scalars cast to other dtypes, as native values."""
     results = []
     for value, source, name in zip(values, sources, names, strict=True):
         target = scalar_type(name)

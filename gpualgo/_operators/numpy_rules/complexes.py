@@ -29,7 +29,6 @@ _HALF_TOP = 709.0  # exp(709) is a finite double, its square is not
 
 
 def log_of_parts(code: Code, number: Parts, unit: float = 1.0) -> Parts:
-    """Return the parts of log(number) * unit; the unit of log10 is 1 / log(10)."""
     builder, ty = code.builder, number[0].type
     wide = tuple(builder.fpext(part, f64) for part in number) if ty == f32 else number
     is_infinite = code.either(*(floats.FUNCTIONS["isinf"](code, part) for part in number))
@@ -114,8 +113,6 @@ def joined(code: Code, real: Any, imag: Any) -> Any:
 
 
 def _by_parts(name: str) -> Callable[..., Any]:
-    """Return the code that applies a function of floats to each part."""
-
     def each(code: Code, *values: Any) -> Any:
         pairs = zip(*(parts(code, value) for value in values), strict=True)
         return joined(code, *(floats.FUNCTIONS[name](code, *pair) for pair in pairs))
@@ -186,7 +183,6 @@ def _conjugate(code: Code, a: Any) -> Any:
 
 
 def _sign(code: Code, a: Any) -> Any:
-    """Return a / abs(a)."""
     builder = code.builder
     (real, imag), size = parts(code, a), _absolute(code, a)
     zero, nan = real.type(0.0), real.type(float("nan"))
@@ -273,7 +269,6 @@ def _cos(code: Code, a: Any) -> Any:
 
 
 def _tan(code: Code, a: Any) -> Any:
-    """Return -i tanh(i a)."""
     real, imag = parts(code, a)
     turned = joined(code, floats.negative(code, imag), real)
     real, imag = parts(code, _library("tanh")(code, turned))

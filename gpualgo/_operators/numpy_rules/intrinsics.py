@@ -25,7 +25,6 @@ _intrinsics: dict[tuple[Any, ...], Any] = {}
 
 
 def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda: bool) -> Any:
-    """Return the intrinsic of a function of the table, created once for each target."""
     lowest, highest = entry.arity
     if not lowest <= arity <= highest:
         expected = str(lowest) if lowest == highest else f"{lowest} or {highest}"
@@ -36,20 +35,12 @@ def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda
     def resolve(*args: Any) -> Any:
         return rules.resolve(entry, fn, is_cuda, args)
 
-    if arity == 1:
-
-        def typer(typingctx: Any, a: Any) -> Any:
-            return resolve(a)
-    elif arity == 2:
-
-        def typer(typingctx: Any, a: Any, b: Any) -> Any:  # type: ignore[misc]
-            return resolve(a, b)
-    else:
-
-        def typer(typingctx: Any, a: Any, b: Any, c: Any) -> Any:  # type: ignore[misc]
-            return resolve(a, b, c)
-
-    return _once((entry, fn, arity, make), typer, make, f"numpy_{entry.does}")
+    typers: tuple[Callable[..., Any], ...] = (  # numba reads their signatures
+        lambda typingctx, a: resolve(a),
+        lambda typingctx, a, b: resolve(a, b),
+        lambda typingctx, a, b, c: resolve(a, b, c),
+    )
+    return _once((entry, fn, arity, make), typers[arity - 1], make, f"numpy_{entry.does}")
 
 
 def _once(key: Any, typer: Callable[..., Any], make: Callable[..., Any], name: str) -> Any:
@@ -114,7 +105,6 @@ def _python(ty: Any) -> Any:
 
 
 def _numbered(ty: Any) -> Any:
-    """Convert the result of enumerate: a Python integer and an item."""
     return types.Tuple([_python(ty[0]), *ty.types[1:]])
 
 
@@ -166,8 +156,6 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 
 
 class Lookup:
-    """The IR of one function, with lookups of its variables' values."""
-
     def __init__(self, func_ir: Any, ir: Any, args: tuple[Any, ...]) -> None:
         self.func_ir, self.ir, self.args = func_ir, ir, args
         self.values_passed_on = self._passed_on()

@@ -59,7 +59,6 @@ def loop_of(ufunc: np.ufunc, args: tuple[str, ...]) -> tuple[tuple[str, ...], st
 
 
 def _widen(strong: str, weak: str) -> str:
-    """Return the promoted dtype of a dtype and a Python scalar's kind."""
     if weak == "int":
         return "int64" if strong == "bool" else strong
     if weak == "float":

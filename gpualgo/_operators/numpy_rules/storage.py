@@ -14,8 +14,17 @@ from numba import types
 
 from gpualgo._base import dtypes, records
 from gpualgo._base.records import Argument, Separate
-from gpualgo._operators.numpy_rules import weak
-from gpualgo._operators.numpy_rules.types import Narrow, NarrowValue, Weak, native, scalar_type
+from gpualgo._operators.numpy_rules.types import (
+    Narrow,
+    NarrowValue,
+    Weak,
+    cast_between_weak,
+    cast_weak,
+    native,
+    scalar_type,
+    weak_constant,
+    weak_to_boolean,
+)
 
 _i16, _i32, _i64, _f32 = (*map(llvm.IntType, (16, 32, 64)), llvm.FloatType())
 
@@ -120,17 +129,17 @@ def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> 
     extending.register_model(Narrow)(NarrowModel)
     lower_cast = extending.lower_cast
     for numbers in (types.Integer, types.Float, types.Complex):
-        lower_cast(Weak, numbers)(weak.cast)
+        lower_cast(Weak, numbers)(cast_weak)
         lower_cast(Narrow, numbers)(_cast_native)
         lower_cast(numbers, Narrow)(narrowing.cast)
         lower_cast(numbers, Weak)(_cast_native)
-    lower_cast(Weak, types.Boolean)(weak.to_boolean)
+    lower_cast(Weak, types.Boolean)(weak_to_boolean)
     lower_cast(Narrow, types.Boolean)(_to_boolean)
     lower_cast(types.Boolean, Narrow)(narrowing.cast)
     lower_cast(Weak, Narrow)(narrowing.cast)
     lower_cast(Narrow, Narrow)(narrowing.cast)
-    lower_cast(Weak, Weak)(weak.cast_weak)
-    lower_constant(Weak)(weak.constant)
+    lower_cast(Weak, Weak)(cast_between_weak)
+    lower_constant(Weak)(weak_constant)
 
     @lower_constant(Narrow)  # type: ignore[untyped-decorator]
     def constant(context: Any, builder: Any, ty: Narrow, value: NarrowValue) -> Any:
@@ -156,14 +165,12 @@ def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
 
 
 def flat(ty: types.Type) -> tuple[types.Type, ...]:
-    """Return the types of all numbers in a nested tuple, or of a number itself."""
     if not isinstance(ty, types.BaseTuple):
         return (ty,)
     return tuple(leaf for item in ty for leaf in flat(item))
 
 
 def unpack_fields(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
-    """Yield the numbers of a value in order."""
     if not isinstance(ty, types.BaseTuple):
         yield value
         return
@@ -190,7 +197,6 @@ def cast(context: Any, builder: Any, value: Any, source: types.Type, target: typ
 
 
 def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> Any:
-    """Load an element from a pointer."""
     ty = element_type(dtype)
     numbers = (
         context.unpack_value(builder, leaf, _at(context, builder, pointer, offset, leaf))
@@ -200,7 +206,6 @@ def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> 
 
 
 def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: Any) -> None:
-    """Store an element at a pointer."""
     ty = element_type(dtype)
     numbers = unpack_fields(builder, ty, value)
     for number, leaf, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):

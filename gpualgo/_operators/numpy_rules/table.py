@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo._operators import markers
+from gpualgo._operators.tokens import philox, strong
 
 
 class Entry(NamedTuple):
@@ -27,7 +27,6 @@ class Entry(NamedTuple):
 
     @property
     def ufunc(self) -> np.ufunc | None:
-        """NumPy ufunc with the same computation, None if there is none."""
         function = getattr(np, self.does, None)
         return function if isinstance(function, np.ufunc) else None
 
@@ -165,7 +164,6 @@ ENTRIES = tuple(_entries())
 
 
 def function_of(entry: Entry) -> Any:
-    """Return the function of an entry, None if this Python or NumPy version lacks it."""
     module, _, name = entry.name.rpartition(".")
     if not module:
         symbols = {
@@ -182,8 +180,8 @@ for _entry in reversed(ENTRIES):  # the first entry of a function takes preceden
     if _function is not None:
         _BY_FUNCTION[_function] = _entry
 for _entry, _function in (
-    (Entry("strong", "strong", "conversion"), markers.strong),
-    (Entry("philox", "philox", "philox", (3, 3)), markers.philox),
+    (Entry("strong", "strong", "conversion"), strong),
+    (Entry("philox", "philox", "philox", (3, 3)), philox),
 ):
     _BY_FUNCTION[_function] = _entry  # internal, not in ENTRIES
 # NumPy has several types of one kind and size, of which the platform determines the one named

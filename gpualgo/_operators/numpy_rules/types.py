@@ -18,7 +18,7 @@ from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from gpualgo._operators.captured import extend_to_range
-from gpualgo._operators.numpy_rules.errors import Refused, shown_integer
+from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded, shown_integer
 from gpualgo._operators.numpy_rules.promotion import WEAK, result_name
 
 NARROW = ("float16", "bfloat16")
@@ -62,7 +62,6 @@ class Weak(types.Type):
         return self.values[0] if self.values is not None and len(self.values) == 1 else None
 
     def joined(self, other: Weak) -> Weak:
-        """Return the type of a variable that may have either type."""
         kind = max(self.kind, other.kind, key=WEAK.index)
         data = self.data | other.data
         if data and all(ty.data or ty.values is not None for ty in (self, other)):
@@ -98,7 +97,6 @@ class Narrow(types.Type):
 
 
 def bounds_of(ty: Weak) -> tuple[int, int]:
-    """Return the range of a Python integer with known values or bounds."""
     if ty.bounds is not None:
         return ty.bounds
     assert ty.values is not None
@@ -106,7 +104,6 @@ def bounds_of(ty: Weak) -> tuple[int, int]:
 
 
 def hull(*types_: Weak) -> tuple[int, int]:
-    """Return the smallest range that contains the ranges of Python integers."""
     lows, highs = zip(*map(bounds_of, types_), strict=True)
     return min(lows), max(highs)
 
@@ -126,8 +123,6 @@ class WeakValue:
 
 
 class NarrowValue:
-    """A captured float16 or bfloat16 scalar as a constant of numba's IR."""
-
     def __init__(self, value: Any, dtype_name: str) -> None:
         self.value = value
         self._numba_type_ = Narrow(dtype_name)
@@ -168,7 +163,6 @@ def scalar_name(ty: types.Type) -> str | None:
 
 
 def scalar_type(name: str) -> types.Type:
-    """Return the numba type of a dtype name or a weak kind."""
     if name in WEAK:
         return Weak(name)
     return Narrow(name) if name in NARROW else from_dtype(np.dtype(name))
@@ -220,3 +214,74 @@ def described(ty: types.Type) -> str:
     if isinstance(ty, (types.UnicodeType, types.StringLiteral)):
         return "a string"
     return f"no number ({str(ty).partition('(')[0].lower()})"
+
+
+# --- Casts of weak Python numbers, which are exact also for integers beyond 64 bits.
+
+
+def check_fits(ty: Weak, name: str) -> None:
+    """Raise `Refused` for a Python integer that does not fit an integer dtype, as NumPy does."""
+    limits = np.iinfo(name)
+    if ty.kind == "int" and ty.data and not is_within(ty, limits.min, limits.max):
+        raise ValueNeeded(ty.data)
+    for value in ty.values or ():
+        if ty.kind == "int" and not limits.min <= value <= limits.max:
+            raise Refused(
+                f"the Python integer {shown_integer(value)} is out of bounds for {name}; "
+                "convert the other operand to a wider dtype, or the number to a float"
+            )
+
+
+def is_within(ty: Weak, low: int, high: int) -> bool:
+    least, greatest = bounds_of(ty)
+    return low <= least and greatest <= high
+
+
+def cast_weak(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
+    if isinstance(target, types.Integer) and source.kind == "int":
+        check_fits(source, target.name)
+    if not source.is_constant:
+        if source.data and source.kind == "int" and not isinstance(target, types.Integer):
+            value = context.cast(builder, value, types.int64, types.float64)  # as NumPy does
+            return context.cast(builder, value, types.float64, target)
+        return context.cast(builder, value, source.native, target)
+    number = source.value
+    if isinstance(target, types.Integer) and source.kind == "int":
+        return context.get_constant(target, number)
+    kind = source.kind if source.kind != "int" else "float"
+    constant = context.get_constant_generic(builder, NATIVE[kind], as_kind(kind, number))
+    return context.cast(builder, constant, NATIVE[kind], target)
+
+
+def cast_between_weak(context: Any, builder: Any, source: Weak, target: Weak, value: Any) -> Any:
+    if target.is_constant:
+        return value
+    return cast_weak(context, builder, source, target.native, value)
+
+
+def weak_to_boolean(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
+    if source.is_constant:
+        return context.get_constant(types.boolean, bool(source.value))
+    return context.is_true(builder, source.native, value)
+
+
+def weak_constant(context: Any, builder: Any, ty: Weak, value: Any) -> Any:
+    """Return the LLVM constant of a Python number; 0 beyond 64 bits, as the type has its value."""
+    number: Any = value.value if isinstance(value, WeakValue) else value
+    if ty.kind == "int" and not -(2**63) <= number < 2**63:
+        number = 0
+    return context.get_constant_generic(builder, ty.native, number)
+
+
+def without_members(args: tuple[types.Type, ...], *, stays_member: bool) -> tuple[types.Type, ...]:
+    """Return the types with members of an IntEnum replaced by number types.
+
+    NumPy treats members as int64. With only members and Python numbers the result is a Python
+    integer, unless the function returns one of its arguments (`stays_member`), such as max.
+    """
+    members = [type(ty).__name__ == "IntEnumMember" for ty in args]
+    if not any(members):
+        return args
+    pairs = list(zip(members, args, strict=True))
+    python = not stays_member and all(is_one or isinstance(ty, Weak) for is_one, ty in pairs)
+    return tuple((Weak("int") if python else types.int64) if is_one else ty for is_one, ty in pairs)
