@@ -59,16 +59,9 @@ def _is_empty(rows: Rows) -> bool:
     return not rows.length or 0 in rows.shape
 
 
-def _check_out_of_nothing(rows: Rows, keepdims: Any, out: Any, where: str) -> None:
-    """Check ``out=`` for rows of nothing, for which NumPy calls its stricter `nanmean`."""
-    if out is None:
-        return
-    kind, wanted = function.dtype_of(out, where), tuple(out.shape)
-    shape = tuple(rows.kept if keepdims is not _UNSET and keepdims else rows.shape)
-    if rows.dtype.kind in "fc" and kind.kind not in "fc":
-        raise TypeError(f"{where}: a has no elements, so out must be floats; got dtype {kind}")
-    if wanted != shape:
-        raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
+def _casting(rows: Rows) -> str:
+    """Return how results become ``out=``: of nothing as in NumPy's stricter `nanmean`."""
+    return "same_kind" if _is_empty(rows) and rows.dtype.kind in "fc" else "unsafe"
 
 
 def nan_quantiles(
@@ -92,9 +85,8 @@ def nan_quantiles(
     methods.check(method, where)
     rows = rows_of(a, axis, where)
     if _is_empty(rows):  # whatever q is, as in NumPy
-        _check_out_of_nothing(rows, keepdims, out, where)
-        empty = quantiles.of_nothing(rows, where)
-        return quantiles.finished(empty, rows, (), keepdims, out, "unsafe", where)
+        casting, empty = _casting(rows), quantiles.of_nothing(rows, where)
+        return quantiles.finished(empty, rows, (), keepdims, out, casting, where)
     shape = tuple(fractions.shape)
     if weights is not None:
         value = computed.weighted_quantiles(a, fractions, axis, method, weights, True, where)
@@ -163,10 +155,9 @@ def nanmedian(
     out = function.out_of(out, where)
     rows = rows_of(a, axis, where)
     if _is_empty(rows):
-        _check_out_of_nothing(rows, keepdims, out, where)
         value = quantiles.of_nothing(rows, where)
     elif (lengths := _lengths_of(rows)) is None:
         value = quantiles.middles(rows)
     else:
         value = computed.medians(rows, lengths, quantiles.mean_dtype(rows.dtype))
-    return quantiles.finished(value, rows, (), keepdims, out, "unsafe", where)
+    return quantiles.finished(value, rows, (), keepdims, out, _casting(rows), where)
