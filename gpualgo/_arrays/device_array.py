@@ -399,8 +399,7 @@ def fill(target: View, value: np.ndarray[Any, Any], stream: int) -> None:
     if 0 in target.shape:
         return
     data = np.asarray(value).astype(target.dtype).tobytes()
-    # Items have 1, 2, 4, 8 or 16 bytes; memsets write words at aligned addresses.
-    unit = math.gcd(4, len(data), target.ptr, *target.strides)
+    unit = math.gcd(4, len(data), target.ptr, *target.strides)  # memsets write aligned words
     words = [int.from_bytes(data[i : i + unit], "little") for i in range(0, len(data), unit)]
     dims = merge([(n, (s,)) for n, s in zip(target.shape, target.strides, strict=True)])
     rows, (pitch,) = dims.pop() if dims else (1, (len(data),))

@@ -55,24 +55,13 @@ def _finish(
         return result[()] if is_numpy and not keepdims else result
     kind, wanted = function.dtype_of(result, where), tuple(out.shape)
     kind = function.check_cast(kind, out, where, casting)
-    if wanted != shape and (where == "median" or not _broadcasts(shape, wanted)):
+    is_exact = where == "median" or not rows.length or 0 in rows.shape
+    if wanted != shape and (is_exact or not _broadcasts(shape, wanted)):
         raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
     if is_numpy and is_host(out):
         np.copyto(out, result, casting="unsafe")
         return out
     return copy(lazy.asarray(result).astype(kind).broadcast_to(wanted), out=out)
-
-
-def _check_out_of_nothing(rows: Rows, keepdims: bool, out: Any, where: str) -> None:
-    """Check ``out`` for rows without elements, for which NumPy calls its stricter `nanmean`."""
-    if out is None:
-        return
-    kind, wanted = function.dtype_of(out, where), tuple(out.shape)
-    shape = tuple(rows.keepdims_shape if keepdims else rows.shape)
-    if rows.dtype.kind in "fc" and kind.kind not in "fc":
-        raise TypeError(f"{where}: a has no elements, so out must be floats; got dtype {kind}")
-    if wanted != shape:
-        raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
 
 
 def _broadcasts(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
@@ -193,6 +182,12 @@ def _mean_of_nothing(rows: Rows, where: str) -> Any:
     return function.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
 
 
+def _nan_casting(rows: Rows) -> str:
+    """Return how results are cast to ``out``: for no elements as in NumPy's stricter `nanmean`."""
+    is_empty = not rows.length or 0 in rows.shape
+    return "same_kind" if is_empty and rows.dtype.kind in "fc" else "unsafe"
+
+
 # --- The functions.
 
 
@@ -243,7 +238,6 @@ def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
         methods.check(method, where)
         rows, shape = rows_of(a, axis, where), tuple(fractions.shape)
         if skips and is_empty:  # whatever q is, as in NumPy
-            _check_out_of_nothing(rows, keepdims, out, where)
             value, shape = _mean_of_nothing(rows, where), ()
         elif weights is not None:
             value = computed.weighted_quantiles(
@@ -257,7 +251,7 @@ def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
             if not rows.length:
                 raise IndexError(f"{where}: rows of a have no elements")
             value = _of_rows(rows, fractions, method, is_weak, where)
-        casting = "unsafe" if skips else "same_kind"
+        casting = _nan_casting(rows) if skips else "same_kind"
         return _finish(value, rows, shape, keepdims, out, casting, where)
 
     passes, differs = (_NAN_PASSES, _NAN_DIFFERS) if skips_nan else (_PASSES, _DIFFERS)
@@ -297,14 +291,13 @@ def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
         out = function.out_of(out, name)
         rows = rows_of(a, axis, name)
         if not rows.length or (skips_nan and 0 in rows.shape):
-            if skips_nan:
-                _check_out_of_nothing(rows, keepdims, out, name)
             value = _mean_of_nothing(rows, name)
         elif skips_nan and (lengths := _lengths_of(rows)) is not None:
             value = computed.medians(rows, lengths, _mean_dtype(rows.dtype))
         else:
             value = _medians(rows)
-        return _finish(value, rows, (), keepdims, out, "unsafe", name)
+        casting = _nan_casting(rows) if skips_nan else "unsafe"
+        return _finish(value, rows, (), keepdims, out, casting, name)
 
     define(median, name, *row, few=0, **options)
 
