@@ -142,11 +142,9 @@ def _advice(entry: Entry, name: str) -> str:
 
 def _compare_integers(relation: str, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
     """Compare integers of any dtypes, and Python integers of any size, exactly."""
-
-    def generate(code: Code, values: list[Any]) -> Any:
-        return _compared(code, relation, list(zip(args, values, strict=True)))
-
-    return types.boolean, generate
+    return types.boolean, lambda code, values: _compared(
+        code, relation, list(zip(args, values, strict=True))
+    )
 
 
 def _compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
