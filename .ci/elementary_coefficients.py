@@ -1,4 +1,4 @@
-"""Compute the polynomials of gpualgo/_operators/numpy_rules/elementary.py; needs mpmath.
+"""Compute the polynomials of gpualgo/_operators/numpy_rules/floats.py; needs mpmath.
 
 Each interpolates its function at Chebyshev's points of the interval, in 60 digits; the error is
 within a small factor of the best polynomial's. Coefficients are rounded to doubles.

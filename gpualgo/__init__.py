@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from gpualgo._api.prepare import Plan, prepare
     from gpualgo._api.temp_storage import temp_storage_bytes
     from gpualgo._api.unique import unique
-    from gpualgo._arrays.device_array import DeviceArray
+    from gpualgo._arrays.device_array import DeviceArray, from_pointer
     from gpualgo._arrays.empty_pinned import empty_pinned
-    from gpualgo._arrays.from_pointer import from_pointer
     from gpualgo.shards import ShardedArray, distribute
 
 __version__ = "0.1.0"
@@ -127,7 +126,7 @@ _LAZY = {
     "exclusive_scan_by_key": "_algorithms.by_key",
     "explain": "_api.explain",
     "find": "_algorithms.find",
-    "from_pointer": "_arrays.from_pointer",
+    "from_pointer": "_arrays.device_array",
     "graph": "_api.graph",
     "kth_value": "_algorithms.top_k",
     "inclusive_scan_by_key": "_algorithms.by_key",

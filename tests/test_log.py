@@ -16,7 +16,7 @@ from support import Backend, run_python
 
 import gpualgo as ga
 from gpualgo._base import log, ranges
-from gpualgo._operators import recompiled
+from gpualgo._operators import operator
 from gpualgo._pipeline import device_checks
 
 SUM = "import numpy as np, gpualgo as ga; ga.default_device('cpu').__enter__()\n"
@@ -82,8 +82,8 @@ def test_a_level_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_operator_that_changes_with_each_call_is_told_of_once(
     told: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recompiled, "MOST_CODES", 3)
-    monkeypatch.setattr(recompiled, "_codes", {})
+    monkeypatch.setattr(operator, "MOST_CODES", 3)
+    monkeypatch.setattr(operator, "_codes", {})
     x = np.arange(4)
 
     def call(which: str) -> None:
@@ -103,8 +103,8 @@ def test_an_operator_that_changes_with_each_call_is_told_of_once(
 def test_expressions_that_differ_are_not_one_operator(
     told: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recompiled, "MOST_CODES", 2)
-    monkeypatch.setattr(recompiled, "_codes", {})
+    monkeypatch.setattr(operator, "MOST_CODES", 2)
+    monkeypatch.setattr(operator, "_codes", {})
     x = ga.lazy.asarray(np.arange(4.0))
 
     def offset(which: str) -> Any:

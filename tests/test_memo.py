@@ -24,7 +24,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured, kernels, operator
 from gpualgo._cuda import build
 from gpualgo._operators import key
-from gpualgo._operators.content import Key, digest_of
+from gpualgo._operators.tokens import Key, digest_of
 
 WAIT = 30  # seconds; what takes longer hangs
 

@@ -43,7 +43,7 @@ class CuPyResource(_OfDevice):
         self._cupy = cupy
 
     def allocate(self, size: int, *, stream: Any) -> Buffer:
-        from gpualgo._arrays.cupy import _cupy_stream
+        from gpualgo._arrays.frameworks import _cupy_stream
 
         with (
             self._cupy.cuda.Device(self._device),

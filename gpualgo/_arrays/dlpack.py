@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._arrays.view import Interface
 from gpualgo._base import dtypes
 from gpualgo._base.strides import dense_strides
 
@@ -166,24 +167,18 @@ def from_strided_memory_view(x: Any) -> Tensor:
     return Tensor(int(x.ptr), shape, strides, dtype, kind, int(x.device_id), readonly, x)
 
 
-class _Holder:
-    """Exposes memory through `__array_interface__` and keeps its owner alive."""
-
-    def __init__(self, tensor: Tensor, typestr: str) -> None:
-        self.owner = tensor.owner
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (tensor.ptr, tensor.readonly),
-            "shape": tensor.shape,
-            "strides": tensor.strides,
-            "typestr": typestr,
-        }
+def _array_over(tensor: Tensor, typestr: str) -> np.ndarray[Any, Any]:
+    """Return a NumPy array over the memory; its base keeps the owner alive."""
+    array = np.asarray(
+        Interface(tensor.ptr, tensor.shape, tensor.strides, typestr, tensor.readonly, tensor.owner)
+    )
+    if tensor.readonly:
+        array.flags.writeable = False
+    return array
 
 
 def as_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    array = np.asarray(_Holder(tensor, tensor.dtype.str))
-    if tensor.readonly:
-        array.flags.writeable = False
+    array = _array_over(tensor, tensor.dtype.str)
     return array if array.dtype == tensor.dtype else array.view(tensor.dtype)
 
 
@@ -196,9 +191,7 @@ def export(tensor: Tensor, max_version: Any) -> Any:
             f"__dlpack__: a read-only array can be exported to consumers of DLPack 1.0 only; {hint}"
         )
     is_bfloat = dtypes.name_of(tensor.dtype) == "bfloat16"
-    array = np.asarray(_Holder(tensor, "<u2" if is_bfloat else tensor.dtype.str))
-    if tensor.readonly:
-        array.flags.writeable = False
+    array = _array_over(tensor, "<u2" if is_bfloat else tensor.dtype.str)
     capsule: Any = array.__dlpack__(max_version=(1, 0)) if is_versioned else array.__dlpack__()
     dl_tensor, _ = _fields(capsule, _name_of(capsule))
     dl_tensor.device_type, dl_tensor.device_id = tensor.device_type, tensor.device_id

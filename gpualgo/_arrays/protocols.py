@@ -70,22 +70,13 @@ def interface_view(x: Any, interface: dict[str, Any]) -> View:
         dtype = np.lib.format.descr_to_dtype(fields)
     address, readonly = interface["data"]
     pointer = int(address or 0)
-    strides = interface.get("strides")
-    return View(
-        pointer,
-        shape,
-        dense_strides(shape, dtype.itemsize) if strides is None else tuple(int(s) for s in strides),
-        dtype,
-        addresses.device_of(pointer),
-        at(_producer_of(interface.get("stream"))),
-        bool(readonly),
-        x,
+    strides, stream = interface.get("strides"), int(interface.get("stream") or 0)
+    byte_strides = (
+        dense_strides(shape, dtype.itemsize) if strides is None else tuple(int(s) for s in strides)
     )
-
-
-def _producer_of(stream: Any) -> int:
-    """Return the handle of a `__cuda_array_interface__` stream; 0: the legacy default stream."""
-    return 0 if stream is None or int(stream) == 1 else int(stream)
+    library = at(0 if stream == 1 else stream)  # both are the legacy default stream
+    device = addresses.device_of(pointer)
+    return View(pointer, shape, byte_strides, dtype, device, library, bool(readonly), x)
 
 
 class Borrowed:
@@ -111,25 +102,21 @@ class Borrowed:
 
 
 def borrowed_view(x: Borrowed) -> View:
-    tensor = x.tensor
+    return _view_of(x.tensor, x)
+
+
+def _view_of(tensor: dlpack.Tensor, owner: Any) -> View:
     return View(
-        tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, tensor.device_id, at(0),
-        tensor.readonly, x,
+        tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, max(tensor.device_id, 0), at(0),
+        tensor.readonly, owner,
     )  # fmt: skip
 
 
-def capsule_of(producer: Any, device: int) -> Any:
+def _capsule_of(producer: Any, device: int) -> Any:
     """Return a producer's capsule after making the legacy default stream wait for its work."""
     driver.require_device(device)
     with gpu.get(device).current():
         return dlpack.ask(producer, stream=1 if driver.is_free(0) else -1)
-
-
-def strided_memory_view(tensor: dlpack.Tensor) -> View:
-    return View(
-        tensor.ptr, tensor.shape, tensor.strides, tensor.dtype, max(tensor.device_id, 0), at(0),
-        tensor.readonly, tensor.owner,
-    )  # fmt: skip
 
 
 def protocol_view(x: Any) -> View:
@@ -144,13 +131,15 @@ def _protocol_view(x: Any) -> View:
     if interface is not None:
         return interface_view(x, interface)
     if type(x).__name__ == "StridedMemoryView":
-        return _strided_memory_view(x)
+        tensor = dlpack.from_strided_memory_view(x)
+        is_on_cpu = tensor.device_type == dlpack.CPU
+        return NumPy.view(dlpack.as_numpy(tensor)) if is_on_cpu else _view_of(tensor, x)
     if dlpack.is_capsule(x):
         tensor = dlpack.read(x)
     else:
         kind, device = x.__dlpack_device__()
         if int(kind) in dlpack.DEVICE:
-            tensor = dlpack.read(capsule_of(x, int(device)))
+            tensor = dlpack.read(_capsule_of(x, int(device)))
         elif int(kind) in dlpack.HOST:  # host producers take no stream
             tensor = dlpack.read(dlpack.ask(x))
         else:
@@ -164,13 +153,6 @@ def _protocol_view(x: Any) -> View:
 
 def _unknown_device(kind: int) -> TypeError:
     return TypeError(f"a DLPack array on device type {kind} cannot be used; copy it to CPU or CUDA")
-
-
-def _strided_memory_view(x: Any) -> View:
-    tensor = dlpack.from_strided_memory_view(x)
-    if tensor.device_type == dlpack.CPU:
-        return NumPy.view(dlpack.as_numpy(tensor))
-    return strided_memory_view(tensor)
 
 
 def viewer_of(x: Any) -> Any:

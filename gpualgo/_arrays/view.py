@@ -142,7 +142,7 @@ def check_items(view: View, where: str) -> None:
 
 
 # Packages with a viewer module of their own, imported at their first array.
-_MODULES = {"cupy": "cupy", "torch": "torch", "gpualgo": "protocols"}
+_MODULES = {"cupy": "frameworks", "torch": "frameworks", "gpualgo": "protocols"}
 _CARRIERS = ("PyCapsule", "StridedMemoryView")  # of DLPack, and of cuda.core before 1.0
 
 
@@ -248,7 +248,7 @@ def overlap(a: View, b: View) -> bool:
         return False
     try:
         shares: Any = np.shares_memory  # its stub allows only -1 and 0 for max_work
-        return bool(shares(_Addresses(a).array, _Addresses(b).array, max_work=100_000))
+        return bool(shares(array_of_addresses(a), array_of_addresses(b), max_work=100_000))
     except np.exceptions.TooHardError:
         return True
 
@@ -278,15 +278,22 @@ def _repeats(view: View, axes: list[int]) -> bool:
     return overlap(first, others)
 
 
-class _Addresses:
-    """A view's addresses as a NumPy array that is never read."""
+def array_of_addresses(view: View) -> np.ndarray[Any, Any]:
+    """Return a view's addresses as a NumPy array that is never read."""
+    return np.asarray(
+        Interface(address_of(view), view.shape, view.strides, f"|V{view.dtype.itemsize}")
+    )
 
-    def __init__(self, view: View) -> None:
+
+class Interface:
+    """An object with `__array_interface__`, for NumPy arrays on memory that NumPy does not own."""
+
+    def __init__(
+        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None,
+        typestr: str = "|V1", readonly: bool = True, owner: Any = None,
+    ) -> None:  # fmt: skip
+        self.owner = owner  # kept alive
         self.__array_interface__ = {
-            "version": 3,
-            "data": (address_of(view), True),
-            "shape": view.shape,
-            "strides": view.strides,
-            "typestr": f"|V{view.dtype.itemsize}",
-        }
-        self.array = np.asarray(self)
+            "version": 3, "data": (address, readonly), "shape": shape, "strides": strides,
+            "typestr": typestr,
+        }  # fmt: skip

@@ -193,19 +193,14 @@ def _is_writable(path: Path) -> bool:
     """
     import tempfile
 
-    missing = [each for each in (path, *path.parents) if not each.exists()]
+    existing = next(each for each in (path, *path.parents) if each.exists())
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path) as file:
+        with tempfile.TemporaryFile(dir=existing) as file:
             file.write(_MAGIC)
             file.flush()
-        return _is_private(path)
     except OSError:
         return False
-    finally:
-        for each in missing:
-            with contextlib.suppress(OSError):  # not created, or holds entries by now
-                each.rmdir()
+    return existing != path or _is_private(path)
 
 
 def _content_of(file: Path) -> bytes:

@@ -9,31 +9,13 @@ import numpy as np
 
 from gpualgo._base.errors import shown
 
-# C++ names as cuda_src/parts/types.cuh declares them; bfloat16 is looked up by name (`cpp_name`).
-_CPP_NAMES = {
-    "bool": "bool",
-    "int8": "gpualgo::int8",
-    "int16": "gpualgo::int16",
-    "int32": "gpualgo::int32",
-    "int64": "gpualgo::int64",
-    "uint8": "gpualgo::uint8",
-    "uint16": "gpualgo::uint16",
-    "uint32": "gpualgo::uint32",
-    "uint64": "gpualgo::uint64",
-    "float16": "gpualgo::float16",
-    "bfloat16": "gpualgo::bfloat16",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "gpualgo::complex64",
-    "complex128": "gpualgo::complex128",
-}
-
-NAMES = tuple(_CPP_NAMES)
+NAMES = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "bfloat16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
 
 # Names of the supported dtypes seen so far; warm calls need this lookup only.
-_names: dict[np.dtype[Any], str] = {
-    np.dtype(name): name for name in _CPP_NAMES if name != "bfloat16"
-}
+_names: dict[np.dtype[Any], str] = {np.dtype(name): name for name in NAMES if name != "bfloat16"}
 
 
 def bfloat16() -> np.dtype[Any]:
@@ -70,7 +52,9 @@ def as_named(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def cpp_name(dtype: np.dtype[Any]) -> str:
-    return _CPP_NAMES[str(name_of(dtype))]
+    """Return the C++ name that cuda_src/parts/types.cuh declares."""
+    name = str(name_of(dtype))
+    return {"bool": "bool", "float32": "float", "float64": "double"}.get(name, f"gpualgo::{name}")
 
 
 _USE_ANOTHER = f"use one of {', '.join(NAMES)}"
@@ -114,7 +98,7 @@ def as_dtype(value: Any, where: str) -> np.dtype[Any]:
         dtype = np.dtype(value)
     except TypeError:
         name = str(value).rpartition(".")[2]  # torch.float32
-        if name not in _CPP_NAMES:
+        if name not in NAMES:
             raise TypeError(f"{where}: dtype {shown(value)} is not a dtype of NumPy") from None
         dtype = from_name(name)
     if dtype.isnative and name_of(dtype) is None:

@@ -35,6 +35,23 @@ def in_child(hook: Callable[[], None]) -> Callable[[], None]:
     return hook
 
 
+class Lock:
+    """A reentrant lock that is free in each forked child."""
+
+    def __init__(self) -> None:
+        self._renew()
+        in_child(self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
 def wait_for(lock: Any, around: Any = None) -> None:
     """Make all later forks wait until no other thread holds `lock`.
 

@@ -162,13 +162,11 @@ class _Weighed(NamedTuple):
 
 _memos: weakref.WeakSet[Memo[Any]] = weakref.WeakSet()
 _weighed: dict[int, _Weighed] = {}  # by the value's id, the oldest first
-_budget_lock = threading.RLock()  # a finalizer may run while it is held
+_budget_lock = forks.Lock()
 
 
 @forks.in_child
 def _reset_all_locks() -> None:
-    global _budget_lock
-    _budget_lock = threading.RLock()
     for memo in list(_memos):
         memo._reset_locks()
 

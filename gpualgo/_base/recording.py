@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any, Protocol
 
@@ -73,15 +73,9 @@ _PAUSABLE = 0x20 | 0x80 | 0x200  # inspect's CO_GENERATOR, CO_COROUTINE, CO_ASYN
 _CONTEXTS = ("contextlib", __name__)  # their own generators and coroutines are skipped
 active = 0  # recordings under way in all threads; every call checks this first
 _thread = _Thread()
-_lock = threading.Lock()
+_lock = forks.Lock()
 _recordings: tuple[_Recording, ...] = ()  # the latest last
 _held: list[Any] = []  # kept for graphs of other libraries, whose lifetime is unknown
-
-
-@forks.in_child
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.Lock()
 
 
 def current() -> Recorder | None:
@@ -122,35 +116,34 @@ def recording(recorder: Recorder) -> Iterator[None]:
     with _lock:
         active += 1
         _recordings = (*_recordings, entry)
-    before, _thread.is_suspended = _thread.is_suspended, False
     try:
-        yield
+        with _temporarily(is_suspended=False):
+            yield
     finally:
-        _thread.is_suspended = before
         with _lock:
             _recordings = tuple(each for each in _recordings if each is not entry)
             active -= 1
 
 
 @contextmanager
-def suspended() -> Iterator[None]:
-    """Let this thread's calls run instead of being recorded."""
-    before, _thread.is_suspended = _thread.is_suspended, True
+def _temporarily(**values: Any) -> Iterator[None]:
+    """Set attributes of this thread's state for a block."""
+    before = {name: getattr(_thread, name) for name in values}
+    vars(_thread).update(values)
     try:
         yield
     finally:
-        _thread.is_suspended = before
+        vars(_thread).update(before)
 
 
-@contextmanager
-def capturing(held: list[Any]) -> Iterator[None]:
+def suspended() -> AbstractContextManager[None]:
+    """Let this thread's calls run instead of being recorded."""
+    return _temporarily(is_suspended=True)
+
+
+def capturing(held: list[Any]) -> AbstractContextManager[None]:
     """Let calls run while a CUDA graph captures them; `held` collects the objects to keep alive."""
-    before, _thread.held = _thread.held, held
-    try:
-        with suspended():
-            yield
-    finally:
-        _thread.held = before
+    return _temporarily(is_suspended=True, held=held)
 
 
 def is_capturing() -> bool:

@@ -168,8 +168,7 @@ def full_shape(shape: Any, size: int) -> Ints:
         extents[extents.index(-1)] = size // known
     elif unknown or min(extents, default=0) < 0 or known != size:
         raise ValueError(
-            f"reshape: {size} elements do not make the shape {tuple(extents)}; "
-            "pass one of as many elements"
+            f"reshape: {size} elements cannot have shape {tuple(extents)}; pass one of as many"
         )
     return tuple(extents)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import os
 import threading
 import time
@@ -343,14 +344,8 @@ def _bisecting(read: Read) -> Count:
     """Return a `Count` that bisects each run with `read`."""
 
     def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
-        while low < high:
-            middle = (low + high) // 2
-            middle_key = read(run, middle)
-            if middle_key < key or (has_equal and not key < middle_key):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        find = bisect.bisect_right if has_equal else bisect.bisect_left
+        return find(range(high), key, low, high, key=lambda index: read(run, index))
 
     return count
 

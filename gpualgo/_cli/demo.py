@@ -123,20 +123,8 @@ def so_far(delay: Any) -> Any:
     return ga.inclusive_scan(delay, None, lambda a, b: b if a != a else a if b != b else a + b)
 
 
-def in_order(delay: Any) -> Any:
-    return ga.radix_sort(delay)
-
-
-def by_quarters(delay: Any) -> Any:
-    return ga.histogram(delay, 24, (-60, 300))
-
-
-def monthly_longest(table: Any) -> Any:
-    return ga.reduce(table, None, lambda a, b: b if a != a or b > a else a, axis=(1, 2))
-
-
-def longest_of_numbers(number: Any, delay: Any) -> Any:
-    return ga.reduce_by_key(number, delay, None, lambda a, b: b if a != a or b > a else a)
+def longer(a: Any, b: Any) -> Any:
+    return b if a != a or b > a else a
 
 
 @dataclass(frozen=True)
@@ -158,14 +146,6 @@ class Answer:
     first_seconds: float
     warm_seconds: float
     numpy_seconds: float
-
-
-def _minutes(value: Any) -> str:
-    return f"{value:.2f} min"
-
-
-def _numpy_made_up(dep: Any, arr: Any) -> Any:
-    return np.where(np.isnan(dep) | np.isnan(arr), 0.0, dep - arr)
 
 
 def _numpy_longest_of_numbers(number: Any, delay: Any) -> Any:
@@ -198,31 +178,32 @@ def questions(data: Flights) -> list[Question]:
 
     return [
         Question("longest departure delay", longest, np.nanmax, (dep,), which(data.dep_delay)),
-        Question("mean departure delay", mean, np.nanmean, (dep,), _minutes),
+        Question("mean departure delay", mean, np.nanmean, (dep,), lambda v: f"{v:.2f} min"),
         Question("its variance", variance, np.nanvar, (dep,), lambda v: f"{v:.2f} min²"),
         Question(
-            "time made up in the air", made_up, _numpy_made_up, (dep, arr),
+            "time made up in the air", made_up,
+            lambda d, a: np.where(np.isnan(d) | np.isnan(a), 0.0, d - a), (dep, arr),
             lambda value: f"{np.mean(value > 0):.0%} of flights made up time",
         ),
         Question(
-            "longest delay of each month", monthly_longest, lambda t: np.nanmax(t, axis=(1, 2)),
-            (table,), least,
+            "longest delay of each month", lambda t: ga.reduce(t, None, longer, axis=(1, 2)),
+            lambda t: np.nanmax(t, axis=(1, 2)), (table,), least,
         ),
         Question(
             "minutes late so far", so_far, np.nancumsum, (dep,),
             lambda value: f"{value[-1] / 525_600:.0f} years in the end",
         ),
         Question(
-            "all delays in order", in_order, np.sort, (dep,),
+            "all delays in order", ga.radix_sort, np.sort, (dep,),
             lambda value: f"half of them below {value[count(dep) // 2]:.0f} min",
         ),
         Question(
-            "flights by quarter hour of delay", by_quarters,
+            "flights by quarter hour of delay", lambda d: ga.histogram(d, 24, (-60, 300)),
             lambda d: np.histogram(d, 24, (-60, 300))[0], (dep,), late,
         ),
         Question(
-            "longest delay by flight number", longest_of_numbers, _numpy_longest_of_numbers,
-            (number, dep), punctual,
+            "longest delay by flight number", lambda n, d: ga.reduce_by_key(n, d, None, longer),
+            _numpy_longest_of_numbers, (number, dep), punctual,
         ),
     ]  # fmt: skip
 

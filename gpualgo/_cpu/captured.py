@@ -19,8 +19,8 @@ from gpualgo._arrays.view import View
 from gpualgo._base import forks
 from gpualgo._operators import captured
 from gpualgo._operators.captured import NUMBER_WORDS
-from gpualgo._operators.content import Key
 from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import Key
 
 _NO_CAPTURES = contextlib.nullcontext()
 

@@ -27,14 +27,14 @@ from gpualgo._cpu.code import WORDS
 from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
 from gpualgo._cpu.elements import storage
 from gpualgo._operators.captured import NUMBER_WORDS, STATE_WORDS
-from gpualgo._operators.content import digest_of
-from gpualgo._operators.numpy_rules import rewrite, wrap
+from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.numpy_rules import storage as elements
 from gpualgo._operators.numpy_rules.errors import translate_errors
 from gpualgo._operators.numpy_rules.rules import result_of
 from gpualgo._operators.numpy_rules.storage import argument_type, element_type
 from gpualgo._operators.numpy_rules.types import Narrow
 from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import digest_of
 
 _targets: Memo[rewrite.Target] = Memo(1)
 
@@ -57,7 +57,7 @@ def compile_operator(
 ) -> tuple[bytes, np.dtype[Any]]:
     """Compile op for arguments of arg_dtypes; return its bitcode and the dtype of its result."""
     forking.check()
-    fn = wrap.function_of(op, len(arg_dtypes))
+    fn = rewrite.function_of(op, len(arg_dtypes))
     adopter = _Adopter(op)
     args = tuple(map(argument_type, arg_dtypes))
     with global_compiler_lock:

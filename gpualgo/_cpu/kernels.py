@@ -21,8 +21,7 @@ from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
 from gpualgo._cpu.address import address
 from gpualgo._cpu.operator import Applied, compile_operator
-from gpualgo._operators import recompiled
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, count_code, source_location
 
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
@@ -104,7 +103,7 @@ def _load(
     """Load a kernel's code from disk, else compile it and write it there."""
     parts = "kernel", stable_key(key), *(() if applied is None else applied.parts)
     if applied is not None:
-        recompiled.count_code(applied.op)
+        count_code(applied.op)
     words = None if applied is None else applied.words
     cached = machine.decode(host.read(*parts))
     if cached is not None:
@@ -120,7 +119,7 @@ def _load(
 
 
 def _of_operator(applied: Applied | None) -> str:
-    return "" if applied is None else f" of {recompiled.source_location(applied.op.shown)}"
+    return "" if applied is None else f" of {source_location(applied.op.shown)}"
 
 
 def _compile(

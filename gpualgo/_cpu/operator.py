@@ -11,8 +11,7 @@ from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument
 from gpualgo._cpu import captured, host
-from gpualgo._operators import recompiled
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, count_code, source_location
 
 _compiled: Memo[CompiledOperator] = Memo(1024)
 
@@ -66,16 +65,16 @@ def compile_operator(
 
 def _read_or_compile(applied: Applied) -> CompiledOperator:
     parts = "operator", *applied.parts
-    recompiled.count_code(applied.op)
+    count_code(applied.op)
     entry = host.read(*parts)
     if entry is not None and len(entry) == 2:
         result_dtype = records.from_label(entry[0].decode())
         if result_dtype is not None:
             log.log(log.DEBUG, "found on disk: bitcode of operator %s for the CPU",
-                     recompiled.source_location(applied.op.shown))  # fmt: skip
+                     source_location(applied.op.shown))  # fmt: skip
             return CompiledOperator(entry[1], result_dtype)
     with log.timed_block("compiled operator %s (%s) for the CPU",
-                    recompiled.source_location(applied.op.shown), applied.parts[1]):  # fmt: skip
+                    source_location(applied.op.shown), applied.parts[1]):  # fmt: skip
         compiled = _compile(applied.op, applied.arguments, applied.result_dtype)
     host.write((records.label(compiled.result_dtype).encode(), compiled.bitcode), *parts)
     return compiled

@@ -28,8 +28,7 @@ from gpualgo._cuda import toolchain
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
-from gpualgo._operators import recompiled
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, count_code, source_location
 
 # --- Disk cache of compiled code: what its keys depend on, and when entries may be written.
 
@@ -226,7 +225,7 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
     def make() -> tuple[bytes, str]:
         what, arch = spec.expression + _op_text(spec.op), arch_of(capability)
         if spec.op is not None:
-            recompiled.count_code(spec.op)
+            count_code(spec.op)
         if (cached := _read_code(key)) is not None:
             log.log(log.INFO, "found on disk: kernel %s for %s", what, arch)
             return cached
@@ -241,7 +240,7 @@ def cubin(spec: Spec, capability: tuple[int, int]) -> tuple[bytes, str]:
 
 
 def _op_text(op: Operator | None) -> str:
-    return "" if op is None else f" of {recompiled.source_location(op.shown)}"
+    return "" if op is None else f" of {source_location(op.shown)}"
 
 
 def expression_of(name: str) -> str:
@@ -295,8 +294,8 @@ def operator(
     def make() -> Any:
         from gpualgo._cuda.operator import compile_operator
 
-        recompiled.count_code(op)
-        location, arch = recompiled.source_location(op.shown), arch_of(capability)
+        count_code(op)
+        location, arch = source_location(op.shown), arch_of(capability)
         with log.timed_block("compiled operator %s for %s", location, arch):
             return compile_operator(op, arg_dtypes, result_dtype, capability)
 

@@ -98,9 +98,9 @@ def compile_operator(
 ) -> DeviceOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     with loading:
-        from gpualgo._operators.numpy_rules import wrap
+        from gpualgo._operators.numpy_rules import rewrite
 
-    fn = wrap.function_of(op, len(arg_dtypes))
+    fn = rewrite.function_of(op, len(arg_dtypes))
     with _lock, paused:
         return _Compilation(capability, op).run(fn, op.shown, arg_dtypes, result_dtype)
 
@@ -129,7 +129,7 @@ class _Compilation:
     ) -> DeviceOperator:
         from numba import cuda, types
 
-        from gpualgo._operators.numpy_rules import wrap
+        from gpualgo._operators.numpy_rules import rewrite
         from gpualgo._operators.numpy_rules.errors import translate_errors
         from gpualgo._operators.numpy_rules.rules import result_of
         from gpualgo._operators.numpy_rules.storage import argument_type
@@ -139,7 +139,7 @@ class _Compilation:
             dispatcher = self.device_function(fn)
             returned = dispatcher.compile_device(args).signature.return_type
         result = result_of(source, returned, result_dtype)
-        wrapper = wrap.abi_wrapper(self.adoption.target, dispatcher, arg_dtypes, result)
+        wrapper = rewrite.abi_wrapper(self.adoption.target, dispatcher, arg_dtypes, result)
         signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
         with translate_errors(source, arg_dtypes):
             ltoir, _ = cuda.compile(

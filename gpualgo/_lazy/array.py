@@ -13,10 +13,11 @@ from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError
+from gpualgo._base.strides import full_shape
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, hooks
 from gpualgo._lazy.expression import Item, Node, Value, cast
-from gpualgo._lazy.leaf import Array, Leaf, Place, whole_shape
+from gpualgo._lazy.leaf import Array, Leaf, Place
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, operator_key, retried
 from gpualgo._pipeline import checks, outputs
@@ -222,7 +223,7 @@ class LazyArray(Operators):
         if len(shape) == 1 and isinstance(shape[0], (tuple, list)):
             (shape,) = shape
         extents = tuple([checks.integer(n, "an extent", "reshape") for n in shape])
-        wanted = whole_shape(extents, self.size, self.shape)
+        wanted = full_shape(extents, self.size)
         result: LazyArray = hooks.reshaped(self, wanted, f"{self.text}.reshape{wanted}")
         return result
 

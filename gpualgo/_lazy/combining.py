@@ -19,9 +19,9 @@ from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.expression import Call, Group, Node, Value, cast_to
 from gpualgo._lazy.leaf import Leaf, Place
 from gpualgo._operators.captured import is_array
-from gpualgo._operators.frozen import frozen
-from gpualgo._operators.markers import strong
+from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import as_operator
+from gpualgo._operators.tokens import strong
 from gpualgo._pipeline import checks, elements, inputs
 
 MAX_LEAVES = 16  # for transform; other algorithms accept elements of 8 fields

@@ -16,7 +16,7 @@ from gpualgo._lazy import expression, hooks, is_lazy, leaf
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import zipped
 from gpualgo._lazy.expression import Call, Value
-from gpualgo._operators.markers import philox
+from gpualgo._operators.tokens import philox
 
 _MOST = 2**63 - 1  # elements
 
@@ -112,20 +112,22 @@ def full_of(shape: Any, fill_value: Any, dtype: Any, device: str | None) -> Lazy
     return LazyArray(extents, Value(value), indices.leaves, f"full({extents}, {fill_value})")
 
 
-def random_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
-    kind = dtypes.as_dtype(dtype, "lazy.random")
-    if kind not in (np.float32, np.float64):
-        raise TypeError(f"lazy.random: dtype must be float64 or float32, got {kind}")
-    fn = _random64 if kind == np.float64 else _random32
-    return _random(fn, shape, seed, f"dtype={kind}", device, "lazy.random")
-
-
-def random_bits_of(shape: Any, seed: Any, dtype: Any, device: str | None) -> LazyArray:
-    kind = dtypes.as_dtype(dtype, "lazy.random_bits")
-    if kind not in (np.uint32, np.uint64):
-        raise TypeError(f"lazy.random_bits: dtype must be uint64 or uint32, got {kind}")
-    fn = philox if kind == np.uint64 else _bits32
-    return _random(fn, shape, seed, f"dtype={kind}", device, "lazy.random_bits")
+def random_of(
+    functions: dict[Any, Any], shape: Any, seed: Any, dtype: Any, device: str | None, where: str
+) -> LazyArray:
+    """Return a lazy array of random numbers; `functions` has the generator of each dtype."""
+    kind = dtypes.as_dtype(dtype, where)
+    if kind.type not in functions:
+        first, second = (one.__name__ for one in functions)
+        raise TypeError(f"{where}: dtype must be {first} or {second}, got {kind}")
+    extents = _shape(shape, where)
+    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise TypeError(f"{where}: seed must be an int that is not negative, got {seed!r}")
+    keys = np.random.SeedSequence(int(seed)).generate_state(2, np.uint64)
+    positions = _positions(extents, records.BLOCK_POSITION, device, where)
+    node = Call(functions[kind.type], positions.node, *(Value(key) for key in keys))
+    text = f"{where.partition('.')[2]}({extents}, seed={seed}, dtype={kind})"
+    return LazyArray(extents, node, positions.leaves, text)
 
 
 def _random64(i: Any, first: Any, second: Any) -> Any:
@@ -140,15 +142,8 @@ def _random32(i: Any, first: Any, second: Any) -> Any:
     return np.float32(_bits32(i, first, second) >> 8) * 5.9604644775390625e-08
 
 
-def _random(fn: Any, shape: Any, seed: Any, more: str, device: str | None, where: str) -> LazyArray:
-    extents = _shape(shape, where)
-    if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise TypeError(f"{where}: seed must be an int that is not negative, got {seed!r}")
-    keys = np.random.SeedSequence(int(seed)).generate_state(2, np.uint64)
-    positions = _positions(extents, records.BLOCK_POSITION, device, where)
-    node = Call(fn, positions.node, *(Value(key) for key in keys))
-    text = f"{where.partition('.')[2]}({extents}, seed={seed}, {more})"
-    return LazyArray(extents, node, positions.leaves, text)
+RANDOM = {np.float64: _random64, np.float32: _random32}
+RANDOM_BITS = {np.uint64: philox, np.uint32: _bits32}
 
 
 def _positions(

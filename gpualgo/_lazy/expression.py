@@ -16,7 +16,7 @@ from gpualgo._arrays.forms import Form
 from gpualgo._base import dtypes, records
 from gpualgo._base.memo import Memo
 from gpualgo._operators.key import python_function
-from gpualgo._operators.recompiled import ELEMENT
+from gpualgo._operators.operator import ELEMENT
 
 
 class Leaf:
@@ -37,27 +37,35 @@ class Value:
         self.value = value
 
 
-class Call:
-    __slots__ = ("arguments", "fn")
+class _Inner:
+    """A node with arguments; `what` is its function, class or index."""
+
+    __slots__ = ("arguments", "what")
+    what: Any
+    arguments: tuple[Node, ...]
+
+
+class Call(_Inner):
+    __slots__ = ()
 
     def __init__(self, fn: Any, *arguments: Node) -> None:
-        self.fn, self.arguments = fn, arguments
+        self.what, self.arguments = fn, arguments
 
 
-class Group:
+class Group(_Inner):
     """A tuple of other nodes' results; a namedtuple if `cls` is not None."""
 
-    __slots__ = ("arguments", "cls")
+    __slots__ = ()
 
     def __init__(self, cls: Any, arguments: Sequence[Node]) -> None:
-        self.cls, self.arguments = cls, tuple(arguments)
+        self.what, self.arguments = cls, tuple(arguments)
 
 
-class Item:
-    __slots__ = ("arguments", "index")
+class Item(_Inner):
+    __slots__ = ()
 
     def __init__(self, index: int, whole: Node) -> None:
-        self.index, self.arguments = index, (whole,)
+        self.what, self.arguments = index, (whole,)
 
 
 Node: TypeAlias = Leaf | Value | Call | Group | Item
@@ -102,8 +110,11 @@ Known: TypeAlias = dict[Any, Node]
 """Nodes by their function and arguments, for the elimination of common subexpressions."""
 
 
-def with_leaves(root: Node, leaf: Callable[[int], Node], known: Known | None = None) -> Node:
-    """Return a graph with its leaves replaced, and with common subexpressions merged."""
+def with_leaves(
+    root: Node, leaf: Callable[[int], Node] = Leaf, known: Known | None = None,
+    value: Callable[[Any], Any] = lambda constant: constant,
+) -> Node:  # fmt: skip
+    """Return a graph with its leaves and values replaced, common subexpressions merged."""
     known = {} if known is None else known
     replaced: dict[int, Node] = {}
     leaves: dict[int, Node] = {}
@@ -114,32 +125,23 @@ def with_leaves(root: Node, leaf: Callable[[int], Node], known: Known | None = N
             replaced[id(node)] = leaves[node.index]
             continue
         if isinstance(node, Value):
-            replaced[id(node)] = known.setdefault((Value, id(node.value)), node)
+            constant = value(node.value)
+            same = node if constant is node.value else Value(constant)
+            replaced[id(node)] = known.setdefault((Value, id(constant)), same)
             continue
-        arguments = [replaced[id(argument)] for argument in node.arguments]
-        payload, kind = _payload(node)
-        key = (kind, *map(id, arguments))
+        arguments = tuple([replaced[id(argument)] for argument in node.arguments])
+        key = (type(node), id(node.what), *map(id, arguments))  # a small int has one id
         if key not in known:
-            known[key] = _rebuilt(node, payload, arguments)
+            is_same = all(map(operator.is_, node.arguments, arguments))
+            known[key] = node if is_same else _copied(node, arguments)
         replaced[id(node)] = known[key]
     return replaced[id(root)]
 
 
-def _payload(node: Call | Group | Item) -> tuple[Any, Any]:
-    """Return a node's function, class or index, and a key that identifies it."""
-    if isinstance(node, Call):
-        return node.fn, (Call, id(node.fn))
-    if isinstance(node, Group):
-        return node.cls, (Group, id(node.cls))
-    return node.index, (Item, node.index)
-
-
-def _rebuilt(node: Call | Group | Item, payload: Any, arguments: list[Node]) -> Node:
-    if all(a is b for a, b in zip(node.arguments, arguments, strict=True)):
-        return node
-    if isinstance(node, Call):
-        return Call(payload, *arguments)
-    return Group(payload, arguments) if isinstance(node, Group) else Item(payload, arguments[0])
+def _copied(node: Call | Group | Item, arguments: tuple[Node, ...]) -> Node:
+    copy = object.__new__(type(node))
+    copy.what, copy.arguments = node.what, arguments
+    return copy
 
 
 class _Template:
@@ -265,34 +267,19 @@ def _source_of(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
 
 def _source_of_node(node: Any, arguments: list[str], capture: Callable[[Any], str]) -> str:
     if isinstance(node, Call):
-        if node.fn is AT:
+        if node.what is AT:
             return f"{arguments[0]}[{', '.join(arguments[1:])}]"
-        return f"{capture(node.fn)}({', '.join(arguments)})"
+        return f"{capture(node.what)}({', '.join(arguments)})"
     if isinstance(node, Item):
-        return f"{arguments[0]}[{node.index}]"
-    if node.cls is None:
+        return f"{arguments[0]}[{node.what}]"
+    if node.what is None:
         return f"({''.join(f'{argument}, ' for argument in arguments)})"
-    return f"{capture(node.cls)}({', '.join(arguments)})"
+    return f"{capture(node.what)}({', '.join(arguments)})"
 
 
 def AT(array: Any, *places: Any) -> Any:
     """Return an element of a captured array."""
     return array[places]
-
-
-def with_values(root: Node, change: Callable[[Any], Any]) -> Node:
-    """Return a graph with its captured values replaced by `change`."""
-    replaced: dict[int, Node] = {}
-    for node in nodes_of(root):
-        if isinstance(node, Value):
-            value = change(node.value)
-            replaced[id(node)] = node if value is node.value else Value(value)
-        elif isinstance(node, Leaf):
-            replaced[id(node)] = node
-        else:
-            arguments = [replaced[id(argument)] for argument in node.arguments]
-            replaced[id(node)] = _rebuilt(node, _payload(node)[0], arguments)
-    return replaced[id(root)]
 
 
 def values_of(root: Node) -> Iterator[Any]:

@@ -95,7 +95,9 @@ class CachedExpression(LazyArray):
                 for one in self._known.captured
                 if type(one) is _Table
             }
-            self._node = expression.with_values(template_node, lambda one: tables.get(id(one), one))
+            self._node = expression.with_leaves(
+                template_node, value=lambda one: tables.get(id(one), one)
+            )
         return self._node
 
     def _tables(self) -> list[Any]:
@@ -207,7 +209,7 @@ def _cache_entry(made: LazyArray, views: list[View], pointers: list[int]) -> _En
     if not tables:
         return _Entry(_without_leaves(made, made.node, made.function), places, None, ())
     bind, captured = expression.binder_of(made.node, len(made.leaves))
-    node = expression.with_values(made.node, lambda value: tables.get(id(value), value))
+    node = expression.with_leaves(made.node, value=lambda value: tables.get(id(value), value))
     captured = [tables.get(id(value), value) for value in captured]
     return _Entry(_without_leaves(made, node, None), places, bind, tuple(captured))
 

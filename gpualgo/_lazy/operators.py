@@ -177,6 +177,10 @@ def _with_reflected(fn: Binary) -> tuple[Binary, Binary]:
     return _binary(fn), lambda self, other: _applied(fn, other, self)
 
 
+def _conversion(convert: Callable[[Any], Any]) -> Unary:
+    return lambda self: self._number(convert)
+
+
 def _method(fn: Any) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return hooks.functions[fn](self, *args, **kwargs)
@@ -233,17 +237,8 @@ class Operators:
             )
         return convert(hooks.copy(hooks.reshaped(self, (), "")))
 
-    def __bool__(self) -> bool:
-        return bool(self._number(bool))
-
-    def __int__(self) -> int:
-        return int(self._number(int))
-
-    def __float__(self) -> float:
-        return float(self._number(float))
-
-    def __complex__(self) -> complex:
-        return complex(self._number(complex))
+    __bool__, __int__ = _conversion(bool), _conversion(int)
+    __float__, __complex__ = _conversion(float), _conversion(complex)
 
     def __index__(self) -> int:
         shape = getattr(self, "shape", None)

@@ -14,8 +14,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.records import Computed
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.key import resolve
-from gpualgo._operators.markers import same
 from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks, elements, inputs, outputs
 
 # Operators fused with lazy arrays' functions, if both are the package's own. They are cached from
@@ -25,11 +25,7 @@ _fused: Memo[Operator] = Memo(1 << 9)
 _seen: Memo[bool] = Memo(1 << 10)
 
 
-def cached_fusion(known: Memo[Operator], op: Any, function: Any) -> Operator | None:
-    return known.get((op, function))
-
-
-def settle(known: Memo[Operator], op: Any, function: Any, found: Operator) -> None:
+def cache_fusion(known: Memo[Operator], op: Any, function: Any, fused_op: Operator) -> None:
     """Cache the fusion of one of the package's operators with a function, on the second call."""
     from gpualgo._lazy.expression import is_own
 
@@ -39,10 +35,10 @@ def settle(known: Memo[Operator], op: Any, function: Any, found: Operator) -> No
     if _seen.get((id(known), key)) is None:
         _seen.add((id(known), key), True)
         return
-    resolved = resolve(found.fn)
+    resolved = resolve(fused_op.fn)
     if not resolved.arrays:
-        found._resolved = resolved
-        known.add(key, found)
+        fused_op._resolved = resolved
+        known.add(key, fused_op)
 
 
 class Source(NamedTuple):
@@ -80,12 +76,12 @@ def input_of(
 
     (x,) = combining.place_lazy((x,), beside, where)
     lazy = combining.zipped(x, f"{where}: x")
-    if lazy.is_kept and (cached := cached_fusion(_joints, op, lazy.function)) is not None:
+    if lazy.is_kept and (cached := _joints.get((op, lazy.function))) is not None:
         return lazy.views, cached, Source(lazy.forms)
     combining.check_count(lazy.leaves, records.MAX_FIELDS, f"{where}: x reads")
     fused_op = fuse(as_operator(op, where, num_arguments), lazy.function)
     if lazy.is_kept:
-        settle(_joints, op, lazy.function, fused_op)
+        cache_fusion(_joints, op, lazy.function, fused_op)
     return lazy.views, fused_op, Source(lazy.forms)
 
 
@@ -131,11 +127,11 @@ def fused(
     ):  # it looks up elements
         return first.function, first.views, (None,) * len(first.views), first.forms
     is_kept = len(arguments) == 1 and not isinstance(first, tuple) and first.is_kept
-    if is_kept and (cached := cached_fusion(_fused, op, first.function)) is not None:
+    if is_kept and (cached := _fused.get((op, first.function))) is not None:
         return cached, first.views, (None,) * len(first.views), first.forms
     lazy = combining.applied(op, arguments, where)
     if is_kept and len(lazy.views) == len(first.views):
-        settle(_fused, op, first.function, as_operator(lazy.function, where, len(lazy.views)))
+        cache_fusion(_fused, op, first.function, as_operator(lazy.function, where, len(lazy.views)))
     return lazy.function, lazy.views, (None,) * len(lazy.views), lazy.forms
 
 

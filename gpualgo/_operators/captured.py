@@ -12,7 +12,7 @@ import types
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,9 @@ from gpualgo._arrays.view import View, address_of, as_view, is_contiguous, overl
 from gpualgo._base import dtypes, forks
 from gpualgo._base.errors import CompileError
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.content import Key, Token
+
+if TYPE_CHECKING:
+    from gpualgo._operators.tokens import Key, Token
 
 STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # must match parts/operator.cuh
 _WHERE = "op: a captured array"
@@ -161,15 +163,7 @@ class Binding:
         return [pair for pair in alive if pair[0] is not None]
 
 
-_lock = threading.RLock()  # a finalizer may run while it is held
-
-
-@forks.in_child
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
-
-
+_lock = forks.Lock()
 _bindings: weakref.WeakValueDictionary[Addresses, Binding] = weakref.WeakValueDictionary()
 
 
@@ -337,10 +331,17 @@ class FixedPolicy(Policy):
 
 
 class _Requested(threading.local):
-    """Data numbers whose values this thread's compilation requested, even if numba went on."""
+    """What this thread's compilation met, even if numba caught the exception and went on.
+
+    `words`: the data numbers whose values it needs. `sentence`: why it refuses the operator.
+    """
 
     words: frozenset[int] = frozenset()
     is_exponent = False
+    sentence: str | None = None
+
+    def forget(self) -> None:
+        self.words, self.sentence = frozenset(), None
 
     def note(self, words: Iterable[int], is_exponent: bool = False) -> None:
         self.words, self.is_exponent = frozenset(words), is_exponent

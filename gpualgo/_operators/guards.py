@@ -5,12 +5,14 @@ from __future__ import annotations
 import struct
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gpualgo._arrays.view import View
 from gpualgo._operators import captured
 from gpualgo._operators.captured import Number, Packer
-from gpualgo._operators.content import Key
+
+if TYPE_CHECKING:
+    from gpualgo._operators.tokens import Key
 
 MISSING = object()
 _ANY = object()  # matches any value: for arrays, which a guard does not hold, and data numbers
@@ -45,29 +47,31 @@ def _is_stored(module: Any, name: str) -> bool:
     return name in module.__dict__ or "__getattr__" not in module.__dict__
 
 
-def _no_words(fn: types.FunctionType) -> bytes:
-    return b""
+Reader: TypeAlias = Callable[[types.FunctionType], Any]  # returns a captured value of a function
 
 
-def _float_in_cell(index: int) -> Callable[[types.FunctionType], bytes | None]:
-    """Return the fast packer for the most common case: one captured float."""
-    pack = struct.Struct("<d").pack
+def _reader(source: Any, name: Any) -> Reader:
+    if source is CELLS:
+        return lambda fn: contents_of(fn.__closure__[name])  # type: ignore[index]
+    if source is DEFAULTS:
+        return lambda fn: next(iter((fn.__defaults__ or ())[name:]), None)
+    if type(source) is dict:
+        return lambda fn: source.get(name)
+    return lambda fn: contents_of(source)
 
-    def words(fn: types.FunctionType) -> bytes | None:
-        value = contents_of(fn.__closure__[index])  # type: ignore[index]
-        return pack(value) if type(value) is float else None
 
-    return words
+def _packer(readers: list[Reader], numbers: Sequence[Number]) -> Reader:
+    """Return the function that packs a function's current numbers, None if a type has changed."""
+    if len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent:
+        (read,), pack = readers, struct.Struct("<d").pack  # fast path for one float
 
+        def packed_float(fn: types.FunctionType) -> bytes | None:
+            value = read(fn)
+            return pack(value) if type(value) is float else None
 
-def _float_in(namespace: dict[str, Any], name: str) -> Callable[[types.FunctionType], bytes | None]:
-    pack = struct.Struct("<d").pack
-
-    def words(fn: types.FunctionType) -> bytes | None:
-        value = namespace.get(name)
-        return pack(value) if type(value) is float else None
-
-    return words
+        return packed_float
+    pack_all = Packer(numbers)
+    return lambda fn: pack_all([read(fn) for read in readers])
 
 
 def _is_plain_function_of(fn: Any, code: Any) -> bool:
@@ -101,7 +105,6 @@ class Guard:
         "key",
         "may_capture",
         "numbers",
-        "pack",
         "values",
         "views",
         "words",
@@ -111,9 +114,8 @@ class Guard:
         self.globals = fn.__globals__
         self.defaults: tuple[Any, ...] | None = fn.__defaults__
         self.numbers: list[tuple[Any, Any]] = []  # source and name of each number that is data
-        self.pack = Packer(())
         # Packs a function's current numbers, None if one has another type.
-        self.words: Callable[[types.FunctionType], bytes | None] = _no_words
+        self.words: Callable[[types.FunctionType], bytes | None] = lambda fn: b""
         self.are_own = True  # numbers are read from the function itself or its globals
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
@@ -194,32 +196,12 @@ class Guard:
             self.cells[index] = code
 
     def expect(self, numbers: Sequence[Number]) -> None:
-        """Set the types of the data numbers, and choose the function that packs them."""
-        self.pack = Packer(numbers)
+        """Set the types of the data numbers."""
         sources = [source for source, _ in self.numbers]
         self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
-        is_one = len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent
-        if is_one and sources[0] is CELLS:
-            self.words = _float_in_cell(self.numbers[0][1])
-        elif is_one and type(sources[0]) is dict:
-            self.words = _float_in(*self.numbers[0])
-        elif numbers:
-            self.words = self._words
+        if numbers:
+            self.words = _packer([_reader(*number) for number in self.numbers], numbers)
         self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not _ANY]
-
-    def _words(self, fn: types.FunctionType) -> bytes | None:
-        values: list[Any] = []
-        for source, name in self.numbers:
-            if source is CELLS:
-                values.append(contents_of(fn.__closure__[name]))  # type: ignore[index]
-            elif type(source) is dict:
-                values.append(source.get(name))
-            elif source is DEFAULTS:
-                defaults = fn.__defaults__ or ()
-                values.append(defaults[name] if name < len(defaults) else None)
-            else:
-                values.append(contents_of(source))
-        return self.pack(values)
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
         """Return the arrays that fn captures now, None if one has another layout."""

@@ -17,10 +17,9 @@ from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
 from gpualgo._operators.captured import FixedPolicy, Location, Policy, Resolved
-from gpualgo._operators.classes import constant_token, object_token
-from gpualgo._operators.content import Key, Token, intern
-from gpualgo._operators.guards import Guard, contents_of, reads_of
-from gpualgo._operators.snapshot import CodeFacts, Snapshot, python_function
+from gpualgo._operators.guards import Guard, Reads, Tree, contents_of, reads_of
+from gpualgo._operators.snapshot import CodeFacts, Replacement, Snapshot, python_function
+from gpualgo._operators.tokens import Key, Token, constant_token, intern, object_token
 
 __all__ = ["call_key", "key_of", "python_function", "resolve"]
 
@@ -109,8 +108,9 @@ def take_snapshot(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple
     snapshot = Snapshot(guard, facts_of, policy)
     token, copy = snapshot.function(fn)
     key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
-    guard.expect([number for number, _ in snapshot.numbers])
-    words = guard.pack(snapshot.values)
+    numbers = [number for number, _ in snapshot.numbers]
+    guard.expect(numbers)
+    words = captured.Packer(numbers)(snapshot.values)
     assert words is not None
     views, guard.views = tuple(guard.views), []
     captured.check_size(views)
@@ -214,15 +214,15 @@ def _constant(value: Any) -> Token:
 # --- Messages about captured values that another thread changed while a call was prepared.
 
 
-def error_of(where: str, fn: Any, key: Key, found: Resolved | None, hot: Any) -> RuntimeError:
-    """Return the error of a call that was prepared with the operator key `hot`.
+def error_of(where: str, fn: Any, key: Key, current: Resolved | None, op_key: Any) -> RuntimeError:
+    """Return the error of a call that was prepared with the operator key `op_key`.
 
-    `found` is what fn captures now, None if that needs other code: then the call may be retried.
+    `current` is what fn captures now, None if that needs other code: then the call may be retried.
     """
-    if found is None:
+    if current is None:
         return CapturesChanged(where, changed(fn, key))
     # Not CapturesChanged, which is retried: some arrays have a new address at each access.
-    return RuntimeError(str(CapturesChanged(where, moved_array(fn, found, hot[1]))))
+    return RuntimeError(str(CapturesChanged(where, moved_array(fn, current, op_key[1]))))
 
 
 def changed(fn: Any, key: Key) -> str:
@@ -248,8 +248,8 @@ def changed(fn: Any, key: Key) -> str:
     return "the code or a default value"
 
 
-def moved_array(fn: Any, found: Resolved, places: captured.Addresses) -> str:
-    pairs = zip(found.arrays, captured.remember_owners(found.arrays), places, strict=True)
+def moved_array(fn: Any, current: Resolved, places: captured.Addresses) -> str:
+    pairs = zip(current.arrays, captured.remember_owners(current.arrays), places, strict=True)
     moved = next((view.owner for view, now, before in pairs if now != before), None)
     function = python_function(fn)
     if function is not None:
@@ -261,3 +261,29 @@ def moved_array(fn: Any, found: Resolved, places: captured.Addresses) -> str:
             if value is moved:
                 return f"the variable {name}"
     return "an array"
+
+
+# --- Copies of functions in which captured numbers, functions and modules are frozen.
+
+
+class _Frozen(Snapshot):
+    """A snapshot whose copy contains all numbers as constants and the original arrays."""
+
+    def _number(self, value: Any, location: Location, source: Any, name: Any) -> Replacement | None:
+        return None
+
+    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Replacement:
+        if captured.is_array(value):
+            return (), value
+        return super()._variable(value, names, name, tree, reads)
+
+
+def frozen(fn: Any) -> Any:
+    """Return a copy of fn that does not change if the variables that fn reads are reassigned.
+
+    Arrays are not copied; they are read when it runs.
+    """
+    function = python_function(fn)
+    if function is None:
+        return fn
+    return _Frozen(Guard(function), facts_of, Policy()).function(function)[1]

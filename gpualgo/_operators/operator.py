@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from gpualgo._arrays.view import View
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, forks
 from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._base.memo import Memo
 from gpualgo._operators.captured import ConstantNeeded, Resolved, is_array, remember_owners
-from gpualgo._operators.content import Key, digest_of, intern
 from gpualgo._operators.guards import accepts, taken_arguments
 from gpualgo._operators.key import (
     call_key,
@@ -29,6 +28,7 @@ from gpualgo._operators.key import (
     recapture_for,
     resolve,
 )
+from gpualgo._operators.tokens import Key, digest_of, intern
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -263,20 +263,20 @@ class Operator:
             return b""
         return (self._resolved or resolve(self.fn)).captured
 
-    def as_of(self, hot: Any, where: str) -> Operator:
-        """Return this operator with the key and arrays that it had when `hot` was computed.
+    def as_of(self, op_key: Any, where: str) -> Operator:
+        """Return this operator with the key and arrays that it had when `op_key` was computed.
 
         Data numbers are read now; raises `CapturesChanged` if their types have changed.
         """
         if self.is_known:
             return self
-        key = content_key(hot)
+        key = content_key(op_key)
         if not key.arrays and not key.numbers:
             return self._with(Resolved(key))
         current = self._resolved or recapture_for(self.fn, key)
-        if current is not None and not (key.arrays and remember_owners(current.arrays) != hot[1]):
-            return self._with(current)
-        raise error_of(where, self.fn, key, current, hot)
+        if current is None or (key.arrays and remember_owners(current.arrays) != op_key[1]):
+            raise error_of(where, self.fn, key, current, op_key)
+        return self._with(current)
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with its captured arrays replaced by others of the same layouts."""
@@ -354,34 +354,34 @@ def operator_key(op: Any) -> Any:
         return call_key(op) if callable(op) else None
 
 
-def content_key(hot: Any) -> Any:
-    """Return the `Key` in a hot key, without the addresses of captured arrays."""
-    return hot[0] if type(hot) is tuple else hot
+def content_key(op_key: Any) -> Any:
+    """Return the `Key` in a operator key, without the addresses of captured arrays."""
+    return op_key[0] if type(op_key) is tuple else op_key
 
 
-def packed_numbers_of(op: Any, hot: Any, where: str) -> bytes:
+def packed_numbers_of(op: Any, op_key: Any, where: str) -> bytes:
     """Return op's current packed data numbers; raise `CapturesChanged` if its key has changed."""
     is_operator = type(op) is Operator
     captures = op._resolved if is_operator else None
     if captures is not None:
         words: bytes | None = captures.captured
     else:
-        words = packed_numbers_now(op.fn if is_operator else op, content_key(hot))
+        words = packed_numbers_now(op.fn if is_operator else op, content_key(op_key))
     if words is None:
-        raise error_of(where, op.fn if is_operator else op, content_key(hot), None, hot)
+        raise error_of(where, op.fn if is_operator else op, content_key(op_key), None, op_key)
     return words
 
 
-def retried(error: Exception, op: Any, hot: Any, attempt: Callable[[], Result]) -> Result:
+def retried(error: Exception, op: Any, op_key: Any, attempt: Callable[[], Result]) -> Result:
     """Return attempt() if a failed call may succeed now, else raise its error.
 
     It may if captured values changed while the call was prepared, and if its code needs the values
     of captured numbers: these are constants from now on. If the attempt fails as well, they become
-    data again. `hot` is the operator key of the failed call.
+    data again. `op_key` is the operator key of the failed call.
     """
     if isinstance(error, CapturesChanged):
         return attempt()
-    key = content_key(hot)
+    key = content_key(op_key)
     if not getattr(key, "numbers", ()) or not isinstance(error, (CompileError, TypeError)):
         raise error
     words, is_exponent = None, False
@@ -398,17 +398,17 @@ def retried(error: Exception, op: Any, hot: Any, attempt: Callable[[], Result]) 
         raise
 
 
-def operator_key_of_function(hot: Any) -> Any:
-    """Return the hot key that an operator's bare function would have."""
-    if type(hot) is not tuple or len(hot) == 2:
-        return hot
-    return hot[0] if len(hot) == 3 else hot[:2]
+def operator_key_of_function(op_key: Any) -> Any:
+    """Return the operator key that an operator's bare function would have."""
+    if type(op_key) is not tuple or len(op_key) == 2:
+        return op_key
+    return op_key[0] if len(op_key) == 3 else op_key[:2]
 
 
-def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
+def as_operator(op: Any, where: str, arity: int, op_key: Any = None) -> Operator:
     """Return op as an Operator; raise TypeError if it does not take `arity` arguments.
 
-    `hot` is the hot key from the start of the call, whose content the result has.
+    `op_key` is the operator key from the start of the call, whose content the result has.
     """
     if type(op) is types.FunctionType:
         result = _new(op, None)
@@ -441,7 +441,7 @@ def as_operator(op: Any, where: str, arity: int, hot: Any = None) -> Operator:
                 "position only; write it before the *, or capture its value"
             )
         raise TypeError(f"{where}: op takes {takes} argument(s) but is called with {arity}; {hint}")
-    return result if hot is None else result.as_of(hot, where)
+    return result if op_key is None else result.as_of(op_key, where)
 
 
 def _accepts_arity(op: Operator, arity: int) -> bool:
@@ -518,3 +518,66 @@ def is_function(predicate: Any, where: str) -> bool:
             f"{type(predicate).__name__}; pass lambda a: a > 0, say"
         )
     return type(predicate) is Operator or (callable(predicate) and not is_array(predicate))
+
+
+# --- Warns once about an operator that is compiled many times with different codes.
+
+
+MOST_CODES = 16  # codes of an operator at one source line before the warning
+_MOST_ORIGINS = 1024
+ELEMENT = "element"  # name of the generated function of a lazy array's element
+
+_codes: dict[tuple[object, ...], set[str]] = {}  # digests by the operator's source location
+_lock = forks.Lock()
+
+
+def source_location(fn: Any) -> str:
+    code = getattr(python_function(fn) or fn, "__code__", None)
+    if code is None:
+        return shown(fn)
+    return f"{code.co_name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def _origin(fn: Any, code: Any) -> tuple[object, ...]:
+    """Return a key of an operator's source location.
+
+    Expressions of lazy arrays have the location of a function that they call, or none of their own:
+    they are distinguished by their code and by all functions that they call.
+    """
+    location = code.co_filename, code.co_firstlineno, code.co_name
+    if code.co_name != ELEMENT:
+        return location
+    captured = [cell.cell_contents for cell in getattr(fn, "__closure__", None) or ()]
+    return (
+        *location,
+        code.co_code,
+        *(source_location(value) for value in captured if callable(value)),
+    )
+
+
+def count_code(op: Operator) -> None:
+    fn = python_function(op.shown) or op.shown
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return
+    origin, digest = _origin(fn, code), op.digest
+    with _lock:
+        if origin not in _codes and len(_codes) >= _MOST_ORIGINS:
+            return
+        digests = _codes.setdefault(origin, set())
+        num_before = len(digests)
+        if num_before < MOST_CODES:  # later codes are not counted
+            digests.add(digest)
+        is_too_many = num_before < len(digests) == MOST_CODES
+    if is_too_many:
+        from gpualgo._base import log  # seldom needed
+
+        log.warn(
+            "operator %s has been compiled with %d different codes, each in tenths of a second. "
+            "Captured numbers and arrays are read by each call and need no compilation; captured "
+            "functions, tuples, bools and strings, and its source, are part of the code. Define it "
+            "once, and capture what changes as a number or an array "
+            "(https://github.com/gpualgo/gpualgo/blob/main/docs/operators.md, "
+            "\"Numbers that change\")",
+            source_location(op.shown), len(digests),
+        )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError
-from gpualgo._operators import captured, classes
+from gpualgo._operators import captured
 from gpualgo._operators.captured import (
     SHORT_POWERS,
     DataPlaceholder,
@@ -23,9 +23,8 @@ from gpualgo._operators.captured import (
     Policy,
     number_of,
 )
-from gpualgo._operators.classes import number_token, object_token
-from gpualgo._operators.content import Token
 from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard, Reads, Tree
+from gpualgo._operators.tokens import Token, content_of, is_library, number_token, object_token
 
 Replacement: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
 
@@ -198,8 +197,8 @@ class Snapshot:
         name = module.__name__
         if not tree and id(module) in under_way:
             return ("module again", name), under_way[id(module)]
-        is_library = classes.is_library(name)
-        copy = module if is_library else types.ModuleType(name)
+        is_known = is_library(name)
+        copy = module if is_known else types.ModuleType(name)
         under_way = {**under_way, id(module): copy}
         tokens = []
         for attribute in dict.fromkeys((*tree, *loose)):
@@ -208,7 +207,7 @@ class Snapshot:
                 continue
             location = ("module", name, attribute)
             as_data = None
-            if attribute in tree and not is_library and attribute in module.__dict__:
+            if attribute in tree and not is_known and attribute in module.__dict__:
                 as_data = self._number(value, location, module.__dict__, attribute)
             try:
                 token, value = as_data or (
@@ -217,14 +216,14 @@ class Snapshot:
                     else self._attribute(value)
                 )
             except (TypeError, CompileError):
-                if is_library:  # such as a C function without a name
+                if is_known:  # such as a C function without a name
                     token = ("named", name, attribute)
                 elif attribute in tree:
                     raise
                 else:  # most likely an attribute of another object; if not, numba raises
                     continue
             tokens.append((attribute, token))
-            if not is_library:
+            if not is_known:
                 setattr(copy, attribute, value)
         return ("module", name, tuple(tokens)), copy
 
@@ -271,7 +270,7 @@ class Snapshot:
             number = self._classes.get(value)
             if number is not None:
                 return ("class again", number)
-            content = classes.content_of(value, self._token)
+            content = content_of(value, self._token)
             if content is not None:
                 if not issubclass(value, enum.Enum):
                     self._guard.read_class(value)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from gpualgo._arrays import fill, ordering
+from gpualgo._arrays import device_array, ordering
 from gpualgo._arrays.view import View, alignment_of, byte_bounds, layout_of
 from gpualgo._base import forks
 from gpualgo._base.strides import inverse, ordered
@@ -47,7 +47,7 @@ def decide(
     if problem.is_empty:
         contents = problem.parts_of(problem.of_empty(op, init))
         for target, content in zip(targets, contents, strict=True):
-            fill.fill(target, content, handle)
+            device_array.fill(target, content, handle)
         if finish is not None:
             finish()
         return Decided(None, handle, (), result, None)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpualgo._arrays import device_array, page_locked
-from gpualgo._arrays.view import NumPy, View, _Addresses, dense_view
+from gpualgo._arrays.view import NumPy, View, array_of_addresses, dense_view
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging, streams, workspace
@@ -171,7 +171,7 @@ def on_device(op: Operator, device: int, stream: Any, where: str) -> Operator:
 
 def _copied(view: View, device: int) -> View:
     """Return the view of a contiguous copy on the device, which the view's owner frees."""
-    source = np.ascontiguousarray(_Addresses(view).array).reshape(view.shape)
+    source = np.ascontiguousarray(array_of_addresses(view)).reshape(view.shape)
     stream = gpu.get(device).copy_stream
     copy = device_array.empty(view.shape, view.dtype, device, stream)
     if source.nbytes:

@@ -19,7 +19,7 @@ from dask._collections import new_collection
 from dask.array._array_expr._expr import ArrayExpr
 from dask.task_spec import Alias, List, Task, TaskRef
 
-from gpualgo._operators.frozen import frozen
+from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo.dask._values import namespace_of
 

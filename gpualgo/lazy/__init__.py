@@ -280,7 +280,7 @@ def random(
     >>> bool(np.all(ga.lazy.random(1_000, seed=42) == drawn))
     True
     """
-    return construction.random_of(shape, seed, dtype, device)
+    return construction.random_of(construction.RANDOM, shape, seed, dtype, device, "lazy.random")
 
 
 def random_bits(
@@ -311,7 +311,9 @@ def random_bits(
     >>> bool(np.all(ga.lazy.random_bits(99, seed=42) == np.random.Philox(42).random_raw(99)))
     True
     """
-    return construction.random_bits_of(shape, seed, dtype, device)
+    return construction.random_of(
+        construction.RANDOM_BITS, shape, seed, dtype, device, "lazy.random_bits"
+    )
 
 
 _show_signatures(*(globals()[name] for name in __all__))

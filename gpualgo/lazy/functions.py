@@ -157,30 +157,22 @@ VIEWS = (
 # --- sorting and searching --------------------------------------------------------------------
 
 
-def _sort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
-) -> Any:
-    return radix_sort(_check_order(a, order, "np.sort"), axis=axis)
+def _sorting(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
+    def call(
+        a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+    ) -> Any:
+        if order is not None:
+            raise operators.no_option(name, "order")
+        return fn(a, axis=axis)
+
+    return call
 
 
-def _argsort(
-    a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
-) -> Any:
-    return argsort(_check_order(a, order, "np.argsort"), axis=axis)
+def _arg_extreme(fn: Callable[..., Any]) -> Callable[..., Any]:
+    def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
+        return fn(a, axis, keepdims=keepdims, out=out)
 
-
-def _check_order(a: Any, order: Any, name: str) -> Any:
-    if order is not None:
-        raise operators.no_option(name, "order")
-    return a
-
-
-def _argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    return argmin(a, axis, keepdims=keepdims, out=out)
-
-
-def _argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-    return argmax(a, axis, keepdims=keepdims, out=out)
+    return call
 
 
 def _histogram(a: Any, bins: Any = 10, range: Any = None) -> Any:
@@ -244,10 +236,10 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "dot": reductions.product(False, "np.dot"),
     "inner": reductions.product(False, "np.inner"),
     "vdot": reductions.product(True, "np.vdot"),
-    "argmin": _argmin,
-    "argmax": _argmax,
-    "sort": _sort,
-    "argsort": _argsort,
+    "argmin": _arg_extreme(argmin),
+    "argmax": _arg_extreme(argmax),
+    "sort": _sorting(radix_sort, "np.sort"),
+    "argsort": _sorting(argsort, "np.argsort"),
     "histogram": _histogram,
 }
 

@@ -17,6 +17,7 @@ from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import Operator
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
 
 # --- Means and variances in one reduction, for NumPy functions of lazy and other arrays.
@@ -142,9 +143,7 @@ def _finite_complex(x: Any, y: Any, squares: Any) -> Any:
 
 def spread_of(found: tuple[Any, ...], rest: Any, is_root: bool) -> Any:
     """Return variances (or standard deviations) from moments, `rest` being the divisor."""
-    finite = _finite if len(found) == 3 else _finite_complex
-    value = finite(*found[1:]) / rest
-    return np.sqrt(value) if is_root else value
+    return spread(len(found), rest, is_root)(*found[1:])
 
 
 def spread(count: int, rest: float, is_root: bool) -> Callable[..., Any]:
@@ -152,13 +151,13 @@ def spread(count: int, rest: float, is_root: bool) -> Callable[..., Any]:
 
     `count` is the number of moments, 3 or 4 for complex numbers; `rest` is the divisor.
     """
+
+    def root(variance: Any) -> Any:
+        return np.sqrt(variance) if is_root else variance
+
     if count == 3:
-        if is_root:
-            return lambda center, squares: np.sqrt(_finite(center, squares) / rest)
-        return lambda center, squares: _finite(center, squares) / rest
-    if is_root:
-        return lambda x, y, squares: np.sqrt(_finite_complex(x, y, squares) / rest)
-    return lambda x, y, squares: _finite_complex(x, y, squares) / rest
+        return lambda center, squares: root(_finite(center, squares) / rest)
+    return lambda x, y, squares: root(_finite_complex(x, y, squares) / rest)
 
 
 def lazy_as(x: Any, kind: Dtype) -> LazyArray:
@@ -222,12 +221,12 @@ def reduced(
     if initial is None:
         initial = started(ufunc, kind)
     result = reduce(
-        _cast(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
+        lazy_as(x, acc), initial, operator_of(ufunc, kind), axis=axis, keepdims=bool(keepdims),
         dtype=acc, out=out if is_direct else None,
     )  # fmt: skip
     if is_direct or (out is None and acc == kind):
         return result
-    return finished(_same, (result,), kind if out is None else dtype_of(out, name), out)
+    return finished(same, (result,), kind if out is None else dtype_of(out, name), out)
 
 
 def accumulated(
@@ -243,9 +242,9 @@ def accumulated(
     axis = checks.plain_axis(axis, name)
     result_dtype = kind if out is None else dtype_of(out, name)
     if result_dtype == acc:
-        return inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc, out=out)
-    result = inclusive_scan(_cast(x, acc), None, ufunc, axis=axis, dtype=acc)
-    return finished(_same, (result,), result_dtype, out)
+        return inclusive_scan(lazy_as(x, acc), None, ufunc, axis=axis, dtype=acc, out=out)
+    result = inclusive_scan(lazy_as(x, acc), None, ufunc, axis=axis, dtype=acc)
+    return finished(same, (result,), result_dtype, out)
 
 
 def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
@@ -333,10 +332,6 @@ def operator_of(ufunc: np.ufunc, kind: Dtype) -> Any:
     return _INTEGER_OPERATORS.get(ufunc, ufunc) if kind.kind in "biu" else ufunc
 
 
-def _cast(x: LazyArray, kind: Dtype) -> LazyArray:
-    return x if x.dtype == kind else x.astype(kind)
-
-
 def axis_of(axis: Any, ndim: int, name: str) -> Any:
     axis = checks.plain_axes(axis, name)
     return None if not ndim and axis in (0, -1) else axis
@@ -344,10 +339,6 @@ def axis_of(axis: Any, ndim: int, name: str) -> Any:
 
 def dtype_of(out: Any, name: str) -> Dtype:
     return as_view(out, f"{name}: out").dtype
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out: Any) -> Any:

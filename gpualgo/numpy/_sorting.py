@@ -20,7 +20,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
-from gpualgo._operators.markers import second
+from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo.numpy import _orders
 from gpualgo.numpy._call import function

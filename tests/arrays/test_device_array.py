@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from support import DTYPES, assert_same, random_array, since_numpy
 
-from gpualgo._arrays import fill
+from gpualgo._arrays import device_array
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import as_view
 
@@ -218,7 +218,7 @@ def test_copying_and_filling(fake: FakeDriver, dtype: np.dtype[Any]) -> None:
         host[seen] = value
         written = random_array((6, 8), dtype)
         target = as_view(mirror(written)[seen], "out")
-        fill.fill(target, np.asarray(value), 0)
+        device_array.fill(target, np.asarray(value), 0)
         assert_same(written, host)
         assert_same(mirror(host).T.copy_to_host(), host.T)
     assert_same(mirror(np.broadcast_to(host[0], (5, 8))).copy_to_host(), np.stack([host[0]] * 5))

@@ -15,7 +15,7 @@ from support import Array, Backend
 
 import gpualgo as ga
 from gpualgo._arrays import view as views
-from gpualgo._arrays.cupy import CuPy
+from gpualgo._arrays.frameworks import CuPy
 from gpualgo._arrays.view import View
 
 

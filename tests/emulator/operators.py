@@ -15,7 +15,7 @@ from gpualgo._base.records import Argument
 from gpualgo._cpu import compile_operator as cpu
 from gpualgo._cpu.compile_kernel import OPTIONS
 from gpualgo._operators.captured import STATE_WORDS
-from gpualgo._operators.numpy_rules import rewrite, wrap
+from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.numpy_rules.errors import translate_errors
 from gpualgo._operators.numpy_rules.rules import result_of
 from gpualgo._operators.numpy_rules.storage import argument_type
@@ -49,7 +49,7 @@ def compile_operator(
 
     start = time.perf_counter()
     numbers = ctypes.addressof(ctypes.c_uint64.in_dll(machine(), "emu_numbers"))
-    fn = wrap.function_of(op, len(arg_dtypes))
+    fn = rewrite.function_of(op, len(arg_dtypes))
     target = cpu.install()
     words = np.zeros(STATE_WORDS, np.int64) if op.arrays else None
     functions: dict[Any, Any] = {}
@@ -79,7 +79,7 @@ def compile_operator(
         dispatcher.compile(args)
     returned = dispatcher.overloads[args].signature.return_type
     result = result_of(op.shown, returned, result_dtype)
-    wrapper = wrap.abi_wrapper(target, dispatcher, arg_dtypes, result)
+    wrapper = rewrite.abi_wrapper(target, dispatcher, arg_dtypes, result)
     signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
     with translate_errors(op.shown, arg_dtypes):
         code = cfunc(signature, nopython=True, error_model="numpy")(wrapper)

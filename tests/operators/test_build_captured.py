@@ -96,7 +96,7 @@ def test_writing_is_refused() -> None:
 def test_the_digest_is_that_of_other_processes() -> None:
     code = """if True:
         import numpy as np
-        from gpualgo._operators.content import digest_of
+        from gpualgo._operators.tokens import digest_of
         from gpualgo._operators.operator import Operator
         padding = [np.zeros({size}) for _ in range({size})]
         table = np.arange({size}.0)

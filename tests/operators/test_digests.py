@@ -14,7 +14,7 @@ import pytest
 from support import REPOSITORY, run_python
 
 import gpualgo as ga
-from gpualgo._operators.content import digest_of
+from gpualgo._operators.tokens import digest_of
 
 TABLE = """if True:
     import cmath, enum, math, operator, os, random, sys, types
@@ -23,7 +23,7 @@ TABLE = """if True:
     junk = [object() for _ in range(int(os.environ["JUNK"]))]  # other addresses
     import numba, numpy as np
     import gpualgo as ga
-    from gpualgo._operators.content import digest_of
+    from gpualgo._operators.tokens import digest_of
 
     class Color(enum.IntEnum):
         RED, GREEN = 3, 5
@@ -94,7 +94,7 @@ def test_digests_are_the_same_in_every_process() -> None:
 def test_what_is_known_in_one_process_alone_hits_no_cache_of_another() -> None:
     code = """if True:
         import gpualgo as ga
-        from gpualgo._operators.content import digest_of
+        from gpualgo._operators.tokens import digest_of
         class Plain: pass
         print(digest_of(ga.Operator(lambda a: Plain(a)).key))
     """

@@ -22,7 +22,7 @@ import gpualgo as ga
 from gpualgo._base import disk_cache
 from gpualgo._cpu import operator as cpu_operator
 from gpualgo._cuda import build
-from gpualgo._operators.numpy_rules import wrap
+from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.operator import as_operator, operator_key
 
 WAIT = 60  # seconds; what takes longer hangs
@@ -33,14 +33,14 @@ def while_compiling(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Cal
     """Run what is put here when an operator is about to be compiled, in the way of a thread."""
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path / "empty"))  # what is kept is not compiled
     changes: list[Callable[[], None]] = []
-    function_of = wrap.function_of
+    function_of = rewrite.function_of
 
     def interrupted(op: Any, arity: int) -> Any:
         while changes:
             changes.pop()()
         return function_of(op, arity)
 
-    monkeypatch.setattr(wrap, "function_of", interrupted)
+    monkeypatch.setattr(rewrite, "function_of", interrupted)
     return changes
 
 

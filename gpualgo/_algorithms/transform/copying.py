@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpualgo._algorithms.transform import transform
-from gpualgo._operators.markers import same
+from gpualgo._operators.tokens import same
 
 
 def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:

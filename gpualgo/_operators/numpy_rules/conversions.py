@@ -147,9 +147,10 @@ def _numpy_round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
 def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     (ty,), name = args, str(scalar_name(args[0]))
     if not name.startswith("complex"):
-        result: types.Type = ty if entry.does == "real" else scalar_type(name)
-        return result, lambda code, values: _part_of_real(code, entry, ty, result, values[0])
-    result = types.float32 if name == "complex64" else types.float64
+        if entry.does == "real":
+            return ty, lambda code, values: values[0]
+        return scalar_type(name), lambda code, values: codegen.zero_of(default_name(name))
+    result: types.Type = types.float32 if name == "complex64" else types.float64
     if name == "complex":
         result = Weak("float", None, args[0].data)
     index = 0 if entry.does == "real" else 1
@@ -159,10 +160,6 @@ def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
         return code.builder.extract_value(value, index)
 
     return result, generate
-
-
-def _part_of_real(code: Code, entry: Entry, ty: Any, result: Any, value: Any) -> Any:
-    return value if entry.does == "real" else codegen.zero_of(default_name(str(scalar_name(ty))))
 
 
 def _where(entry: Entry, args: tuple[types.Type, ...]) -> Planned:

@@ -7,7 +7,6 @@ import dis
 import inspect
 import linecache
 import re
-import threading
 import types
 import warnings
 from collections.abc import Iterable, Iterator
@@ -28,29 +27,17 @@ from gpualgo._operators.numpy_rules import table
 
 
 class Refused(TypingError):
-    """Raised while numba types or lowers an operator; `last` returns its message."""
+    """Raised while numba types or lowers an operator; `requested` keeps its message."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
-        _last.sentence = sentence
+        requested.sentence = sentence
 
 
 class ValueNeeded(Refused):
     def __init__(self, words: Iterable[int], is_exponent: bool = False) -> None:
         super().__init__("a number has to be known before the operator is compiled")
         requested.note(words, is_exponent)
-
-
-_last = threading.local()
-
-
-def forget() -> None:
-    _last.sentence = None
-    requested.note(())
-
-
-def last() -> str | None:
-    return getattr(_last, "sentence", None)
 
 
 def shown_integer(value: int) -> str:
@@ -88,7 +75,7 @@ def source_of(fn: Any) -> str:
 @contextlib.contextmanager
 def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None]:
     """Turn numba's exceptions in a block into a CompileError with fn's source line."""
-    forget()
+    requested.forget()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba's notes on its own performance
@@ -106,7 +93,7 @@ def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None
         dtypes = ", ".join(_argument(argument) for argument in arg_dtypes)
         start = f"op could not be compiled for ({dtypes}): "
         reason = re.sub(r"\x1b\[[0-9;]*m", "", str(error) or repr(error)).strip()
-        sentence = last() or _message_for(_with_readable_types(reason))
+        sentence = requested.sentence or _message_for(_with_readable_types(reason))
         if sentence is not None and sentence.endswith(_NO_ITEMS) and "(" not in dtypes:
             sentence += "; the elements are numbers: pass a tuple of arrays"
         if sentence is not None:

@@ -35,20 +35,12 @@ def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda
     def resolve(*args: Any) -> Any:
         return rules.resolve(entry, fn, is_cuda, args)
 
-    if arity == 1:
-
-        def typer(typingctx: Any, a: Any) -> Any:
-            return resolve(a)
-    elif arity == 2:
-
-        def typer(typingctx: Any, a: Any, b: Any) -> Any:  # type: ignore[misc]
-            return resolve(a, b)
-    else:
-
-        def typer(typingctx: Any, a: Any, b: Any, c: Any) -> Any:  # type: ignore[misc]
-            return resolve(a, b, c)
-
-    return _once((entry, fn, arity, make), typer, make, f"numpy_{entry.does}")
+    typers: tuple[Callable[..., Any], ...] = (  # numba reads their signatures
+        lambda typingctx, a: resolve(a),
+        lambda typingctx, a, b: resolve(a, b),
+        lambda typingctx, a, b, c: resolve(a, b, c),
+    )
+    return _once((entry, fn, arity, make), typers[arity - 1], make, f"numpy_{entry.does}")
 
 
 def _once(key: Any, typer: Callable[..., Any], make: Callable[..., Any], name: str) -> Any:

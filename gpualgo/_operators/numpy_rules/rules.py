@@ -142,11 +142,9 @@ def _advice(entry: Entry, name: str) -> str:
 
 def _compare_integers(relation: str, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
     """Compare integers of any dtypes, and Python integers of any size, exactly."""
-
-    def generate(code: Code, values: list[Any]) -> Any:
-        return _compared(code, relation, list(zip(args, values, strict=True)))
-
-    return types.boolean, generate
+    return types.boolean, lambda code, values: _compared(
+        code, relation, list(zip(args, values, strict=True))
+    )
 
 
 def _compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
@@ -261,36 +259,41 @@ _STYLES: dict[str, Callable[..., tuple[types.Type, Generate]]] = {
 
 def result_of(fn: Any, returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
     """Return the dtype of op's result; raise TypeError if it is invalid or does not fit."""
+    try:
+        return _result_of(returned, wanted)
+    except TypeError as error:
+        raise type(error)(f"{error}: {source_of(fn)}") from None
+
+
+def _result_of(returned: types.Type, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
     if isinstance(returned, types.BaseTuple):
-        return _record_of(fn, returned, wanted)
+        return _record_of(returned, wanted)
     if wanted is not None and wanted.names is not None:
         raise TypeError(
             f"op returns {described(returned)}, but must return a tuple like "
-            f"{records.shown(wanted)}: {source_of(fn)}"
+            f"{records.shown(wanted)}"
         )
-    return _number_of(fn, returned, wanted, "")
+    return _number_of(returned, wanted, "")
 
 
-def _record_of(fn: Any, returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
-    names, item_types = zip(*_paths_of(fn, returned, ""), strict=True)
+def _record_of(returned: types.BaseTuple, wanted: np.dtype[Any] | None) -> np.dtype[Any]:
+    names, item_types = zip(*_paths_of(returned, ""), strict=True)
     if wanted is not None and wanted.names is None:
         raise records.ReturnsTuple(
-            f"op returns a tuple of {len(returned)}, but must return a number like {wanted}: "
-            f"{source_of(fn)}"
+            f"op returns a tuple of {len(returned)}, but must return a number like {wanted}"
         )
     if wanted is not None and not _is_alike(names, wanted.names or ()):
         raise TypeError(
             f"op returns a tuple with items {', '.join(names)}, but must return a tuple like "
-            f"{records.shown(wanted)}: {source_of(fn)}"
+            f"{records.shown(wanted)}"
         )
     if len(names) > records.MAX_FIELDS:
         raise TypeError(
-            f"op returns a tuple of {len(names)} numbers, at most {records.MAX_FIELDS} are "
-            f"possible: {source_of(fn)}"
+            f"op returns a tuple of {len(names)} numbers, at most {records.MAX_FIELDS} are possible"
         )
     fields = [None] * len(names) if wanted is None else records.field_dtypes(wanted)
     item_dtypes = [
-        _number_of(fn, ty, field, f" in item {name}")
+        _number_of(ty, field, f" in item {name}")
         for name, ty, field in zip(names, item_types, fields, strict=True)
     ]
     return records.record(names, item_dtypes) if wanted is None else wanted
@@ -313,35 +316,31 @@ def _is_alike(names: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     )
 
 
-def _paths_of(fn: Any, ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:
+def _paths_of(ty: types.BaseTuple, path: str) -> Iterator[tuple[str, types.Type]]:
     fields = getattr(ty, "fields", None) or tuple(map(str, range(len(ty))))
     if not fields:
-        raise TypeError(f"op returns an empty tuple; return a number or several: {source_of(fn)}")
+        raise TypeError("op returns an empty tuple; return a number or several")
     for name, item in zip(fields, ty, strict=True):
         if not isinstance(item, types.BaseTuple):
             yield path + name, item
         elif path:
             raise TypeError(
-                f"op returns tuples that are nested too deeply; one level of nesting is possible: "
-                f"{source_of(fn)}"
+                "op returns tuples that are nested too deeply; one level of nesting is possible"
             )
         else:
-            yield from _paths_of(fn, item, f"{name}.")
+            yield from _paths_of(item, f"{name}.")
 
 
-def _number_of(
-    fn: Any, returned: types.Type, wanted: np.dtype[Any] | None, item: str
-) -> np.dtype[Any]:
+def _number_of(returned: types.Type, wanted: np.dtype[Any] | None, item: str) -> np.dtype[Any]:
     name = scalar_name(returned)
     if isinstance(returned, types.Optional):
         raise TypeError(
             f"op returns None{item} on some path, and {described(returned.type)} on another; "
-            f"return a scalar on each: {source_of(fn)}"
+            f"return a scalar on each"
         )
     if name is None:
         raise TypeError(
-            f"op returns {described(returned)}{item}, which is not a number; return a scalar: "
-            f"{source_of(fn)}"
+            f"op returns {described(returned)}{item}, which is not a number; return a scalar"
         )
     inferred = (
         np.dtype(scalar_name(native(returned)))
@@ -350,26 +349,26 @@ def _number_of(
     )
     if wanted is None:
         if isinstance(returned, Weak) and returned.kind == "int":
-            _check_values(returned, inferred, fn)
+            _check_values(returned, inferred)
         return inferred
-    weak_fits = isinstance(returned, Weak) and _weak_fits(returned, wanted, fn)
+    weak_fits = isinstance(returned, Weak) and _weak_fits(returned, wanted)
     if not weak_fits and not dtypes.can_cast(inferred, wanted):
         raise TypeError(
             f"op returns {inferred}{item}, which does not fit {wanted}; pass dtype=np.{inferred} "
-            f"or convert inside op: {source_of(fn)}"
+            f"or convert inside op"
         )
     return wanted
 
 
-def _weak_fits(returned: Weak, wanted: np.dtype[Any], fn: Any) -> bool:
+def _weak_fits(returned: Weak, wanted: np.dtype[Any]) -> bool:
     ranks = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     kind = dtypes.kind(wanted)
     if kind in "ui":
-        _check_values(returned, wanted, fn)
+        _check_values(returned, wanted)
     return {"int": 1, "float": 2, "complex": 3}[returned.kind] <= ranks[kind]
 
 
-def _check_values(returned: Weak, wanted: np.dtype[Any], fn: Any) -> None:
+def _check_values(returned: Weak, wanted: np.dtype[Any]) -> None:
     limits = np.iinfo(wanted)
     if returned.kind == "int" and returned.data and not is_within(returned, limits.min, limits.max):
         raise ConstantNeeded("op returns a number that may not fit", returned.data)
@@ -377,5 +376,5 @@ def _check_values(returned: Weak, wanted: np.dtype[Any], fn: Any) -> None:
         if returned.kind == "int" and not limits.min <= value <= limits.max:
             raise TypeError(
                 f"op returns the Python integer {errors.shown_integer(value)}, which does not fit "
-                f"{wanted}; pass another dtype= or return a float: {source_of(fn)}"
+                f"{wanted}; pass another dtype= or return a float"
             )

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo._operators import markers
+from gpualgo._operators.tokens import philox, strong
 
 
 class Entry(NamedTuple):
@@ -180,8 +180,8 @@ for _entry in reversed(ENTRIES):  # the first entry of a function takes preceden
     if _function is not None:
         _BY_FUNCTION[_function] = _entry
 for _entry, _function in (
-    (Entry("strong", "strong", "conversion"), markers.strong),
-    (Entry("philox", "philox", "philox", (3, 3)), markers.philox),
+    (Entry("strong", "strong", "conversion"), strong),
+    (Entry("philox", "philox", "philox", (3, 3)), philox),
 ):
     _BY_FUNCTION[_function] = _entry  # internal, not in ENTRIES
 # NumPy has several types of one kind and size, of which the platform determines the one named

@@ -22,7 +22,7 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
-from gpualgo._operators.markers import same, second
+from gpualgo._operators.tokens import same, second
 from gpualgo._pipeline import checks
 from gpualgo.numpy import _orders
 from gpualgo.numpy._call import function

@@ -11,7 +11,7 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
-from gpualgo._operators.markers import same
+from gpualgo._operators.tokens import same
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import array_of, is_host
 from gpualgo.numpy._call.function import numpys

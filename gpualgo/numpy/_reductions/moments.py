@@ -14,7 +14,7 @@ from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.expression_cache import ExpressionCache
-from gpualgo._operators.markers import second
+from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions

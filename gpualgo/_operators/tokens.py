@@ -1,8 +1,4 @@
-"""Tokens of classes and of functions written in C, which compiled code may depend on.
-
-Objects of NumPy, numba and Python are identified by name, which is the same in every process.
-The user's classes are identified by their contents.
-"""
+"""Keys of callables, and the tokens of what they capture: hashable, compared by value."""
 
 from __future__ import annotations
 
@@ -14,15 +10,102 @@ import struct
 import sys
 import types
 import uuid
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._base import dtypes
-from gpualgo._operators.content import Token
+from gpualgo._base import dtypes, forks
 from gpualgo._operators.guards import contents_of, reads_of
-from gpualgo._operators.markers import Known
+
+Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, compared by value
+
+
+class Key:
+    """Identifies what a callable computes. Keys are unique and compared by identity.
+
+    They are held weakly: a key lives as long as a cache that uses it.
+    """
+
+    __slots__ = ("__weakref__", "arrays", "function", "numbers", "token")
+
+    def __init__(
+        self, token: Token, function: Any, arrays: tuple[Token, ...], numbers: tuple[Any, ...]
+    ) -> None:
+        self.token = token
+        self.function = function  # the function to compile: a copy that reads no variables
+        self.arrays = arrays  # tokens of the captured arrays
+        self.numbers = numbers  # captured numbers passed as data, with their locations
+
+    def __repr__(self) -> str:
+        return f"Key({digest_of(self)[:8]})"
+
+
+_keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
+_lock = forks.Lock()
+
+
+def intern(
+    token: Token, function: Any = None, arrays: tuple[Token, ...] = (),
+    numbers: tuple[Any, ...] = (),
+) -> Key:  # fmt: skip
+    """Return the unique key of a content; the first caller's function is used."""
+    key = _keys.get(token)
+    if key is None:
+        with _lock:  # a content must never have two keys
+            key = _keys.get(token)
+            if key is None:
+                key = _keys[token] = Key(token, function, arrays, numbers)
+    return key
+
+
+def digest_of(key: Key) -> str:
+    """Return the SHA-256 of a key's content, which is the same in every process."""
+    import hashlib  # takes milliseconds; only GPU code needs it
+
+    return hashlib.sha256(repr(key.token).encode()).hexdigest()
+
+
+# --- Functions for the package's own operators that only compiled code can run.
+
+
+class Known:
+    """A function that the compiler implements by its name."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *arguments: Any) -> Any:
+        raise NotImplementedError(f"{self.name} runs in compiled code only")
+
+
+strong = Known("strong")
+"""strong(value): converts Python numbers to the dtypes that they have in an array."""
+
+philox = Known("philox")
+"""philox(position, key0, key1): a 64-bit word of the Philox4x64-10 stream of a key.
+
+The block counter starts at 1, as in NumPy.
+
+J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011,
+doi:10.1145/2063384.2063405.
+"""
+
+
+def same(a: Any) -> Any:
+    """Return an element unchanged: the operator of copies."""
+    return a
+
+
+def second(a: Any, b: Any) -> Any:
+    return b
+
+
+# --- Tokens of classes and of functions written in C, which compiled code may depend on.
+
 
 # Modules whose functions numba supports, and whose attributes are assumed never to change.
 _LIBRARIES = frozenset(
