@@ -25,6 +25,8 @@ from gpualgo._pipeline import planners
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+_SHORT = 128  # up to this many keys with values, digits are faster even if they are in order
+
 
 @planners.for_cpu.register(Sort)
 def _(problem: Sort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
@@ -39,6 +41,11 @@ def _(problem: Sort, arrays: Sequence[Array], results: Sequence[Array], op: Any)
         for x, out, is_flat in zip(arrays, results, are_flat, strict=True)
     ]
     plan = plan_of(flat, results, 0, order, is_order=is_order)
+    sort = plan.run
+    if all(are_flat):
+        return Plan(
+            lambda xs, outs, init: sort([x.reshape(-1) for x in xs], outs, init), plan.routines
+        )
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
         flat = []
@@ -46,7 +53,7 @@ def _(problem: Sort, arrays: Sequence[Array], results: Sequence[Array], op: Any)
             if not is_flat:
                 out.reshape(x.shape)[...] = x
             flat.append(x.reshape(-1) if is_flat else out)
-        plan.run(flat, results, init)
+        sort(flat, results, init)
 
     return Plan(run, plan.routines)
 
@@ -108,7 +115,7 @@ def _pairs(
         out_values = np.empty(shape, np.int64)
     digits = by_digits((keys, values if is_word else None, out_keys, out_values), order, axis)
     has_few_runs = None
-    if order.is_whole:
+    if order.is_whole and shape[axis] > _SHORT:
         has_few_runs = cpu_numpy.has_few_runs(keys, axis, order.descending)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:

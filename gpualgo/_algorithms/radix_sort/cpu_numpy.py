@@ -332,33 +332,36 @@ def row_sort(dtype: Dtype) -> Callable[[Array, Any], Array | None]:
 
     def sorted_row(keys: Array, out: Any) -> Array | None:
         length = len(keys)
-        result: Array
-        if out is None and length < CHECK_SORTED_KEYS:
-            result = keys.copy()
-            result.sort()
-            if mend is not None:
-                mend(keys, result)
-            return result
-        if out is not None and out is not keys and not _is_row_like(keys, out):
+        is_short, source, result = length < CHECK_SORTED_KEYS, keys, out
+        if not is_short and not is_by_numpy(dtype, length, 1):
             return None
-        if not is_by_numpy(dtype, length, 1) or not (out is None or out.flags.writeable):
+        if out is None:
+            result = keys.copy() if is_short else np.empty(length, dtype)
+        elif not _fits(keys, out):
             return None
-        result = np.empty(length, dtype) if out is None else out
-        if length >= CHECK_SORTED_KEYS or out is keys:
+        if not is_short:
             sort.row(keys, result)
-        else:
-            sort.short_row(keys, result)
-        return result
+            return result  # type: ignore[no-any-return]
+        if out is not None:
+            if out is not keys:
+                out[...] = keys
+            elif mend is not None:
+                source = keys.copy()
+        result.sort()
+        if mend is not None:
+            mend(source, result)
+        return result  # type: ignore[no-any-return]
 
     return sorted_row
 
 
-def _is_row_like(keys: Array, out: Any) -> bool:
-    """Return whether `out` is an aligned contiguous row like keys that shares no memory with it."""
+def _fits(keys: Array, out: Any) -> bool:
+    """Return whether `out` is keys, or a row like keys that shares no memory with it."""
     if type(out) is not np.ndarray or out.dtype != keys.dtype or out.shape != keys.shape:
         return False
-    flags, distance = out.flags, address(out) - address(keys)
-    return flags.c_contiguous and flags.aligned and abs(distance) >= keys.nbytes
+    if not out.flags.carray:  # aligned, contiguous and writeable
+        return False
+    return out is keys or abs(address(out) - address(keys)) >= keys.nbytes
 
 
 # --- Stable orders: NumPy counts integers of one and two bytes. It merges other keys run by run
