@@ -96,10 +96,7 @@ def ratio_text(ratio: float) -> str:
 
 
 def of_rows(rows: Sequence[Row]) -> Lines:
-    """Return a table of rows, its head first: times, rate, ratio to the best peer, target.
-
-    Columns that would be empty are left out.
-    """
+    """Return a table of rows, its head first, without the columns that would be empty."""
     peers = [who for who in PEERS if any(who in row.times for row in rows)]
     has_memory = any(row.times[OURS].memory for row in rows if OURS in row.times)
     lines = [["work", "n", OURS, "GB/s", *peers, "others", "ratio", "target", "memory"]]
