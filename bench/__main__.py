@@ -97,8 +97,10 @@ def _compare(before: Report, after: Report, *, floor: float | None) -> int:
     found = tables.changes(before, after, floor)
     if not found:
         raise ValueError("the two runs have no row in common")
-    tables.show(f"Changes since {environment.title(before.environment)}", tables.of_changes(found))
-    print(f"\n{tables.summary(found, before, after)}")
+    shown = tables.of_changes(found)
+    if len(shown) > 1:
+        tables.show(f"Changes since {environment.title(before.environment)}", shown)
+    print(tables.summary(found, before, after))
     return int(any(each.verdict == "slower" for each in found))
 
 

@@ -245,10 +245,7 @@ class Report:
             part.unlink(missing_ok=True)
 
     def over(self, second: Report) -> Report:
-        """Return this report with the rows of a later one, in place of its own of the same.
-
-        A note stands with the run that its row is of.
-        """
+        """Return this report with the rows and notes of a later one in place of its own."""
         later, every = set(map(str, second.rows)), set(map(str, (*self.rows, *second.rows)))
         notes = [note for note in self.left_out if note["row"] not in later]
         notes += [note for note in second.left_out
@@ -284,11 +281,9 @@ def _row(found: Any) -> Row:
 
 
 def merged(first: Report, second: Report) -> Report:
-    """Return both reports' rows as of one run; ValueError unless machine, software and commit are
-    the same.
-    """
+    """Return two runs of one machine, software and commit as one; ValueError if they are not."""
     a, b = first.environment, second.environment
-    loads = {name for name in ("load", "load_after") if name in a or name in b}
+    loads = {"load", "load_after"} & (a.keys() | b.keys())
     unlike = [f"{name} {a.get(name)} and {b.get(name)}" for name in sorted(a.keys() | b.keys())
               if name not in {"date", *loads} and a.get(name) != b.get(name)]  # fmt: skip
     if unlike:

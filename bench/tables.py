@@ -79,7 +79,7 @@ def digits(value: float) -> str:
 
 
 def in_units(value: float, units: dict[str, float]) -> str:
-    unit, size = next((each for each in units.items() if value >= 0.995 * each[1]), ("", 1.0))
+    unit, size = next((each for each in units.items() if value >= 0.995 * each[1]), ("B", 1.0))
     return f"{digits(value / size)} {unit}"
 
 
@@ -96,10 +96,7 @@ def ratio_text(ratio: float) -> str:
 
 
 def of_rows(rows: Sequence[Row]) -> Lines:
-    """Return a table of rows, its head first: times, rate, ratio to the best peer, target.
-
-    Columns that would be empty are left out.
-    """
+    """Return a table of rows, its head first, without the columns that would be empty."""
     peers = [who for who in PEERS if any(who in row.times for row in rows)]
     has_memory = any(row.times[OURS].memory for row in rows if OURS in row.times)
     lines = [["work", "n", OURS, "GB/s", *peers, "others", "ratio", "target", "memory"]]
@@ -160,8 +157,10 @@ def _change(old: Row, new: Row, before: Report, after: Report, floor: float | No
     a, b, told = old.times[OURS], new.times[OURS], (before.environment, after.environment)
     factors = {
         who: new.times[who].median / old.times[who].median
-        for who in new.times.keys() & old.times.keys() - {OURS}
-        if len({environment.version_of(who, each) for each in told}) == 1
+        for who in new.times
+        if who in old.times
+        and who != OURS
+        and len({environment.version_of(who, each) for each in told}) == 1
     }
     factor, least = b.median / a.median, 1 + (FLOORS[new.clock] if floor is None else floor)
     peer = min(factors, key=lambda who: abs(math.log(factor / factors[who])), default=None)

@@ -19,7 +19,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("row", reversed(ROWS.values()), ids=str)
+@pytest.mark.parametrize("row", list(reversed(ROWS.values())), ids=str)
 def test_row(row: Row) -> None:
     if row.clock != "cpu" and peers.gpu() is None:
         pytest.skip("there is no GPU, or no CuPy")
