@@ -22,8 +22,8 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
-from gpualgo._operators.markers import same
 from gpualgo._operators.numpy_rules import promotion
+from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function

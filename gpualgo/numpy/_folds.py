@@ -17,7 +17,7 @@ from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied, led_by
 from gpualgo._lazy.expression_cache import CachedExpression, ExpressionCache
-from gpualgo._operators.markers import same
+from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
