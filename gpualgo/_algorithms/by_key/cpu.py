@@ -28,8 +28,44 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
     if 0 in problem.shape:
         return Plan(lambda arrays, results, _: results[-1].fill(0), ())
     arrays = [np.broadcast_to(array, problem.shape) for array in arrays]  # at the same addresses
+    reduces = problem.has_dynamic_length
+    job, extra = _job_of(problem, arrays, results[:-1] if reduces else results, op)
+    hidden = 0 if reduces else problem.num_keys
+    first, at_once = len(job.table({})), [extra.get(i, 0) for i in range(at.EXTRA)]
+    in_turn = list(at_once)
+    in_turn[at.IN_TURN] = 1
+    slots = [first + at.INIT, first + at.PARTS, *job.input_slots, *job.output_slots[hidden:]]
+    if reduces:
+        slots.append(first + at.TOTAL)
+    parts, record, routines = job.tasks, extra[at.RECORD], [job.routine("by key")]
+    if parts == 1:  # its record is in scratch memory
+        launch = job.launch(walk(), slots, 1, {}, in_turn)
+        return Plan(lambda arrays, results, init: launch((init, 0, *arrays, *results)), routines)
+    counting = job.launch(walk(), slots, parts, {table_at.COUNTS: 1}, at_once)
+    writing = job.launch(walk(), slots, parts, {}, at_once)
+    join_table = in_words([extra[at.FOLD], 0, parts - 1, record])
+    join = Launch(joining(), join_table, [1], 0, 1, 0, job.held)
+    table = job.table({}, in_turn)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        state = np.zeros((parts, record), np.uint8)
+        if threads.num_threads() > 1:
+            counting((init, state, *arrays, *results))
+            join((state,))  # stores in each part the run that is open before it
+            writing((init, state, *arrays, *results))
+        else:
+            arguments, memory = table.copy(), scratch(job.room.size)
+            arguments[slots] = [init, *map(address, (state, *arrays, *results))]
+            walk()(address(arguments), address(memory), 0, parts)
+
+    return Plan(run, routines)
+
+
+def _job_of(
+    problem: ByKey, arrays: Sequence[Array], outs: Sequence[Array], op: Operator
+) -> tuple[selection.Job, dict[int, int]]:
+    """Return a selection's job with keys and values as inputs, and the words after its table."""
     reduces, num_keys, acc = problem.has_dynamic_length, problem.num_keys, problem.acc
-    outs = results[:-1] if reduces else results
     kinds = (*records.field_dtypes(problem.key), *records.field_dtypes(acc))
     element = records.record(map(str, range(len(kinds))), kinds)
     job = selection.Job(problem.source, arrays, element, op)
@@ -44,47 +80,19 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
     job.writes += [
         selection.written(out, differ) for out, differ in zip(outs, differs[hidden:], strict=True)
     ]
-    room, parts, fold = job.room, job.tasks, job.code(_fold_code(problem, op))
+    room = job.room
     job.head |= {
         table_at.COMPARES: 1, table_at.MARKS: room.take(at.CHUNK),
         table_at.PACKED: room.take(16 * at.CHUNK),
     }  # fmt: skip
     record = at.VALUE + 2 * at.value_bytes(acc.itemsize)
     acc_bytes = sum(number.itemsize for number in records.field_dtypes(acc))
-    extra = {
-        at.FOLD: fold, at.RECORD: record, at.STATE: room.take(record),
-        at.XS: room.take(table_at.SLOTS), at.YS: room.take(table_at.SLOTS),
-        at.RESULTS: room.take(at.CHUNK * acc_bytes), at.KEYS: num_keys, at.REDUCES: reduces,
-        at.NUM_PARTS: parts,
+    return job, {
+        at.FOLD: job.code(_fold_code(problem, op)), at.RECORD: record,
+        at.STATE: room.take(record), at.XS: room.take(table_at.SLOTS),
+        at.YS: room.take(table_at.SLOTS), at.RESULTS: room.take(at.CHUNK * acc_bytes),
+        at.KEYS: num_keys, at.REDUCES: reduces, at.NUM_PARTS: job.tasks,
     }  # fmt: skip
-    first, at_once = len(job.table({})), [extra.get(i, 0) for i in range(at.EXTRA)]
-    in_turn = list(at_once)
-    in_turn[at.IN_TURN] = 1
-    slots = [first + at.INIT, first + at.PARTS, *job.input_slots, *job.output_slots[hidden:]]
-    if reduces:
-        slots.append(first + at.TOTAL)
-    routines = [job.routine("by key")]
-    if parts == 1:  # its record is in scratch memory
-        launch = job.launch(walk(), slots, 1, {}, in_turn)
-        return Plan(lambda arrays, results, init: launch((init, 0, *arrays, *results)), routines)
-    counting = job.launch(walk(), slots, parts, {table_at.COUNTS: 1}, at_once)
-    writing = job.launch(walk(), slots, parts, {}, at_once)
-    join_table = in_words([fold, 0, parts - 1, record])
-    join = Launch(joining(), join_table, [1], 0, 1, 0, job.held)
-    table = job.table({}, in_turn)
-
-    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-        state = np.zeros((parts, record), np.uint8)
-        if threads.num_threads() > 1:
-            counting((init, state, *arrays, *results))
-            join((state,))  # stores in each part the run that is open before it
-            writing((init, state, *arrays, *results))
-        else:
-            arguments, memory = table.copy(), scratch(room.size)
-            arguments[slots] = [init, *map(address, (state, *arrays, *results))]
-            walk()(address(arguments), address(memory), 0, parts)
-
-    return Plan(run, routines)
 
 
 def _fold_code(problem: ByKey, op: Operator) -> Any:

@@ -33,7 +33,7 @@ from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, counter, is_dense, merge, packer, table
 from gpualgo._cpu.operator import Applied
-from gpualgo._cpu.plan import Plan, Routine, compiled
+from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
@@ -56,10 +56,6 @@ def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) 
         plan = plan_of(applied, arrays, outs)
         with captures_bound(applied.op):
             plan.run(arrays, outs, 0)
-
-
-def routine(items: int, work: int) -> Routine:
-    return compiled("transform", items, CHUNK, work)
 
 
 def gapless(
