@@ -54,22 +54,14 @@ def check_samples(view: View, name: str = "x") -> None:
         )
 
 
-def bins_of(
-    bins: Any, range: Any, view: View, stream: Any, computed: Any = None
-) -> tuple[Any, ...] | Edges:
+def bins_of(bins: Any, range: Any, view: View, stream: Any, computed: Any = None) -> Any:
     """Return even bins (number, types and values of the ends, is_detected) or edges.
 
     They are hashable, unless edges are long. `computed`: see `detect_range`.
     """
     is_number = type(bins) is int and 0 < bins <= MAX_BINS
     parsed = bins if is_number else parse_bins(bins, stream)
-    if isinstance(parsed, int):
-        is_detected = range is None
-        ends = detect_range(view, stream, "x", computed) if is_detected else parse_range(range)
-        return even_bins(parsed, *ends, is_detected)
-    if range is not None:
-        raise ValueError("histogram: range= is for a number of bins; leave it out with edges")
-    return Edges(parsed)
+    return _bins_of(parsed, range, lambda: detect_range(view, stream, "x", computed))
 
 
 def even_bins(number: int, lo: Any, hi: Any, is_detected: bool = False) -> tuple[Any, ...]:

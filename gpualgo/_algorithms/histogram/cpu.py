@@ -139,10 +139,11 @@ class _Job:
         copies = _COPIES if finder.slots <= _MANY_SLOTS and is_long and group < 4 else 1
         self.tables = (rows, copies, finder.slots)
         # Few rows: all cores work on each row, in private tables.
-        few = self.groups < 4 * threads.num_threads()
         table_bytes = prod(self.tables) * self.counter.itemsize
         fits = table_bytes <= _SHARED_BYTES and self.length >= finder.slots
-        self.is_shared = x.nbytes > threads.SMALL_BYTES and (rows == 1 or (few and fits))
+        self.is_shared = x.nbytes > threads.SMALL_BYTES and (
+            rows == 1 or (fits and self.groups < 4 * threads.num_threads())
+        )
         self.is_direct = out.flags.c_contiguous and out.dtype.itemsize == 8
         self.places = _table_offsets(group, copies, finder.slots)
         self.kernel = self._kernel()
@@ -212,7 +213,7 @@ class _Job:
         num_tasks = self.groups * -(-self.length * self.group // self.split)
         # With few samples more tables would cost more than they gain.
         work = 0 if self.size < 2 * prod(self.tables) else self.num_bytes
-        return self._merged(threads.run_with_own(new, count, num_tasks, work))
+        return self._merged(cpu_joint.run_with_own(new, count, num_tasks, work))
 
     def _merged(self, memories: list[Array]) -> Array:
         """Return the sums of all threads' tables and their copies, by row and bin."""
