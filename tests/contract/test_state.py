@@ -88,6 +88,8 @@ def walk(backend: Backend, seed: int, each: Iterable[tuple[int, Template, int]],
         except Fault as fault:
             print(fault, program, sep="\n", flush=True)
             found[template.name] = program, before, fault
+        except Exception as error:  # the GPU's context may be lost: no later call would run
+            raise Fault(f"{error!r} in\n{program}") from error
     name = "emulated" if support.is_emulated else backend.name
     return [report(*each, name) for each in found.values()]
 
