@@ -7,15 +7,12 @@ its bases.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 import importlib.util
 import threading
 from collections.abc import Sequence
 from functools import cache, singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
 
 from gpualgo._arrays.view import View
 from gpualgo._base import forks
@@ -44,7 +41,7 @@ def for_cuda(
     problem: Problem, views: Sequence[View], op: Operator | None, targets: Sequence[View]
 ) -> cuda.Plan:
     """Return the plan on a GPU for arrays of these layouts and alignments."""
-    return problem.cuda(views, op, targets)
+    raise NotImplementedError(type(problem))
 
 
 @singledispatch
@@ -55,23 +52,7 @@ def for_cpu(
 
     A result may be an input's own memory only if it is here.
     """
-    from gpualgo._cpu.plan import Plan
-
-    arrays, results = list(arrays), list(results)
-    ready = problem.prepared(op, arrays, results)
-    routines = problem.routines(arrays, results, op, None)
-    if ready is not None:
-        return Plan(ready, routines)
-
-    def run(arrays: Any, results: Any, init: int) -> None:
-        dtype = problem.acc or problem.results[0].dtype
-        start = None
-        if init:
-            start = np.empty((), dtype)
-            ctypes.memmove(start.ctypes.data, init, dtype.itemsize)
-        problem.cpu(list(arrays), list(results), op, start)
-
-    return Plan(run, routines)
+    raise NotImplementedError(type(problem))
 
 
 @singledispatch
@@ -80,11 +61,7 @@ def for_blocks(problem: Problem, call: HostCall) -> bool:
 
     If the call `is_forced`, only for results that do not depend on how the input is split.
     """
-    if call.is_forced:
-        return problem.chunked_fallback(
-            call.arrays, call.results, call.op, call.stream, call.places
-        )
-    return problem.run_chunked(*call[:-1])
+    return False
 
 
 def cuda_plan(

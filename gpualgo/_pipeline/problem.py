@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.auto import Choice
     from gpualgo._pipeline.outputs import Result
-    from gpualgo._pipeline.routines import Routine
 
 Array = np.ndarray[Any, Any]
 Extent = tuple[int, int]
@@ -53,10 +52,6 @@ PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable
 def is_plain(init: Any) -> bool:
     """Return whether an init is immutable, so that the same object always has the same value."""
     return type(init) in PLAIN or (type(init) is tuple and PLAIN.issuperset(map(type, init)))
-
-
-Prepared: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
-"""Runs a call on the CPU: takes inputs (broadcast by itself), results, init's address or 0."""
 
 
 class Problem:
@@ -139,30 +134,6 @@ class Problem:
         """Return the 0-d value that all results hold if no element is read."""
         raise NotImplementedError
 
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-        """Return the plan for arrays of these layouts and alignments."""
-        raise NotImplementedError
-
-    def cpu(self, arrays: list[Array], results: list[Array], op: Any, init: Array | None) -> None:
-        """Run on CPU threads."""
-        raise NotImplementedError
-
-    def routines(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None
-    ) -> list[Routine]:
-        """Return the routines that `cpu` would run, in order; nothing is run or compiled."""
-        raise NotImplementedError
-
-    def prepared(
-        self, op: Operator | None, arrays: list[Array], results: list[Array]
-    ) -> Prepared | None:
-        """Return a callable that does what `cpu` does, for arrays of these layouts at any address.
-
-        None if each call has to go through `cpu`. op captures no arrays; captured numbers are set
-        when the callable runs.
-        """
-        return None
-
     def taken(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
@@ -172,26 +143,6 @@ class Problem:
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         """Return the problem for arrays with other values, if `reads_data`."""
         return self
-
-    def run_chunked(
-        self, arrays: list[Array], results: list[Array], op: Any, init: Array | None, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        """Run host arrays on a GPU block by block; return False if not supported for these arrays.
-
-        `places`: device views of arrays and results, None for pageable ones.
-        """
-        return False
-
-    def chunked_fallback(
-        self, arrays: list[Array], results: list[Array], op: Any, stream: Any,
-        places: list[View | None],
-    ) -> bool:  # fmt: skip
-        """Run out of core after an allocation failed; return False if not supported.
-
-        Only for results that do not depend on how the input is split.
-        """
-        return False
 
     @classmethod
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
