@@ -2,12 +2,15 @@
 // together: exact, stable (of equal elements those of an earlier run come first, then by place).
 //
 // Algorithm  Selection from sorted runs by samples, as splitters of sample sorts are found
-// (Blelloch
-//            et al. 1991, doi:10.1145/113379.113380), in rounds: a block has a rank. It loads every
-//            width-th of the elements that may still be on either side, of all runs at once, finds
-//            the place of each among them, and knows two cuts of each run, one with too few and
-//            one with too many elements before it, some widths apart. The last width is one.
-// Bytes      some thousand elements for each rank and round; each round is one latency of the
+//            (Blelloch et al. 1991, doi:10.1145/113379.113380). run_cuts_kernel finds the cuts at
+//            the ends of chunks, in rounds: a block has a rank. It loads every width-th of the
+//            elements that may still be on either side, of all runs at once, finds the place of
+//            each among them, and knows two cuts of each run, one with too few and one with too
+//            many elements before it, some widths apart. The last width is one.
+//            tile_cuts_kernel cuts each chunk into tiles: a block takes every width-th element of
+//            its chunk, and each `groups`-th of these samples is the last of a tile. A tile has
+//            at most (groups + runs) * width elements.
+// Bytes      some thousand elements for each chunk and round; each round is one latency of the
 //            memory, of which runs may lie on other GPUs. 2^31 elements: four rounds.
 // Operator   none: elements are compared by value.
 #ifndef GPUALGO_MERGE_SORT_CUTS_CUH
@@ -17,27 +20,34 @@
 
 namespace gpualgo {
 
-inline constexpr int max_cut_ranks = 64;
-
-template <int key_leaves, int runs>
-struct RunCutsParams {
+// Runs, and the part of their merged row that is wanted, in chunks.
+template <int key_leaves, int value_leaves, int runs>
+struct MergeRunsParams {
   const unsigned char* keys[runs][key_leaves];
-  int64* cuts;  // of each rank one for each run
+  const unsigned char* values[runs][value_leaves];
+  unsigned char* output_keys[key_leaves];  // null: not wanted
+  unsigned char* output_values[value_leaves];
+  int64* cuts;  // of each tile one for each run; at the end, where the last tile ends
   int64 lengths[runs];
-  int64 ranks[max_cut_ranks];
+  int64 first, last;  // ranks of the part
 };
 
-template <int block_threads_, int samples_, int shared_bytes_, bool overlaps_>
+template <int block_threads_, int samples_, int width_, int groups_, int shared_bytes_,
+          bool overlaps_>
 struct RunCutsPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int samples = samples_;  // of a round, at most
+  static constexpr int width = width_;      // a power of two
+  static constexpr int groups = groups_;    // samples of a tile
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
+  static constexpr int tiles = samples / groups + 1;  // of a chunk
+  static constexpr int64 chunk_items = int64(samples) * width;
 };
 
-template <class Policy, class Order, class T, int runs>
+template <class Policy, class Order, class T, int value_leaves, int runs>
 struct RunCuts {
-  using Params = RunCutsParams<num_leaves<T>, runs>;
+  using Params = MergeRunsParams<num_leaves<T>, value_leaves, runs>;
   static_assert(runs <= Policy::block_threads && 4 * runs < Policy::samples);
 
   struct Shared {
@@ -47,6 +57,7 @@ struct RunCuts {
     int64 low[runs], high[runs];             // each run is cut at least and at most here
     int64 missing;                           // elements before the cuts, behind `low`
     int shift;                               // of two, how far apart samples are
+    int ends[Policy::tiles];                 // samples that are the last of tiles
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -62,15 +73,19 @@ struct RunCuts {
       open += shared.high[i] - shared.low[i];
       missing -= shared.low[i];
     }
-    int shift = 0, begin = 0;
+    int shift = 0;
     while (open >> shift > Policy::samples) ++shift;
+    shared.missing = missing;
+    begin_samples(shift);
+  }
+  __device__ void begin_samples(int shift) {
+    int begin = 0;
     for (int i = 0; i < runs; ++i) {
       shared.begins[i] = begin;
       begin += int((shared.high[i] - shared.low[i]) >> shift);
     }
     shared.begins[runs] = begin;
     shared.shift = shift;
-    shared.missing = missing;
   }
 
   __device__ int run_of(int sample) const {
@@ -145,15 +160,20 @@ struct RunCuts {
     }
   }
 
-  __device__ void run(int rank) {
+  __device__ int64* cuts_of(int64 chunk) const { return params.cuts + chunk * Policy::tiles * runs; }
+
+  // Writes the cuts before a chunk.
+  __device__ void run(int chunk) {
     const int own = threadIdx.x;
+    const int64 begin = params.first + chunk * Policy::chunk_items;
+    const int64 rank = begin < params.last ? begin : params.last;
     if (own < runs) {
       shared.low[own] = 0;
       shared.high[own] = params.lengths[own];
     }
     for (int shift = 1; shift > 0;) {
       ptx::syncthreads();
-      if (own == 0) begin_round(params.ranks[rank]);
+      if (own == 0) begin_round(rank);
       ptx::syncthreads();
       shift = shared.shift;
       load();
@@ -162,20 +182,81 @@ struct RunCuts {
       ptx::syncthreads();
       if (own < runs) end_round(own);
     }
-    if (own < runs) params.cuts[int64(rank) * runs + own] = shared.low[own];
+    if (own < runs) cuts_of(chunk)[own] = shared.low[own];
+  }
+
+  // Returns how many elements of a run come before the end of a tile, or all where it has none.
+  __device__ int64 cut_after(int tile, int run) const {
+    const int count = tile * Policy::groups;
+    const int64 end = shared.high[run];
+    if (count > shared.begins[runs]) return end;
+    const int sample = shared.ends[tile], own = run_of(sample);
+    int64 low = shared.low[run] + int64(among(run, count)) * Policy::width;
+    if (run == own) return low;
+    const T& last = shared.samples[sample];
+    int64 high = low + Policy::width - 1 < end ? low + Policy::width - 1 : end;
+    while (low < high) {
+      const int64 middle = (low + high) / 2;
+      const T other = load_element<T>(advanced(sources_of<T>(params.keys[run]), middle));
+      const bool is_before =
+          run < own ? !Order::before(last, other) : bool(Order::before(other, last));
+      if (is_before) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  // Writes the cuts between a chunk's tiles.
+  __device__ void cut_tiles(int chunk) {
+    const int own = threadIdx.x;
+    if (own < runs) {
+      shared.low[own] = cuts_of(chunk)[own];
+      shared.high[own] = cuts_of(chunk + 1)[own];
+    }
+    ptx::syncthreads();
+    if (own == 0) begin_samples(31 - ptx::clz(Policy::width));
+    ptx::syncthreads();
+    load();
+    ptx::syncthreads();
+    place();
+    for (int i = own; i < shared.begins[runs]; i += Policy::block_threads) {
+      const int count = shared.places[i] + 1;
+      if (count % Policy::groups == 0) shared.ends[count / Policy::groups] = i;
+    }
+    ptx::syncthreads();
+    for (int i = own + runs; i < Policy::tiles * runs; i += Policy::block_threads) {
+      cuts_of(chunk)[i] = cut_after(i / runs, i % runs);
+    }
   }
 };
 
-template <class Policy, class Order, class T, int runs>
-__global__ void __launch_bounds__(Policy::block_threads)
-    run_cuts_kernel(const __grid_constant__ RunCutsParams<num_leaves<T>, runs> params) {
+// One block more than chunks.
+template <class Policy, class Order, class T, int value_leaves, int runs>
+__global__ void __launch_bounds__(Policy::block_threads) run_cuts_kernel(
+    const __grid_constant__ MergeRunsParams<num_leaves<T>, value_leaves, runs> params) {
   if constexpr (Policy::overlaps) {
     ptx::griddepcontrol_launch_dependents();
     ptx::griddepcontrol_wait();
   }
-  using Work = RunCuts<Policy, Order, T, runs>;
+  using Work = RunCuts<Policy, Order, T, value_leaves, runs>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
   Work(params, shared).run(blockIdx.x);
+}
+
+// A block for each chunk.
+template <class Policy, class Order, class T, int value_leaves, int runs>
+__global__ void __launch_bounds__(Policy::block_threads) tile_cuts_kernel(
+    const __grid_constant__ MergeRunsParams<num_leaves<T>, value_leaves, runs> params) {
+  if constexpr (Policy::overlaps) {
+    ptx::griddepcontrol_launch_dependents();
+    ptx::griddepcontrol_wait();
+  }
+  using Work = RunCuts<Policy, Order, T, value_leaves, runs>;
+  auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
+  Work(params, shared).cut_tiles(blockIdx.x);
 }
 
 }  // namespace gpualgo

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -27,14 +27,13 @@ class Memory(NamedTuple):
 
 
 _opened: set[tuple[int, int]] = set()
-_beside: dict[int, int] = {}  # streams for copies, by GPU
 _lock = threading.Lock()
 
 
 @forks.in_child
 def _forget() -> None:
-    global _opened, _beside, _lock
-    _opened, _beside, _lock = set(), {}, threading.Lock()
+    global _opened, _lock
+    _opened, _lock = set(), threading.Lock()
 
 
 def open_both(a: int, b: int) -> None:
@@ -194,59 +193,6 @@ def reading(reads: Sequence[Read]) -> Iterator[None]:
     finally:
         _wait(after)
         _mark_used([memory for _, memory in reads])
-
-
-@contextmanager
-def copying(groups: Sequence[Sequence[Copy]]) -> Iterator[Callable[[int], None]]:
-    """Queue groups of copies on extra streams; yield a function that waits for a group.
-
-    The copies to a GPU run in order on one extra stream of it, after the work queued so far on the
-    streams of targets and sources. Those streams wait for the copies only at the end. Meanwhile
-    nobody may write to the sources; a target may be used once its group was waited for.
-    """
-    before: dict[Stream, list[Stream]] = {}
-    after: dict[Stream, list[Stream]] = {}
-    for copy in (copy for group in groups for copy in group):
-        copy_stream = copy.target.device, _stream_for_copies(copy.target.device)
-        for stream in map(_stream_of, copy[:2]):
-            _add_wait(before, copy_stream, stream)
-            _add_wait(after, stream, copy_stream)
-    arrived: list[dict[Stream, Any]] = []
-
-    def wait(number: int) -> None:
-        for (device, stream), event in arrived[number].items():
-            with gpu.get(device).current():
-                check(driver.api().cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
-
-    try:
-        _wait(before)
-        for group in groups:
-            for target, source, size in group:
-                handle = _stream_for_copies(target.device)
-                move(Copy(target._replace(stream=handle), source, size))
-            arrived.append({
-                stream: _record_event((stream[0], _stream_for_copies(stream[0])))
-                for stream in {_stream_of(target) for target, *_ in group}
-            })  # fmt: skip
-        yield wait
-    finally:
-        _wait(after)
-        for event in (event for events in arrived for event in events.values()):
-            check(driver.api().cuEventDestroy(event), "cuEventDestroy")
-        _mark_used([source for group in groups for _, source, _ in group])
-
-
-def _stream_for_copies(device: int) -> int:
-    """Return a GPU's stream for copies, which does not synchronize with the default stream."""
-    stream = _beside.get(device)
-    if stream is None:
-        with _lock:
-            stream = _beside.get(device)
-            if stream is None:
-                with gpu.get(device).outside_capture():
-                    result = driver.api().cuStreamCreate(1)  # CU_STREAM_NON_BLOCKING
-                stream = _beside[device] = int(check(result, "cuStreamCreate"))
-    return stream
 
 
 def _mark_used(memories: Sequence[Memory]) -> None:

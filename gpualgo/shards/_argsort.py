@@ -55,8 +55,8 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
         ),
     )  # fmt: skip
     index_arg = Argument((ShardedArray(index_shards, first.places, 0),), None, "values")
-    pieces = [values for _, values in long_row(key_arg, index_arg, order)]
-    if index_dtype != dtype_:
+    pieces = [values for _, values in long_row(key_arg, index_arg, order, dtype_)]
+    if any(part.dtype != dtype_ for (part,) in pieces):
         pieces = on_each(
             first.places, key_arg.seats,
             lambda i: [ga.copy(_cast(tuple(pieces[i]), func_name, dtype_))],

@@ -20,7 +20,6 @@ LENGTHS = scaled((0, 1, 2, 7, 2500), emulated=(2, 600))
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let arrays of tests be so long that samples decide, in several rounds, and in chunks."""
-    monkeypatch.setattr(_sort, "CHUNK_BYTES", 1 << 9)
     monkeypatch.setattr(_sort, "FEW", 16)
     monkeypatch.setattr(_sort, "SAMPLES", 32)
 
