@@ -7,9 +7,9 @@
 //            elements that may still be on either side, of all runs at once, finds the place of
 //            each among them, and knows two cuts of each run, one with too few and one with too
 //            many elements before it, some widths apart. The last width is one.
-//            tile_cuts_kernel cuts each chunk into tiles: a block takes every width-th element of
-//            its chunk, and each `groups`-th of these samples is the last of a tile. A tile has
-//            at most (groups + runs) * width elements.
+//            piece_cuts_kernel cuts each chunk into pieces: a block takes every width-th element
+//            of its chunk, and each `groups`-th of these samples is the last of a piece, which has
+//            less than (groups + runs) * width elements.
 // Bytes      some thousand elements for each chunk and round; each round is one latency of the
 //            memory, of which runs may lie on other GPUs. 2^31 elements: four rounds.
 // Operator   none: elements are compared by value.
@@ -27,22 +27,20 @@ struct MergeRunsParams {
   const unsigned char* values[runs][value_leaves];
   unsigned char* output_keys[key_leaves];  // null: not wanted
   unsigned char* output_values[value_leaves];
-  int64* cuts;  // of each tile one for each run; at the end, where the last tile ends
+  int64* cuts;  // of each piece one for each run; at the end, where the last piece ends
   int64 lengths[runs];
   int64 first, last;  // ranks of the part
+  int64 shift;        // of two, how far apart the samples of pieces are
 };
 
-template <int block_threads_, int samples_, int width_, int groups_, int shared_bytes_,
-          bool overlaps_>
+template <int block_threads_, int samples_, int groups_, int shared_bytes_, bool overlaps_>
 struct RunCutsPolicy {
   static constexpr int block_threads = block_threads_;
   static constexpr int samples = samples_;  // of a round, at most
-  static constexpr int width = width_;      // a power of two
-  static constexpr int groups = groups_;    // samples of a tile
+  static constexpr int groups = groups_;    // samples of a piece
   static constexpr int shared_bytes = shared_bytes_;
   static constexpr bool overlaps = overlaps_;  // launched while the kernel before still runs
-  static constexpr int tiles = samples / groups + 1;  // of a chunk
-  static constexpr int64 chunk_items = int64(samples) * width;
+  static constexpr int pieces = samples / groups + 1;  // of a chunk
 };
 
 template <class Policy, class Order, class T, int value_leaves, int runs>
@@ -57,7 +55,7 @@ struct RunCuts {
     int64 low[runs], high[runs];             // each run is cut at least and at most here
     int64 missing;                           // elements before the cuts, behind `low`
     int shift;                               // of two, how far apart samples are
-    int ends[Policy::tiles];                 // samples that are the last of tiles
+    int ends[Policy::pieces];                // samples that are the last of pieces
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -160,12 +158,12 @@ struct RunCuts {
     }
   }
 
-  __device__ int64* cuts_of(int64 chunk) const { return params.cuts + chunk * Policy::tiles * runs; }
+  __device__ int64* cuts_of(int64 chunk) const { return params.cuts + chunk * Policy::pieces * runs; }
 
   // Writes the cuts before a chunk.
   __device__ void run(int chunk) {
     const int own = threadIdx.x;
-    const int64 begin = params.first + chunk * Policy::chunk_items;
+    const int64 begin = params.first + (chunk * int64(Policy::samples) << params.shift);
     const int64 rank = begin < params.last ? begin : params.last;
     if (own < runs) {
       shared.low[own] = 0;
@@ -185,16 +183,16 @@ struct RunCuts {
     if (own < runs) cuts_of(chunk)[own] = shared.low[own];
   }
 
-  // Returns how many elements of a run come before the end of a tile, or all where it has none.
-  __device__ int64 cut_after(int tile, int run) const {
-    const int count = tile * Policy::groups;
-    const int64 end = shared.high[run];
+  // Returns how many elements of a run come before the end of a piece, or all where it has none.
+  __device__ int64 cut_after(int piece, int run) const {
+    const int count = piece * Policy::groups;
+    const int64 end = shared.high[run], width = int64(1) << shared.shift;
     if (count > shared.begins[runs]) return end;
-    const int sample = shared.ends[tile], own = run_of(sample);
-    int64 low = shared.low[run] + int64(among(run, count)) * Policy::width;
+    const int sample = shared.ends[piece], own = run_of(sample);
+    int64 low = shared.low[run] + among(run, count) * width;
     if (run == own) return low;
     const T& last = shared.samples[sample];
-    int64 high = low + Policy::width - 1 < end ? low + Policy::width - 1 : end;
+    int64 high = low + width - 1 < end ? low + width - 1 : end;
     while (low < high) {
       const int64 middle = (low + high) / 2;
       const T other = load_element<T>(advanced(sources_of<T>(params.keys[run]), middle));
@@ -209,15 +207,15 @@ struct RunCuts {
     return low;
   }
 
-  // Writes the cuts between a chunk's tiles.
-  __device__ void cut_tiles(int chunk) {
+  // Writes the cuts between a chunk's pieces.
+  __device__ void cut_pieces(int chunk) {
     const int own = threadIdx.x;
     if (own < runs) {
       shared.low[own] = cuts_of(chunk)[own];
       shared.high[own] = cuts_of(chunk + 1)[own];
     }
     ptx::syncthreads();
-    if (own == 0) begin_samples(31 - ptx::clz(Policy::width));
+    if (own == 0) begin_samples(int(params.shift));
     ptx::syncthreads();
     load();
     ptx::syncthreads();
@@ -227,7 +225,7 @@ struct RunCuts {
       if (count % Policy::groups == 0) shared.ends[count / Policy::groups] = i;
     }
     ptx::syncthreads();
-    for (int i = own + runs; i < Policy::tiles * runs; i += Policy::block_threads) {
+    for (int i = own + runs; i < Policy::pieces * runs; i += Policy::block_threads) {
       cuts_of(chunk)[i] = cut_after(i / runs, i % runs);
     }
   }
@@ -248,7 +246,7 @@ __global__ void __launch_bounds__(Policy::block_threads) run_cuts_kernel(
 
 // A block for each chunk.
 template <class Policy, class Order, class T, int value_leaves, int runs>
-__global__ void __launch_bounds__(Policy::block_threads) tile_cuts_kernel(
+__global__ void __launch_bounds__(Policy::block_threads) piece_cuts_kernel(
     const __grid_constant__ MergeRunsParams<num_leaves<T>, value_leaves, runs> params) {
   if constexpr (Policy::overlaps) {
     ptx::griddepcontrol_launch_dependents();
@@ -256,7 +254,7 @@ __global__ void __launch_bounds__(Policy::block_threads) tile_cuts_kernel(
   }
   using Work = RunCuts<Policy, Order, T, value_leaves, runs>;
   auto& shared = ptx::dynamic_shared_memory<typename Work::Shared>();
-  Work(params, shared).cut_tiles(blockIdx.x);
+  Work(params, shared).cut_pieces(blockIdx.x);
 }
 
 }  // namespace gpualgo

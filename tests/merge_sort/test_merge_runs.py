@@ -23,11 +23,12 @@ KINDS = ("wide", "ties", "equal", "zeros", "apart")
 
 
 @pytest.fixture(autouse=True)
-def _short_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let few elements be several tiles of several chunks."""
+def _short_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let few elements be several pieces of several chunks, and several steps of a block."""
     monkeypatch.setattr(tuning, "MERGE_THREADS", 64)
     monkeypatch.setattr(tuning, "CUT_SAMPLES", 128)
     monkeypatch.setattr(tuning, "CUT_THREADS", 64)
+    monkeypatch.setattr(tuning, "CUT_GROUPS", 64)
 
 
 def keys_of(kind: str, n: int, rng: np.random.Generator, run: int) -> np.ndarray[Any, Any]:
@@ -107,7 +108,9 @@ def test_values_alone_and_wider(cuda: Backend) -> None:
     starts = (0, 500, 900)
     orders = [np.argsort(part, kind="stable") for part in np.split(x, starts[1:])]
     runs = [part[order] for part, order in zip(np.split(x, starts[1:]), orders, strict=True)]
-    places = [(order + start).astype(np.uint32) for order, start in zip(orders, starts, strict=True)]
+    places = [
+        (order + start).astype(np.uint32) for order, start in zip(orders, starts, strict=True)
+    ]
     out = cuda.to_device(np.zeros(1200, np.int64))
     merge_runs(
         [cuda.to_device(run) for run in runs], [[cuda.to_device(part)] for part in places],

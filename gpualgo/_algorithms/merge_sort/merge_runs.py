@@ -56,13 +56,14 @@ class MergeRuns(Problem):
 
         props, slots = gpu.get(self.device), ArgMap(len(views), len(targets))
         key_bytes, sizes, runs = self.order.element.itemsize, self.value_sizes, self.num_runs
-        tiles = tuning.run_tiles(key_bytes, sizes, runs, props.shared_limit)
+        pieces = tuning.run_pieces(key_bytes, sizes, runs, props.shared_limit)
         specs = tuning.merge_runs(
-            self.order, sizes, self.is_widened, runs, tiles, props.may_overlap,
+            self.order, sizes, self.is_widened, runs, pieces, props.may_overlap,
             props.capability >= (8, 0),
         )  # fmt: skip
         first, last = self.ranks
-        packed = specs[0].parameters.pack(lengths=self.lengths, first=first, last=last)
+        shift = pieces.shift(last - first)
+        packed = specs[0].parameters.pack(lengths=self.lengths, first=first, last=last, shift=shift)
         sources = [
             [slots.source(i) for i in range(begin, begin + self.num_fields)]
             for begin in range(0, len(views), self.num_fields)
@@ -76,12 +77,12 @@ class MergeRuns(Problem):
             "output_values": tuple(outs[num_keys * self.wants_keys :]) or (NONE,),
             "cuts": slots.piece(0),
         }
-        chunks = -(-(last - first) // tiles.chunk_items)
-        num_tiles = chunks * tiles.tiles_per_chunk
-        grids = chunks + 1, chunks, num_tiles
-        threads = tuning.CUT_THREADS, tuning.CUT_THREADS, tiles.policy.block_threads
+        chunks = -(-(last - first) // (pieces.samples << shift))
+        num_pieces = chunks * pieces.pieces_per_chunk
+        grids = chunks + 1, chunks, num_pieces
+        threads = tuning.CUT_THREADS, tuning.CUT_THREADS, pieces.policy.block_threads
         cut_bytes = tuning.cut_bytes(key_bytes)
-        shared = cut_bytes, cut_bytes, tiles.shared_bytes
+        shared = cut_bytes, cut_bytes, pieces.shared_bytes
         launches = [
             Launch(
                 kernel, grid, block, packed, self.device, arguments, shared_bytes=shared_bytes,
@@ -91,7 +92,7 @@ class MergeRuns(Problem):
                 build.kernels(specs, self.device), grids, threads, shared, strict=True
             )
         ]  # fmt: skip
-        return Plan(self.device, launches, [Piece(8 * runs * (num_tiles + 1), KEPT)])
+        return Plan(self.device, launches, [Piece(8 * runs * (num_pieces + 1), KEPT)])
 
 
 def can_merge(runs: Sequence[Sequence[View]], num_keys: int) -> bool:

@@ -48,6 +48,7 @@ def merge_runs_params(leaves: int, values: int, runs: int) -> Parameters:
         "MergeRunsParams",
         keys=POINTER[leaves][runs], values=POINTER[values][runs], output_keys=POINTER[leaves],
         output_values=POINTER[values], cuts=POINTER, lengths=I64[runs], first=I64, last=I64,
+        shift=I64,
     )  # fmt: skip
 
 
@@ -62,7 +63,9 @@ VALUE_THREADS = 512  # most threads of a block that sorts keys with values
 
 # Cuts of several runs: one block per chunk, with at most CUT_SAMPLES samples of all runs in a
 # round, in at most CUT_SHARED bytes of shared memory, which need no kernel attribute.
-CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 512, 2048, 40 << 10
+CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 1024, 2048, 40 << 10
+CUT_GROUPS = 32  # samples of a piece, which one block merges
+CHUNKS = 64  # at most, of much data
 MAX_RUNS = 16
 MAX_PARAMETERS = 3300  # bytes of pointers, of the 4096 bytes of kernel parameters
 
@@ -172,46 +175,49 @@ def can_merge(fields: int, runs: int, values: Sequence[int]) -> bool:
     return runs <= MAX_RUNS and 8 * fields * runs <= MAX_PARAMETERS and are_moved(values)
 
 
-class RunTiles(NamedTuple):
-    """How merged runs are divided into chunks, each chunk into tiles by samples."""
+class RunPieces(NamedTuple):
+    """How merged runs are divided into chunks, and each chunk into pieces, by samples."""
 
     policy: Policy
+    ring: int  # elements of each run that a block holds; a power of two
     samples: int  # of a chunk
-    width: int  # elements from one sample to the next
-    groups: int  # samples of a tile
-    shared_bytes: int  # of a block that merges a tile
+    shared_bytes: int  # of a block that merges a piece
 
     @property
-    def tiles_per_chunk(self) -> int:
-        return self.samples // self.groups + 1
+    def pieces_per_chunk(self) -> int:
+        return self.samples // CUT_GROUPS + 1
 
-    @property
-    def chunk_items(self) -> int:
-        return self.samples * self.width
+    def shift(self, num_items: int) -> int:
+        """Return how far apart samples are, as a power of two: for at most CHUNKS chunks of much."""
+        wanted = num_items // (CHUNKS * self.samples), self.policy.tile_items // CUT_GROUPS
+        return max(wanted).bit_length()
 
 
-def run_tiles(key_bytes: int, values: Sequence[int], runs: int, shared_limit: int) -> RunTiles:
-    """Return the tiles of `runs` merged runs with values of these sizes."""
-    policy = next(policy for most, policy in LARGE.items() if key_bytes <= most)
-    policy = merging(policy)
-    value_bytes = len(values) * max(values) + 4 if values else 0  # padded, and twice their order
+def run_pieces(key_bytes: int, values: Sequence[int], runs: int, shared_limit: int) -> RunPieces:
+    """Return how `runs` runs with values of these sizes are merged."""
+    policy = merging(next(policy for most, policy in LARGE.items() if key_bytes <= most))
+
+    def ring() -> int:
+        room = policy.tile_items - (runs + 1) // 2 * policy.items  # they begin where threads do
+        return 1 << (room // runs).bit_length() - 1
 
     def shared_bytes() -> int:
-        return policy.shared_bytes(key_bytes) + (policy.tile_items + 16) * value_bytes
+        # Padded values, and their order twice, of which the policy counts one.
+        value_bytes = len(values) * max(values) * runs * ring() if values else 0
+        size = value_bytes + 2 * policy.tile_items * bool(values)
+        size += (runs * ring() + policy.items) * key_bytes + 64 * runs + 64
+        return size + policy.shared_bytes(key_bytes)
 
     while 2 * shared_bytes() > shared_limit and policy.block_threads > 64:
         policy = replace(policy, block_threads=policy.block_threads // 2)
-    room = policy.tile_items - (runs + 1) // 2 * policy.items  # merged runs begin where threads do
-    # A tile has up to groups + runs widths, and on average groups.
-    width = 1 << max(0, (room // (8 * runs)).bit_length() - 1)
-    return RunTiles(policy, samples_of(key_bytes), width, room // width - runs, shared_bytes())
+    return RunPieces(policy, ring(), samples_of(key_bytes), shared_bytes())
 
 
 def merge_runs(
-    order: Comparison, values: Sequence[int], is_widened: bool, runs: int, tiles: RunTiles,
+    order: Comparison, values: Sequence[int], is_widened: bool, runs: int, pieces: RunPieces,
     overlaps: bool, is_async: bool,
 ) -> tuple[Spec, Spec, Spec]:  # fmt: skip
-    """Return the kernels that cut runs, cut tiles and merge them.
+    """Return the kernels that cut runs, cut pieces and merge them.
 
     `is_widened`: values of 4 bytes are written as integers of 8 bytes.
     """
@@ -219,30 +225,30 @@ def merge_runs(
         order.element.itemsize, len(records.field_dtypes(order.element)), max(1, len(values)),
     )  # fmt: skip
     cutting = (
-        CUT_THREADS, tiles.samples, tiles.width, tiles.groups, cut_bytes(key_bytes),
-        str(overlaps).lower(),
+        CUT_THREADS, pieces.samples, CUT_GROUPS, cut_bytes(key_bytes), str(overlaps).lower(),
     )  # fmt: skip
-    policy = f"gpualgo::RunCutsPolicy<{', '.join(map(str, cutting))}>"
+    cut_policy = f"gpualgo::RunCutsPolicy<{', '.join(map(str, cutting))}>"
     element = f"{order_name(order)}, {records.cpp_name(order.element)}"
     params = merge_runs_params(leaves, count, runs)
     value = words(values)
     merging = (
-        tiles.policy.block_threads, tiles.policy.items, tiles.policy.blocks_per_sm(key_bytes),
-        tiles.shared_bytes, str(overlaps).lower(), str(is_async).lower(),
+        pieces.policy.block_threads, pieces.policy.items, pieces.policy.blocks_per_sm(key_bytes),
+        pieces.shared_bytes, str(overlaps).lower(), str(is_async).lower(),
     )  # fmt: skip
-    run_cuts, tile_cuts = (
+    policy = f"gpualgo::MergeSortPolicy<{', '.join(map(str, merging))}>"
+    run_cuts, piece_cuts = (
         Spec(
             "merge_sort/cuts.cuh",
-            f"gpualgo::{name}_cuts_kernel<{policy}, {element}, {count}, {runs}>", params,
+            f"gpualgo::{name}_cuts_kernel<{cut_policy}, {element}, {count}, {runs}>", params,
         )
-        for name in ("run", "tile")
+        for name in ("run", "piece")
     )  # fmt: skip
     merge = Spec(
         "merge_sort/runs.cuh",
-        f"gpualgo::merge_runs_kernel<gpualgo::MergeSortPolicy<{', '.join(map(str, merging))}>, "
-        f"{element}, {value}, {word(8) if is_widened else value}, {runs}>", params,
+        f"gpualgo::merge_runs_kernel<{policy}, {pieces.ring.bit_length() - 1}, {element}, {value}, "
+        f"{word(8) if is_widened else value}, {runs}>", params,
     )  # fmt: skip
-    return run_cuts, tile_cuts, merge
+    return run_cuts, piece_cuts, merge
 
 
 def cut_bytes(key_bytes: int) -> int:
