@@ -29,8 +29,9 @@ struct MergeRunsParams {
   unsigned char* output_values[value_leaves];
   int64* cuts;  // of each piece one for each run; at the end, where the last piece ends
   int64 lengths[runs];
-  int64 first, last;  // ranks of the part
-  int64 shift;        // of two, how far apart the samples of pieces are
+  int64 starts[runs];  // added to values that are positions in their run; else zero
+  int64 first, last;   // ranks of the part
+  int64 shift;         // of two, how far apart the samples of pieces are
 };
 
 template <int block_threads_, int samples_, int groups_, int shared_bytes_, bool overlaps_>

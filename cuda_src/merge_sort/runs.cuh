@@ -177,11 +177,13 @@ struct RunsMerge {
     for (int i = threadIdx.x; i < total; i += threads) {
       if (are_keys_wanted) store_element(advanced(keys, i), shared.keys[slot_of<items>(i)]);
       if constexpr (has_values<V>) {
-        const V& value = shared.values[shared.order[side][i]];
-        if constexpr (is_same<V, Result>) {
-          store_element(advanced(values, i), value);
+        const int slot = shared.order[side][i];
+        const V& value = shared.values[slot];
+        if constexpr (is_same<V, uint32> || is_same<V, uint64>) {
+          Result* const to = reinterpret_cast<Result*>(params.output_values[0]) + target;
+          to[i] = Result(value) + Result(params.starts[slot / ring]);
         } else {
-          reinterpret_cast<Result*>(params.output_values[0])[target + i] = Result(value);
+          store_element(advanced(values, i), value);
         }
       }
     }

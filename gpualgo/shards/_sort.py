@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -9,8 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._algorithms.merge_sort.merge_runs import can_merge, merge_runs
-from gpualgo._arrays.view import view_of
+from gpualgo._algorithms.merge_sort.comparison import descending_of
+from gpualgo._algorithms.merge_sort.merge_runs import Runs as MergedRuns
+from gpualgo._algorithms.merge_sort.merge_runs import can_merge
+from gpualgo._algorithms.radix_sort.problem import sort_and_order
+from gpualgo._arrays.view import View, view_of
 from gpualgo._base import threads
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
@@ -31,7 +35,6 @@ from gpualgo.shards._moving import (
     cut,
     joined,
     local_stream,
-    peer_view,
     reading,
     stream_at,
 )
@@ -315,15 +318,23 @@ def long_row(
 ) -> list[Piece]:
     """Sort a row along the sharded axis; return each device's part of it.
 
-    `index_dtype`: values are unsigned integers of 4 or 8 bytes, wanted as this, without keys.
+    `index_dtype`: instead of values the positions of the keys are wanted, and no keys.
     """
-    runs = sorted_runs(keys, values, order)
+    has_indices = index_dtype is not None
+    runs = sorted_runs(keys, values, order, has_indices)
+    arrays = [x for run_keys, moved in runs for x in (*run_keys, *moved)]
+    views = [[view_of(x, "a run") for x in (*run_keys, *moved)] for run_keys, moved in runs]
+    is_read = len(runs) > 1 and order.is_whole and can_merge(views, len(keys.arrays))
+    if is_read and can_read(keys.places, arrays):
+        with reading(keys.places, arrays, keys.first.library):
+            return _merged(keys, order, views, index_dtype)
+    if has_indices:
+        starts, local = keys.first.starts, runs
+        runs = on_each(
+            keys.places, keys.seats,
+            lambda i: (local[i][0], [_global_indices(local[i][1][0], starts[i], index_dtype)]),
+        )  # fmt: skip
     if len(runs) > 1:
-        arrays = [x for part in runs for fields in part for x in fields]
-        views = [[view_of(x, "a run") for fields in part for x in fields] for part in runs]
-        is_read = order.is_whole and can_merge(views, len(keys.arrays))
-        if is_read and can_read(keys.places, arrays):
-            return _merged(keys, values, order, runs, arrays, index_dtype)
         ranks = list(accumulate(keys.first.lengths))[:-1]
         cuts = exact_cuts(_as_runs(keys, runs, order), ranks)
         none, all_of = np.zeros((1, len(runs)), np.int64), np.array([keys.first.lengths], np.int64)
@@ -335,37 +346,28 @@ def long_row(
     return runs
 
 
-def _merged(
-    keys: Argument, values: Argument | None, order: Order, runs: list[Piece], arrays: list[Any],
-    index_dtype: Any,
-) -> list[Piece]:  # fmt: skip
+def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: Any) -> list[Piece]:
     """Merge each device's part from the runs of all, which its kernel reads."""
     starts, lengths, library = keys.first.starts, keys.first.lengths, keys.first.library
-    wants_keys = index_dtype is None
+    count, index_bytes = len(keys.arrays), 0 if index_dtype is None else index_dtype.itemsize
+    dtypes = [view.dtype for view in views[0]]
+    ways = descending_of(order.descending, keys.form, None, "radix_sort")
+    sizes = tuple(dtype.itemsize for dtype in dtypes[count:])
+    merged = MergedRuns(tuple(dtypes[:count]), sizes, ways, lengths, index_bytes)
+    if index_bytes:
+        dtypes, count = [index_dtype], 0
+    sources = [view.ptr for fields in views for view in fields]
 
     def merge(i: int) -> Piece:
-        device, length = keys.places[i], (lengths[i],)
-        key_outs = [device.empty(length, x.dtype, library) for x in keys.arrays if wants_keys]
-        value_outs = [
-            device.empty(length, index_dtype or x.dtype, library)
-            for x in (values.arrays if values is not None else ())
-        ]
-        if not lengths[i]:
-            return key_outs, value_outs
-        views = [
-            [[peer_view(x, device, library) for x in fields] for fields in part] for part in runs
-        ]
-        outs = [peer_view(x, device, library) for x in (*key_outs, *value_outs)]
-        merge_runs(
-            [keys.packed(run_keys) for run_keys, _ in views], [moved for _, moved in views],
-            (starts[i], starts[i] + lengths[i]), order.descending, dtype=index_dtype,
-            wants_keys=wants_keys, out=outs[0] if len(outs) == 1 else tuple(outs),
-            stream=stream_at(device, library),
-        )  # fmt: skip
-        return key_outs, value_outs
+        device, begin, length = keys.places[i], starts[i], lengths[i]
+        outs = [device.empty((length,), dtype, library) for dtype in dtypes]
+        if length:
+            addresses = [*sources, *(view_of(x, "a part").ptr for x in outs)]
+            stream = stream_at(device, library)
+            merged.merge(begin, begin + length, device.number, stream, addresses)
+        return outs[:count], outs[count:]
 
-    with reading(keys.places, arrays, library):
-        return on_each(keys.places, keys.seats, merge)
+    return on_each(keys.places, keys.seats, merge)
 
 
 def _sorted_again(
@@ -373,26 +375,44 @@ def _sorted_again(
 ) -> Piece:
     """Join slices and sort them."""
     key_arrays, value_arrays = joined(pieces, place, keys.first.library)
-    if values is None:
-        return fields_of(ga.radix_sort(keys.packed(key_arrays), **order.options))[0], []
-    pair = ga.radix_sort(keys.packed(key_arrays), values.packed(value_arrays), **order.options)
-    return fields_of(pair[0])[0], fields_of(pair[1])[0]
+    moved = value_arrays[0] if values is None and value_arrays else None
+    moved = moved if values is None else values.packed(value_arrays)
+    return _pair_of(ga.radix_sort(keys.packed(key_arrays), moved, **order.options), moved)
 
 
-def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
-    """Sort each shard."""
+def _pair_of(result: Any, moved: Any) -> Piece:
+    if moved is None:
+        return fields_of(result)[0], []
+    return fields_of(result[0])[0], fields_of(result[1])[0]
+
+
+def sorted_runs(
+    keys: Argument, values: Argument | None, order: Order, has_indices: bool
+) -> list[Piece]:
+    """Sort each shard, with the values or with the keys' positions in their shard."""
     arrays = keys.arrays if values is None else (*keys.arrays, *values.arrays)
+    lengths = keys.first.lengths
+    positions = np.dtype(np.uint32 if max(lengths) <= 1 << 32 else np.uint64)
 
     def call(i: int) -> Piece:
-        shards = [x.shards[i] for x in arrays]
-        with local_stream(keys.places[i], shards, keys.first.library) as stream:
-            if values is None:
-                result = ga.radix_sort(keys.on(i), **order.options, stream=stream)
-                return fields_of(result)[0], []
-            result = ga.radix_sort(keys.on(i), values.on(i), **order.options, stream=stream)
-            return fields_of(result[0])[0], fields_of(result[1])[0]
+        shards, place = [x.shards[i] for x in arrays], keys.places[i]
+        with local_stream(place, shards, keys.first.library) as stream:
+            if has_indices and keys.form is None and place.number != CPU:
+                pair = sort_and_order(shards[0], order.descending, positions, stream)
+                return [pair[0]], [pair[1]]
+            moved = None if values is None else values.on(i)
+            if has_indices:
+                name: Any = "cpu" if place.number == CPU else place.name
+                moved = ga.lazy.arange(lengths[i], dtype=positions, device=name)
+            result = ga.radix_sort(keys.on(i), moved, **order.options, stream=stream)
+            return _pair_of(result, moved)
 
     return on_each(keys.places, keys.seats, call)
+
+
+def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
+    """Return positions in a shard as positions in the whole row."""
+    return ga.transform(operator.add, positions, np.int64(start), dtype=dtype)
 
 
 def _as_runs(keys: Argument, runs: list[Piece], order: Order) -> Runs:

@@ -10,7 +10,8 @@ from support import Backend, sampled, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.merge_sort import tuning
-from gpualgo._algorithms.merge_sort.merge_runs import merge_runs
+from gpualgo._algorithms.merge_sort.merge_runs import Runs, can_merge
+from gpualgo._arrays.view import view_of
 from gpualgo._base import dtypes
 
 LENGTHS: list[tuple[int, ...]] = scaled(
@@ -41,31 +42,46 @@ def keys_of(kind: str, n: int, rng: np.random.Generator, run: int) -> np.ndarray
     return rng.integers(0, 4 if kind == "ties" else 1, n).astype(np.int8)
 
 
+def merged(
+    cuda: Backend, runs: list[Any], num_keys: int, ways: tuple[bool, ...], part: tuple[int, int],
+    index: np.dtype[Any] | None = None,
+) -> list[np.ndarray[Any, Any]]:  # fmt: skip
+    """Return a part of merged runs, each given as its fields, keys first."""
+    dtypes_ = [x.dtype for x in runs[0]]
+    sizes = tuple(dtype.itemsize for dtype in dtypes_[num_keys:])
+    lengths = tuple(len(fields[0]) for fields in runs)
+    sent = [[cuda.to_device(x) for x in fields] for fields in runs]
+    wanted = dtypes_ if index is None else [index]
+    outs = [cuda.to_device(np.zeros(part[1] - part[0], dtype)) for dtype in wanted]
+    views = [[view_of(x, "a run") for x in fields] for fields in sent]
+    assert can_merge(views, num_keys)
+    addresses = [view.ptr for fields in views for view in fields]
+    addresses += [view_of(x, "a part").ptr for x in outs]
+    merge = Runs(tuple(dtypes_[:num_keys]), sizes, ways, lengths, index.itemsize if index else 0)
+    first = views[0][0]
+    stream = int(first.library.stream(first.device))
+    merge.merge(*part, first.device, stream, addresses)
+    return [cuda.to_host(x) for x in outs]
+
+
 def check(
-    cuda: Backend, parts: list[Any], descending: Any, moved: tuple[np.dtype[Any], ...] = ()
+    cuda: Backend, parts: list[Any], ways: tuple[bool, ...], moved: tuple[np.dtype[Any], ...] = ()
 ) -> None:
-    """Merge runs, each given as its leaves, and compare several parts of the result."""
-    total, count = sum(len(leaves[0]) for leaves in parts), len(parts)
+    """Merge runs, each given as its keys, and compare several parts of the result."""
+    total = sum(len(leaves[0]) for leaves in parts)
     whole = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     with ga.default_device("cpu"):
-        order = ga.argsort(whole if len(whole) > 1 else whole[0], descending=descending)
+        order = ga.argsort(whole, descending=ways)
     ends = np.cumsum([len(leaves[0]) for leaves in parts])[:-1]
     numbers = [np.arange(total).astype(dtype) for dtype in moved]
-    sent = [tuple(map(cuda.to_device, leaves)) for leaves in parts]
-    runs = [leaves if len(leaves) > 1 else leaves[0] for leaves in sent]
-    values = [
-        [cuda.to_device(piece) for piece in pieces]
-        for pieces in zip(*(np.split(x, ends) for x in numbers), strict=True)
-    ] or [[]] * count  # fmt: skip
+    values = [np.split(x, ends) for x in numbers]
+    runs = [[*leaves, *(x[i] for x in values)] for i, leaves in enumerate(parts)]
     for first, last in sorted({(0, total), (total // 3, total // 3 * 2), (total - 1, total)}):
         if first == last:
             continue
-        want = [x[order[first:last]] for x in (*whole, *numbers)]
-        outs = [cuda.to_device(np.zeros_like(x)) for x in want]
-        out = tuple(outs) if len(outs) > 1 else outs[0]
-        merge_runs(runs, values, (first, last), descending, out=out)
-        for x, y in zip(outs, want, strict=True):
-            assert cuda.to_host(x).tobytes() == y.tobytes(), (first, last)
+        found = merged(cuda, runs, len(parts[0]), ways, (first, last))
+        for x, y in zip(found, (*whole, *numbers), strict=True):
+            assert x.tobytes() == y[order[first:last]].tobytes(), (first, last)
 
 
 @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
@@ -77,7 +93,7 @@ def test_runs(cuda: Backend, lengths: tuple[int, ...], kind: str, descending: bo
         (ga.radix_sort(keys_of(kind, n, rng, run), descending=descending),)
         for run, n in enumerate(lengths)
     ]
-    check(cuda, parts, descending, (np.dtype(np.uint32),) if kind != "wide" else ())
+    check(cuda, parts, (descending,), (np.dtype(np.uint32),) if kind != "wide" else ())
 
 
 def test_tuples_in_several_ways(cuda: Backend) -> None:
@@ -98,22 +114,15 @@ def test_every_dtype(cuda: Backend, name: str, descending: bool) -> None:
         whole[::7], whole[::11] = np.nan, -0.0
     ends = ((0, 700), (700, 701), (701, 1500))
     parts = [(ga.radix_sort(whole[slice(*end)], descending=descending),) for end in ends]
-    check(cuda, parts, descending, (np.dtype(np.complex128),))
+    check(cuda, parts, (descending,), (np.dtype(np.complex128),))
 
 
-def test_values_alone_and_wider(cuda: Backend) -> None:
-    """As an argsort needs them: positions of 4 bytes, wanted as integers of 8."""
-    rng = np.random.default_rng(7)
-    x = rng.integers(0, 9, 1200).astype(np.float32)
-    starts = (0, 500, 900)
-    orders = [np.argsort(part, kind="stable") for part in np.split(x, starts[1:])]
-    runs = [part[order] for part, order in zip(np.split(x, starts[1:]), orders, strict=True)]
-    places = [
-        (order + start).astype(np.uint32) for order, start in zip(orders, starts, strict=True)
-    ]
-    out = cuda.to_device(np.zeros(1200, np.int64))
-    merge_runs(
-        [cuda.to_device(run) for run in runs], [[cuda.to_device(part)] for part in places],
-        (0, 1200), False, dtype=np.dtype(np.int64), wants_keys=False, out=out,
-    )  # fmt: skip
-    np.testing.assert_array_equal(cuda.to_host(out), np.argsort(x, kind="stable"))
+@pytest.mark.parametrize("index", ["int64", "int32"])
+def test_positions_in_runs_become_those_in_all(cuda: Backend, index: str) -> None:
+    x = np.random.default_rng(7).integers(0, 9, 1200).astype(np.float32)
+    runs = []
+    for part in np.split(x, (500, 900)):
+        order = np.argsort(part, kind="stable")
+        runs.append([part[order], order.astype(np.uint32)])
+    (found,) = merged(cuda, runs, 1, (False,), (0, 1200), np.dtype(index))
+    np.testing.assert_array_equal(found, np.argsort(x, kind="stable"))

@@ -3,96 +3,104 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from gpualgo._algorithms.merge_sort import tuning
-from gpualgo._algorithms.merge_sort.comparison import comparison_of, descending_of
-from gpualgo._arrays.view import View, is_contiguous, view_of
-from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._algorithms.merge_sort.comparison import Comparison
+from gpualgo._arrays.view import View, is_contiguous
+from gpualgo._base import records
+from gpualgo._base.memo import Memo
+from gpualgo._pipeline.problem import NO_INIT
 
 if TYPE_CHECKING:
     from gpualgo._cuda.plan import Plan
 
-WHERE = "merge_runs"
 
+class Runs(NamedTuple):
+    """Runs sorted by value; equal elements are in the order of the runs."""
 
-class MergeRuns(Problem):
-    """Specification shared by equal calls. Arrays: the dense fields of each run, keys first."""
+    keys: tuple[np.dtype[Any], ...]  # of each field
+    values: tuple[int, ...]  # sizes of fields that are moved with the keys
+    ways: tuple[bool, ...]  # whether descending, for each field of a key
+    lengths: tuple[int, ...]
+    # Values are positions in their run, wanted as positions in all runs together, as integers of so
+    # many bytes; keys are not wanted.
+    index_bytes: int = 0
 
-    max_kept = 256  # few, because lengths and ranks are part of the key
-    needs_alignment = False
-    takes_any_items = True
+    def merge(
+        self, first: int, last: int, device: int, stream: int, addresses: Sequence[int]
+    ) -> None:
+        """Queue a merge, on a GPU, of which elements `first` to `last` are wanted.
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        ways, form, self.num_runs, self.num_keys, self.ranks, wants_keys, dtype = rest
-        self.inputs = [f"a run's array {i}" for i in range(len(views))]
-        super().__init__(device, views, op, init, rest, where)
-        checks.same_place(list(views), where)
-        self.num_fields = len(views) // self.num_runs
-        keys, values = views[: self.num_keys], views[self.num_keys : self.num_fields]
-        self.order = comparison_of(
-            keys, self.inputs[: self.num_keys], form, op, ways, device, where
-        )
-        self.lengths = [view.shape[0] for view in views[:: self.num_fields]]
-        self.value_sizes = [view.dtype.itemsize for view in values]
-        dtypes = [view.dtype for view in keys] if wants_keys else []
-        dtypes += [view.dtype if dtype is None else dtype for view in values]
-        self.is_widened = dtype is not None and [dtype.itemsize] != self.value_sizes
-        first, last = self.ranks
-        self.results = tuple(Result((last - first,), dtype) for dtype in dtypes)
-        self.wants_keys = wants_keys
+        `addresses`: of each run's fields, keys first; then of the arrays for the result's fields.
+        Each element is read once, and written once.
+        """
+        key = (self, first, last, device)
+        plan = _plans.look(key)
+        if plan is None:
+            plan = _plans.add(key, self._plan(first, last, device))
+        plan.queue(stream, (*NO_INIT, b"", *addresses))
 
-    def cuda(self, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
+    def _plan(self, first: int, last: int, device: int) -> Plan:
         from gpualgo._cuda import build
         from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
         from gpualgo._driver import device as gpu
 
-        props, slots = gpu.get(self.device), ArgMap(len(views), len(targets))
-        key_bytes, sizes, runs = self.order.element.itemsize, self.value_sizes, self.num_runs
-        pieces = tuning.run_pieces(key_bytes, sizes, runs, props.shared_limit)
+        num_keys, num_fields, num_runs = len(self.keys), self.num_fields, len(self.lengths)
+        element = self.keys[0]
+        if num_keys > 1:
+            element = records.record([str(i) for i in range(num_keys)], self.keys)
+        num_outs = len(self.values) if self.index_bytes else num_fields
+        props, slots = gpu.get(device), ArgMap(num_runs * num_fields, num_outs)
+        pieces = tuning.run_pieces(element.itemsize, self.values, num_runs, props.shared_limit)
         specs = tuning.merge_runs(
-            self.order, sizes, self.is_widened, runs, pieces, props.may_overlap,
-            props.capability >= (8, 0),
+            Comparison(element, None, self.ways), self.values, self.index_bytes, num_runs, pieces,
+            props.may_overlap, props.capability >= (8, 0),
         )  # fmt: skip
-        first, last = self.ranks
         shift = pieces.shift(last - first)
-        packed = specs[0].parameters.pack(lengths=self.lengths, first=first, last=last, shift=shift)
+        starts = [sum(self.lengths[:i]) if self.index_bytes else 0 for i in range(num_runs)]
+        packed = specs[0].parameters.pack(
+            lengths=self.lengths, starts=starts, first=first, last=last, shift=shift
+        )
         sources = [
-            [slots.source(i) for i in range(begin, begin + self.num_fields)]
-            for begin in range(0, len(views), self.num_fields)
+            [slots.source(run * num_fields + field) for field in range(num_fields)]
+            for run in range(num_runs)
         ]
-        outs, num_keys = [slots.target(i) for i in range(len(targets))], self.num_keys
-        key_outs = tuple(outs[:num_keys]) if self.wants_keys else (NONE,) * num_keys
+        outs = [slots.target(i) for i in range(num_outs)]
+        key_outs = [NONE] * num_keys if self.index_bytes else outs[:num_keys]
         arguments = {
             "keys": [tuple(fields[:num_keys]) for fields in sources],
             "values": [tuple(fields[num_keys:]) or (NONE,) for fields in sources],
-            "output_keys": key_outs,
-            "output_values": tuple(outs[num_keys * self.wants_keys :]) or (NONE,),
+            "output_keys": tuple(key_outs),
+            "output_values": tuple(outs[num_outs - len(self.values) :]) or (NONE,),
             "cuts": slots.piece(0),
         }
         chunks = -(-(last - first) // (pieces.samples << shift))
-        num_pieces = chunks * pieces.pieces_per_chunk
-        grids = chunks + 1, chunks, num_pieces
-        threads = tuning.CUT_THREADS, tuning.CUT_THREADS, pieces.policy.block_threads
-        cut_bytes = tuning.cut_bytes(key_bytes)
-        shared = cut_bytes, cut_bytes, pieces.shared_bytes
+        num_pieces, cut_bytes = (
+            chunks * pieces.pieces_per_chunk,
+            tuning.cut_bytes(element.itemsize),
+        )
         launches = [
             Launch(
-                kernel, grid, block, packed, self.device, arguments, shared_bytes=shared_bytes,
+                kernel, grid, threads, packed, device, arguments, shared_bytes=shared_bytes,
                 overlaps=props.may_overlap,
             )
-            for kernel, grid, block, shared_bytes in zip(
-                build.kernels(specs, self.device), grids, threads, shared, strict=True
+            for kernel, grid, threads, shared_bytes in zip(
+                build.kernels(specs, device), (chunks + 1, chunks, num_pieces),
+                (tuning.CUT_THREADS, tuning.CUT_THREADS, pieces.policy.block_threads),
+                (cut_bytes, cut_bytes, pieces.shared_bytes), strict=True,
             )
         ]  # fmt: skip
-        return Plan(self.device, launches, [Piece(8 * runs * (num_pieces + 1), KEPT)])
+        return Plan(device, launches, [Piece(8 * num_runs * (num_pieces + 1), KEPT)])
+
+    @property
+    def num_fields(self) -> int:
+        return len(self.keys) + len(self.values)
+
+
+_plans: Memo[Plan] = Memo(256)  # few, because lengths and ranks are part of the key
 
 
 def can_merge(runs: Sequence[Sequence[View]], num_keys: int) -> bool:
@@ -101,48 +109,3 @@ def can_merge(runs: Sequence[Sequence[View]], num_keys: int) -> bool:
     return tuning.can_merge(len(runs[0]), len(runs), sizes) and all(
         len(view.shape) == 1 and is_contiguous(view) for fields in runs for view in fields
     )
-
-
-def merge_runs(
-    keys: Sequence[Any], values: Sequence[Sequence[Any]], ranks: tuple[int, int],
-    descending: Any, *, dtype: Any = None, wants_keys: bool = True, out: Any, stream: Any = None,
-) -> Any:  # fmt: skip
-    """Merge sorted runs on one GPU and write a part of the result.
-
-    Parameters
-    ----------
-    keys : sequence of arrays, or of tuples of arrays
-        2 to 16 runs, each sorted by value, as by `merge_sort`; any of them may be empty.
-    values : sequence of sequences of arrays
-        For each run the arrays moved with it; none, or as `can_merge` allows.
-    ranks : pair of int
-        Which elements of the merged row are wanted: from the first up to the second.
-    descending : bool, or tuple of bools
-        As for the sort.
-    dtype : dtype, optional
-        Of the values in `out`: theirs, or integers of 8 bytes for unsigned ones of 4 bytes.
-    wants_keys : bool
-        Whether `out` has arrays for keys.
-    out : array, or tuple of arrays
-        Fields of keys, then of values.
-    stream
-        As for `merge`.
-
-    Notes
-    -----
-    Three kernel launches; each element is read once, and written once. The host does not wait.
-    """
-    parsed = [inputs.spread(run_keys, f"{WHERE}: a run", False) for run_keys in keys]
-    pairs = list(zip(parsed, values, strict=True))
-    views = tuple(
-        view
-        for (key_views, _), run_values in pairs
-        for view in (*key_views, *(view_of(x, f"{WHERE}: a value") for x in run_values))
-    )
-    form = parsed[0][1]
-    params = (
-        descending_of(descending, form, None, WHERE), form, len(keys), len(parsed[0][0]),
-        tuple(map(int, ranks)), wants_keys, dtype,
-    )  # fmt: skip
-    problem = problem_of(MergeRuns, views, None, None, params, WHERE, 0)
-    return run(problem, views, None, None, out, stream)

@@ -47,8 +47,8 @@ def merge_runs_params(leaves: int, values: int, runs: int) -> Parameters:
     return Parameters(
         "MergeRunsParams",
         keys=POINTER[leaves][runs], values=POINTER[values][runs], output_keys=POINTER[leaves],
-        output_values=POINTER[values], cuts=POINTER, lengths=I64[runs], first=I64, last=I64,
-        shift=I64,
+        output_values=POINTER[values], cuts=POINTER, lengths=I64[runs], starts=I64[runs],
+        first=I64, last=I64, shift=I64,
     )  # fmt: skip
 
 
@@ -188,7 +188,7 @@ class RunPieces(NamedTuple):
         return self.samples // CUT_GROUPS + 1
 
     def shift(self, num_items: int) -> int:
-        """Return how far apart samples are, as a power of two: for at most CHUNKS chunks of much."""
+        """Return how far apart samples are, as a power of two."""
         wanted = num_items // (CHUNKS * self.samples), self.policy.tile_items // CUT_GROUPS
         return max(wanted).bit_length()
 
@@ -214,12 +214,12 @@ def run_pieces(key_bytes: int, values: Sequence[int], runs: int, shared_limit: i
 
 
 def merge_runs(
-    order: Comparison, values: Sequence[int], is_widened: bool, runs: int, pieces: RunPieces,
+    order: Comparison, values: Sequence[int], index_bytes: int, runs: int, pieces: RunPieces,
     overlaps: bool, is_async: bool,
 ) -> tuple[Spec, Spec, Spec]:  # fmt: skip
     """Return the kernels that cut runs, cut pieces and merge them.
 
-    `is_widened`: values of 4 bytes are written as integers of 8 bytes.
+    `index_bytes`: the size of the integers as which positions are written, or 0.
     """
     key_bytes, leaves, count = (
         order.element.itemsize, len(records.field_dtypes(order.element)), max(1, len(values)),
@@ -246,7 +246,7 @@ def merge_runs(
     merge = Spec(
         "merge_sort/runs.cuh",
         f"gpualgo::merge_runs_kernel<{policy}, {pieces.ring.bit_length() - 1}, {element}, {value}, "
-        f"{word(8) if is_widened else value}, {runs}>", params,
+        f"{word(index_bytes) if index_bytes else value}, {runs}>", params,
     )  # fmt: skip
     return run_cuts, piece_cuts, merge
 
