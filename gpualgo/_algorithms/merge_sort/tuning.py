@@ -63,7 +63,7 @@ VALUE_THREADS = 512  # most threads of a block that sorts keys with values
 
 # Cuts of several runs: one block per chunk, with at most CUT_SAMPLES samples of all runs in a
 # round, in at most CUT_SHARED bytes of shared memory, which need no kernel attribute.
-CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 1024, 2048, 40 << 10
+CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 1024, 1024, 40 << 10
 CUT_GROUPS = 32  # samples of a piece, which one block merges
 CHUNKS = 64  # at most, of much data
 MAX_RUNS = 16
