@@ -105,20 +105,10 @@ struct RunCuts {
 
   // Returns how many samples of a run come before one of another run.
   __device__ int before(int sample, int run, bool is_earlier) const {
-    int low = shared.begins[run], high = shared.begins[run + 1];
-    const T& own = shared.samples[sample];
-    while (low < high) {
-      const int middle = (low + high) / 2;
-      const T& other = shared.samples[middle];
-      const bool is_before =
-          is_earlier ? !Order::before(own, other) : bool(Order::before(other, own));
-      if (is_before) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low - shared.begins[run];
+    const int begin = shared.begins[run];
+    return end_before<Order>(begin, shared.begins[run + 1], shared.samples[sample], is_earlier,
+                             [&](int i) -> const T& { return shared.samples[i]; }) -
+           begin;
   }
 
   __device__ void place() {
@@ -159,7 +149,9 @@ struct RunCuts {
     }
   }
 
-  __device__ int64* cuts_of(int64 chunk) const { return params.cuts + chunk * Policy::pieces * runs; }
+  __device__ int64* cuts_of(int64 chunk) const {
+    return params.cuts + chunk * Policy::pieces * runs;
+  }
 
   // Writes the cuts before a chunk.
   __device__ void run(int chunk) {
@@ -190,22 +182,12 @@ struct RunCuts {
     const int64 end = shared.high[run], width = int64(1) << shared.shift;
     if (count > shared.begins[runs]) return end;
     const int sample = shared.ends[piece], own = run_of(sample);
-    int64 low = shared.low[run] + among(run, count) * width;
+    const int64 low = shared.low[run] + among(run, count) * width;
     if (run == own) return low;
-    const T& last = shared.samples[sample];
-    int64 high = low + width - 1 < end ? low + width - 1 : end;
-    while (low < high) {
-      const int64 middle = (low + high) / 2;
-      const T other = load_element<T>(advanced(sources_of<T>(params.keys[run]), middle));
-      const bool is_before =
-          run < own ? !Order::before(last, other) : bool(Order::before(other, last));
-      if (is_before) {
-        low = middle + 1;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
+    const int64 high = low + width - 1 < end ? low + width - 1 : end;
+    const auto keys = sources_of<T>(params.keys[run]);
+    return end_before<Order>(low, high, shared.samples[sample], run < own,
+                             [&](int64 i) { return load_element<T>(advanced(keys, i)); });
   }
 
   // Writes the cuts between a chunk's pieces.

@@ -70,6 +70,25 @@ __device__ inline Index split_at(Index place, Index num_a, Index num_b, Compare 
   return low;
 }
 
+// Returns where the elements of a sorted run end that come before another element; is_earlier: as
+// well as those that are equal to it. at(i): element i of the run, of which `low` to `high` are
+// looked at.
+template <class Order, class Index, class T, class At>
+__device__ inline Index end_before(Index low, Index high, const T& other, bool is_earlier, At at) {
+  while (low < high) {
+    const Index middle = (low + high) / 2;
+    const T& element = at(middle);
+    const bool is_before =
+        is_earlier ? !Order::before(other, element) : bool(Order::before(element, other));
+    if (is_before) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 // Returns one of two, number by number, as above.
 template <class T>
 __device__ inline void choose(T& to, bool is_first, const T& first, const T& second) {

@@ -1,10 +1,11 @@
 // Merging several sorted runs, of which some may lie on other GPUs, to a part of one; stable.
 //
-// Algorithm  run_cuts_kernel and piece_cuts_kernel (merge_sort/cuts.cuh) find which elements of each
-//            run make a piece of the result. In merge_runs_kernel a block then has a piece: of each
-//            run it holds the next elements in shared memory, in a ring. Those that come no later
-//            than the last of any ring are merged pairwise, until one run is left, by "merge path"
-//            (Odeh et al. 2012, doi:10.1109/IPDPSW.2012.202), and written; the rings are filled up.
+// Algorithm  run_cuts_kernel and piece_cuts_kernel (merge_sort/cuts.cuh) find which elements of
+//            each run make a piece of the result. In merge_runs_kernel a block then has a piece: of
+//            each run it holds the next elements in shared memory, in a ring. Those that come no
+//            later than the last of any ring are merged pairwise, until one run is left, by "merge
+//            path" (Odeh et al. 2012, doi:10.1109/IPDPSW.2012.202), and written; the rings are
+//            filled up.
 // Bytes      2 (k + v) per key of k bytes with values of v, for any number of runs; launches:
 //            three; temporary storage: 8 bytes for each run and piece.
 #ifndef GPUALGO_MERGE_SORT_RUNS_CUH
@@ -37,14 +38,14 @@ struct RunsMerge {
   using Slot = RingSlot<log_ring>;
 
   struct Shared {
-    alignas(16) T rings[runs * ring + items];  // what is read
-    alignas(16) T keys[slots];                 // of merged runs
-    alignas(16) V values[has_values<V> ? runs * ring : 1];  // in rings
+    alignas(16) T rings[runs * ring + items];                             // what is read
+    alignas(16) T keys[slots];                                            // of merged runs
+    alignas(16) V values[has_values<V> ? runs * ring : 1];                // in rings
     uint16 order[has_values<V> ? 2 : 1][has_values<V> ? tile_items : 1];  // values of the keys
-    int64 begins[runs], ends[runs];  // of the elements that are neither merged nor loaded
-    int64 firsts[runs];              // of those that are merged
+    int64 begins[runs], ends[runs];  // of the elements of the piece that are not yet merged
+    int64 loaded[runs];              // where those end that were loaded
+    int64 firsts[runs];              // of those that are merged now
     int counts[runs];                // of those
-    int64 loaded[runs];              // where those that are loaded end
   };
   static_assert(sizeof(Shared) <= Policy::shared_bytes);
 
@@ -66,7 +67,7 @@ struct RunsMerge {
     const auto values = advanced(sources_of<V>(params.values[run]), begin);
     for (int i = int(threadIdx.x) - int(begin % warp_threads); i < length; i += threads) {
       if (i < 0) continue;
-      const int slot = run * ring + int((begin + i) % ring);
+      const int slot = run * ring + (int(begin + i) & (ring - 1));
       copy_element<is_async>(&shared.rings[slot], advanced(keys, i));
       if constexpr (has_values<V>) {
         copy_element<is_async>(&shared.values[slot], advanced(values, i));
@@ -78,7 +79,7 @@ struct RunsMerge {
     return most < end ? most : end;
   }
   __device__ const T& key_at(int run, int64 place) const {
-    return shared.rings[run * ring + int(place % ring)];
+    return shared.rings[run * ring + (int(place) & (ring - 1))];
   }
 
   // Finds how many of a ring's elements are merged; by a thread for each run.
@@ -90,23 +91,13 @@ struct RunsMerge {
       if (last < 0 || Order::before(key_at(i, end - 1), key_at(last, ring_end(last) - 1))) last = i;
     }
     const int64 begin = shared.begins[run], end = ring_end(run);
-    int low = 0, high = int(end - begin);
+    int64 merged_end = end;
     if (last >= 0 && last != run) {
-      const T& bound = key_at(last, ring_end(last) - 1);
-      while (low < high) {
-        const int middle = (low + high) / 2;
-        const T& other = key_at(run, begin + middle);
-        const bool is_before =
-            run < last ? !Order::before(bound, other) : bool(Order::before(other, bound));
-        if (is_before) {
-          low = middle + 1;
-        } else {
-          high = middle;
-        }
-      }
+      merged_end = end_before<Order>(begin, end, key_at(last, ring_end(last) - 1), run < last,
+                                     [&](int64 i) -> const T& { return key_at(run, i); });
     }
     shared.firsts[run] = begin;
-    shared.counts[run] = high;
+    shared.counts[run] = int(merged_end - begin);
     shared.loaded[run] = end;
   }
 
@@ -201,7 +192,7 @@ struct RunsMerge {
     total = 0;
 #pragma unroll
     for (int run = 0; run < runs; ++run) {
-      begins[run] = 2 * run * ring + int(shared.firsts[run] % ring);
+      begins[run] = 2 * run * ring + (int(shared.firsts[run]) & (ring - 1));
       lengths[run] = shared.counts[run];
       total += lengths[run];
     }

@@ -252,8 +252,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "merged runs: of equal keys those of a later run first",
         _RUNS,
-        "run < last ? !Order::before(bound, other) : bool(Order::before(other, bound));",
-        "run > last ? !Order::before(bound, other) : bool(Order::before(other, bound));",
+        "key_at(last, ring_end(last) - 1), run < last,",
+        "key_at(last, ring_end(last) - 1), run > last,",
         "merged runs",
         WRONG,
     ),
@@ -278,8 +278,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "cuts of pieces: a place past the width",
         _CUTS,
-        "int64 high = low + width - 1 < end ? low + width - 1 : end;",
-        "int64 high = low + width < end ? low + width : end + 1;",
+        "const int64 high = low + width - 1 < end ? low + width - 1 : end;",
+        "const int64 high = low + width < end ? low + width : end + 1;",
         "merged runs",
         "OUT OF BOUNDS",
         WRONG,
