@@ -23,7 +23,7 @@ WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMem
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    monkeypatch.setattr(peers, "_opened", set())
+    monkeypatch.setattr(peers, "_opened", {})
     made = fake_driver.install(monkeypatch)
     fake_driver.stub_kernels(monkeypatch)
     monkeypatch.setattr(driver, "is_simple", False)
