@@ -27,6 +27,11 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_sort, "SAMPLES", 32)
 
 
+def bounds(x: Any) -> list[int]:
+    """Return where the shards but the first begin."""
+    return np.cumsum(x.lengths)[:-1].tolist()
+
+
 def keys_of(kind: str, n: int) -> np.ndarray[Any, Any]:
     """Return keys with many ties, NaN and both zeros, none but equal ones, or a wide range."""
     if kind == "zeros":
@@ -166,6 +171,10 @@ def test_select_count_and_find(backend: Backend, count: int) -> None:
             got = ga.select(x, predicate)
             check(got, ga.select(h, predicate))
             assert max(got.lengths) - min(got.lengths) <= 1
+            there = ga.shards.select(x, predicate, balance=False)
+            check(there, got.gather("cpu"))
+            counts = [int(ga.count(np.asarray(part), predicate)) for part in np.split(h, bounds(x))]
+            assert list(there.lengths) == counts
             if n:
                 check(ga.count(x, predicate), ga.count(h, predicate))
                 check(ga.find(x, predicate), ga.find(h, predicate))
