@@ -5,9 +5,10 @@
 
 Each size is 2^k elements on each GPU (weak scaling), and the same in all (strong scaling). Time is
 from an event on the first GPU, for which the others wait, to one that waits for all of them.
-Events around each peer copy give the share of copies. The bytes that arrive at a GPU stand beside
-what a model says. Each result is compared with one GPU's where that has room for it. Without a GPU
-the CPU stands for several devices, with small arrays: only its results mean anything.
+Events around each peer copy give the share of copies. The bytes that copies bring to a GPU stand
+beside what a model says; sorts copy nothing, as their kernels read the other GPUs' memory. Each
+result is compared with one GPU's where that has room for it. Without a GPU the CPU stands for
+several devices, with small arrays: only its results mean anything.
 """
 
 from __future__ import annotations
@@ -221,22 +222,26 @@ def environment(count: int) -> dict[str, Any]:
 
 
 def table(found: list[Row]) -> str:
-    """Return the table of docs/scale.md: one and two GPUs, elements on each in its head, ms."""
+    """Return the table of docs/scale.md: milliseconds, by numbers of GPUs; elements in its head."""
     by_key = {(row["case"], row["gpus"], row["scaling"]): row for row in found}
-    size = found[0]["per_gpu"]
-    lines = [
-        f"| 2^{size.bit_length() - 1} elements on each GPU, ms | 1 GPU | 2 GPUs | weak scaling "
-        "| share of peer copies | same total on 2 GPUs |",
-        "|---|" + "---:|" * 5,
-    ]
+    size, counts = found[0]["per_gpu"], sorted({row["gpus"] for row in found})
+    several = [count for count in counts if count > 1]
+    head = [f"2^{size.bit_length() - 1} elements on each GPU, ms", "1 GPU"]
+    for count in several:
+        head += [f"{count} GPUs", "weak scaling", "share of peer copies"]
+    head += [f"same total on {count} GPUs" for count in several]
+    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
+
+    def shown(row: Row) -> str:
+        return f"{row['seconds'] * 1e3:#.3g}".rstrip(".")
+
     for case in dict.fromkeys(row["case"] for row in found):
-        one, two, strong = (
-            by_key[case, gpus, scaling]
-            for gpus, scaling in ((1, "weak"), (2, "weak"), (2, "strong"))
-        )
-        times = [f"{row['seconds'] * 1e3:#.3g}".rstrip(".") for row in (one, two, strong)]
-        shares = f"{two['efficiency']:.0%}", f"{two['exchange_share']:.0%}"
-        lines.append("| " + " | ".join([case, *times[:2], *shares, times[2]]) + " |")
+        cells = [case, shown(by_key[case, 1, "weak"])]
+        for count in several:
+            row = by_key[case, count, "weak"]
+            cells += [shown(row), f"{row['efficiency']:.0%}", f"{row['exchange_share']:.0%}"]
+        cells += [shown(by_key[case, count, "strong"]) for count in several]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -248,7 +253,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=600, help="seconds for all rows")
     parser.add_argument("--cases", default="", help="beginnings of names; all cases without")
     parser.add_argument("--out", type=Path, help="the JSON file; none without")
-    parser.add_argument("--show", type=Path, help="print a file's table of one and two GPUs")
+    parser.add_argument("--show", type=Path, help="print a file's table")
     given = parser.parse_args()
     if given.show:
         print(table(json.loads(given.show.read_text(encoding="utf-8"))["rows"]))

@@ -405,20 +405,13 @@ def merges(n: int) -> None:
     same(merged, np.sort(np.append(a, b)))
 
 
-def cuts(n: int) -> None:
-    """Where several sorted runs are cut: of one leaf and of two, of few elements and of none."""
-    from gpualgo._algorithms.merge_sort.run_cuts import run_cuts
-
-    lengths = (n, n // 3, 0, n // 2 + 1)
-    runs = [np.sort(RNG.integers(0, 50, m).astype(np.int16)) for m in lengths]
-    ranks = [0, 1, sum(lengths) // 2, sum(lengths)]
-    order = np.argsort(np.concatenate(runs), kind="stable")
-    numbers = np.repeat(np.arange(4), lengths)[order]
-    want = np.array([np.bincount(numbers[:rank], minlength=4) for rank in ranks])
-    there = [xp.asarray(run) for run in runs]
-    same(run_cuts(there, ranks, False), want)
-    zeros = [xp.zeros(m) for m in lengths]
-    same(run_cuts(list(zip(zeros, there, strict=True)), ranks, False), want)
+def runs(n: int) -> None:
+    """Several sorted runs, which are merged: of one key and of two, with values and without."""
+    x = RNG.integers(0, 50, 2 * n).astype(np.int16)
+    there = ga.ShardedArray.from_shards([xp.asarray(part) for part in np.split(x, (n, n + n // 3))])
+    same(ga.radix_sort(there).gather(), np.sort(x))
+    same(ga.argsort(there).gather(), np.argsort(x, kind="stable"))
+    same(ga.radix_sort((there, there), there)[1].gather(), np.sort(x))
 
 
 def views(n: int) -> None:
@@ -572,6 +565,6 @@ for n in (1, 33, 4097, 50_000):
     run(views, n)
 if xp is not np:
     for n in (1, 4097, 900_001):
-        for checks in (counted, many_keys, long_lines, surroundings, cuts):
+        for checks in (counted, many_keys, long_lines, surroundings, runs):
             run(checks, n)
 print("checked", checked)

@@ -70,6 +70,25 @@ __device__ inline Index split_at(Index place, Index num_a, Index num_b, Compare 
   return low;
 }
 
+// Returns where the elements of a sorted run end that come before another element; is_earlier: as
+// well as those that are equal to it. at(i): element i of the run, of which `low` to `high` are
+// looked at.
+template <class Order, class Index, class T, class At>
+__device__ inline Index end_before(Index low, Index high, const T& other, bool is_earlier, At at) {
+  while (low < high) {
+    const Index middle = (low + high) / 2;
+    const T& element = at(middle);
+    const bool is_before =
+        is_earlier ? !Order::before(other, element) : bool(Order::before(element, other));
+    if (is_before) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
 // Returns one of two, number by number, as above.
 template <class T>
 __device__ inline void choose(T& to, bool is_first, const T& first, const T& second) {
@@ -81,15 +100,15 @@ __device__ inline void choose(T& to, bool is_first, const T& first, const T& sec
 
 // Takes a thread's elements of two sorted runs in shared memory, merged: what is left of the first
 // from `a` to `end_a`, of the second from `b` to `end_b`, one at least of both. Calls taken(k, i)
-// for each, from where it came. No step branches; `keys` has elements where slot_of says, and as
+// for each, from where it came. No step branches; `keys` has elements where slot says, and as
 // many behind all: those behind the last of a run are read, and behind both runs taken. A function
 // of the caller's is asked of elements of the runs alone.
-template <int items, class Order, class T, class Taken>
-__device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int end_b,
+template <int items, class Order, class T, class Slot, class Taken>
+__device__ inline void merge_steps(const T* keys, Slot slot, int a, int end_a, int b, int end_b,
                                    T (&own)[items], Taken taken) {
   const int both = a + b + 2, last = (b < end_b ? end_b : end_a) - 1;
   const auto key_at = [&](int i) -> const T& {
-    return keys[slot_of<items>(Order::takes_any || i < last ? i : last)];
+    return keys[slot(Order::takes_any || i < last ? i : last)];
   };
   T from_a, from_b;  // the next of each run
   assign(from_a, key_at(a));
@@ -108,6 +127,13 @@ __device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int e
     choose(from_b, takes_b, key, from_b);
     choose(from_a, takes_b, from_a, key);
   }
+}
+
+template <int items, class Order, class T, class Taken>
+__device__ inline void merge_steps(const T* keys, int a, int end_a, int b, int end_b,
+                                   T (&own)[items], Taken taken) {
+  merge_steps<items, Order>(
+      keys, [](int i) { return slot_of<items>(i); }, a, end_a, b, end_b, own, taken);
 }
 
 }  // namespace gpualgo

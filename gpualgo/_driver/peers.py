@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -26,40 +26,42 @@ class Memory(NamedTuple):
     owner: Any
 
 
-_opened: set[tuple[int, int]] = set()
-_beside: dict[int, int] = {}  # streams for copies, by GPU
+_opened: dict[tuple[int, int], bool] = {}  # whether two GPUs access each other's memory
 _lock = threading.Lock()
 
 
 @forks.in_child
 def _forget() -> None:
-    global _opened, _beside, _lock
-    _opened, _beside, _lock = set(), {}, threading.Lock()
+    global _opened, _lock
+    _opened, _lock = {}, threading.Lock()
 
 
-def open_both(a: int, b: int) -> None:
-    """Enable peer access between two GPUs if supported; otherwise copies go through the host."""
-    pair = min(a, b), max(a, b)
-    if pair in _opened:
-        return
-    with _lock:
-        if pair not in _opened:
-            for own, other in (pair, pair[::-1]):
-                _open(own, other)
-            _opened.add(pair)
+def open_both(a: int, b: int) -> bool:
+    """Enable peer access between two GPUs; return False if it is not supported.
+
+    Copies then go through the host.
+    """
+    pair = (a, b) if a < b else (b, a)
+    is_open = _opened.get(pair)
+    if is_open is None:
+        with _lock:
+            is_open = all(_open(own, other) for own, other in (pair, pair[::-1]))
+            _opened[pair] = is_open
+    return is_open
 
 
-def _open(own: int, other: int) -> None:
-    """Let one GPU access the memory of another."""
+def _open(own: int, other: int) -> bool:
+    """Let one GPU access the memory of another, if it can."""
     api = driver.api()
-    if not check(api.cuDeviceCanAccessPeer(own, other), "cuDeviceCanAccessPeer"):
-        return
+    if not can_reach(own, other):
+        return False
     peer = gpu.get(other)
     with gpu.get(own).outside_capture():
         (status,) = api.cuCtxEnablePeerAccess(peer.context.handle, 0)
     if status != api.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
         check((status,), f"letting cuda:{own} reach the memory of cuda:{other}")
     peer.pool.open_to(own)
+    return True
 
 
 def can_reach(own: int, other: int) -> bool:
@@ -155,17 +157,17 @@ def copy_all(copies: Sequence[Copy], are_ours: bool) -> None:
     _mark_used([source for _, source, _ in copies])
 
 
-def can_read(reader: int, memory: Memory) -> bool:
-    """Return whether a GPU's kernels can read the memory of another GPU in place.
+def can_read(readers: Iterable[int], memory: Memory) -> bool:
+    """Return whether the kernels of some GPUs can read memory of one GPU in place.
 
     True for memory of cuMemAlloc and of this package's pool, once peer access is enabled. For other
     pools and mappings this is unknown.
     """
-    if reader == memory.device:
-        return True
-    if not can_reach(reader, memory.device):
+    others = [reader for reader in readers if reader != memory.device]
+    if not all(open_both(reader, memory.device) for reader in others):
         return False
-    open_both(reader, memory.device)
+    if not others:
+        return True
     pool = addresses.pool_of(memory.address)
     return gpu.get(memory.device).pool.is_own(pool) or addresses.is_open(memory.address)
 
@@ -194,59 +196,6 @@ def reading(reads: Sequence[Read]) -> Iterator[None]:
     finally:
         _wait(after)
         _mark_used([memory for _, memory in reads])
-
-
-@contextmanager
-def copying(groups: Sequence[Sequence[Copy]]) -> Iterator[Callable[[int], None]]:
-    """Queue groups of copies on extra streams; yield a function that waits for a group.
-
-    The copies to a GPU run in order on one extra stream of it, after the work queued so far on the
-    streams of targets and sources. Those streams wait for the copies only at the end. Meanwhile
-    nobody may write to the sources; a target may be used once its group was waited for.
-    """
-    before: dict[Stream, list[Stream]] = {}
-    after: dict[Stream, list[Stream]] = {}
-    for copy in (copy for group in groups for copy in group):
-        copy_stream = copy.target.device, _stream_for_copies(copy.target.device)
-        for stream in map(_stream_of, copy[:2]):
-            _add_wait(before, copy_stream, stream)
-            _add_wait(after, stream, copy_stream)
-    arrived: list[dict[Stream, Any]] = []
-
-    def wait(number: int) -> None:
-        for (device, stream), event in arrived[number].items():
-            with gpu.get(device).current():
-                check(driver.api().cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
-
-    try:
-        _wait(before)
-        for group in groups:
-            for target, source, size in group:
-                handle = _stream_for_copies(target.device)
-                move(Copy(target._replace(stream=handle), source, size))
-            arrived.append({
-                stream: _record_event((stream[0], _stream_for_copies(stream[0])))
-                for stream in {_stream_of(target) for target, *_ in group}
-            })  # fmt: skip
-        yield wait
-    finally:
-        _wait(after)
-        for event in (event for events in arrived for event in events.values()):
-            check(driver.api().cuEventDestroy(event), "cuEventDestroy")
-        _mark_used([source for group in groups for _, source, _ in group])
-
-
-def _stream_for_copies(device: int) -> int:
-    """Return a GPU's stream for copies, which does not synchronize with the default stream."""
-    stream = _beside.get(device)
-    if stream is None:
-        with _lock:
-            stream = _beside.get(device)
-            if stream is None:
-                with gpu.get(device).outside_capture():
-                    result = driver.api().cuStreamCreate(1)  # CU_STREAM_NON_BLOCKING
-                stream = _beside[device] = int(check(result, "cuStreamCreate"))
-    return stream
 
 
 def _mark_used(memories: Sequence[Memory]) -> None:

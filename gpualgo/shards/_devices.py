@@ -6,8 +6,8 @@ import contextlib
 import math
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -127,26 +127,6 @@ def to_devices(
         arrays.append(x)
     copy_all(writes, are_ours)
     return arrays
-
-
-@contextmanager
-def copying(groups: Sequence[Sequence[tuple[Any, Any]]]) -> Iterator[Callable[[int], None]]:
-    """Copy contiguous GPU arrays into others, group by group, concurrently with other work.
-
-    Yields a function to call with a group's number before its targets are used; it does not block.
-    """
-    pairs = [[pair for pair in group if 0 not in tuple(pair[0].shape)] for group in groups]
-    if not any(pairs):
-        yield lambda number: None
-        return
-    from gpualgo._driver import peers
-
-    copies = [
-        [_copy(view_of(into, "an array"), view_of(x, "an array")) for into, x in group]
-        for group in pairs
-    ]
-    with peers.copying(copies) as wait:
-        yield wait
 
 
 def _copy(target: View, view: View) -> Any:

@@ -97,12 +97,8 @@ def can_read(places: Sequence[Device], arrays: Sequence[Any]) -> bool:
         return False
     from gpualgo._driver import peers
 
-    return all(
-        peers.can_read(place.number, memory_of(view))
-        for view in (view_of(x, "an array") for x in arrays)
-        if 0 not in view.shape
-        for place in {place.number: place for place in places}.values()
-    )
+    readers, views = {place.number for place in places}, [view_of(x, "an array") for x in arrays]
+    return all(peers.can_read(readers, memory_of(view)) for view in views if 0 not in view.shape)
 
 
 def stream_at(place: Device, library: Any) -> Any:

@@ -9,10 +9,12 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._operators.operator import is_function
+from gpualgo._pipeline import checks
 from gpualgo.shards import _moving
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
+    build_result,
     fields_of,
     infer_result,
     on_each,
@@ -26,19 +28,20 @@ _NAME = "select"
 _COUNT_DTYPE = np.dtype(np.int64)
 
 
-def select(x: Any, predicate: Any) -> Any:
+def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     """Return the elements for which a predicate is true, in their order: ``x[predicate(x)]``.
 
     Parameters are those of `gpualgo.select`, with arrays that are sharded alike; arrays of several
-    dimensions must be sharded along the first. The result is one-dimensional, and its shards have
-    equal lengths.
+    dimensions must be sharded along the first. The result is one-dimensional. Its shards have equal
+    lengths; with ``balance=False`` elements stay on their devices.
 
     Notes
     -----
     Each device reads its shard once and writes to an array as long as the shard. The host waits
     once for the number of elements of all devices; then elements are copied to the devices of their
-    shards.
+    shards, which takes about as long as the selection.
     """
+    balance = checks.flag_argument(balance, "balance", _NAME)
     x_arg = parse_argument(x, _NAME)
     mask = None
     if not is_function(predicate, _NAME):
@@ -50,6 +53,8 @@ def select(x: Any, predicate: Any) -> Any:
 
     (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
+    if not balance:
+        return build_result([x_arg.packed(parts) for parts in kept], x_arg.places, 0)
     first = x_arg.first
     lengths = _moving.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
     outputs = [

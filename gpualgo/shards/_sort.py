@@ -1,18 +1,20 @@
-"""Sorts: a sorted run on each device, exact cuts, slices sent to their owners, and merges."""
+"""Sorts: a sorted run on each device; then each merges its part from the runs of all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import operator
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._algorithms.merge_sort.run_cuts import can_cut, run_cuts
-from gpualgo._algorithms.merge_sort.tuning import MAX_RANKS
-from gpualgo._arrays.view import view_of
+from gpualgo._algorithms.merge_sort.comparison import descending_of
+from gpualgo._algorithms.merge_sort.merge_runs import Runs as MergedRuns
+from gpualgo._algorithms.merge_sort.merge_runs import can_merge
+from gpualgo._algorithms.radix_sort.problem import sort_and_order
+from gpualgo._arrays.view import View, view_of
 from gpualgo._base import threads
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
@@ -26,14 +28,13 @@ from gpualgo.shards._arguments import (
     parse_argument,
     refuse,
 )
-from gpualgo.shards._devices import Device, all_on_host, copying, on_host, to_devices
+from gpualgo.shards._devices import Device, all_on_host, to_devices
 from gpualgo.shards._moving import (
     Piece,
     can_read,
     cut,
     joined,
     local_stream,
-    peer_view,
     reading,
     stream_at,
 )
@@ -183,59 +184,25 @@ def _bits(keys: Any, begin: int, end: int | None) -> Any:
     return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
 
 
-# --- Send slices of sorted runs to the devices that own their range, and merge them there.
-
-# A device receives chunks of CHUNK_BYTES x devices x arrays bytes, at most MAX_CHUNKS of them. The
-# host queues the merges of a chunk faster than it is copied; with half the size, argsort of 2^28
-# float32 on each of two GPUs takes 15.6 ms instead of 12.6 ms.
-CHUNK_BYTES, MAX_CHUNKS = 1 << 26, 8
+# --- Send slices of sorted runs to the devices that own their range.
 
 Pieces = list[list[Piece]]
-"""For each chunk of each device, its slices in the order of the runs."""
+"""For each device, its slices in the order of the runs."""
 
 
-def chunk_ends(keys: Argument, values: Argument | None) -> list[int]:
-    """Return where the chunks of each device end in the sorted row; all have equally many."""
-    first, count = keys.first, len(keys.places)
-    arrays = [x for argument in (keys, values) if argument is not None for x in argument.arrays]
-    item = sum(x.dtype.itemsize for x in arrays)
-    arriving_bytes = item * max(first.lengths) * (count - 1) // count
-    num_wanted = -(-arriving_bytes // (CHUNK_BYTES * count * len(arrays)))
-    chunks = max(1, min(num_wanted, MAX_CHUNKS, (MAX_RANKS + 1) // count))
-    return [
-        start + length * (chunk + 1) // chunks
-        for start, length in zip(first.starts, first.lengths, strict=True)
-        for chunk in range(chunks)
-    ]
+def exchanged(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) -> Pieces:
+    """Return the slices of each run between borders, copied to the device that owns them.
 
-
-def room_at(keys: Argument, values: Argument | None, seat: int) -> Piece:
-    """Allocate a device's part of the sorted row."""
-
-    def allocate(argument: Argument) -> list[Any]:
-        device, length = argument.places[seat], (argument.first.lengths[seat],)
-        return [device.empty(length, x.dtype, x.library) for x in argument.arrays]
-
-    return allocate(keys), [] if values is None else allocate(values)
-
-
-def pieces_of(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) -> Pieces:
-    """Return the slices of each run between borders, still on the run's device."""
+    Each device reads from the next ones first, so that they do not all read from the same one.
+    """
+    num_runs = len(runs)
 
     def piece(row: int, source: int) -> Piece:
         begin, end = (int(border) for border in borders[row : row + 2, source])
         key_slices, value_slices = ([cut(x, 0, begin, end) for x in part] for part in runs[source])
         return key_slices, value_slices
 
-    return [[piece(row, source) for source in keys.seats] for row in range(len(borders) - 1)]
-
-
-def exchanged(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) -> Pieces:
-    """As `pieces_of`, one chunk per device, with the slices copied to the chunk's device.
-
-    Each device reads from the next ones first, so that they do not all read from the same one.
-    """
-    num_runs, pieces = len(runs), pieces_of(keys, runs, borders)
+    pieces = [[piece(row, source) for source in keys.seats] for row in keys.seats]
     pairs = [(i, (i + step) % num_runs) for step in range(num_runs) for i in keys.seats]
     moves = [
         (keys.places[i], x) for i, k in pairs for part in pieces[i][k]
@@ -246,71 +213,6 @@ def exchanged(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) 
         keys_, values_ = pieces[i][k]
         pieces[i][k] = [next(moved) for _ in keys_], [next(moved) for _ in values_]
     return pieces
-
-
-@contextmanager
-def chunked_exchange(
-    keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any], rooms: list[Piece]
-) -> Iterator[tuple[Pieces, Callable[[int], None]]]:
-    """Yield slices as they will be on their devices, and a function to call before a chunk is read.
-
-    As in `exchanged`; `rooms` are the targets: unused arrays of the length of each device's part.
-    The runs must live until the context ends.
-    """
-    count, devices = len(runs), keys.places
-    chunks, pieces = (len(borders) - 1) // count, pieces_of(keys, runs, borders)
-    groups: list[list[tuple[Any, Any]]] = [[] for _ in range(chunks)]
-    used = [0] * count
-    for step in range(1, count):
-        for i, device in enumerate(devices):
-            k = (i + step) % count
-            if devices[k].number == device.number:
-                continue
-            rows = range(i * chunks, (i + 1) * chunks)
-            shift = used[i] - int(borders[rows.start, k])
-            used[i] = shift + int(borders[rows.stop, k])
-            for chunk, row in enumerate(rows):
-                low, high = (shift + int(border) for border in borders[row : row + 2, k])
-                own_keys, values_ = ([cut(x, 0, low, high) for x in part] for part in rooms[i])
-                remote = pieces[row][k]
-                groups[chunk] += zip([*own_keys, *values_], [*remote[0], *remote[1]], strict=True)
-                pieces[row][k] = own_keys, values_
-    with copying(groups) as wait:
-        yield pieces, wait
-
-
-def merge_into(
-    target: Piece, pieces: list[Piece], keys: Argument, values: Argument | None, ways: Any
-) -> None:
-    """Merge slices on one device, in the order of their runs, into arrays there."""
-    pieces = [piece for piece in pieces if piece[0][0].shape[0]]
-    while len(pieces) > 2:
-        pairs = [
-            _merged_pair(pieces[i], pieces[i + 1], keys, values, ways)
-            for i in range(0, len(pieces) - 1, 2)
-        ]
-        pieces = pairs + pieces[2 * len(pairs) :]
-    if len(pieces) == 2:
-        _merged_pair(pieces[0], pieces[1], keys, values, ways, target)
-    elif pieces:
-        ((key_arrays, value_arrays),) = pieces
-        for x, into in zip([*key_arrays, *value_arrays], [*target[0], *target[1]], strict=True):
-            ga.copy(x, out=into)
-
-
-def _merged_pair(
-    a: Piece, b: Piece, keys: Argument, values: Argument | None, ways: Any,
-    target: Piece | None = None,
-) -> Piece:  # fmt: skip
-    """Merge two slices, into the target if given; on ties, elements of a come first."""
-    first, second = keys.packed(a[0]), keys.packed(b[0])
-    out = None if target is None else keys.packed(target[0])
-    if values is None:
-        return fields_of(ga.merge(first, second, descending=ways, out=out))[0], []
-    values_ = {"a_values": values.packed(a[1]), "b_values": values.packed(b[1])}
-    out_pair = None if target is None else (out, values.packed(target[1]))
-    merged = ga.merge(first, second, **values_, descending=ways, out=out_pair)
-    return fields_of(merged[0])[0], fields_of(merged[1])[0]
 
 
 class Order(NamedTuple):
@@ -347,12 +249,11 @@ def radix_sort(
 
     Notes
     -----
-    Each device sorts its shard, then gets the keys of its part of the result from all others, and
-    merges them pairwise while further ones are copied. Merging reads and writes each element log2 P
-    times for P devices; with `begin_bit` or `end_bit` the part is sorted again instead. The bounds
-    of the parts are found in one kernel, for which the host waits; if GPUs cannot read each other's
-    memory, by the host, in four rounds for 2^31 keys. Each device needs memory for three times what
-    it sorts.
+    Each device sorts its shard; then it merges its part of the result from the sorted shards of
+    all, which it reads in place, once. The host does not wait. If GPUs cannot read each other's
+    memory, and with `begin_bit` or `end_bit`, the host finds the bounds of the parts, in four
+    rounds for 2^31 keys; slices are copied and sorted again. Each device needs memory for three
+    times what it sorts.
     """
     return _sort("radix_sort", keys, values, Order(descending, (begin_bit, end_bit)), axis)
 
@@ -412,101 +313,106 @@ def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> An
     return sorted_keys, build_result([v_arg.packed(v) for _, v in pieces], first.places, 0)
 
 
-def long_row(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
+def long_row(
+    keys: Argument, values: Argument | None, order: Order, index_dtype: Any = None
+) -> list[Piece]:
     """Sort a row along the sharded axis; return each device's part of it.
 
-    Chunk by chunk: the slices of the next chunk arrive while one is merged.
+    `index_dtype`: instead of values the positions of the keys are wanted, and no keys.
     """
-    runs = sorted_runs(keys, values, order)
-    if len(runs) == 1:
-        return runs
-    if not order.is_whole:
-        borders = cut_runs(keys, runs, order, list(accumulate(keys.first.lengths))[:-1])
-        pieces = exchanged(keys, runs, borders)
-        return on_each(
+    has_indices = index_dtype is not None
+    runs = sorted_runs(keys, values, order, has_indices)
+    arrays = [x for run_keys, moved in runs for x in (*run_keys, *moved)]
+    views = [[view_of(x, "a run") for x in (*run_keys, *moved)] for run_keys, moved in runs]
+    is_read = len(runs) > 1 and order.is_whole and can_merge(views, len(keys.arrays))
+    if is_read and can_read(keys.places, arrays):
+        with reading(keys.places, arrays, keys.first.library):
+            return _merged(keys, order, views, index_dtype)
+    if has_indices:
+        starts, local = keys.first.starts, runs
+        runs = on_each(
+            keys.places, keys.seats,
+            lambda i: (local[i][0], [_global_indices(local[i][1][0], starts[i], index_dtype)]),
+        )  # fmt: skip
+    if len(runs) > 1:
+        ranks = list(accumulate(keys.first.lengths))[:-1]
+        cuts = exact_cuts(_as_runs(keys, runs, order), ranks)
+        none, all_of = np.zeros((1, len(runs)), np.int64), np.array([keys.first.lengths], np.int64)
+        pieces = exchanged(keys, runs, np.concatenate([none, cuts, all_of]))
+        runs = on_each(
             keys.places, keys.seats,
             lambda i: _sorted_again(pieces[i], keys, values, order, keys.places[i]),
         )  # fmt: skip
-    ends, starts = chunk_ends(keys, values), keys.first.starts
-    # Allocate before the host waits for the cuts: the GPUs are idle after that wait.
-    outputs = on_each(keys.places, keys.seats, lambda i: room_at(keys, values, i))
-    has_copies = len({device.number for device in keys.places}) > 1
-    receive_buffers = (
-        on_each(keys.places, keys.seats, lambda i: room_at(keys, values, i)) if has_copies else []
-    )
-    borders = cut_runs(keys, runs, order, ends[:-1])
-    chunks = len(ends) // len(runs)
-    with chunked_exchange(keys, runs, borders, receive_buffers) as (pieces, wait):
-        for chunk in range(chunks):
-            wait(chunk)
+    return runs
 
-            def merge_chunk(i: int, chunk: int = chunk) -> None:
-                row = i * chunks + chunk
-                low = ends[row - 1] - starts[i] if chunk else 0
-                key_outs, value_outs = outputs[i]
-                high = ends[row] - starts[i]
-                target = [[cut(x, 0, low, high) for x in part] for part in (key_outs, value_outs)]
-                merge_into((target[0], target[1]), pieces[row], keys, values, order.descending)
 
-            on_each(keys.places, keys.seats, merge_chunk)
-    return outputs
+def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: Any) -> list[Piece]:
+    """Merge each device's part from the runs of all, which its kernel reads."""
+    starts, lengths, library = keys.first.starts, keys.first.lengths, keys.first.library
+    count, index_bytes = len(keys.arrays), 0 if index_dtype is None else index_dtype.itemsize
+    dtypes = [view.dtype for view in views[0]]
+    ways = descending_of(order.descending, keys.form, None, "radix_sort")
+    sizes = tuple(dtype.itemsize for dtype in dtypes[count:])
+    merged = MergedRuns(tuple(dtypes[:count]), sizes, ways, lengths, index_bytes)
+    if index_bytes:
+        dtypes, count = [index_dtype], 0
+    sources = [view.ptr for fields in views for view in fields]
+
+    def merge(i: int) -> Piece:
+        device, begin, length = keys.places[i], starts[i], lengths[i]
+        outs = [device.empty((length,), dtype, library) for dtype in dtypes]
+        if length:
+            addresses = [*sources, *(view_of(x, "a part").ptr for x in outs)]
+            stream = stream_at(device, library)
+            merged.merge(begin, begin + length, device.number, stream, addresses)
+        return outs[:count], outs[count:]
+
+    return on_each(keys.places, keys.seats, merge)
 
 
 def _sorted_again(
     pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Device
 ) -> Piece:
-    """Join slices and sort them: merges cannot compare selected bits."""
+    """Join slices and sort them."""
     key_arrays, value_arrays = joined(pieces, place, keys.first.library)
-    if values is None:
-        return fields_of(ga.radix_sort(keys.packed(key_arrays), **order.options))[0], []
-    pair = ga.radix_sort(keys.packed(key_arrays), values.packed(value_arrays), **order.options)
-    return fields_of(pair[0])[0], fields_of(pair[1])[0]
+    moved = value_arrays[0] if values is None and value_arrays else None
+    moved = moved if values is None else values.packed(value_arrays)
+    return _pair_of(ga.radix_sort(keys.packed(key_arrays), moved, **order.options), moved)
 
 
-def sorted_runs(keys: Argument, values: Argument | None, order: Order) -> list[Piece]:
-    """Sort each shard."""
+def _pair_of(result: Any, moved: Any) -> Piece:
+    if moved is None:
+        return fields_of(result)[0], []
+    return fields_of(result[0])[0], fields_of(result[1])[0]
+
+
+def sorted_runs(
+    keys: Argument, values: Argument | None, order: Order, has_indices: bool
+) -> list[Piece]:
+    """Sort each shard, with the values or with the keys' positions in their shard."""
     arrays = keys.arrays if values is None else (*keys.arrays, *values.arrays)
+    lengths = keys.first.lengths
+    positions = np.dtype(np.uint32 if max(lengths) <= 1 << 32 else np.uint64)
 
     def call(i: int) -> Piece:
-        shards = [x.shards[i] for x in arrays]
-        with local_stream(keys.places[i], shards, keys.first.library) as stream:
-            if values is None:
-                result = ga.radix_sort(keys.on(i), **order.options, stream=stream)
-                return fields_of(result)[0], []
-            result = ga.radix_sort(keys.on(i), values.on(i), **order.options, stream=stream)
-            return fields_of(result[0])[0], fields_of(result[1])[0]
+        shards, place = [x.shards[i] for x in arrays], keys.places[i]
+        with local_stream(place, shards, keys.first.library) as stream:
+            if has_indices and keys.form is None and place.number != CPU:
+                pair = sort_and_order(shards[0], order.descending, positions, stream)
+                return [pair[0]], [pair[1]]
+            moved = None if values is None else values.on(i)
+            if has_indices:
+                name: Any = "cpu" if place.number == CPU else place.name
+                moved = ga.lazy.arange(lengths[i], dtype=positions, device=name)
+            result = ga.radix_sort(keys.on(i), moved, **order.options, stream=stream)
+            return _pair_of(result, moved)
 
     return on_each(keys.places, keys.seats, call)
 
 
-def cut_runs(
-    keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
-) -> np.ndarray[Any, Any]:
-    """Return where runs are cut: a row for each rank, between rows for both ends.
-
-    A kernel of the first device computes the cuts if it can read all runs; otherwise the host does.
-    """
-    ends = np.array([run_keys[0].shape[0] for run_keys, _ in runs], np.int64)
-    arrays = [x for run_keys, _ in runs for x in run_keys]
-    views = [[view_of(x, "a run") for x in run_keys] for run_keys, _ in runs]
-    first = keys.places[:1]
-    if order.is_whole and can_cut(views, len(ranks)) and can_read(first, arrays):
-        with reading(first, arrays, keys.first.library), first[0].running():
-            cuts = _cut_by_kernel(keys, runs, order, ranks)
-    else:
-        cuts = exact_cuts(_as_runs(keys, runs, order), ranks)
-    return np.concatenate([np.zeros((1, len(runs)), np.int64), cuts, ends[None]])
-
-
-def _cut_by_kernel(
-    keys: Argument, runs: list[Piece], order: Order, ranks: list[int]
-) -> np.ndarray[Any, Any]:
-    device, library = keys.places[0], keys.first.library
-    views = [keys.packed([peer_view(x, device, library) for x in run_keys]) for run_keys, _ in runs]
-    result = device.empty((len(ranks), len(runs)), np.dtype(np.int64), library)
-    target, stream = peer_view(result, device, library), stream_at(device, library)
-    run_cuts(views, ranks, order.descending, out=target, stream=stream)
-    return on_host(result)
+def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
+    """Return positions in a shard as positions in the whole row."""
+    return ga.transform(operator.add, positions, np.int64(start), dtype=dtype)
 
 
 def _as_runs(keys: Argument, runs: list[Piece], order: Order) -> Runs:

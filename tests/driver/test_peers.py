@@ -19,7 +19,7 @@ LARGE, SMALL = HELD_BYTES, 64
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    monkeypatch.setattr(peers, "_opened", set())
+    monkeypatch.setattr(peers, "_opened", {})
     return fake_driver.install(monkeypatch)
 
 

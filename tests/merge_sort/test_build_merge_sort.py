@@ -90,19 +90,35 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
 
 @needs_cuobjdump
 @pytest.mark.parametrize("capability", sampled([MAIN, *OTHERS], [(7, 5), MAIN]), ids=build.arch_of)
-def test_cuts_of_runs(capability: Capability, tmp_path: Path) -> None:
-    for element, ways, runs in ((FLOAT32, (True,), 2), (WIDE_KEYS, (True, False, True), 16)):
-        spec = tuning.run_cuts(Comparison(element, None, ways), runs, capability >= (9, 0))
-        (code,) = check((spec,), capability, tmp_path)
-        assert code.count("BAR") >= 4
+def test_merged_runs(capability: Capability, tmp_path: Path) -> None:
+    limit = SHARED_LIMITS.get(capability, 227 << 10)
+    for element, ways, values, runs in (
+        (FLOAT32, (True,), [4], 4), (WIDE_KEYS, (True, False, True), [], 16),
+    ):  # fmt: skip
+        pieces = tuning.run_pieces(element.itemsize, values, runs, limit)
+        order = Comparison(element, None, ways)
+        built = tuning.merge_runs(
+            order, values, 8 if values else 0, runs, pieces, capability >= (9, 0),
+            capability >= (8, 0),
+        )  # fmt: skip
+        codes = check(built, capability, tmp_path, may_spill=runs > 4)
+        assert min(code.count("BAR") for code in codes) >= 4
 
 
-@given(st.integers(1, 128))
-def test_samples_are_more_than_cuts_narrow_down(key_bytes: int) -> None:
-    """Each round leaves less than it began with, until all that is left are samples."""
-    samples = tuning.samples_of(key_bytes)
-    assert samples > 4 * tuning.MAX_RUNS
+@given(
+    st.integers(1, 64), st.sampled_from([[], [4], [8], [8, 4, 4], [16]]), st.integers(2, 16),
+    st.sampled_from([64 << 10, 99 << 10, 227 << 10]),
+)  # fmt: skip
+def test_rings_and_samples_fit_shared_memory(
+    key_bytes: int, values: list[int], runs: int, limit: int
+) -> None:
+    pieces = tuning.run_pieces(key_bytes, values, runs, limit)
+    assert pieces.shared_bytes <= limit
+    assert pieces.samples > 4 * tuning.MAX_RUNS  # so that each round of samples narrows down
     assert tuning.cut_bytes(key_bytes) <= 48 << 10
+    for num_items in (1, 1 << 20, 1 << 34):
+        chunks = -(-num_items // (pieces.samples << pieces.shift(num_items)))
+        assert chunks <= tuning.CHUNKS * (1 + num_items // (1 << 34))
 
 
 @needs_cuobjdump

@@ -10,7 +10,7 @@ from support import Backend
 
 import gpualgo as ga
 
-COUNTS = (1, 2, 3, 8)
+COUNTS = (1, 2, 3, 4, 8)
 SIZES = (0, 1, 2, 7, 1000)
 
 

@@ -23,8 +23,7 @@ WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMem
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
-    monkeypatch.setattr(peers, "_opened", set())
-    monkeypatch.setattr(peers, "_beside", {})  # which a real driver would not know
+    monkeypatch.setattr(peers, "_opened", {})
     made = fake_driver.install(monkeypatch)
     fake_driver.stub_kernels(monkeypatch)
     monkeypatch.setattr(driver, "is_simple", False)
@@ -90,41 +89,20 @@ def test_numbers_are_copied_where_gpus_cannot_reach_them(fake: FakeDriver) -> No
     assert len(fake.named("cuMemcpyPeerAsync")) == 1
 
 
-def test_sorts_merge_what_has_arrived_while_more_arrives(
-    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The host waits for one kernel's cuts; copies run on streams of their own, before merges."""
-    waited: list[int] = []
-
-    def cuts(_: Any) -> Any:
-        waited.append(len(fake.calls))
-        return np.array([[125, 125], [250, 250], [400, 350]])
-
-    monkeypatch.setattr(_sort, "on_host", cuts)
-    monkeypatch.setattr(_sort, "CHUNK_BYTES", (4 + 8) * 125 // 4)
-    keys, values = on_two(np.zeros(N, np.int32)), on_two(np.zeros(N))
-    where, (found, moved) = launched(fake, lambda: ga.radix_sort(keys, values))
-    assert where[:3] == [0, 1, 0]  # sorts, cuts
-    assert set(where[3:7]) == {0, 1}  # merges of the first chunk
-    assert [shard.device for shard in found.shards] == [0, 1]
-    assert [shard.shape for shard in moved.shards] == [(500,), (500,)]
-    copies = fake.named("cuMemcpyPeerAsync")
-    lengths = 125, 125, 150, 100  # into the first GPU, and into the second
-    assert sorted(call[5] for call in copies) == sorted(k * n for k in (4, 8) for n in lengths)
-    streams = {call[6] for call in copies}
-    assert len(streams) == 2
-    assert not streams & {0, 1, 2}
-    names = [
-        call[0]
-        for call in fake.named("cuLaunchKernelEx", "cuMemcpyPeerAsync", "cuStreamWaitEvent", *WAITS)
-    ]
-    assert not set(names) & set(WAITS)
+@pytest.mark.parametrize("call", [ga.radix_sort, ga.argsort])
+def test_sorts_read_the_runs_of_all_where_they_lie(fake: FakeDriver, call: Any) -> None:
+    """Each GPU sorts, then merges its part; nothing is copied, and nobody waits."""
+    x = on_two(np.zeros(N, np.int32))
+    where, result = launched(fake, lambda: call(x))
+    cut_and_merge = 3
+    assert where[-2 * cut_and_merge :] == cut_and_merge * [0] + cut_and_merge * [1]
+    assert set(where[: -2 * cut_and_merge]) == {0, 1}
+    assert [shard.device for shard in result.shards] == [0, 1]
+    assert not fake.named("cuMemcpyPeerAsync", *WAITS)
+    names = [call[0] for call in fake.named("cuLaunchKernelEx", "cuStreamWaitEvent")]
     launches = [i for i, name in enumerate(names) if name == "cuLaunchKernelEx"]
-    first_copy = [call[0] for call in fake.calls].index("cuMemcpyPeerAsync")
-    assert not any("Alloc" in call[0] for call in fake.calls[waited[0] : first_copy])
-    last_copy = max(i for i, name in enumerate(names) if name == "cuMemcpyPeerAsync")
-    assert launches[2] < last_copy < launches[3]
-    assert names[launches[3] - 2 : launches[3]] == 2 * ["cuStreamWaitEvent"]  # of both GPUs
+    between = names[launches[-2 * cut_and_merge - 1] : launches[-2 * cut_and_merge]]
+    assert between.count("cuStreamWaitEvent") >= 2  # each GPU for the other's run
     assert "cuStreamWaitEvent" in names[launches[-1] :]  # before memory is lent again
 
 
@@ -196,8 +174,6 @@ def test_shards_that_are_used_on_streams_of_their_own(
         "reduce": lambda x: ga.reduce(x), "histogram": lambda x: ga.histogram(x, 7, (0, 1)),
         "radix_sort": lambda x: ga.radix_sort(x),
     }  # fmt: skip
-    if are_peers:
-        monkeypatch.setattr(_sort, "on_host", lambda _: np.array([[N // 4, N // 4]]))
     x = on_streams(dtype)
     where, _ = launched(fake, lambda: calls[name](x))
     assert where[:2] == [0, 1]

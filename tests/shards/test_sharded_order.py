@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sharded import COUNTS, affine, check, cut, last
+from sharded import COUNTS, affine, check, cut, devices, last
 from support import Backend, scaled
 
 import gpualgo as ga
+from gpualgo._algorithms.merge_sort import tuning
 from gpualgo.shards import _sort
 
 RNG = np.random.default_rng(5)
@@ -19,10 +20,16 @@ LENGTHS = scaled((0, 1, 2, 7, 2500), emulated=(2, 600))
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let arrays of tests be so long that samples decide, in several rounds, and in chunks."""
-    monkeypatch.setattr(_sort, "CHUNK_BYTES", 1 << 9)
+    """Let arrays of tests be so long that samples decide, and that blocks merge several pieces."""
+    monkeypatch.setattr(tuning, "MERGE_THREADS", 64)
+    monkeypatch.setattr(tuning, "CUT_SAMPLES", 128)
     monkeypatch.setattr(_sort, "FEW", 16)
     monkeypatch.setattr(_sort, "SAMPLES", 32)
+
+
+def bounds(x: Any) -> list[int]:
+    """Return where the shards but the first begin."""
+    return np.cumsum(x.lengths)[:-1].tolist()
 
 
 def keys_of(kind: str, n: int) -> np.ndarray[Any, Any]:
@@ -31,6 +38,12 @@ def keys_of(kind: str, n: int) -> np.ndarray[Any, Any]:
         return np.where(RNG.random(n) < 0.2, np.nan, RNG.integers(-3, 3, n) * 0.0)
     if kind == "equal":
         return np.zeros(n, np.uint8)
+    if kind == "two":
+        return (np.arange(n) % 7 == 0).astype(np.float32)
+    if kind == "rising":
+        return np.arange(n, dtype=np.int32)
+    if kind == "dealt":  # sorted, then dealt to eight shards in stretches
+        return np.arange(8 * -(-n // 8)).reshape(-1, 8).T.reshape(-1)[:n] // 40 * 40.0
     if kind == "falling":
         return np.arange(n, 0, -1, dtype=np.uint64)
     return RNG.integers(0, 1 << 63, n, dtype=np.uint64)
@@ -49,6 +62,32 @@ def test_sorts(backend: Backend, n: int, kind: str) -> None:
             check(got, ga.radix_sort(h, **options))
             check(ga.argsort(x, **options), ga.argsort(h, **options))
             check(ga.sort(x, values, **options), ga.radix_sort(h, beside, **options))
+
+
+SHARDS = scaled(
+    ((900, 0, 1, 1300, 0, 299), (0, 3000), (1, 2, 3, 4, 5, 6, 7, 8), (400,) * 4, (60,) * 17),
+    emulated=((300, 0, 1, 520), (400, 399, 0, 401, 1)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    scaled(("two", "equal", "rising", "falling", "dealt", "zeros"), emulated=("two", "dealt")),
+)
+@pytest.mark.parametrize("lengths", SHARDS, ids=str)
+def test_shards_of_any_lengths(backend: Backend, lengths: tuple[int, ...], kind: str) -> None:
+    h = keys_of(kind, sum(lengths))
+    parts = np.split(h, np.cumsum(lengths)[:-1])
+    places = devices(backend, len(lengths))
+    x = ga.ShardedArray.from_shards([
+        ga.distribute(part, [place]).shards[0] for part, place in zip(parts, places, strict=True)
+    ])  # fmt: skip
+    got = ga.radix_sort(x)
+    assert got.lengths == x.lengths == lengths
+    check(got, ga.radix_sort(h))
+    check(ga.argsort(x), ga.argsort(h))
+    check(ga.argsort(x, descending=True), ga.argsort(h, descending=True))
+    check(ga.radix_sort(x, x)[1], ga.radix_sort(h))
 
 
 def test_bits_tuples_and_narrow_indices(backend: Backend) -> None:
@@ -132,6 +171,10 @@ def test_select_count_and_find(backend: Backend, count: int) -> None:
             got = ga.select(x, predicate)
             check(got, ga.select(h, predicate))
             assert max(got.lengths) - min(got.lengths) <= 1
+            there = ga.shards.select(x, predicate, balance=False)
+            check(there, got.gather("cpu"))
+            counts = [int(ga.count(np.asarray(part), predicate)) for part in np.split(h, bounds(x))]
+            assert list(there.lengths) == counts
             if n:
                 check(ga.count(x, predicate), ga.count(h, predicate))
                 check(ga.find(x, predicate), ga.find(h, predicate))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
 from gpualgo._algorithms.radix_sort.tuning import WORDS, word
@@ -15,8 +16,6 @@ from gpualgo._cuda.parameters import I64, POINTER, Parameters
 from gpualgo._cuda.templates import DIVISOR, functor
 
 # --- Kernel parameters of the merge sort (merge_sort/*.cuh).
-
-MAX_RANKS = 64  # cuts per launch (merge_sort/cuts.cuh)
 
 
 @cache
@@ -43,11 +42,13 @@ def merge_params(leaves: int, values: int) -> Parameters:
 
 
 @cache
-def run_cuts_params(leaves: int, runs: int) -> Parameters:
-    """Return RunCutsParams for `runs` runs of keys with `leaves` fields."""
+def merge_runs_params(leaves: int, values: int, runs: int) -> Parameters:
+    """Return MergeRunsParams for `runs` runs of `leaves` key fields and `values` value fields."""
     return Parameters(
-        "RunCutsParams",
-        keys=POINTER[leaves][runs], cuts=POINTER, lengths=I64[runs], ranks=I64[MAX_RANKS],
+        "MergeRunsParams",
+        keys=POINTER[leaves][runs], values=POINTER[values][runs], output_keys=POINTER[leaves],
+        output_values=POINTER[values], cuts=POINTER, lengths=I64[runs], starts=I64[runs],
+        first=I64, last=I64, shift=I64,
     )  # fmt: skip
 
 
@@ -60,9 +61,11 @@ CUT_BYTES = 32  # MergeCut
 THREADS, WIDE_THREADS = 1024, 512
 VALUE_THREADS = 512  # most threads of a block that sorts keys with values
 
-# Cuts of several runs: one block per rank, with at most CUT_SAMPLES samples of all runs in a round,
-# in at most CUT_SHARED bytes of shared memory, which need no kernel attribute.
-CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 512, 2048, 40 << 10
+# Cuts of several runs: one block per chunk, with at most CUT_SAMPLES samples of all runs in a
+# round, in at most CUT_SHARED bytes of shared memory, which need no kernel attribute.
+CUT_THREADS, CUT_SAMPLES, CUT_SHARED = 1024, 1024, 40 << 10
+CUT_GROUPS = 32  # samples of a piece, which one block merges
+CHUNKS = 64  # at most, of much data
 MAX_RUNS = 16
 MAX_PARAMETERS = 3300  # bytes of pointers, of the 4096 bytes of kernel parameters
 
@@ -167,25 +170,90 @@ def samples_of(key_bytes: int) -> int:
     return min(CUT_SAMPLES, CUT_SHARED // (key_bytes + 4) // 64 * 64)
 
 
+def can_merge(fields: int, runs: int, values: Sequence[int]) -> bool:
+    """Return whether a kernel merges so many runs with so many fields, values among them."""
+    return runs <= MAX_RUNS and 8 * fields * runs <= MAX_PARAMETERS and are_moved(values)
+
+
+class RunPieces(NamedTuple):
+    """How merged runs are divided into chunks, and each chunk into pieces, by samples."""
+
+    policy: Policy
+    ring: int  # elements of each run that a block holds; a power of two
+    samples: int  # of a chunk
+    shared_bytes: int  # of a block that merges a piece
+
+    @property
+    def pieces_per_chunk(self) -> int:
+        return self.samples // CUT_GROUPS + 1
+
+    def shift(self, num_items: int) -> int:
+        """Return how far apart samples are, as a power of two."""
+        wanted = num_items // (CHUNKS * self.samples), self.policy.tile_items // CUT_GROUPS
+        return max(wanted).bit_length()
+
+
+def run_pieces(key_bytes: int, values: Sequence[int], runs: int, shared_limit: int) -> RunPieces:
+    """Return how `runs` runs with values of these sizes are merged."""
+    policy = merging(next(policy for most, policy in LARGE.items() if key_bytes <= most))
+
+    def ring() -> int:
+        room = policy.tile_items - (runs + 1) // 2 * policy.items  # they begin where threads do
+        return 1 << (room // runs).bit_length() - 1
+
+    def shared_bytes() -> int:
+        # Padded values, and their order twice, of which the policy counts one.
+        value_bytes = len(values) * max(values) * runs * ring() if values else 0
+        size = value_bytes + 2 * policy.tile_items * bool(values)
+        size += (runs * ring() + policy.items) * key_bytes + 64 * runs + 64
+        return size + policy.shared_bytes(key_bytes)
+
+    while 2 * shared_bytes() > shared_limit and policy.block_threads > 64:
+        policy = replace(policy, block_threads=policy.block_threads // 2)
+    return RunPieces(policy, ring(), samples_of(key_bytes), shared_bytes())
+
+
+def merge_runs(
+    order: Comparison, values: Sequence[int], index_bytes: int, runs: int, pieces: RunPieces,
+    overlaps: bool, is_async: bool,
+) -> tuple[Spec, Spec, Spec]:  # fmt: skip
+    """Return the kernels that cut runs, cut pieces and merge them.
+
+    `index_bytes`: the size of the integers as which positions are written, or 0.
+    """
+    key_bytes, leaves, count = (
+        order.element.itemsize, len(records.field_dtypes(order.element)), max(1, len(values)),
+    )  # fmt: skip
+    cutting = (
+        CUT_THREADS, pieces.samples, CUT_GROUPS, cut_bytes(key_bytes), str(overlaps).lower(),
+    )  # fmt: skip
+    cut_policy = f"gpualgo::RunCutsPolicy<{', '.join(map(str, cutting))}>"
+    element = f"{order_name(order)}, {records.cpp_name(order.element)}"
+    params = merge_runs_params(leaves, count, runs)
+    value = words(values)
+    merging = (
+        pieces.policy.block_threads, pieces.policy.items, pieces.policy.blocks_per_sm(key_bytes),
+        pieces.shared_bytes, str(overlaps).lower(), str(is_async).lower(),
+    )  # fmt: skip
+    policy = f"gpualgo::MergeSortPolicy<{', '.join(map(str, merging))}>"
+    run_cuts, piece_cuts = (
+        Spec(
+            "merge_sort/cuts.cuh",
+            f"gpualgo::{name}_cuts_kernel<{cut_policy}, {element}, {count}, {runs}>", params,
+        )
+        for name in ("run", "piece")
+    )  # fmt: skip
+    merge = Spec(
+        "merge_sort/runs.cuh",
+        f"gpualgo::merge_runs_kernel<{policy}, {pieces.ring.bit_length() - 1}, {element}, {value}, "
+        f"{word(index_bytes) if index_bytes else value}, {runs}>", params,
+    )  # fmt: skip
+    return run_cuts, piece_cuts, merge
+
+
 def cut_bytes(key_bytes: int) -> int:
     """Return the shared memory of a block that cuts runs, which the kernel checks."""
-    return samples_of(key_bytes) * (key_bytes + 4) + 64 * MAX_RUNS
-
-
-def can_cut(leaves: int, runs: int) -> bool:
-    """Return whether a kernel supports `runs` runs of elements with `leaves` fields."""
-    return runs <= MAX_RUNS and 8 * leaves * runs <= MAX_PARAMETERS
-
-
-def run_cuts(order: Comparison, runs: int, overlaps: bool) -> Spec:
-    key_bytes = order.element.itemsize
-    arguments = CUT_THREADS, samples_of(key_bytes), cut_bytes(key_bytes), str(overlaps).lower()
-    expression = (
-        f"gpualgo::run_cuts_kernel<gpualgo::RunCutsPolicy<{', '.join(map(str, arguments))}>, "
-        f"{order_name(order)}, {records.cpp_name(order.element)}, {runs}>"
-    )
-    params = run_cuts_params(len(records.field_dtypes(order.element)), runs)
-    return Spec("merge_sort/cuts.cuh", expression, params)
+    return samples_of(key_bytes) * (key_bytes + 5) + 64 * MAX_RUNS
 
 
 def _spec(

@@ -182,8 +182,8 @@ class _Builder(Builder):
         self._scatter(target, key_dst)
 
     def add_argsort(self, result_bytes: int) -> None:
-        """Sort the positions of keys by the keys."""
-        source, target = self._sources[0], self._targets[0]
+        """Sort the positions of keys by the keys; keys as well if they have a target."""
+        source, (*key_targets, target) = self._sources[0], self._targets
         key_src = source.place
         if not source.is_ready:
             key_src = self._scratch(source.num_bytes)
@@ -191,9 +191,10 @@ class _Builder(Builder):
         key_dst = target.place if target.is_ready else self._scratch(target.num_bytes)
         job = self._job(
             False, True, value_bytes=position_bytes(self._row_items), result_bytes=result_bytes,
-            makes_indices=True, keeps_keys=False,
+            makes_indices=True, keeps_keys=bool(key_targets),
         )  # fmt: skip
-        self._sort(job, Arrays(key_src, NONE, NONE, key_dst))
+        sorted_keys = key_targets[0].place if key_targets else NONE
+        self._sort(job, Arrays(key_src, NONE, sorted_keys, key_dst))
         self._scatter(target, key_dst)
 
     def add_pairs(self) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View, check_items
+from gpualgo._arrays.view import View, check_items, view_of
 from gpualgo._base import dtypes
 from gpualgo._base.strides import order_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Problem, problem_of
+from gpualgo._pipeline.run import run
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
@@ -69,6 +70,25 @@ class Sort(Problem):
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
         return (*self.rest[:3], axis, index_dtype)
+
+
+class SortAndOrder(Sort):
+    """Specification of a sort of keys on a GPU that returns their positions as well."""
+
+    def __init__(
+        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
+        rest: tuple[Any, ...], where: str,
+    ) -> None:  # fmt: skip
+        super().__init__(device, views, op, init, rest, where)
+        self.results = (Result(self.shape, views[0].dtype), *self.results)
+
+
+def sort_and_order(keys: Any, descending: bool, dtype: Any, stream: Any) -> tuple[Any, Any]:
+    """Return a GPU's keys sorted, as `radix_sort`, and the positions that they had."""
+    views, params = (view_of(keys, "argsort: keys"),), (descending, 0, None, -1, dtype)
+    problem = problem_of(SortAndOrder, views, None, None, params, "argsort", 0)
+    result: tuple[Any, Any] = run(problem, views, None, None, None, stream)
+    return result
 
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:

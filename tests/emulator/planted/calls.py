@@ -197,6 +197,18 @@ def merge_sorts(shape: Any, *, values: Any = np.int16) -> Any:
     return calls
 
 
+def merged_runs(size: int, count: int) -> Any:
+    """Runs of several shards, merged with the positions of their keys."""
+
+    def calls(gpu: Backend, rng: np.random.Generator) -> Results:
+        x = _numbers(rng, size)
+        shards = [gpu.to_device(part) for part in np.array_split(x, count)]
+        got = ga.argsort(ga.ShardedArray.from_shards(shards))
+        yield got.gather(), np.argsort(x, kind="stable")
+
+    return calls
+
+
 def merges(first: int, second: int) -> Any:
     def calls(gpu: Backend, rng: np.random.Generator) -> Results:
         runs = [rng.integers(-400, 400, n).astype(np.int32) for n in (first, second)]

@@ -19,6 +19,7 @@ from emulator.planted.calls import (
     histograms,
     joint_histograms,
     merge_sorts,
+    merged_runs,
     merges,
     of_pairs,
     reductions,
@@ -123,6 +124,11 @@ _MERGES = (
     (merge_sort, "MAX_GRID", 2),
     (cuda, "KEPT_BYTES", 0),  # of storage each byte counts
 )
+_RUNS = (
+    *_MERGES,
+    (merge_sort, "CUT_SAMPLES", 128),
+    (merge_sort, "CUT_THREADS", 64),
+)
 _TILE_OF_SEGMENTS = segment_policy.Policy(64, 4, 1, 32, 2, 1)
 _SEGMENTS = (
     (segment_policy, "SHORT", {(128, True): _TILE_OF_SEGMENTS}),
@@ -205,6 +211,7 @@ CASES = {
     "merge sort rows": Case(merge_sorts((30, 20)), _MERGES),
     "merge sort long rows": Case(merge_sorts((3, 450)), _MERGES),
     "merge": Case(merges(500, 333), _MERGES),
+    "merged runs": Case(merged_runs(1100, 4), _RUNS),
     "transform": Case(sums_of_two(2103, 1)),
     "transform with numbers": Case(with_numbers),
     "transform steps": Case(sums_of_two(2005, 2)),

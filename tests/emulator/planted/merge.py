@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from emulator.planted.bug import WRONG, Bug, bug
 
-_TILES, _MERGE, _ORDER = (f"merge_sort/{name}.cuh" for name in ("tiles", "merge", "order"))
+_TILES, _MERGE, _ORDER, _CUTS, _RUNS = (
+    f"merge_sort/{name}.cuh" for name in ("tiles", "merge", "order", "cuts", "runs")
+)
 
 BUGS: tuple[Bug, ...] = (
     bug(
@@ -184,5 +186,103 @@ BUGS: tuple[Bug, ...] = (
         "merge sort",
         "RACE",
         WRONG,
+    ),
+    bug(
+        "merged runs: keys that are still on their way",
+        _RUNS,
+        "    wait_copies<is_async, 0>();\n    ptx::syncthreads();",
+        "    ptx::syncthreads();",
+        "merged runs",
+        "RACE",
+        WRONG,
+        "UNINITIALISED",
+    ),
+    bug(
+        "merged runs: no barrier before elements are counted",
+        _RUNS,
+        "    wait_copies<is_async, 0>();\n    ptx::syncthreads();",
+        "    wait_copies<is_async, 0>();",
+        "merged runs",
+        "RACE",
+    ),
+    bug(
+        "merged runs: no barrier after elements are counted",
+        _RUNS,
+        "    if (threadIdx.x < runs) count(threadIdx.x);\n    ptx::syncthreads();",
+        "    if (threadIdx.x < runs) count(threadIdx.x);",
+        "merged runs",
+        "RACE",
+        "UNDEFINED",
+        "UNINITIALISED",
+    ),
+    bug(
+        "merged runs: no barrier before merged keys are put down",
+        _RUNS,
+        "left, keys);\n    ptx::syncthreads();",
+        "left, keys);",
+        "merged runs",
+        "RACE",
+    ),
+    bug(
+        "merged runs: no barrier after merged keys are put down",
+        _RUNS,
+        "    ptx::syncthreads();\n    side ^= 1;",
+        "    side ^= 1;",
+        "merged runs",
+        "RACE",
+    ),
+    bug(
+        "merged runs: no barrier before rings are filled up",
+        _RUNS,
+        "    if constexpr (has_values<V>) ptx::syncthreads();",
+        "",
+        "merged runs",
+        "RACE",
+    ),
+    bug(
+        "merged runs: an element past the piece",
+        _RUNS,
+        "const int length = int(end - begin);",
+        "const int length = int(end - begin) + 1;",
+        "merged runs",
+        "RACE",
+        WRONG,
+        "OUT OF BOUNDS",
+    ),
+    bug(
+        "merged runs: of equal keys those of a later run first",
+        _RUNS,
+        "key_at(last, ring_end(last) - 1), run < last,",
+        "key_at(last, ring_end(last) - 1), run > last,",
+        "merged runs",
+        WRONG,
+    ),
+    bug(
+        "cuts of runs: no barrier before samples are placed",
+        _CUTS,
+        "      load();\n      ptx::syncthreads();",
+        "      load();",
+        "merged runs",
+        "RACE",
+    ),
+    bug(
+        "cuts of pieces: no barrier before the last samples are known",
+        _CUTS,
+        "shared.ends[count / Policy::groups] = i;\n    }\n    ptx::syncthreads();",
+        "shared.ends[count / Policy::groups] = i;\n    }",
+        "merged runs",
+        "RACE",
+        "UNDEFINED",
+        "UNINITIALISED",
+    ),
+    bug(
+        "cuts of pieces: a place past the width",
+        _CUTS,
+        "const int64 high = low + width - 1 < end ? low + width - 1 : end;",
+        "const int64 high = low + width < end ? low + width : end + 1;",
+        "merged runs",
+        "OUT OF BOUNDS",
+        WRONG,
+        "UNINITIALISED",
     ),
 )
