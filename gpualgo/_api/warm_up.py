@@ -85,7 +85,14 @@ class StandIn(Device):
         planners.cuda_plan(problem, sources, device_op, targets)
         views = tuple([NumPy.view(array) for array in arrays])
         cpu_problem = problem_of(
-            type(problem), views, op, init, problem.rest, problem.where, problem.num_arguments, CPU
+            type(problem),
+            views,
+            op,
+            init,
+            problem.params,
+            problem.where,
+            problem.num_arguments,
+            CPU,
         )
         host.run_on_cpu(cpu_problem, arrays, results, cpu_problem.operator(op), init, False)
 

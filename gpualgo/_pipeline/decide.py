@@ -11,8 +11,7 @@ from gpualgo._arrays.view import View, alignment_of, byte_bounds, layout_of
 from gpualgo._base.strides import inverse, ordered
 from gpualgo._cuda.plan import Plan
 from gpualgo._pipeline import checks, outputs, planners
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Problem, Result
 
 
 class Decided(NamedTuple):

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpualgo._arrays.view import View, address_of, as_bytes_view, as_view, is_contiguous, overlap
 from gpualgo._base import dtypes, records
-from gpualgo._base.strides import inverse, ordered, ordered_strides
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator
@@ -114,29 +113,6 @@ def result_of(targets: tuple[View, ...], out: Any) -> Any:
 
 
 # --- Results of a call, and the dtype that an operator returns, found by compiling it.
-
-
-class Result(NamedTuple):
-    """One output: shape, dtype, and the indices of inputs that it may overwrite in place.
-
-    `order`: axes of a new result in memory, outermost first; empty for C order.
-    `is_upper_bound`: the shape is an upper bound, see `counted`.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    in_place_of: tuple[int, ...] = ()
-    order: tuple[int, ...] = ()
-    is_upper_bound: bool = False
-
-    def strides(self) -> tuple[int, ...]:
-        """Return the byte strides of a new result."""
-        return ordered_strides(self.shape, self.dtype.itemsize, self.order)
-
-    def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
-        """Return a new array; `make` allocates one of a shape in C order."""
-        array = make(ordered(self.shape, self.order))
-        return library.transposed(array, inverse(self.order)) if self.order else array
 
 
 def dtype_of(

@@ -10,10 +10,9 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.problem import Array, Call, Problem
 
 Dtype = np.dtype[Any]
 Forms = tuple[Form | None, ...]
@@ -117,14 +116,15 @@ class PerRowInit(Problem):
     has_row_init = True
     spreads_tuples = False  # init has its own shape
 
-    def __init__(
-        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
-    ) -> None:
-        *other_params, self.pattern, _ = rest
+    def __init__(self, call: Call) -> None:
+        views, params, where = call.views, call.params, call.where
+        *other_params, self.pattern, _ = params
         self.num_own = len(views) - size_of(self.pattern)
         x_views, init_views = views[: self.num_own], views[self.num_own :]
-        super().__init__(device, x_views, op, values(self.pattern), tuple(other_params), where)
-        self.rest = rest
+        super().__init__(
+            call._replace(views=x_views, init=values(self.pattern), params=tuple(other_params))
+        )
+        self.params = params
         assert self.acc is not None
         names = check(init_views, views[0], self.init_shape, self.acc, self.form, where)
         self.inputs = (*self.inputs, *names)

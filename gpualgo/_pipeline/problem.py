@@ -17,6 +17,7 @@ from gpualgo._arrays.view import NumPy, View, layout_of
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
+from gpualgo._base.strides import inverse, ordered, ordered_strides
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU
 from gpualgo._operators.captured import ownerless
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from gpualgo._cpu.plan import Plan as CPUPlan
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.auto import Choice
-    from gpualgo._pipeline.outputs import Result
 
 Array = np.ndarray[Any, Any]
 Extent = tuple[int, int]
@@ -54,13 +54,48 @@ def is_plain(init: Any) -> bool:
     return type(init) in PLAIN or (type(init) is tuple and PLAIN.issuperset(map(type, init)))
 
 
+class Result(NamedTuple):
+    """One output: shape, dtype, and the indices of inputs that it may overwrite in place.
+
+    `order`: axes of a new result in memory, outermost first; empty for C order.
+    `is_upper_bound`: the shape is an upper bound, see `counted`.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    in_place_of: tuple[int, ...] = ()
+    order: tuple[int, ...] = ()
+    is_upper_bound: bool = False
+
+    def strides(self) -> tuple[int, ...]:
+        """Return the byte strides of a new result."""
+        return ordered_strides(self.shape, self.dtype.itemsize, self.order)
+
+    def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:
+        """Return a new array; `make` allocates one of a shape in C order."""
+        array = make(ordered(self.shape, self.order))
+        return library.transposed(array, inverse(self.order)) if self.order else array
+
+
+class Call(NamedTuple):
+    """The parsed arguments of a call, from which its problem is made.
+
+    `params` holds all arguments but arrays, operator and initial value in canonical form: hashable,
+    and equal only if they mean the same (never 1.0 or True for 1).
+    """
+
+    device: int
+    views: tuple[View, ...]  # of the inputs
+    op: Any  # an `Operator` or None
+    init: Any
+    params: Any
+    where: str  # the public function's name
+
+
 class Problem:
     """The specification of a call; each algorithm has a subclass.
 
-    __init__ checks the arguments: device, views of the inputs, operator or None, initial value,
-    `rest` and the public function's name. `rest` holds all other arguments in canonical form:
-    hashable, and equal only if they mean the same (never 1.0 or True for 1). __init__ sets
-    `results` and, for inputs without elements, `is_empty`.
+    __init__ checks the arguments and sets `results` and, for inputs without elements, `is_empty`.
     """
 
     max_kept: ClassVar[int] = 4096  # cached problems of one algorithm
@@ -98,13 +133,11 @@ class Problem:
     def __init_subclass__(cls) -> None:
         cls.problems = Memo(cls.max_kept)
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
+    def __init__(self, call: Call) -> None:
+        device, views, op, init, params, where = call
         for view, name in zip(views, self.inputs, strict=False):
             checks.dimensions(view, name, where)
-        self.device, self.rest, self.where = device, rest, where
+        self.device, self.params, self.where = device, params, where
         self.num_arguments = 2  # number of arguments of the operator
         self.hot: Any = None  # the operator's key when the first call began
         self.arrays = () if op is None else ownerless(op.arrays)  # captured by op
@@ -145,7 +178,7 @@ class Problem:
         return self
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         """Return the call's row in the table of `auto`, and the arrays whose elements count."""
         return "one pass", views[:1]
 
@@ -190,12 +223,14 @@ class Problem:
 
     def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
         """Return the problem of the same call for op's current captured values."""
-        return self.like(views, op, init, self.rest)
+        return self.like(views, op, init, self.params)
 
-    def like(self, views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...]) -> Problem:
+    def like(self, views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...]) -> Problem:
         """Return a problem of this kind on this device, whatever the default device is now."""
         device = self.choice or self.device
-        return problem_of(type(self), views, op, init, rest, self.where, self.num_arguments, device)
+        return problem_of(
+            type(self), views, op, init, params, self.where, self.num_arguments, device
+        )
 
     def on_gpu(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
         """Return the problem for a call with stream=: on the GPU if only "auto" chose the CPU."""
@@ -203,7 +238,7 @@ class Problem:
             return self
         choice = _auto().Choice(_auto().GPU, "stream= is given, which only GPUs have")
         return problem_of(
-            type(self), views, op, init, self.rest, self.where, self.num_arguments, choice
+            type(self), views, op, init, self.params, self.where, self.num_arguments, choice
         )
 
     def words(self, op: Any) -> bytes:
@@ -249,12 +284,12 @@ def _auto() -> Any:
 
 
 def problem_of(
-    kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, rest: tuple[Any, ...],
+    kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...],
     where: str, num_arguments: int = 2, host_device: int | Choice | None = None,
 ) -> Problem:  # fmt: skip
     """Return the cached problem of a call, or check the arguments and create it.
 
-    Equal problems have equal operators, layouts and `rest`, and inits of one type. A problem
+    Equal problems have equal operators, layouts and `params`, and inits of one type. A problem
     without operator has num_arguments 0. Host arrays go to `host_device`, else to the default
     device; with "auto", the key also holds whether the arrays are page-locked.
     """
@@ -270,7 +305,13 @@ def problem_of(
         init_kind = (init.dtype, init.device, init.library) if is_view else elements.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     # An invalid operator has the key None; a marker keeps it apart from "no operator".
-    key: tuple[Any, ...] = (layouts, op_key if num_arguments else _UNKNOWN, init_kind, rest, where)
+    key: tuple[Any, ...] = (
+        layouts,
+        op_key if num_arguments else _UNKNOWN,
+        init_kind,
+        params,
+        where,
+    )
     device: Any = first.device
     memory_kind = 0
     if device == CPU:
@@ -300,17 +341,17 @@ def problem_of(
             check_associativity(operator, where)
         choice: Choice | None = device if type(device) is not int else None
         if device == AUTO:
-            choice = _auto().choose(*kind.row_of(views, rest), views, operator, memory_kind)
+            choice = _auto().choose(*kind.row_of(views, params), views, operator, memory_kind)
         if choice is not None:
             device = choice.device
-        problem = kind(device, views, operator, init, rest, where)
+        problem = kind(Call(device, views, operator, init, params, where))
         problem.choice = choice
     except CapturesChanged:
-        return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
+        return problem_of(kind, views, op, init, params, where, num_arguments, host_device)
     except (TypeError, ValueError, CompileError) as error:
         with retry.retry_with_constants(op, op_key, error) as is_another:
             if is_another:
-                return problem_of(kind, views, op, init, rest, where, num_arguments, host_device)
+                return problem_of(kind, views, op, init, params, where, num_arguments, host_device)
         checks.name(error, op, where, kind.op_name)
         raise
     problem.num_arguments, problem.hot = num_arguments, op_key

@@ -162,7 +162,7 @@ def test_all_algorithms(fake: FakeDriver, case: Case) -> None:
     with np.errstate(all="ignore"):
         args, options = call.arguments(case.samples())
         request = describe("a test", case.function, args, options)
-    name, counted = type(request.problem).row_of(request.views, request.problem.rest)
+    name, counted = type(request.problem).row_of(request.views, request.problem.params)
     row = auto._rows[name]
     assert any(case.name in each for each in row.algorithms)
     is_few = row.least_keys is None or math.prod(counted[0].shape) < row.least_keys

@@ -6,14 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, outputs
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 
 class AdjacentDifference(Problem):
@@ -21,13 +18,11 @@ class AdjacentDifference(Problem):
 
     spreads_tuples = True
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        axis, form = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        axis, form = params
         self.inputs, self.forms = arguments_of(views, form)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         self.source, element_form, _ = elements_of(op, views, form, device, where)
         self.shape = views[0].shape

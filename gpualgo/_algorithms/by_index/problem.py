@@ -14,11 +14,9 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import device_checks, per_row_init
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 
 class IndexParams(NamedTuple):
@@ -40,12 +38,11 @@ class ByIndex(ByKey):
     has_row_init = False
     keys_name = "indices"
 
-    def __init__(
-        self, device: int, views: Views, op: Operator, init: Any, rest: Any, where: str
-    ) -> None:
-        rest = IndexParams(*rest)
-        self.num_own, self.size = len(views), rest.size  # without those of init
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        views, op, init, params, where = call.views, call.op, call.init, call.params, call.where
+        params = IndexParams(*params)
+        self.num_own, self.size = len(views), params.size  # without those of init
+        super().__init__(call)
         if self.key_form is not None:
             raise TypeError(f"{where}: indices are tuples; pass one array of integers")
         self.index = self.key
@@ -118,10 +115,8 @@ class ByIndex(ByKey):
 class PerRowInitByIndex(per_row_init.PerRowInit, ByIndex):
     """Arguments that equal calls of `reduce_by_index` share if init is an array."""
 
-    def __init__(
-        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
-    ) -> None:
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
         self.is_empty = False  # results without elements are their initial values
 
     @property

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.by_key.calls import ByKeyParams, Forms, arguments_of, check_count
+from gpualgo._algorithms.by_key.calls import Forms, arguments_of, check_count
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
@@ -16,8 +16,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs, outputs
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 BOOL, COUNT = np.dtype(np.bool_), np.dtype(np.int64)
 REDUCE, INCLUSIVE, EXCLUSIVE = "reduce", "inclusive", "exclusive"
@@ -38,16 +37,9 @@ class ByKey(Problem):
     way = REDUCE
     keys_name = "keys"
 
-    def __init__(
-        self,
-        device: int,
-        views: tuple[View, ...],
-        op: Operator,
-        init: Any,
-        rest: ByKeyParams,
-        where: str,
-    ) -> None:
-        form, count = rest.form, rest.num_keys
+    def __init__(self, call: Call) -> None:
+        views, op, init, params, where = call.views, call.op, call.init, call.params, call.where
+        form, count = params.form, params.num_keys
         if isinstance(form, Source):
             self.inputs, self.forms = (f"{self.keys_name} or x",) * len(views), ()
         else:
@@ -55,15 +47,17 @@ class ByKey(Problem):
             names = inputs.names(views[:count], of_keys, self.keys_name)
             self.inputs = (*names, *inputs.names(views[count:], of_x, "x"))
             self.forms = (of_keys, of_x)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
-        self.composes_operator = rest.has_eq
+        self.composes_operator = params.has_eq
         self.shape = views[0].shape
         values = self._set_elements(views, op, form)
-        self.acc: np.dtype[Any] = elements.accumulator(values, self.x_form, init, rest.dtype, where)
+        self.acc: np.dtype[Any] = elements.accumulator(
+            values, self.x_form, init, params.dtype, where
+        )
         elements.check_operator(op, self.acc, where)
         self.has_init = init is not None
-        self.has_eq = rest.has_eq
+        self.has_eq = params.has_eq
         if self.has_eq:
             self._check_equality(op)
         self._set_results(count, isinstance(form, Source))
@@ -76,7 +70,7 @@ class ByKey(Problem):
         self, views: tuple[View, ...], op: Operator, form: Form | Source
     ) -> tuple[View, ...]:
         """Set the dtypes of keys and pairs; return the views with the values' dtypes."""
-        where, count = self.where, self.rest[2]
+        where, count = self.where, self.params[2]
         pairs: Form | None = None
         self.source: records.Source
         if isinstance(form, Source):
@@ -91,10 +85,10 @@ class ByKey(Problem):
             pairs, typed_views = form, views
             self.source = records.record(form.names, [view.dtype for view in views])
         forms = pairs.items
-        if self.rest[3]:  # forms of both classes may have the same fields
+        if self.params[3]:  # forms of both classes may have the same fields
             forms = tuple(
                 None if form_of_item is None else form_of(form_of_item.names, classes)
-                for form_of_item, classes in zip(forms, self.rest[3], strict=True)
+                for form_of_item, classes in zip(forms, self.params[3], strict=True)
             )
         self.key_form, self.x_form = forms
         kinds = records.field_dtypes(records.register_dtype(self.source))

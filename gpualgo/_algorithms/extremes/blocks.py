@@ -46,7 +46,7 @@ def _of_block(
     part, axes = x[block], sorted(problem.axes)
     shape = tuple(n for i, n in enumerate(part.shape) if i not in axes)
     views = host_blocks.placeholder_host_views([x.dtype], part.shape)
-    block_problem: Any = problem.like(views, None, None, (problem.rest[0], False, problem.form))
+    block_problem: Any = problem.like(views, None, None, (problem.params[0], False, problem.form))
     block_results = [np.empty(shape, result.dtype) for result in problem.results]
     with host_whole.on_device(
         problem.device, None if stream == 0 else stream, [part], block_results, problem.where

@@ -19,16 +19,15 @@ from gpualgo._lazy.leaf import positions
 from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator, builtin, fuse
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.problem import Call
 
 
 class Computed(Extremes):
     """Base class of the three algorithms."""
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        axis, keepdims, form, source = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        axis, keepdims, form, source = params
         assert op is not None
         self.inputs = ("x",) * len(views)
         self.source, _, value_views = computed(op, views, source, device, where)
@@ -38,8 +37,8 @@ class Computed(Extremes):
                 f"{where}: x has tuples for elements, which have no order; take a field of it, "
                 "x['0']"
             )
-        super().__init__(device, (value_views[0],), op, init, (axis, keepdims, form), where)
-        self.rest = rest
+        super().__init__(call._replace(views=(value_views[0],), params=(axis, keepdims, form)))
+        self.params = params
 
 
 class _ArgMinimum(Computed, ArgMinimum):

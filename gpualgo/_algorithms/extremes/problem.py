@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 INDEX = np.dtype(np.int64)
 
@@ -24,12 +21,10 @@ class Extremes(Problem):
     are_least: ClassVar[tuple[bool, ...]]  # for each result: least, else greatest
     has_index = True  # results are indices, not elements
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
-        (view,), (axis, keepdims, self.form) = views, rest
+    def __init__(self, call: Call) -> None:
+        views, params, where = call.views, call.params, call.where
+        super().__init__(call)
+        (view,), (axis, keepdims, self.form) = views, params
         checks.element(view, "x", where)
         if dtypes.kind(view.dtype) == "c":
             raise TypeError(

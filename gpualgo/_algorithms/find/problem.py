@@ -7,17 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._arrays.view import View, as_view, view_of
+from gpualgo._arrays.view import as_view, view_of
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError
-from gpualgo._lazy import is_lazy
+from gpualgo._lazy import expression, is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import check_count, combined, led_by, parted, place_lazy
-from gpualgo._lazy.expression import Call, Leaf
 from gpualgo._lazy.leaf import positions
-from gpualgo._operators.operator import Operator, as_operator, is_function
+from gpualgo._operators.operator import as_operator, is_function
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline.problem import Array, Call
 
 INDEX, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
@@ -35,13 +34,11 @@ class Finding(Reduction):
     function: ClassVar[str] = "find"
     composes_operator, op_name = True, "predicate"
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        axis, keepdims, _, form, classes = rest
-        super().__init__(device, views, op, init, (axis, keepdims, UNSIGNED, form, classes), where)
-        self.rest = rest
+    def __init__(self, call: Call) -> None:
+        params = call.params
+        axis, keepdims, _, form, classes = params
+        super().__init__(call._replace(params=(axis, keepdims, UNSIGNED, form, classes)))
+        self.params = params
         self.results = tuple(result._replace(dtype=INDEX) for result in self.results)
 
     def of_empty(self, op: Any, init: Any) -> Array:
@@ -65,7 +62,9 @@ def of(x: Any, predicate: Any, where: str) -> LazyArray:
     try:
         # captured values are those at the time of the call
         fn = as_operator(predicate, where, 1).fn
-        lazy_marks = LazyArray(lazy_x.shape, Call(fn, lazy_x.node), lazy_x.leaves, "", lazy_x.forms)
+        lazy_marks = LazyArray(
+            lazy_x.shape, expression.Call(fn, lazy_x.node), lazy_x.leaves, "", lazy_x.forms
+        )
         dtype = lazy_marks.dtype
     except (TypeError, ValueError, CompileError) as error:
         text = str(error)
@@ -108,7 +107,7 @@ def indices_of_marked(marks: LazyArray, axis: int | None, where: str) -> LazyArr
     indices = positions(axis_shape).broadcast_to(marks.shape)
     leaves = (*marks.leaves, indices)
     check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
-    node = Call(_index_or_nowhere, marks.node, Leaf(len(marks.leaves)))
+    node = expression.Call(_index_or_nowhere, marks.node, expression.Leaf(len(marks.leaves)))
     return LazyArray(marks.shape, node, leaves, "")
 
 

@@ -83,7 +83,7 @@ class _Histogram:
 
     def _plan(self, shape: tuple[int, ...]) -> Plan:
         part: Any = self.problem.like(
-            host_blocks.placeholder_host_views(self.dtypes, shape), None, None, self.problem.rest
+            host_blocks.placeholder_host_views(self.dtypes, shape), None, None, self.problem.params
         )
         out = self._result_shape(shape)
         views = host_blocks.placeholder_views(self.dtypes, shape, self.device)

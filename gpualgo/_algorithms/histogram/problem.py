@@ -16,10 +16,8 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import dense_strides
 from gpualgo._lazy.sources import Source, arguments_of, computed
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 
 class HistogramParams(NamedTuple):
@@ -49,17 +47,15 @@ class Histogram(Problem):
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "histogram", views[:1]
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        params = HistogramParams(*rest)
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        params = HistogramParams(*params)
         self.has_array = params.weights is View
         samples = views[:-1] if self.has_array else views  # not stored: they hold the arrays
         self.inputs, self.forms = arguments_of(samples, params.form)
         if self.has_array:
             self.inputs, self.forms = (*self.inputs, "weights"), (*self.forms, None)
-        super().__init__(device, views, op, init, params, where)
+        super().__init__(call._replace(params=params))
         if isinstance(params.form, Source):
             assert op is not None
             source, form, samples = computed(op, samples, params.form, device, where)
@@ -93,15 +89,15 @@ class Histogram(Problem):
         self.hold(sum(bins.num_bytes for bins in self.bins))
 
     def _dtype(self, views: Sequence[View]) -> np.dtype[Any]:
-        requested, where = self.rest.dtype, self.where
+        requested, where = self.params.dtype, self.where
         if not self.has_weights:
             return arguments.counter_dtype(requested, self.num_samples)
-        weights_dtype = views[-1].dtype if self.has_array else self.rest.weights
+        weights_dtype = views[-1].dtype if self.has_array else self.params.weights
         dtypes.check(weights_dtype, f"{where}: weights")
         return sums.dtype_of(weights_dtype, requested, where)
 
     def _bins(self, i: int, dtype: np.dtype[Any]) -> Bins:
-        bins = self.rest.bins[i]
+        bins = self.params.bins[i]
 
         def make() -> Bins:
             if isinstance(bins, Edges):
@@ -118,8 +114,8 @@ class Histogram(Problem):
         return checks.init_value(init, self.dtype, self.where, "weights")
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
-        bins = redetect_bins(self.rest.bins, views, self.inputs, stream)
-        return self.like(views, None, None, self.rest._replace(bins=bins))
+        bins = redetect_bins(self.params.bins, views, self.inputs, stream)
+        return self.like(views, None, None, self.params._replace(bins=bins))
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)

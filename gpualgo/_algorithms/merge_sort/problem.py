@@ -15,11 +15,9 @@ from gpualgo._arrays.view import View, as_view, check_items
 from gpualgo._base import recording
 from gpualgo._base.strides import order_of
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 
 class MergeSort(Problem):
@@ -30,17 +28,15 @@ class MergeSort(Problem):
     copies_page_locked = True  # in place, each pass would cross the bus
     takes_any_items = True
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        ways, axis, self.num_keys, self.forms = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        ways, axis, self.num_keys, self.forms = params
         keys, values = views[: self.num_keys], views[self.num_keys :]
         keys_form, values_form = (*self.forms, None)[:2]
         key_names = inputs.names(keys, keys_form, "keys")
         value_names = inputs.names(values, values_form, "values") if values else ()
         self.inputs = (*key_names, *value_names)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
@@ -66,7 +62,7 @@ class MergeSort(Problem):
         if op is None:
             forms = self.forms if values else self.forms[:1]
             self.by_value = TupleSort(
-                device, views, None, None, (ways, 0, None, axis, None, forms), where
+                call._replace(op=None, init=None, params=(ways, 0, None, axis, None, forms))
             )
 
     @classmethod
@@ -102,11 +98,9 @@ class Merge(Problem):
     copies_page_locked = True  # binary searches would cross the bus
     takes_any_items = True
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        ways, self.num_keys, self.forms = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        ways, self.num_keys, self.forms = params
         count = self.num_keys
         a, b, values = views[:count], views[count : 2 * count], views[2 * count :]
         self.num_values = len(values) // 2
@@ -118,7 +112,7 @@ class Merge(Problem):
             value_names += inputs.names(a_values, values_form, "a_values")
             value_names += inputs.names(b_values, values_form, "b_values")
         self.inputs = (*names, *value_names)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         for x, y, name, other in zip(a, b, names[:count], names[count:], strict=True):
             _check_alike(x, y, name, other, where)

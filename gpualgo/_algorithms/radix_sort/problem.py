@@ -11,10 +11,8 @@ import numpy as np
 from gpualgo._arrays.view import View, check_items, view_of
 from gpualgo._base import dtypes
 from gpualgo._base.strides import order_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem, problem_of
+from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 from gpualgo._pipeline.run import run
 
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
@@ -30,12 +28,10 @@ class Sort(Problem):
     num_keys = 1
     is_of_tuples = False
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
-        descending, begin_bit, end_bit, axis, index_dtype = rest
+    def __init__(self, call: Call) -> None:
+        views, params, where = call.views, call.params, call.where
+        super().__init__(call)
+        descending, begin_bit, end_bit, axis, index_dtype = params
         keys = views[0]
         self.shape, self.key_dtype = keys.shape, key_dtype_of(keys.dtype, where)
         for view in views[1:]:
@@ -69,17 +65,15 @@ class Sort(Problem):
 
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
-        return (*self.rest[:3], axis, index_dtype)
+        return (*self.params[:3], axis, index_dtype)
 
 
 class SortAndOrder(Sort):
     """Specification of a sort of keys on a GPU that returns their positions as well."""
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        views = call.views
+        super().__init__(call)
         self.results = (Result(self.shape, views[0].dtype), *self.results)
 
 

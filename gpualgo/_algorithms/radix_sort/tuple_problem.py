@@ -14,11 +14,9 @@ from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items, view_of
 from gpualgo._base.strides import order_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem, problem_of
+from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 
 Forms = tuple[Form | None, ...]
 
@@ -31,11 +29,9 @@ class TupleSort(Problem):
     takes_any_items = True
     is_of_tuples = True
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        ways, begin_bit, end_bit, axis, index_dtype, self.forms = rest
+    def __init__(self, call: Call) -> None:
+        views, params, where = call.views, call.params, call.where
+        ways, begin_bit, end_bit, axis, index_dtype, self.forms = params
         keys_form, values_form = (*self.forms, None)[:2]
         self.ways, self.num_keys = ways, len(ways)
         count = len(ways)
@@ -43,7 +39,7 @@ class TupleSort(Problem):
         key_names = inputs.names(keys, keys_form, "keys")
         value_names = inputs.names(values, values_form, "values") if values else ()
         self.inputs = (*key_names, *value_names)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
         for view, name in zip(keys, key_names, strict=True):
@@ -90,7 +86,7 @@ class TupleSort(Problem):
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
         are_values = index_dtype is None and self.index_dtype is not None
         forms = (self.forms[0], None) if are_values else self.forms
-        return (*self.rest[:3], axis, index_dtype, forms)
+        return (*self.params[:3], axis, index_dtype, forms)
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._arrays.view import View
@@ -17,17 +16,14 @@ from gpualgo._cpu import plan as cpu_plan
 from gpualgo._cuda import plan as cuda_plan
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import per_row_init, planners
-from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline.problem import Array, Call
 
 
 class PerRowInitReduction(per_row_init.PerRowInit, Reduction):
     """Arguments that equal calls of `reduce` share if init is an array."""
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
         # Rows without elements return their initial values.
         self.has_no_items, self.is_empty = self.is_empty, False
 

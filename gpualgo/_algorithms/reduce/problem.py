@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks, elements
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 
 class Reduction(Problem):
@@ -22,13 +20,11 @@ class Reduction(Problem):
     gives_scalars = True
     spreads_tuples = True
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        axis, keepdims, dtype, form, _ = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, init, params, where = call
+        axis, keepdims, dtype, form, _ = params
         self.inputs, self.forms = arguments_of(views, form)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         self.source, self.form, value_dtype = elements_of(op, views, form, device, where)
         view = views[0]
         self.acc: np.dtype[Any] = elements.accumulator(value_dtype, self.form, init, dtype, where)

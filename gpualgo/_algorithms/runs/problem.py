@@ -7,12 +7,11 @@ from typing import Any, NamedTuple
 
 from gpualgo._algorithms.select.problem import BOOL, COUNT, HEADS, Selecting
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, outputs
-from gpualgo._pipeline.outputs import Result
+from gpualgo._pipeline.problem import Call, Result
 
 NO_OPERATOR = "no_operator"  # the placeholder operator, of which only the source is called
 
@@ -37,18 +36,11 @@ class Runs(Selecting):
     kept = HEADS
     op_name = "eq"
 
-    def __init__(
-        self,
-        device: int,
-        views: tuple[View, ...],
-        op: Operator | None,
-        init: Any,
-        rest: RunsParams,
-        where: str,
-    ) -> None:
-        form, self.gives_lengths = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        form, self.gives_lengths = params
         self.inputs, self.forms = arguments_of(views, form)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         self.shape = views[0].shape
         element_form: Form | None

@@ -11,10 +11,8 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 
@@ -26,13 +24,11 @@ class Scan(Problem):
     is_exclusive = False
     spreads_tuples = True
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        axis, self.is_reverse, dtype, form, _ = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, init, params, where = call
+        axis, self.is_reverse, dtype, form, _ = params
         self.inputs, self.forms = arguments_of(views, form)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         self.source, self.form, value_dtype = elements_of(op, views, form, device, where)
         view = views[0]
         on_device = type(init) is View

@@ -12,11 +12,9 @@ from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._base.strides import order_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 Forms = tuple[Form | None, ...]
 INDEX = np.dtype(np.int64)
@@ -29,16 +27,14 @@ class Search(Problem):
     gives_scalars = True
     copies_page_locked = True  # a page-locked array would cross the bus for every search step
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        ways, self.is_right, index, self.num_leaves, self.forms, self.may_fall = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        ways, self.is_right, index, self.num_leaves, self.forms, self.may_fall = params
         count = self.num_leaves
         a, v, form = views[:count], views[count:], self.forms[0]
         names = [*inputs.names(a, form, "a"), *inputs.names(v, form, "v")]
         self.inputs = names
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         if len(a[0].shape) != 1:
             raise ValueError(

@@ -25,6 +25,7 @@ from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import get_kernel
 from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
 from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Call
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -64,7 +65,7 @@ def _pairs(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Ar
     forms = (form, Form(tuple, (None,) * len(arrays[count + 1 :])))[: 1 + (len(arrays) > count + 1)]
     params = (False, *problem.order.ways), 0, None, 0, None, forms
     views = tuple([view_of(x, problem.where) for x in items])
-    pairs = TupleSort(problem.device, views, None, None, params, problem.where)
+    pairs = TupleSort(Call(problem.device, views, None, None, params, problem.where))
     return planners.cpu_plan(pairs, items, [begins, *results], None)
 
 

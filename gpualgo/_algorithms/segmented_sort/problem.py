@@ -10,11 +10,9 @@ from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_of
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 
 class SegmentedSort(Problem):
@@ -25,18 +23,16 @@ class SegmentedSort(Problem):
     takes_any_items = True
     reads_data = True  # checks offsets
 
-    def __init__(
-        self, device: int, views: Views, op: Operator | None, init: Any, rest: tuple[Any, ...],
-        where: str,
-    ) -> None:  # fmt: skip
-        ways, self.num_keys, forms = rest
+    def __init__(self, call: Call) -> None:
+        device, views, params, where = call.device, call.views, call.params, call.where
+        ways, self.num_keys, forms = params
         keys_form, values_form = forms[0], (*forms, None)[2]
         keys, (offsets, *value_views) = views[: self.num_keys], views[self.num_keys :]
         values = tuple(value_views)
         key_names = inputs.names(keys, keys_form, "keys")
         value_names = inputs.names(values, values_form, "values") if values else ()
         self.inputs = (*key_names, "offsets", *value_names)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")

@@ -13,11 +13,9 @@ from gpualgo._base import dtypes, recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, device_checks, elements, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Array, Problem
+from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 # --- Offsets of segments: checks of their dtype, shape and, if the host has them, values.
 
@@ -87,15 +85,14 @@ class Segmented(Problem):
     is_start: bool  # whether elements follow an initial value that all segments share
     acc: np.dtype[Any]
 
-    def __init__(
-        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
-    ) -> None:
-        dtype, form, _ = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, init, params, where = call
+        dtype, form, _ = params
         self.num_own = len(views)  # without those of init
         *of_x, offsets = views
         names, self.forms = arguments_of(tuple(of_x), form)
         self.inputs = (*names, "offsets")
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         self.source, self.form, value_views = elements_of(op, tuple(of_x), form, device, where)
         if form is not None and self.forms:
@@ -132,10 +129,9 @@ class Segmented(Problem):
 class SegmentedReduction(Segmented):
     """Arguments that equal calls of `segmented_reduce` share."""
 
-    def __init__(
-        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
-    ) -> None:
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        op, init = call.op, call.init
+        super().__init__(call)
         leaves = records.field_dtypes(self.acc)
         self.results = tuple(Result((self.num_segments,), leaf) for leaf in leaves)
         self.is_start, self.is_empty = init is not None, self.num_items == 0
@@ -153,10 +149,9 @@ class SegmentedScan(Segmented):
 
     is_exclusive = False
 
-    def __init__(
-        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
-    ) -> None:
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        views, op, init = call.views, call.op, call.init
+        super().__init__(call)
         all_inputs = tuple(range(len(views) - 1))  # each element is computed from all of them
         is_computed = isinstance(self.source, records.Computed)
         self.results = tuple(
@@ -192,10 +187,8 @@ class _Started(per_row_init.PerRowInit, Segmented):
 class PerRowInitReduction(_Started, SegmentedReduction):
     """Arguments that equal calls of `segmented_reduce` share if init is an array."""
 
-    def __init__(
-        self, device: int, views: Views, op: Operator, init: Any, rest: tuple[Any, ...], where: str
-    ) -> None:
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        super().__init__(call)
         self.is_start = False  # the kernels that fold elements get no init
         self.is_empty = False  # results of empty segments are their initial values
 

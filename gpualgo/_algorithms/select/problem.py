@@ -13,8 +13,7 @@ from gpualgo._base import records
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, outputs
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 # Selection criteria, named as templates of select/tile.cuh.
 IF, MARKED, HEADS = "KeepIf", "KeepMarked", "KeepHeads"
@@ -63,16 +62,9 @@ class Selection(Selecting):
 
     op_name = "predicate"
 
-    def __init__(
-        self,
-        device: int,
-        views: tuple[View, ...],
-        op: Operator | None,
-        init: Any,
-        rest: SelectParams,
-        where: str,
-    ) -> None:
-        form, self.keeps_rest = rest
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        form, self.keeps_rest = params
         self.is_marked = isinstance(form, Marked)
         self.kept = MARKED if self.is_marked else IF
         of_x = form.of_x if isinstance(form, Marked) else form
@@ -81,7 +73,7 @@ class Selection(Selecting):
         self.inputs, self.forms = arguments_of(views, of_x)
         if self.is_marked and not is_computed:
             self.inputs = (*arguments_of(views[:-1], of_x)[0], "predicate")
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         checks.same_place(list(views), where)
         self.shape = views[0].shape
         if self.is_marked and not is_computed:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
-from gpualgo._arrays.view import View
 from gpualgo._base.strides import order_of
-from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 INDEX = np.dtype(np.int64)
 
@@ -25,11 +21,9 @@ class Ranked(Problem):
     copies_page_locked = True  # rows are read several times
     descending = False
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
+    def __init__(self, call: Call) -> None:
+        views, params, where = call.views, call.params, call.where
+        super().__init__(call)
         (view,) = views
         if view.dtype.kind == "c":
             raise TypeError(
@@ -37,7 +31,7 @@ class Ranked(Problem):
                 "as x.real, or abs(x)"
             )
         self.shape, self.dtype = view.shape, key_dtype_of(view.dtype, where, "x")
-        self.axis = checks.axis_of(rest[1], len(view.shape), where)  # None: flattened
+        self.axis = checks.axis_of(params[1], len(view.shape), where)  # None: flattened
         flat = (math.prod(view.shape),)
         self.rows_shape = flat if self.axis is None else view.shape
         self.row_items = self.rows_shape[self.axis or 0]
@@ -51,12 +45,10 @@ class Ranked(Problem):
 class FirstElements(Ranked):
     """Specification of a `top_k` call, shared by equal calls."""
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
-        self.k, _, self.descending, self.form = rest
+    def __init__(self, call: Call) -> None:
+        views, params, where = call.views, call.params, call.where
+        super().__init__(call)
+        self.k, _, self.descending, self.form = params
         if not 0 <= self.k <= self.row_items:
             raise ValueError(
                 f"{where}: k is {self.k}, and there are {self.row_items} elements to choose from; "
@@ -72,12 +64,10 @@ class RankedElements(Ranked):
 
     gives_scalars = True
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator | None, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        super().__init__(device, views, op, init, rest, where)
-        self.ranks, _, is_one = rest
+    def __init__(self, call: Call) -> None:
+        params, where = call.params, call.where
+        super().__init__(call)
+        self.ranks, _, is_one = params
         for rank in self.ranks:
             if self.row_items == 0:
                 raise ValueError(

@@ -17,10 +17,9 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.records import Separate
 from gpualgo._base.strides import order_of
 from gpualgo._operators.key import python_function
-from gpualgo._operators.operator import Operator, as_operator
+from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks, elements, inputs, outputs
-from gpualgo._pipeline.outputs import Result
-from gpualgo._pipeline.problem import Problem
+from gpualgo._pipeline.problem import Call, Problem, Result
 
 MAX_ARRAYS = 16  # in all arguments together
 
@@ -28,13 +27,11 @@ MAX_ARRAYS = 16  # in all arguments together
 class Transformation(Problem):
     """Arguments that equal calls of `transform` share."""
 
-    def __init__(
-        self, device: int, views: tuple[View, ...], op: Operator, init: Any,
-        rest: tuple[Any, ...], where: str,
-    ) -> None:  # fmt: skip
-        dtype, self.forms, _, lazy_forms = rest  # forms of the tuples inside lazy arguments
+    def __init__(self, call: Call) -> None:
+        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
+        dtype, self.forms, _, lazy_forms = params  # forms of the tuples inside lazy arguments
         forms, self.inputs = self.forms, _names(self.forms)
-        super().__init__(device, views, op, init, rest, where)
+        super().__init__(call)
         if len(views) > MAX_ARRAYS:
             raise TypeError(
                 f"{where}: the arguments hold {len(views)} arrays, at most {MAX_ARRAYS} are allowed"
