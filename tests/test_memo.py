@@ -24,7 +24,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._cpu import captured, kernels, operator
 from gpualgo._cuda import build
 from gpualgo._operators import key
-from gpualgo._operators.tokens import Key, digest_of
+from gpualgo._operators.captured import Key
+from gpualgo._operators.tokens import digest_of
 
 WAIT = 30  # seconds; what takes longer hangs
 

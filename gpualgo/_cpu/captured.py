@@ -18,9 +18,8 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import forks
 from gpualgo._operators import captured
-from gpualgo._operators.captured import NUMBER_WORDS
+from gpualgo._operators.captured import NUMBER_WORDS, Key
 from gpualgo._operators.operator import Operator
-from gpualgo._operators.tokens import Key
 
 NO_CAPTURES = contextlib.nullcontext()
 

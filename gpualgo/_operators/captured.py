@@ -12,7 +12,7 @@ import types
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -21,14 +21,31 @@ from gpualgo._base import dtypes, forks
 from gpualgo._base.errors import CompileError
 from gpualgo._driver.default_device import CPU
 
-if TYPE_CHECKING:
-    from gpualgo._operators.tokens import Key, Token
-
 STATE_NAME, STATE_WORDS = "gpualgo_state", 64  # must match parts/operator.cuh
 _WHERE = "op: a captured array"
 _PROTOCOLS = ("__cuda_array_interface__", "__dlpack__", "__array_interface__")
 
 Addresses: TypeAlias = tuple[tuple[int, tuple[int, ...], tuple[int, ...], int], ...]
+
+
+Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, compared by value
+
+
+class Key:
+    """Identifies what a callable computes. Keys are unique and compared by identity.
+
+    They are held weakly: a key lives as long as a cache that uses it.
+    """
+
+    __slots__ = ("__weakref__", "arrays", "function", "numbers", "token")
+
+    def __init__(
+        self, token: Token, function: Any, arrays: tuple[Token, ...], numbers: tuple[Any, ...]
+    ) -> None:
+        self.token = token
+        self.function = function  # the function to compile: a copy that reads no variables
+        self.arrays = arrays  # tokens of the captured arrays
+        self.numbers = numbers  # captured numbers passed as data, with their locations
 
 
 class Resolved(NamedTuple):

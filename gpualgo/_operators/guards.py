@@ -5,14 +5,11 @@ from __future__ import annotations
 import struct
 import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gpualgo._arrays.view import View
 from gpualgo._operators import captured
-from gpualgo._operators.captured import Number, Packer
-
-if TYPE_CHECKING:
-    from gpualgo._operators.tokens import Key
+from gpualgo._operators.captured import Key, Number, Packer
 
 MISSING = object()
 _ANY = object()  # matches any value: for arrays, which a guard does not hold, and data numbers

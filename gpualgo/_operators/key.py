@@ -16,10 +16,10 @@ from typing import Any
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
-from gpualgo._operators.captured import FixedPolicy, Location, Policy, Resolved
+from gpualgo._operators.captured import FixedPolicy, Key, Location, Policy, Resolved, Token
 from gpualgo._operators.guards import Guard, Reads, Tree, contents_of, reads_of
 from gpualgo._operators.snapshot import CodeFacts, Replacement, Snapshot, python_function
-from gpualgo._operators.tokens import Key, Token, constant_token, intern, object_token
+from gpualgo._operators.tokens import constant_token, intern, object_token
 
 __all__ = ["call_key", "key_of", "python_function", "resolve"]
 

@@ -21,10 +21,11 @@ from gpualgo._operators.captured import (
     Location,
     Number,
     Policy,
+    Token,
     number_of,
 )
 from gpualgo._operators.guards import CELLS, DEFAULTS, MISSING, UNREACHED, Guard, Reads, Tree
-from gpualgo._operators.tokens import Token, content_of, is_library, number_token, object_token
+from gpualgo._operators.tokens import content_of, is_library, number_token, object_token
 
 Replacement: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
 

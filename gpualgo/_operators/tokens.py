@@ -12,35 +12,13 @@ import types
 import uuid
 import weakref
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from gpualgo._base import dtypes, forks
+from gpualgo._operators.captured import Key, Token
 from gpualgo._operators.guards import contents_of, reads_of
-
-Token: TypeAlias = Any  # nested tuples of str, int, bytes, types; hashable, compared by value
-
-
-class Key:
-    """Identifies what a callable computes. Keys are unique and compared by identity.
-
-    They are held weakly: a key lives as long as a cache that uses it.
-    """
-
-    __slots__ = ("__weakref__", "arrays", "function", "numbers", "token")
-
-    def __init__(
-        self, token: Token, function: Any, arrays: tuple[Token, ...], numbers: tuple[Any, ...]
-    ) -> None:
-        self.token = token
-        self.function = function  # the function to compile: a copy that reads no variables
-        self.arrays = arrays  # tokens of the captured arrays
-        self.numbers = numbers  # captured numbers passed as data, with their locations
-
-    def __repr__(self) -> str:
-        return f"Key({digest_of(self)[:8]})"
-
 
 _keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
 _lock = forks.Lock()
