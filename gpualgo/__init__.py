@@ -113,7 +113,7 @@ _LAZY = {
     "set_memory_resource": "_api.memory_resource",
     "sort": "_algorithms.merge_sort",
     "stable_partition": "_algorithms.select",
-    "temp_storage_bytes": "_api.temp_storage",
+    "temp_storage_bytes": "_api.memory_resource",
     "top_k": "_algorithms.top_k",
     "unique": "_api.unique",
 }

@@ -41,9 +41,9 @@ from gpualgo._api.explain import explain as explain
 from gpualgo._api.graph import Graph as Graph
 from gpualgo._api.graph import graph as graph
 from gpualgo._api.memory_resource import set_memory_resource as set_memory_resource
+from gpualgo._api.memory_resource import temp_storage_bytes as temp_storage_bytes
 from gpualgo._api.prepare import Plan as Plan
 from gpualgo._api.prepare import prepare as prepare
-from gpualgo._api.temp_storage import temp_storage_bytes as temp_storage_bytes
 from gpualgo._api.unique import unique as unique
 from gpualgo._arrays.device_array import DeviceArray as DeviceArray
 from gpualgo._arrays.device_array import from_pointer as from_pointer

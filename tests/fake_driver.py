@@ -24,7 +24,7 @@ from gpualgo._arrays import view as views
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._cuda import build
-from gpualgo._cuda import captured as bound
+from gpualgo._cuda import operator as bound
 from gpualgo._driver import addresses, default_device, device, driver, lifetime
 from gpualgo._driver.driver import Kernel
 

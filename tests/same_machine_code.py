@@ -65,7 +65,7 @@ class Recorder:
     def watch_compilers(self) -> None:
         """Put functions that listen in front of NVRTC's and nvJitLink's."""
         nvjitlink: Any = importlib.import_module("cuda.bindings.nvjitlink")
-        toolchain: Any = importlib.import_module("gpualgo._cuda.toolchain")
+        toolchain: Any = importlib.import_module("gpualgo._cuda.build")
         toolchain.compiled = self._listening(toolchain.compiled)
         linked = nvjitlink.get_linked_cubin
 

@@ -12,7 +12,7 @@ from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View
 from gpualgo._base import ranges, recording
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, lifetime, pools, streams, workspace
+from gpualgo._driver import driver, lifetime, pools, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline.problem import Request
 from gpualgo._pipeline.run import run
@@ -35,7 +35,7 @@ class Arena:
 
     def take(self, size: int, device: int) -> int:
         """Return the address of `size` bytes for the current call."""
-        size = workspace.aligned(size)
+        size = pools.aligned(size)
         while self._chunk < len(self._chunks):
             address, capacity = self._chunks[self._chunk]
             if self._used + size <= capacity:
@@ -82,7 +82,7 @@ class Recording:
         """Record a call; return its result twice: it is also the out= for recording it again."""
         self.arena.restart()
         problem, views, op, init, out, _ = request
-        with recording.capturing(self.held), workspace.supplied(self.arena):
+        with recording.capturing(self.held), pools.supplied(self.arena):
             result = run(problem, views, op, init, out, self._stream)
         return result, result
 

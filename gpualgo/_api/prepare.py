@@ -15,7 +15,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._api.explain import compiled_on_cpu, cuda_plan, describe
-from gpualgo._api.temp_storage import lent
+from gpualgo._api.memory_resource import lent
 from gpualgo._arrays.view import (
     View,
     as_bytes_view,

@@ -101,10 +101,10 @@ def _can_store() -> bool:
 def _toolchain_problem() -> str:
     """Return why kernels cannot be compiled for a GPU, or an empty text."""
     from gpualgo._base.errors import CompileError
-    from gpualgo._cuda import toolchain
+    from gpualgo._cuda import build
 
     try:
-        toolchain.nvrtc_version()
+        build.nvrtc_version()
     except CompileError as error:
         return str(error)
     except Exception as error:  # NVRTC's library is missing

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import log
-from gpualgo._cpu.address import OFFSET, address, has_fields
 from gpualgo._cpu.image import keep_alive_forever
 from gpualgo._cpu.kernels import Kernel, by_ctypes, get_code
+from gpualgo._cpu.memory import OFFSET, address, has_fields
 
 _METH_FASTCALL = 0x80
 _MOST_WORDS = 512  # of a table that is copied to the stack

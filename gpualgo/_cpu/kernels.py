@@ -19,7 +19,7 @@ from gpualgo._base.memo import Memo, paused
 from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
-from gpualgo._cpu.address import address
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator, count_code, source_location
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from gpualgo._base import threads
 from gpualgo._cpu import team
-from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import launch_function, status_function
 from gpualgo._cpu.kernels import Kernel, check, get_kernel
-from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, return_scratch, take_scratch
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 
 UNKNOWN = float("inf")

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._base import records
-from gpualgo._cpu.address import address as address
 from gpualgo._cpu.kernels import get_entry
+from gpualgo._cpu.memory import address as address
 
 Dims = Sequence[tuple[int, ...]]
 """Dimensions, outermost first: (length, stride of each array in bytes, ...)."""

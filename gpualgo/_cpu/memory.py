@@ -2,9 +2,71 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
-from gpualgo._cpu.address import address
+# --- Address of a NumPy array's memory, read directly from the array object.
+
+Array = np.ndarray[Any, Any]
+
+# An array object begins with the object header, followed by the data pointer. NumPy's ABI fixes
+# this layout for compiled extensions.
+OFFSET = object.__basicsize__
+_word_at = ctypes.c_ssize_t.from_address
+
+
+def _reported(array: Array) -> int:
+    """Return the address that NumPy reports; takes a microsecond."""
+    return int(array.__array_interface__["data"][0])
+
+
+def _pointer(array: Array) -> int:
+    """Return the data pointer in the array object; five times as fast."""
+    return _word_at(id(array) + OFFSET).value
+
+
+def _offset_is_right() -> bool:
+    """Return whether OFFSET is right for some sample arrays."""
+    if sys.implementation.name != "cpython":  # an id is an address
+        return False
+    memory = np.zeros(8)
+    return all(_pointer(a) == _reported(a) for a in (memory, memory[3:], memory[::-2], memory[:0]))
+
+
+address: Callable[[Array], int] = _pointer if _offset_is_right() else _reported
+"""Return the address of an array's first element."""
+
+
+# Words after the data pointer: number of axes, pointers to the shape and the strides, base, dtype,
+# flags. The word before the data pointer is the class.
+NDIM_WORD, SHAPE_WORD, DTYPE, FLAGS = 1, 2, 5, 6
+CONTIGUOUS, ALIGNED = 1, 1 << 8  # flags
+
+
+def _has_fields() -> bool:
+    """Return whether the other fields of sample arrays are at the expected offsets."""
+    if address is not _pointer:
+        return False
+    memory = np.zeros((3, 17), np.uint8)
+    arrays = memory, memory[:, 1:9], memory.reshape(-1)[1:49].view(np.float64), np.zeros(5)[::2]
+    return all(map(_fields_match, arrays))
+
+
+def _fields_match(a: Any) -> bool:
+    words = [_word_at(id(a) + OFFSET + 8 * i).value for i in range(-1, FLAGS + 1)]
+    flags = words[1 + FLAGS] & (CONTIGUOUS | ALIGNED)
+    expected_flags = CONTIGUOUS * a.flags.c_contiguous | ALIGNED * a.flags.aligned
+    extents = (ctypes.c_ssize_t * a.ndim).from_address(words[1 + SHAPE_WORD])
+    actual = words[0], words[1 + NDIM_WORD] & 0xFFFFFFFF, tuple(extents), words[1 + DTYPE], flags
+    return actual == (id(np.ndarray), a.ndim, a.shape, id(a.dtype), expected_flags)
+
+
+has_fields = _has_fields()
+
 
 MEMORY_BYTES = 1 << 17  # size of pooled scratch memory
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, final
 from gpualgo._base import recording
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, workspace
+from gpualgo._driver import driver, pools
 from gpualgo._driver.context import leave
 from gpualgo._driver.device import Device
-from gpualgo._driver.workspace import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
+from gpualgo._driver.pools import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
 
 # --- Temporary storage of a plan: pieces of a stream's workspace, or of one allocation.
 
@@ -313,7 +313,7 @@ class Plan:
             for step in self.steps:
                 if type(step) is Clear:
                     self.device.context.ensure()
-                    workspace.clear(addresses[step.place], step.num_bytes, stream)
+                    pools.clear(addresses[step.place], step.num_bytes, stream)
                     continue
                 try:
                     block = step.free.pop()
@@ -334,7 +334,7 @@ class Plan:
             if lent is not None and lent.turn is not None:  # earlier steps left counters there
                 for piece, address in zip(self.pieces, lent.pieces, strict=True):
                     if piece.is_zeroed:
-                        workspace.clear(address, piece.num_bytes, stream)
+                        pools.clear(address, piece.num_bytes, stream)
             raise
         finally:
             try:

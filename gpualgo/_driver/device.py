@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, overload
 
 from gpualgo._base import forks
-from gpualgo._driver import driver, lanes, pinned, pools, workspace
+from gpualgo._driver import driver, pinned, pools
 from gpualgo._driver.context import Context
 from gpualgo._driver.driver import check
 
@@ -50,8 +50,8 @@ class Device:
         self.lock = threading.RLock()
         self.context = context = Context(ordinal)
         self.pool = pools.Pool(context)
-        self.storage = storage = workspace.Storage(context, self.pool)
-        self.lanes = lanes.CopyLanes(self._new_stream)
+        self.storage = storage = pools.Storage(context, self.pool)
+        self.lanes = pinned.CopyLanes(self._new_stream)
         self.stages = pinned.PinnedRings(context)
         size = pinned.TRAY_BYTES
         self.trays = pinned.SmallBuffers(context, size, size, pinned.MOST_TRAYS)

@@ -21,8 +21,7 @@ from gpualgo._base import pages, threads
 from gpualgo._driver import addresses, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
-from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, CopyLane
-from gpualgo._driver.pinned import Part
+from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane, Part
 
 # Smaller copies are left to the driver. Calls with 4 MiB up and down, relative to CuPy's time: 0.8
 # to 0.95 by driver copies (one host), 0.5 to 1.3 by stages, which wake threads (three hosts).

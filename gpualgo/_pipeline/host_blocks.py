@@ -12,7 +12,7 @@ from gpualgo._arrays import device_array, page_locked
 from gpualgo._arrays.view import NumPy, View, array_of_addresses, dense_view
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, staging, streams, workspace
+from gpualgo._driver import driver, pools, staging, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import host_whole
@@ -88,7 +88,7 @@ def memory(
     with buffers as (*addresses, storage_address), sync_on_error(stream):
 
         def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_INIT) -> None:
-            with workspace.supplied(workspace.Given(storage_address, workspace.aligned(storage))):
+            with pools.supplied(pools.Given(storage_address, pools.aligned(storage))):
                 plan.queue(stream, (*start, words, *operands))
 
         yield addresses, queue

@@ -19,11 +19,11 @@ from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import log, records
 from gpualgo._base.errors import CapturesChanged
 from gpualgo._base.strides import inverse
-from gpualgo._cpu.address import address
+from gpualgo._cpu.memory import address
 from gpualgo._driver import addresses, driver, pinned, staging
 from gpualgo._driver import device as gpu
 from gpualgo._driver.context import leave
-from gpualgo._driver.workspace import aligned
+from gpualgo._driver.pools import aligned
 from gpualgo._pipeline import host_whole, planners
 
 if TYPE_CHECKING:

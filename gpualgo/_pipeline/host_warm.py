@@ -16,7 +16,7 @@ import numpy as np
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View
 from gpualgo._base.errors import CapturesChanged
 from gpualgo._base.strides import inverse, ordered
-from gpualgo._cpu.address import address
+from gpualgo._cpu.memory import address
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array, Problem, is_plain
 

@@ -11,9 +11,9 @@ from support import Backend, forget_problems
 
 import gpualgo as ga
 from gpualgo._base import threads
-from gpualgo._cpu import copying, team
+from gpualgo._cpu import team
 
-SIZES = (1, 1000, copying.LEAST_BYTES - 1, copying.LEAST_BYTES, (1 << 20) + 3, 3 << 20)
+SIZES = (1, 1000, team.LEAST_BYTES - 1, team.LEAST_BYTES, (1 << 20) + 3, 3 << 20)
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return run(self, *args)
 
     monkeypatch.setattr(team.Team, "run", noted)
-    monkeypatch.setattr(copying, "_cost", pace := copying._CostEstimate())
+    monkeypatch.setattr(team, "_cost", pace := team._CostEstimate())
     pace.byte_seconds = 1.0  # of one thread, so that several never lose
     monkeypatch.setattr(pace, "by_one", ctypes.memmove)
     monkeypatch.setattr(threads, "_num_cores", lambda: 3)
@@ -39,7 +39,7 @@ def _check() -> None:
     for size in SIZES:
         for begin in (0, 7):
             target = np.zeros(len(source) + 10, np.uint8)
-            copying.copy(target.ctypes.data + begin, source.ctypes.data + 3, size)
+            team.copy(target.ctypes.data + begin, source.ctypes.data + 3, size)
             np.testing.assert_array_equal(target[begin : begin + size], source[3 : 3 + size])
             assert not target[:begin].any()
             assert not target[begin + size :].any()
@@ -47,7 +47,7 @@ def _check() -> None:
 
 def test_by_several(jobs: list[int]) -> None:
     _check()
-    assert jobs == [-(-size // copying.PIECE_BYTES) for size in SIZES[3:] for _ in range(2)]
+    assert jobs == [-(-size // team.PIECE_BYTES) for size in SIZES[3:] for _ in range(2)]
 
 
 def test_while_others_lead(jobs: list[int]) -> None:
@@ -71,18 +71,18 @@ def test_where_nothing_can_be_compiled(jobs: list[int], monkeypatch: pytest.Monk
     def fails(*_: Any) -> Any:
         raise RuntimeError("no compiler")
 
-    monkeypatch.setattr(copying, "get_kernel", fails)
-    monkeypatch.setattr(copying, "_kernels", [])
-    monkeypatch.setattr(copying, "_is_refused", False)
+    monkeypatch.setattr(team, "get_kernel", fails)
+    monkeypatch.setattr(team, "_kernels", [])
+    monkeypatch.setattr(team, "_is_copy_refused", False)
     _check()
-    assert copying._is_refused
+    assert team._is_copy_refused
     assert not jobs
 
 
 def test_several_give_way_where_they_are_slower(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = copying._CostEstimate()
-    monkeypatch.setattr(copying, "_cost", pace)
-    size = copying.LEAST_BYTES
+    pace = team._CostEstimate()
+    monkeypatch.setattr(team, "_cost", pace)
+    size = team.LEAST_BYTES
     source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
     by: list[str] = []
 
@@ -98,17 +98,17 @@ def test_several_give_way_where_they_are_slower(monkeypatch: pytest.MonkeyPatch)
         pace.byte_seconds = 1.0
 
     usual = pace.by_one
-    monkeypatch.setattr(copying, "_copied_by_several", several)
+    monkeypatch.setattr(team, "_copied_by_several", several)
     monkeypatch.setattr(pace, "by_one", one)
     seconds = 2.0 * size
     for _ in range(14):
-        copying.copy(target.ctypes.data, source.ctypes.data, size)
+        team.copy(target.ctypes.data, source.ctypes.data, size)
     lost = [["several", *["one"] * count] for count in (1, 3, 7)]
     assert by == ["one", *lost[0], *lost[1], *lost[2]][:14]
     seconds, pace.alone, pace.losses = 0.5 * size, 0, 1
     by.clear()
     for _ in range(3):
-        copying.copy(target.ctypes.data, source.ctypes.data, size)
+        team.copy(target.ctypes.data, source.ctypes.data, size)
     assert by == ["several"] * 3
     assert pace.losses == 0
 
@@ -121,8 +121,8 @@ def test_stages_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = np.arange(10.0), np.zeros(10)
     pinned.copy(target.ctypes.data, source.ctypes.data, 80)
     np.testing.assert_array_equal(target, source)
-    assert pinned.copy is copying.copy
-    assert copying.copy is not ctypes.memmove
+    assert pinned.copy is team.copy
+    assert team.copy is not ctypes.memmove
 
 
 def test_host_arrays_are_copied_by_several_threads(
@@ -135,4 +135,4 @@ def test_host_arrays_are_copied_by_several_threads(
     forget_problems()
     with ga.default_device("cuda"):
         assert ga.inclusive_scan(np.ones(3000))[-1] == 3000
-    assert pinned.copy is copying.copy
+    assert pinned.copy is team.copy

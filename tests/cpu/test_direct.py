@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpualgo._cpu import address as fields
 from gpualgo._cpu import direct, image
-from gpualgo._cpu.address import address
+from gpualgo._cpu import memory as fields
 from gpualgo._cpu.direct import status_function
 from gpualgo._cpu.kernels import get_kernel
+from gpualgo._cpu.memory import address
 
 
 def _noting() -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 import gpualgo as ga
 from gpualgo._cpu import interleaved
-from gpualgo._cpu.address import address
+from gpualgo._cpu.memory import address
 
 N = 4999  # more than a tile and two chunks
 DTYPES = {

@@ -13,7 +13,7 @@ import pytest
 
 import gpualgo as ga
 from gpualgo._base import threads
-from gpualgo._cpu.address import address
+from gpualgo._cpu.memory import address
 from gpualgo._pipeline import host_warm
 
 X = np.random.default_rng(0).standard_normal(1000)

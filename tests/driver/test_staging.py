@@ -184,7 +184,7 @@ def test_lanes_are_given_back_after_an_error(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from gpualgo._algorithms.transform import blocks as transformations
-    from gpualgo._driver import lanes
+    from gpualgo._driver import pinned
 
     x = np.arange(5000, dtype=np.int32)
 
@@ -192,7 +192,7 @@ def test_lanes_are_given_back_after_an_error(
         raise OSError("no plan")
 
     with ga.default_device("cuda"):
-        for _ in range(lanes.MOST_LANES + 1):
+        for _ in range(pinned.MOST_LANES + 1):
             with monkeypatch.context() as patch:
                 patch.setattr(transformations._Blocks, "_plan", fail)
                 with pytest.raises(OSError, match="no plan"):
@@ -207,9 +207,9 @@ def test_as_many_lanes_as_there_is_memory_for(
 ) -> None:
     from gpualgo._base import threads
     from gpualgo._driver import device as gpu
-    from gpualgo._driver import lanes
+    from gpualgo._driver import pinned
 
-    usual, made = lanes.Slot, list[Any]()
+    usual, made = pinned.Slot, list[Any]()
 
     def slot() -> Any:
         if len(made) == 2 * most:
@@ -217,9 +217,9 @@ def test_as_many_lanes_as_there_is_memory_for(
         made.append(usual())
         return made[-1]
 
-    monkeypatch.setattr(lanes, "Slot", slot)
+    monkeypatch.setattr(pinned, "Slot", slot)
     monkeypatch.setattr(threads, "best_threads", lambda seconds: 4)
-    monkeypatch.setattr(gpu.get(0), "lanes", lanes.CopyLanes(gpu.get(0)._new_stream))
+    monkeypatch.setattr(gpu.get(0), "lanes", pinned.CopyLanes(gpu.get(0)._new_stream))
     x = np.arange(200_000, dtype=np.int32).reshape(2, -1)
     same = x.copy()
     with ga.default_device("cuda"):

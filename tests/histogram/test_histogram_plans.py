@@ -20,7 +20,7 @@ from gpualgo._base import recording
 from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import TICKETS, Clear, Launch, Plan
-from gpualgo._driver import workspace
+from gpualgo._driver import pools
 from gpualgo._pipeline import decide, planners
 from gpualgo._pipeline.problem import NO_INIT
 
@@ -166,7 +166,7 @@ def test_what_kernels_are_given(name: str, gpu: Gpu) -> None:
     assert gpu.named("cuMemsetD8Async", "cuLaunchKernelEx") == [*cleared, ("cuLaunchKernelEx",)]
     own = case.cleared[1] if case.cleared is not None and case.result == JOIN else 0
     kept = 4096 + 8 * problem.num_bins if case.tickets == WORKSPACE else 0
-    assert plan.temp_storage_bytes == own + kept <= max(own, workspace.TICKET_BYTES)
+    assert plan.temp_storage_bytes == own + kept <= max(own, pools.TICKET_BYTES)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,7 +13,7 @@ from fake_driver import FakeDriver, install
 
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
-from gpualgo._cuda import captured as bound
+from gpualgo._cuda import operator as bound
 from gpualgo._cuda.parameters import POINTER, Parameters
 from gpualgo._cuda.plan import ArgMap, Launch, Plan
 from gpualgo._driver import lifetime

@@ -14,7 +14,7 @@ from support import run_python
 
 import gpualgo as ga
 from gpualgo._base import dtypes
-from gpualgo._cuda import build, toolchain
+from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
 Function = Callable[..., Any]
@@ -75,7 +75,7 @@ def test_other_tables_link_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def link(*_: Any) -> Any:
         raise AssertionError("linked")
 
-    monkeypatch.setattr(toolchain, "linked", link)
+    monkeypatch.setattr(build, "linked", link)
     assert build.cubin(spec(np.ones(9, np.float32)), (9, 0)) is first
     with pytest.raises(AssertionError, match="linked"):
         build.cubin(spec(np.ones(9, np.float32)[::2]), (9, 0))

@@ -13,7 +13,7 @@ from sass import Capability, needs_compilers, needs_cuobjdump
 from support import sampled
 
 from gpualgo._base import dtypes
-from gpualgo._cuda import build, toolchain
+from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
 
 FLOAT32 = np.dtype("float32")
@@ -69,7 +69,7 @@ def test_other_values_link_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def link(*_: Any) -> Any:
         raise AssertionError("linked")
 
-    monkeypatch.setattr(toolchain, "linked", link)
+    monkeypatch.setattr(build, "linked", link)
     assert build.cubin(spec(-7.0), (9, 0)) is first
     with pytest.raises(AssertionError, match="linked"):
         build.cubin(spec(None), (9, 0))

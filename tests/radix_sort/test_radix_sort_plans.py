@@ -20,7 +20,7 @@ from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda import plan as storage
 from gpualgo._cuda.plan import NONE, Clear, Piece, Plan
-from gpualgo._driver import workspace
+from gpualgo._driver import pools
 from gpualgo._pipeline import planners
 
 OWN, KEPT = 1 << 56, 1 << 57  # where storage lies
@@ -181,7 +181,7 @@ def check_storage(made: Made, machine: Machine) -> None:
         (a, a + piece.num_bytes) for a, piece in zip(places, pieces, strict=True) if piece.num_bytes
     )
     assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(found))
-    assert all(place % workspace.ALIGNMENT == 0 for place in places)
+    assert all(place % pools.ALIGNMENT == 0 for place in places)
     for place, piece in zip(places, pieces, strict=True):
         if place >= KEPT:
             assert piece.workspace_offset is not None

@@ -9,7 +9,7 @@ import pytest
 from support import REAL, random_array
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort.ranks import rank_of, ranks_of
+from gpualgo._algorithms.radix_sort.digits import rank_of, ranks_of
 
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)

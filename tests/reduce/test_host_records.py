@@ -10,7 +10,7 @@ from support import Backend, assert_same
 
 import gpualgo as ga
 from gpualgo._driver import staging
-from gpualgo._pipeline.interleaved import find_interleaved
+from gpualgo._pipeline.host_whole import find_interleaved
 
 PAIR = [("a", "i4"), ("b", "f4")]
 

@@ -29,7 +29,7 @@ from support import LAYOUTS, Backend, sampled
 import gpualgo as ga
 from gpualgo._algorithms.scan import cpu
 from gpualgo._base import records
-from gpualgo._cpu.address import address
+from gpualgo._cpu.memory import address
 from gpualgo._operators.operator import Operator
 
 # Around what is cut into tiles: rows of more than 2^15 elements, columns of more than 2^12.

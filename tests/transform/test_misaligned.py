@@ -11,7 +11,7 @@ from support import Backend, assert_same, random_array, sampled
 import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo._algorithms.transform import cuda, tuning
-from gpualgo._algorithms.transform.cuda_case import Case
+from gpualgo._algorithms.transform.cuda import Case
 from gpualgo._operators.operator import Operator
 
 DTYPES = [np.dtype(name) for name in ("int8", "int16", "int32", "float64", "complex128")]

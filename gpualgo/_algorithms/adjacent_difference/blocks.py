@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpualgo._algorithms.adjacent_difference.parts import Parts
-from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
+from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference, Parts
 from gpualgo._algorithms.transform import blocks
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View

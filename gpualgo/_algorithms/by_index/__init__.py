@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._algorithms.by_index.problem import ByIndex, PerRowInitByIndex
-from gpualgo._algorithms.by_key import calls
+from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import tried

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.by_index import tuning
-from gpualgo._algorithms.by_key.calls import Classes
-from gpualgo._algorithms.by_key.problem import ByKey
+from gpualgo._algorithms.by_key.problem import ByKey, Classes
 from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._driver import default_device

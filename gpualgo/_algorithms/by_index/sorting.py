@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.by_index.problem import ByIndex
-from gpualgo._algorithms.by_key import calls, grouped
+from gpualgo._algorithms.by_key import grouped
+from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._algorithms.by_key.problem import InclusiveScan
 from gpualgo._algorithms.histogram import histogram
 from gpualgo._algorithms.radix_sort import argsort, radix_sort

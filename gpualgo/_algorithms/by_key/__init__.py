@@ -5,13 +5,8 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.by_key import calls
-from gpualgo._algorithms.by_key.problem import (
-    ExclusiveScan,
-    InclusiveScan,
-    ReducedByKey,
-    Reduction,
-)
+from gpualgo._algorithms.by_key import problem as calls
+from gpualgo._algorithms.by_key.problem import ExclusiveScan, InclusiveScan, ReducedByKey, Reduction
 from gpualgo._base.errors import Elsewhere
 from gpualgo._pipeline import checks, counted, inputs
 from gpualgo._pipeline.run import run

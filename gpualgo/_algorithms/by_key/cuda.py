@@ -15,7 +15,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.plan import NONE, STATES, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, tagged_bytes
 from gpualgo._driver import device as gpu
-from gpualgo._driver.workspace import STATE_BYTES
+from gpualgo._driver.pools import STATE_BYTES
 from gpualgo._pipeline import planners
 
 _CONTROL_BYTES = 256  # LookbackControl

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.by_key import calls
+from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._algorithms.by_key.problem import ByKey, Reduction
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of

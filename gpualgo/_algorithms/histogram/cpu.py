@@ -14,10 +14,10 @@ from gpualgo._algorithms.histogram import cpu_parameters as hk
 from gpualgo._algorithms.histogram.cpu_bins import Finder, finder_for
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import threads
-from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, merge, packer, table
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

@@ -10,8 +10,8 @@ import numpy as np
 from gpualgo._algorithms.histogram.bins import UNMADE, Bins
 from gpualgo._algorithms.histogram.cpu_parameters import UPPER
 from gpualgo._base import dtypes
-from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import get_entry
+from gpualgo._cpu.memory import address
 from gpualgo._pipeline.problem import Array, Problem
 
 _FEW_PATTERNS = 1 << 14  # for fewer 16-bit samples, a table of all patterns takes longer

@@ -20,10 +20,10 @@ from gpualgo._algorithms.histogram.cpu_parameters import MOST
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import records, threads
-from gpualgo._cpu.address import address
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
 from gpualgo._cpu.layout import ScratchLayout, field_arguments, is_dense, merge, table
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.parameters import START
 from gpualgo._cpu.plan import Plan, bytes_of, compiled
 from gpualgo._operators.operator import Operator

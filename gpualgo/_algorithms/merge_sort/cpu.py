@@ -12,8 +12,8 @@ from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
 from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
 from gpualgo._algorithms.radix_sort.cpu import each_part, fetch
 from gpualgo._base import threads
-from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, bytes_of, compiled
 from gpualgo._pipeline import planners

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import tuning
+from gpualgo._algorithms.radix_sort.digits import ranks_of
 from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._algorithms.radix_sort.ranks import ranks_of
 from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied

@@ -12,10 +12,10 @@ from gpualgo._algorithms.radix_sort import cpu_numpy, words
 from gpualgo._algorithms.radix_sort import cpu_parameters as rk
 from gpualgo._algorithms.radix_sort.digits import flipped_bits, opposite_signs
 from gpualgo._base import dtypes, threads
-from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import Kernel, get_entry, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import is_dense, merge, packer, table
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Routine, compiled
 
 Array: TypeAlias = np.ndarray[Any, Any]

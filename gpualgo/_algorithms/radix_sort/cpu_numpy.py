@@ -29,9 +29,9 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_parameters as at
 from gpualgo._base import threads
-from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import row_function, status_function
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
 
 Array = np.ndarray[Any, Any]

@@ -21,7 +21,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES
-from gpualgo._driver.workspace import TICKET_BYTES
+from gpualgo._driver.pools import TICKET_BYTES
 from gpualgo._pipeline import planners
 
 # --- Counting sort of 8- and 16-bit integers without values on the GPU: count, then write.

@@ -28,12 +28,12 @@ from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import device as gpu
-from gpualgo._driver import workspace
+from gpualgo._driver import pools
 from gpualgo._driver.driver import Kernel
-from gpualgo._driver.workspace import KEPT_BYTES, aligned
+from gpualgo._driver.pools import KEPT_BYTES, aligned
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
-_KEPT_TILES = (workspace.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
+_KEPT_TILES = (pools.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # limit of the digit tables of rows sorted at once
 
 Steps: TypeAlias = list[Launch | Clear]
@@ -118,11 +118,8 @@ class Layout:
     @property
     def is_kept(self) -> bool:
         """Return whether all but the sides fit the stream's workspace."""
-        states = self.state_bytes <= workspace.STATE_BYTES
-        fits = (
-            self.control_bytes <= workspace.TICKET_BYTES
-            and self.table_bytes <= workspace.KEPT_BYTES
-        )
+        states = self.state_bytes <= pools.STATE_BYTES
+        fits = self.control_bytes <= pools.TICKET_BYTES and self.table_bytes <= pools.KEPT_BYTES
         return states and fits
 
 
@@ -142,7 +139,7 @@ class Batch:
         ring = min(tuning.RING, 1 << max(4, (num_tiles - 1).bit_length()))
         stored_tiles = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
         self.layout = Layout(job, num_rows, len(digits), max(16, stored_tiles))
-        num_words = (max(self.layout.state_bytes, workspace.STATE_BYTES) - _CONTROL_BYTES) // 8
+        num_words = (max(self.layout.state_bytes, pools.STATE_BYTES) - _CONTROL_BYTES) // 8
         if not self.layout.is_kept:
             num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
         padding = last_key(job.dtype, job.descending)
@@ -286,7 +283,7 @@ def _pieces(layouts: list[Layout], is_kept: bool) -> list[Piece]:
     states = max(layout.state_bytes for layout in layouts)
     tables = max(layout.table_bytes for layout in layouts)
     sides = max(layout.side_bytes for layout in layouts)
-    fits = is_kept and tables + sides <= workspace.KEPT_BYTES
+    fits = is_kept and tables + sides <= pools.KEPT_BYTES
     return [
         Piece(control, TICKETS if is_kept else None, is_zeroed=True),
         Piece(states, STATES if is_kept else None, is_zeroed=True),

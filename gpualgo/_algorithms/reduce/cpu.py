@@ -20,7 +20,6 @@ from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
-from gpualgo._cpu.address import address
 from gpualgo._cpu.direct import fold_function
 from gpualgo._cpu.interleaved import (
     MOST_OFFSETS,
@@ -32,7 +31,7 @@ from gpualgo._cpu.interleaved import (
 from gpualgo._cpu.kernels import Kernel, check, compute_code, get_kernel
 from gpualgo._cpu.launch import Launch, LaunchSequence
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer, table
-from gpualgo._cpu.memory import FREE, MEMORY_BYTES, take_scratch
+from gpualgo._cpu.memory import FREE, MEMORY_BYTES, address, take_scratch
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._cpu.plan import Plan, Routine, Run, compiled

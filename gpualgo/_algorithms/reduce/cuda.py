@@ -15,11 +15,18 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, merge, without_axes
 from gpualgo._cuda import build
-from gpualgo._cuda.interleaved import fitting, interleaved
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Launch, Piece, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, is_nested, tagged_bytes
-from gpualgo._driver.workspace import TICKET_BYTES, aligned
+from gpualgo._cuda.templates import (
+    START,
+    VECTOR_BYTES,
+    Access,
+    fitting,
+    interleaved,
+    is_nested,
+    tagged_bytes,
+)
+from gpualgo._driver.pools import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 

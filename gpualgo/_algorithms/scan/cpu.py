@@ -14,11 +14,11 @@ from gpualgo._algorithms.scan import cpu_parameters as parameters
 from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records, threads
-from gpualgo._cpu.address import address
 from gpualgo._cpu.code import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._cpu.plan import Plan, Routine, bytes_of

@@ -26,7 +26,7 @@ from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.plan import FIRST, NONE, STATES, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
-from gpualgo._driver.workspace import STATE_BYTES
+from gpualgo._driver.pools import STATE_BYTES
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import per_row_init, planners
 

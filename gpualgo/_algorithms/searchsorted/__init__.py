@@ -92,10 +92,10 @@ def searchsorted(
     >>> ga.searchsorted(a[::-1], np.array([3, 8]), descending=True)
     array([1, 0])
     """
-    from gpualgo._algorithms.searchsorted import calls
+    from gpualgo._algorithms.searchsorted import problem
 
     try:
-        problem_and_views = calls.search_problem(a, v, side, less, descending, dtype, out, stream)
+        problem_and_views = problem.search_problem(a, v, side, less, descending, dtype, out, stream)
     except Elsewhere as elsewhere:
         options = {"side": side, "less": less, "descending": descending, "dtype": dtype}
         return elsewhere.call("searchsorted", out, stream, a, v, **options)
@@ -104,6 +104,6 @@ def searchsorted(
 
 def search_either_direction(bins: Any, v: Any, side: str, where: str) -> Any:
     """Return the indices of v in an array on a GPU that is sorted in either direction."""
-    from gpualgo._algorithms.searchsorted import calls
+    from gpualgo._algorithms.searchsorted import problem
 
-    return run(*calls.binning_problem(bins, v, side, where), None, None, None, None)
+    return run(*problem.binning_problem(bins, v, side, where), None, None, None, None)

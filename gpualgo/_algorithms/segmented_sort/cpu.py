@@ -21,8 +21,8 @@ from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import view_of
 from gpualgo._base import threads
-from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import get_kernel
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Call

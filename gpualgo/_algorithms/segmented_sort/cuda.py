@@ -17,7 +17,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.plan import NONE, Clear, Launch, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
-from gpualgo._driver.workspace import aligned
+from gpualgo._driver.pools import aligned
 from gpualgo._pipeline import checks, planners
 
 

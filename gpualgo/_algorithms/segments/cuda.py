@@ -18,7 +18,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
-from gpualgo._driver.workspace import STATE_BYTES, aligned
+from gpualgo._driver.pools import STATE_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import planners
 

@@ -11,11 +11,11 @@ from gpualgo._algorithms.select import cpu_parameters as at
 from gpualgo._algorithms.select.problem import HEADS, IF, MARKED, Selecting
 from gpualgo._base import records, threads
 from gpualgo._base.records import Separate
-from gpualgo._cpu.address import address
 from gpualgo._cpu.kernels import Kernel, compute_code, get_code, get_entry, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer
 from gpualgo._cpu.layout import table as in_words
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._cpu.plan import Plan, Routine, bytes_of, compiled

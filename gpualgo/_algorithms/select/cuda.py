@@ -17,7 +17,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.plan import STATES, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import Access, is_aligned
 from gpualgo._driver import device as gpu
-from gpualgo._driver.workspace import STATE_BYTES
+from gpualgo._driver.pools import STATE_BYTES
 from gpualgo._operators.operator import builtin
 from gpualgo._pipeline import planners
 

@@ -18,7 +18,7 @@ from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
-from gpualgo._driver.lanes import MOST_LANES, SLOT_BYTES, CopyLane
+from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane
 from gpualgo._pipeline import host_blocks, host_whole, planners
 from gpualgo._pipeline.host_blocks import Operand
 from gpualgo._pipeline.problem import NO_INIT, Problem

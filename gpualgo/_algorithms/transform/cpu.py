@@ -18,7 +18,6 @@ from gpualgo._algorithms.transform.cpu_parameters import (
 from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
-from gpualgo._cpu.address import address
 from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.interleaved import (
     MOST_OFFSETS,
@@ -32,6 +31,7 @@ from gpualgo._cpu.interleaved import (
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, counter, is_dense, merge, packer, table
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
