@@ -221,7 +221,10 @@ def test_many(kind: np.dtype[Any]) -> None:
     """Many elements give what NumPy gives, by whatever way they go."""
     rng = np.random.default_rng(1)
     x = rng.integers(0, 5, 5000).astype(kind)
-    for call in (lambda m: m.diff(x), lambda m: m.cumsum(x), lambda m: m.dot(x, x)):
+    for call in (
+        lambda m: m.diff(x), lambda m: m.diff(x, prepend=x[7:9]), lambda m: m.cumsum(x),
+        lambda m: m.dot(x, x),
+    ):  # fmt: skip
         want, got = call(np), call(gnp)
         assert got.dtype == want.dtype
         if kind != np.float16:  # of which NumPy's stop
