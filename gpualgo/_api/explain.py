@@ -16,7 +16,8 @@ from gpualgo._cuda.plan import ArgMap, Clear, Launch, Plan
 from gpualgo._driver import default_device
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks, host, outputs, planners, retry
+from gpualgo._operators.operator import retried
+from gpualgo._pipeline import checks, host, outputs, planners
 from gpualgo._pipeline.decide import plan_for
 from gpualgo._pipeline.problem import Problem, Request
 
@@ -309,7 +310,7 @@ def compiled_on_cpu(request: Request) -> Request:
 
     It is a different request if the operator needs captured numbers as constants.
     """
-    problem, views, op, init, _, _ = request
+    problem, op = request.problem, request.op
     acc = problem.acc  # set for folds; other operators were compiled when the problem was made
     if problem.device != CPU or problem.is_empty or acc is None or problem.num_arguments != 2:
         return request
@@ -319,15 +320,9 @@ def compiled_on_cpu(request: Request) -> Request:
             from gpualgo._cpu.operator import compile_operator
 
             compile_operator(operator, (acc, acc), acc)
-    except CapturesChanged:
-        return compiled_on_cpu(request._replace(problem=problem.again(views, op, init)))
-    except (TypeError, CompileError) as error:
-        with retry.retry_with_constants(op, problem.hot, error) as is_another:
-            if is_another:
-                new_problem = problem.again(views, op, init)
-                return compiled_on_cpu(request._replace(problem=new_problem))
+    except (CapturesChanged, TypeError, CompileError) as error:
         checks.name(error, op, problem.where, problem.op_name)
-        raise
+        return retried(error, op, problem.hot, lambda: compiled_on_cpu(request.again()))
     return request
 
 
@@ -336,11 +331,7 @@ def cuda_plan(request: Request) -> Plan | None:
     try:
         return _cuda_plan(request)
     except (TypeError, CompileError) as error:
-        problem, views, op, init, _, _ = request
-        with retry.retry_with_constants(op, problem.hot, error) as is_another:
-            if is_another:
-                return cuda_plan(request._replace(problem=problem.again(views, op, init)))
-        raise
+        return retried(error, request.op, request.problem.hot, lambda: cuda_plan(request.again()))
 
 
 def _cuda_plan(request: Request) -> Plan | None:

@@ -19,8 +19,8 @@ from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._cpu.plan import Plan
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import AUTO, CPU, WithBlock, name_of
-from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, host, inputs, outputs, planners, retry
+from gpualgo._operators.operator import Operator, as_operator, retried
+from gpualgo._pipeline import checks, host, inputs, outputs, planners
 from gpualgo._pipeline.problem import Array, Request
 
 if TYPE_CHECKING:
@@ -351,17 +351,12 @@ class _Job:
 
 def _recorded(request: Request) -> _Job:
     """Return the job of a call; its operator is compiled."""
-    problem, views, op, init, _, _ = request
+    problem, op = request.problem, request.op
     try:
         return _Job(compiled_on_cpu(request))
-    except CapturesChanged:
-        return _recorded(request._replace(problem=problem.again(views, op, init)))
-    except (TypeError, CompileError) as error:
-        with retry.retry_with_constants(op, problem.hot, error) as is_another:
-            if is_another:
-                return _recorded(request._replace(problem=problem.again(views, op, init)))
+    except (CapturesChanged, TypeError, CompileError) as error:
         checks.name(error, op, problem.where, problem.op_name)
-        raise
+        return retried(error, op, problem.hot, lambda: _recorded(request.again()))
 
 
 class Recording:

@@ -27,8 +27,9 @@ from gpualgo._operators.operator import (
     check_associativity,
     operator_key,
     packed_numbers_of,
+    retried,
 )
-from gpualgo._pipeline import checks, elements, retry
+from gpualgo._pipeline import checks, elements
 
 if TYPE_CHECKING:
     from gpualgo._cpu.plan import Plan as CPUPlan
@@ -262,6 +263,10 @@ class Request(NamedTuple):
     out: Any
     stream: Any
 
+    def again(self) -> Request:
+        """Return the same call for op's current captured values."""
+        return self._replace(problem=self.problem.again(self.views, self.op, self.init))
+
 
 def _memory_kind(views: tuple[View, ...]) -> int:
     global _memory_kind
@@ -346,14 +351,11 @@ def problem_of(
             device = choice.device
         problem = kind(Call(device, views, operator, init, params, where))
         problem.choice = choice
-    except CapturesChanged:
-        return problem_of(kind, views, op, init, params, where, num_arguments, host_device)
-    except (TypeError, ValueError, CompileError) as error:
-        with retry.retry_with_constants(op, op_key, error) as is_another:
-            if is_another:
-                return problem_of(kind, views, op, init, params, where, num_arguments, host_device)
+    except (CapturesChanged, TypeError, ValueError, CompileError) as error:
         checks.name(error, op, where, kind.op_name)
-        raise
+        return retried(error, op, op_key, lambda: problem_of(
+            kind, views, op, init, params, where, num_arguments, host_device
+        ))  # fmt: skip
     problem.num_arguments, problem.hot = num_arguments, op_key
     if is_checked:
         problem.is_checked = True

@@ -15,7 +15,8 @@ from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._driver.default_device import AUTO
-from gpualgo._pipeline import checks, retry
+from gpualgo._operators.operator import retried
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem, Request
 
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ def run(
                 result = tuple([make() for make in problem.makers])
                 targets = map(problem.pointer, result)
     finish = None
-    if plan is not None:
-        handle = problem.stream(problem.device)
-    else:
-        try:
+    try:
+        if plan is not None:
+            handle = problem.stream(problem.device)
+        else:
             if problem.views_on_host:
                 from gpualgo._pipeline import host
 
@@ -58,25 +59,17 @@ def run(
             from gpualgo._pipeline.decide import decide
 
             plan, handle, targets, result, finish = decide(problem, views, op, init, out, stream)
-        except CapturesChanged:
-            return run(problem.again(views, op, init), views, op, init, out, stream)
-        except (TypeError, CompileError) as error:
-            with retry.retry_with_constants(op, problem.hot, error) as is_another:
-                if is_another:
-                    return run(problem.again(views, op, init), views, op, init, out, stream)
-            checks.name(error, op, problem.where, problem.op_name)
-            raise
-        if plan is None:
-            return result
-    cached_init, start = problem.last_start
-    if cached_init is not init:
-        start = problem.start(init)
-    scalars = b""
-    if problem.has_numbers:
-        try:
-            scalars = problem.words(op)
-        except CapturesChanged:
-            return run(problem.again(views, op, init), views, op, init, out, stream)
+            if plan is None:
+                return result
+        cached_init, start = problem.last_start
+        if cached_init is not init:
+            start = problem.start(init)
+        scalars = problem.words(op) if problem.has_numbers else b""
+    except (CapturesChanged, TypeError, CompileError) as error:
+        checks.name(error, op, problem.where, problem.op_name)
+        return retried(error, op, problem.hot, lambda: run(
+            problem.again(views, op, init), views, op, init, out, stream
+        ))  # fmt: skip
     try:
         if len(views) == 1:
             plan.queue(handle, (*start, scalars, views[0].ptr, *targets))
