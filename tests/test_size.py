@@ -13,26 +13,26 @@ from support import REPOSITORY
 
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
-    "bench": 3_673,
-    "gpualgo": 69_130,
-    "gpualgo/_algorithms": 28_340,
-    "gpualgo/_api": 2_360,
-    "gpualgo/_arrays": 1_781,
-    "gpualgo/_base": 2_471,
+    "bench": 3_674,
+    "gpualgo": 66_554,
+    "gpualgo/_algorithms": 26_536,
+    "gpualgo/_api": 2_327,
+    "gpualgo/_arrays": 1_790,
+    "gpualgo/_base": 2_497,
     "gpualgo/_cli": 1_153,
-    "gpualgo/_cpu": 3_620,
-    "gpualgo/_cuda": 1_750,
-    "gpualgo/_driver": 2_240,
-    "gpualgo/_lazy": 2_462,
-    "gpualgo/_operators": 5_973,
-    "gpualgo/_pipeline": 3_190,
-    "gpualgo/dask": 2_600,
-    "gpualgo/lazy": 1_100,
+    "gpualgo/_cpu": 3_668,
+    "gpualgo/_cuda": 1_736,
+    "gpualgo/_driver": 2_166,
+    "gpualgo/_lazy": 2_451,
+    "gpualgo/_operators": 5_965,
+    "gpualgo/_pipeline": 3_181,
+    "gpualgo/dask": 2_598,
+    "gpualgo/lazy": 1_052,
     "gpualgo/numpy": 6_800,
-    "gpualgo/shards": 2_650,
-    "cuda_src": 16_970,
+    "gpualgo/shards": 2_481,
+    "cuda_src": 17_289,
 }
-FILES = 377  # of Python below gpualgo/
+FILES = 337  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

@@ -19,6 +19,7 @@ from gpualgo._operators.captured import ConstantNeeded, Key, Resolved, is_array,
 from gpualgo._operators.guards import accepts, taken_arguments
 from gpualgo._operators.key import (
     call_key,
+    codes,
     error_of,
     key_of,
     make_constant,
@@ -337,6 +338,9 @@ def operator_key(op: Any) -> Any:
     """Return the key by which a warm call finds an operator's kernel; None if op is invalid."""
     kind = type(op)
     if kind is types.FunctionType:
+        info = codes.look(id(op.__code__))
+        if info is not None and op.__defaults__ is None and op.__kwdefaults__ is None:
+            return info.closed_key or call_key(op)
         return call_key(op)
     if kind is Operator:
         if op._resolved is not None:

@@ -65,12 +65,25 @@ def run_on_cpu(
 ) -> Plan | None:  # fmt: skip
     """Run a problem on the CPU; return its plan if it serves all calls with new results.
 
-    `is_new`: the results are new arrays.
+    `is_new`: the results are new arrays. A plan is cached by the layouts of the results, and by
+    which of them are inputs' own memory. A plan of an operator that captures arrays is not cached,
+    because it would keep them alive.
     """
-    is_as_new = is_new or host_warm.are_as_new(problem, arrays, results)
-    plan = plan_of(problem, arrays, results, op, is_as_new)
+    key: Any = None  # of results with the layouts of new ones
+    if not (is_new or host_warm.are_as_new(problem, arrays, results)):
+        starts = [address(array) for array in arrays]
+        key = tuple(
+            (x.shape, x.strides, x.flags.aligned, *[address(x) == start for start in starts])
+            for x in results
+        )
+    plan = problem.cpu_plans.get(key)
+    if plan is None:
+        planners.load(type(problem), "cpu")
+        plan = planners.for_cpu(problem, arrays, results, op)
+        if not problem.arrays:
+            planners.keep(problem.cpu_plans, key, plan)
     run_plan(plan, problem, arrays, results, op, init)
-    return plan if is_as_new else None
+    return plan if key is None else None
 
 
 def run_plan(
@@ -81,35 +94,6 @@ def run_plan(
     start = problem.encode(init)
     with NO_CAPTURES if op is None else captures_bound(op):
         plan.run(arrays, results, 0 if start is None else address(start))
-
-
-def plan_of(
-    problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None,
-    is_as_new: bool,
-) -> Plan:  # fmt: skip
-    """Return the cached plan for results of these layouts, or build one.
-
-    A plan depends on which results are inputs' own memory. A plan of an operator that captures
-    arrays is not cached, because it would keep them alive.
-    """
-    key: Any = None
-    if not is_as_new:
-        starts = [address(array) for array in arrays]
-        key = tuple(
-            (
-                result.shape,
-                result.strides,
-                result.flags.aligned,
-                *map(address(result).__eq__, starts),
-            )
-            for result in results
-        )
-    plan = problem.cpu_plans.get(key)
-    if plan is None:
-        plan = planners.cpu_plan(problem, arrays, results, op)
-        if not problem.arrays:
-            planners.keep(problem.cpu_plans, key, plan)
-    return plan
 
 
 def new_results(problem: Problem) -> tuple[list[Array], Array | None]:

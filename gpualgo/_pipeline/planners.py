@@ -67,23 +67,23 @@ def for_blocks(problem: Problem, call: HostCall) -> bool:
 def cuda_plan(
     problem: Problem, views: Sequence[View], op: Operator | None, targets: Sequence[View]
 ) -> cuda.Plan:
-    _load(type(problem), "cuda")
+    load(type(problem), "cuda")
     return for_cuda(problem, views, op, targets)
 
 
 def cpu_plan(
     problem: Problem, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None
 ) -> cpu.Plan:
-    _load(type(problem), "cpu")
+    load(type(problem), "cpu")
     return for_cpu(problem, arrays, results, op)
 
 
 def run_chunked(problem: Problem, call: HostCall) -> bool:
-    _load(type(problem), "blocks")
+    load(type(problem), "blocks")
     return for_blocks(problem, call)
 
 
-def _load(kind: type[Problem], backend: str) -> None:
+def load(kind: type[Problem], backend: str) -> None:
     """Import the planners of a class and of its bases."""
     for base in kind.__mro__[: kind.__mro__.index(Problem)]:
         _import_if_present(f"{base.__module__.rpartition('.')[0]}.{backend}")
