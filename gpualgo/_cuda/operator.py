@@ -7,7 +7,6 @@ void* const* args)`; every pointer points to one element in its memory format.
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -40,13 +39,7 @@ from gpualgo._operators.operator import OPERATOR, SOURCE, Operator
 
 NUMBER_NAME = "gpualgo_number"
 _NAMES = {None: "gpualgo_operator", OPERATOR: "gpualgo_operator", SOURCE: "gpualgo_input"}
-_lock = threading.RLock()  # numba's registries and type inference are not thread-safe
-
-
-@forks.in_child
-def _renew_lock() -> None:
-    global _lock
-    _lock = threading.RLock()
+_lock = forks.Lock()  # numba's registries and type inference are not thread-safe
 
 
 @dataclass(frozen=True)
@@ -220,17 +213,11 @@ def _dispatcher_class() -> Any:
 
 MAX_LOADED = 64  # loaded copies that are kept without running
 
-_captured_lock = threading.RLock()  # reentrant: a finalizer may run while it is held
+_captured_lock = forks.Lock()  # reentrant: a finalizer may run while it is held
 _kernels: weakref.WeakValueDictionary[Any, BoundKernel] = weakref.WeakValueDictionary()
 _recent: OrderedDict[int, tuple[BoundKernel, _Loaded]] = OrderedDict()  # most recently used last
 
 Image: TypeAlias = tuple[bytes, str]  # machine code that the driver accepts, and the kernel's name
-
-
-@forks.in_child
-def _renew_captured_lock() -> None:
-    global _captured_lock
-    _captured_lock = threading.RLock()
 
 
 class _Loaded:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import threading
 from collections.abc import Sequence
 from functools import cache, singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -98,7 +97,7 @@ def _import_if_present(name: str) -> None:
 # --- Plans cached by a problem.
 
 _MOST_PLANS = 64  # of one problem, for different alignments and outputs
-_lock = threading.Lock()
+_lock = forks.Lock()
 
 
 def keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
@@ -107,9 +106,3 @@ def keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
         surplus = [plans.pop(next(iter(plans))) for _ in range(len(plans) - _MOST_PLANS + 1)]
         plans[key] = plan
     del surplus  # destroyed outside the lock
-
-
-@forks.in_child
-def _renew() -> None:
-    global _lock
-    _lock = threading.Lock()
