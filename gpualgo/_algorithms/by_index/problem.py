@@ -19,7 +19,7 @@ from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 
 class IndexParams(NamedTuple):
-    """The arguments apart from the arrays, op and init; all but the last as `by_key.calls.Rest`."""
+    """The arguments apart from the arrays, op and init; all but the last as `ByKeyParams`."""
 
     dtype: Any
     form: Any
@@ -38,10 +38,9 @@ class ByIndex(ByKey):
     keys_name = "indices"
 
     def __init__(self, call: Call) -> None:
-        views, op, init, params, where = call.views, call.op, call.init, call.params, call.where
-        params = IndexParams(*params)
+        views, init, where, params = call.views, call.init, call.where, IndexParams(*call.params)
         self.num_own, self.size = len(views), params.size  # without those of init
-        super().__init__(call)
+        super().__init__(call._replace(params=params))
         if self.key_form is not None:
             raise TypeError(f"{where}: indices are tuples; pass one array of integers")
         self.index = self.key
@@ -53,7 +52,7 @@ class ByIndex(ByKey):
         self.is_start, self.is_empty = init is not None, 0 in self.shape
         if init is None and not self.has_row_init:
             reason = "op has no known identity for an index without elements"
-            self.default_start = self.identity(op, reason)
+            self.default_start = self.identity(call.op, reason)
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:
         self.form = self.x_form
