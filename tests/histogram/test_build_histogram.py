@@ -25,6 +25,7 @@ from gpualgo._base import dtypes
 from gpualgo._cuda import build
 from gpualgo._cuda.parameters import Packed
 from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Call
 
 MAIN: Capability = (9, 0)
 MANY, FEW = 1 << 28, (1 << 10, 1 << 16, 1 << 20)  # samples
@@ -71,7 +72,7 @@ class Machine:
         )
         view = View(0, shape, strides, dtype, 0, LIBRARY, False, None)
         found = arguments.even_bins(bins, *ends) if isinstance(bins, int) else Edges(bins)
-        problem = Histogram(0, (view,), None, None, ((found,), axis), "histogram")
+        problem = Histogram(Call(0, (view,), None, None, ((found,), axis), "histogram"))
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
         planners.cuda_plan(problem, [view], None, [target])

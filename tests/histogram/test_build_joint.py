@@ -26,6 +26,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._cuda.plan import AT_NUMBERS
 from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Call
 
 MANY = 1 << 28  # samples
 LIBRARY = SimpleNamespace(has_producers=True)  # of arrays that nobody reads
@@ -80,7 +81,7 @@ class Machine:
             for one in bins
         )
         rest = HistogramParams(found, axis, None, Form(tuple, (None,) * len(names)), kind)
-        problem = Histogram(0, tuple(views), None, weights, rest, "histogram")
+        problem = Histogram(Call(0, tuple(views), None, weights, rest, "histogram"))
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
         planners.cuda_plan(problem, views, None, [target])

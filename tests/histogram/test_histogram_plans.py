@@ -22,7 +22,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.plan import TICKETS, Clear, Launch, Plan
 from gpualgo._driver import pools
 from gpualgo._pipeline import decide, planners
-from gpualgo._pipeline.problem import NO_INIT
+from gpualgo._pipeline.problem import NO_INIT, Call
 
 SOURCE, TARGET, WORKSPACE, OWN = 0x1000_0000, 0x2000_0000, 0x3000_0000, 0x4000_0000
 STREAM, TABLE = 7, 0x5000_0000
@@ -86,7 +86,7 @@ def problem_for(
     found = dense_strides(shape, samples.itemsize) if strides is None else strides
     view = View(SOURCE, shape, found, samples, 0, Library, False, None)
     given = bins if isinstance(bins, Edges) else arguments.even_bins(*bins)
-    return Histogram(0, (view,), None, None, ((given,), axis, dtype), "histogram"), view
+    return Histogram(Call(0, (view,), None, None, ((given,), axis, dtype), "histogram")), view
 
 
 def target_of(

@@ -22,6 +22,7 @@ from gpualgo._cuda import plan as storage
 from gpualgo._cuda.plan import NONE, Clear, Piece, Plan
 from gpualgo._driver import pools
 from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Call
 
 OWN, KEPT = 1 << 56, 1 << 57  # where storage lies
 STREAM = 7
@@ -126,7 +127,7 @@ class Machine:
         dtypes = [np.dtype(name) for name in (dtype, values) if name is not None]
         views = [view_of(i + 1, shape, d, step, shift) for i, d in enumerate(dtypes)]
         where = "radix_sort" if index is None else "argsort"
-        problem = Sort(0, tuple(views), None, None, (False, 0, None, axis, index), where)
+        problem = Sort(Call(0, tuple(views), None, None, (False, 0, None, axis, index), where))
         targets = views
         if not in_place:
             targets = [

@@ -14,6 +14,7 @@ from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
 from gpualgo._arrays.forms import Form
 from gpualgo._cuda.plan import Clear
 from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Call
 
 KEYS = [("int8", "float32"), ("float64", "int64"), ("float32",) * 5, ("uint16",)]
 VALUES: list[tuple[str, ...]] = [(), ("int8",), ("V3",), ("float32", "int8"), ("complex128", "V3")]
@@ -40,7 +41,7 @@ class TupleMachine(Machine):
         forms = [Form(tuple, (None,) * len(part)) for part in (keys, values) if part]
         where = "radix_sort" if index is None else "argsort"
         rest = ((False,) * len(keys), 0, None, axis, index, tuple(forms))
-        problem = TupleSort(0, tuple(views), None, None, rest, where)
+        problem = TupleSort(Call(0, tuple(views), None, None, rest, where))
         targets = views
         if not in_place:
             targets = [

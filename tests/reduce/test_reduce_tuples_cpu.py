@@ -30,6 +30,8 @@ import gpualgo as ga
 from gpualgo._algorithms.reduce import cpu
 from gpualgo._algorithms.reduce import cpu_parameters as parameters
 from gpualgo._base import records
+from gpualgo._cpu.captured import captures_bound
+from gpualgo._cpu.memory import address
 from gpualgo._operators.operator import Operator
 
 TILE = parameters.tile_of(PAIR)
@@ -54,7 +56,10 @@ def reduce(backend: Backend, guarded: Any) -> Reduce:
         shape = tuple(n for i, n in enumerate(leaves[0].shape) if i not in axes)
         outs = [guarded(shape, leaf, layout) for leaf in records.field_dtypes(acc)]
         op = op if isinstance(op, Operator) else Operator(op)
-        cpu.reduce(leaves, outs, op, init, tuple(axes), source, acc)
+        has_init = init is not None
+        plan = cpu.plan_of(leaves, outs, op, tuple(axes), source, acc, has_init=has_init)
+        with captures_bound(op):
+            plan.run(leaves, outs, address(init) if has_init else 0)
         return outs
 
     return call
