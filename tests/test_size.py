@@ -24,7 +24,7 @@ LINES = {
     "gpualgo/_cuda": 1_736,
     "gpualgo/_driver": 2_166,
     "gpualgo/_lazy": 2_451,
-    "gpualgo/_operators": 5_965,
+    "gpualgo/_operators": 5_972,
     "gpualgo/_pipeline": 3_181,
     "gpualgo/dask": 2_598,
     "gpualgo/lazy": 1_052,

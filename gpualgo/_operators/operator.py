@@ -283,6 +283,13 @@ class Operator:
         """Return this operator with its captured arrays replaced by others of the same layouts."""
         return self._with(Resolved(self.key, views, self.words))
 
+    def without_arrays(self) -> Operator:
+        """Return an operator of the same compiled code that keeps no captured array alive."""
+        key = self.key
+        return _new(
+            key.function, self.name, self.identity, self.commutative, self.part, Resolved(key)
+        )
+
     def _with(self, resolved: Resolved) -> Operator:
         return _new(self.fn, self.name, self.identity, self.commutative, self.part, resolved)
 

@@ -66,8 +66,7 @@ def run_on_cpu(
     """Run a problem on the CPU; return its plan if it serves all calls with new results.
 
     `is_new`: the results are new arrays. A plan is cached by the layouts of the results, and by
-    which of them are inputs' own memory. A plan of an operator that captures arrays is not cached,
-    because it would keep them alive.
+    which of them are inputs' own memory. It keeps no array alive that the operator captures.
     """
     key: Any = None  # of results with the layouts of new ones
     if not (is_new or host_warm.are_as_new(problem, arrays, results)):
@@ -79,9 +78,9 @@ def run_on_cpu(
     plan = problem.cpu_plans.get(key)
     if plan is None:
         planners.load(type(problem), "cpu")
-        plan = planners.for_cpu(problem, arrays, results, op)
-        if not problem.arrays:
-            planners.keep(problem.cpu_plans, key, plan)
+        planned = op if op is None or not problem.arrays else op.without_arrays()
+        plan = planners.for_cpu(problem, arrays, results, planned)
+        planners.keep(problem.cpu_plans, key, plan)
     run_plan(plan, problem, arrays, results, op, init)
     return plan if key is None else None
 
