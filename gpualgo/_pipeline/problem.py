@@ -353,9 +353,9 @@ def problem_of(
         problem.choice = choice
     except (CapturesChanged, TypeError, ValueError, CompileError) as error:
         checks.name(error, op, where, kind.op_name)
-        return retried(error, op, op_key, lambda: problem_of(
-            kind, views, op, init, params, where, num_arguments, host_device
-        ))  # fmt: skip
+        # a closure would make each call's variables slower
+        arguments = kind, views, op, init, params, where, num_arguments, host_device
+        return retried(error, op, op_key, functools.partial(problem_of, *arguments))
     problem.num_arguments, problem.hot = num_arguments, op_key
     if is_checked:
         problem.is_checked = True

@@ -6,6 +6,7 @@ first time, or streams that need ordering go through `decide` first.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable
@@ -67,9 +68,9 @@ def run(
         scalars = problem.words(op) if problem.has_numbers else b""
     except (CapturesChanged, TypeError, CompileError) as error:
         checks.name(error, op, problem.where, problem.op_name)
-        return retried(error, op, problem.hot, lambda: run(
-            problem.again(views, op, init), views, op, init, out, stream
-        ))  # fmt: skip
+        # a closure would make each call's variables slower
+        attempt = functools.partial(_run_again, problem, views, op, init, out, stream)
+        return retried(error, op, problem.hot, attempt)
     try:
         if len(views) == 1:
             plan.queue(handle, (*start, scalars, views[0].ptr, *targets))
@@ -79,6 +80,10 @@ def run(
         if finish is not None:
             finish()
     return result
+
+
+def _run_again(problem: Problem, views: tuple[View, ...], op: Any, init: Any, *places: Any) -> Any:
+    return run(problem.again(views, op, init), views, op, init, *places)
 
 
 def known_plan(
