@@ -26,13 +26,13 @@ AT_ONCE = """if True:
     import sys, threading
     import numpy as np
     import gpualgo as ga
-    from gpualgo._cuda import build, operator, toolchain
+    from gpualgo._cuda import build, operator
     from gpualgo._driver import driver, pools
 
 
     firsts = [
         lambda: driver.core().ProgramOptions, lambda: driver.core().Buffer,
-        lambda: driver.bindings("runtime").cudaPointerGetAttributes, toolchain.nvrtc_version,
+        lambda: driver.bindings("runtime").cudaPointerGetAttributes, build.nvrtc_version,
         lambda: pools.core_stream(0), lambda: driver.bindings("nvjitlink").create,
         lambda: operator._targets.made("cuda", operator._install).ir.Expr,
         lambda: driver.api().CUresult, {extra}

@@ -283,13 +283,6 @@ class Operator:
         """Return this operator with its captured arrays replaced by others of the same layouts."""
         return self._with(Resolved(self.key, views, self.words))
 
-    def without_arrays(self) -> Operator:
-        """Return an operator of the same compiled code that keeps no captured array alive."""
-        key = self.key
-        return _new(
-            key.function, self.name, self.identity, self.commutative, self.part, Resolved(key)
-        )
-
     def _with(self, resolved: Resolved) -> Operator:
         return _new(self.fn, self.name, self.identity, self.commutative, self.part, resolved)
 
@@ -339,6 +332,12 @@ _builtin_keys = {fn: found.key for fn, found in _builtin_operators.items()}
 def builtin(name: str) -> Operator:
     """Return a built-in operator without a Python function: a functor of parts/operator.cuh."""
     return _new(builtin, name, commutative=True)  # fn is a placeholder
+
+
+def without_arrays(op: Operator) -> Operator:
+    """Return an operator of the same compiled code that keeps no captured array alive."""
+    key = op.key
+    return _new(key.function, op.name, op.identity, op.commutative, op.part, Resolved(key))
 
 
 def operator_key(op: Any) -> Any:

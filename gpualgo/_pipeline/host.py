@@ -12,7 +12,7 @@ from gpualgo._cpu.captured import NO_CAPTURES, captures_bound
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan
 from gpualgo._driver.default_device import CPU
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, without_arrays
 from gpualgo._pipeline import checks, host_warm, outputs, planners
 from gpualgo._pipeline.problem import Array, Problem
 
@@ -78,7 +78,7 @@ def run_on_cpu(
     plan = problem.cpu_plans.get(key)
     if plan is None:
         planners.load(type(problem), "cpu")
-        planned = op if op is None or not problem.arrays else op.without_arrays()
+        planned = op if op is None or not problem.arrays else without_arrays(op)
         plan = planners.for_cpu(problem, arrays, results, planned)
         planners.keep(problem.cpu_plans, key, plan)
     run_plan(plan, problem, arrays, results, op, init)

@@ -366,7 +366,9 @@ class _Player:
 
     def compare(self, got: Any, want: Any, out: Any, outs: list[Place]) -> None:
         """Compare results and what lies in outputs; the mirrors hold it from then on."""
-        by_numpy = self.program.few_to_numpy and not np.ndim(got)  # its `dot` returns a number
+        by_numpy = (
+            self.program.few_to_numpy and type(got) is not tuple and not np.ndim(got)
+        )  # its `dot` returns a number
         if out is not None and not self.template.has_dynamic_length and got is not out:
             same = isinstance(got, tuple) and isinstance(out, tuple) and len(got) == len(out)
             same = same and all(x is y for x, y in zip(got, out, strict=True))
