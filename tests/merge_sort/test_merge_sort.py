@@ -217,6 +217,14 @@ def test_outputs_amid_others(backend: Backend, guarded: Callable[..., Array]) ->
         assert_bits(backend.to_host(out), keys[by_coarse(keys)])
 
 
+def test_rows_of_one_element_into_misaligned_outputs(backend: Backend) -> None:
+    keys = np.arange(5, dtype=np.int32).reshape(5, 1)
+    memory = backend.to_device(np.zeros(keys.nbytes + 1, np.uint8))
+    out = memory[1:].view(np.int32).reshape(5, 1)
+    assert ga.merge_sort(backend.to_device(keys), less=coarse, out=out) is out
+    assert backend.to_host(memory)[1:].tobytes() == keys.tobytes()
+
+
 def test_captured_values(backend: Backend) -> None:
     """Arrays and numbers that a function reads are those of each call."""
     keys = np.random.default_rng(0).integers(0, 200, 2203).astype(np.int32)

@@ -162,7 +162,7 @@ class _Builder(Builder):
         for source, target in zip(self._sources, self._targets, strict=True):
             if source.address == target.address and source.strides == target.strides:
                 continue
-            slot = target.place if target.is_gapless else self._scratch(target.num_bytes)
+            slot = target.place if target.is_ready else self._scratch(target.num_bytes)
             self._copy(source, True, slot)
             self._scatter(target, slot)
 

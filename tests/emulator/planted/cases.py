@@ -42,7 +42,7 @@ from gpualgo._algorithms.by_index import tuning as indexed
 from gpualgo._algorithms.by_key import tuning as by_key
 from gpualgo._algorithms.histogram import tuning as histogram
 from gpualgo._algorithms.merge_sort import tuning as merge_sort
-from gpualgo._algorithms.radix_sort import cuda
+from gpualgo._algorithms.radix_sort import cuda, cuda_passes
 from gpualgo._algorithms.radix_sort import tuning as radix_sort
 from gpualgo._algorithms.reduce import tuning as reduce
 from gpualgo._algorithms.scan import tuning as scan
@@ -122,7 +122,7 @@ _MERGES = (
     (merge_sort, "LARGE", {128: merge_sort.Policy(64, 3)}),
     (merge_sort, "SMALLER", {}),
     (merge_sort, "MAX_GRID", 2),
-    (cuda, "KEPT_BYTES", 0),  # of storage each byte counts
+    (cuda_passes, "KEPT_BYTES", 0),  # of storage each byte counts
 )
 _RUNS = (
     *_MERGES,
@@ -133,7 +133,7 @@ _TILE_OF_SEGMENTS = segment_policy.Policy(64, 4, 1, 32, 2, 1)
 _SEGMENTS = (
     (segment_policy, "SHORT", {(128, True): _TILE_OF_SEGMENTS}),
     (segment_policy, "SPAN_THREADS", 64),
-    (cuda, "KEPT_BYTES", 0),
+    (cuda_passes, "KEPT_BYTES", 0),
 )
 _SMALL = histogram.Policy(64, 2, 2)
 _HISTOGRAM = (
