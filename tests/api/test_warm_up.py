@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import support
 from fake_driver import FakeArray
-from support import run_python
+from support import forget_problems, run_python
 
 import gpualgo as ga
 from gpualgo._api import prepare, warm_up
@@ -149,6 +149,7 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in list(vars(module).items()):
             if isinstance(value, Memo):
                 monkeypatch.setattr(module, name, Memo(256))
+    forget_problems()  # they hold plans, which hold kernels
 
 
 @pytest.mark.usefixtures("ops")
