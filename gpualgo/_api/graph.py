@@ -339,11 +339,11 @@ class _Job:
             if problem.is_empty:
                 host.fill(problem, self._arrays, self._results, self._operator, init, None)
             elif self._plan is None:
-                host.run_on_cpu(problem, self._arrays, self._results, self._operator, init, False)
+                start = problem.encode(init)
+                host.run_on_cpu(problem, self._arrays, self._results, self._operator, start, False)
             else:
-                host.run_plan(
-                    self._plan, problem, self._arrays, self._results, self._operator, init
-                )
+                start = problem.encode(init)
+                host.run_plan(self._plan, self._arrays, self._results, self._operator, start)
         except (TypeError, CompileError) as error:
             checks.name(error, op, problem.where, problem.op_name)
             raise

@@ -94,7 +94,8 @@ class StandIn(Device):
             problem.num_arguments,
             CPU,
         )
-        host.run_on_cpu(cpu_problem, arrays, results, cpu_problem.operator(op), init, False)
+        start = cpu_problem.encode(init)
+        host.run_on_cpu(cpu_problem, arrays, results, cpu_problem.operator(op), start, False)
 
     def _device_view(self, view: View) -> View:
         address = view.ptr or address_of(view)

@@ -42,16 +42,6 @@ class Plan(NamedTuple):
     run: Run
     routines: Sequence[Routine]
 
-    def then(self, run: Run, *routines: Routine) -> Plan:
-        """Return the plan that runs this one and then `run`, with the same arguments."""
-        first = self.run
-
-        def both(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-            first(arrays, results, init)
-            run(arrays, results, init)
-
-        return Plan(both, (*self.routines, *routines))
-
     def into(self, results: Sequence[Array]) -> Plan:
         """Return the plan for results of any strides; this one needs C-contiguous ones."""
         if all(result.flags.c_contiguous for result in results):

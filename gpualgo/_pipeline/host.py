@@ -25,7 +25,7 @@ def run(
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
     arrays = [array_of(view) for view in views]
-    problem.encode(init)  # checks it before anything is written
+    start = problem.encode(init)  # checks it before anything is written
     whole: Array | None = None  # structured array that has the results as fields
     if out is None:
         results, whole = new_results(problem)
@@ -40,7 +40,7 @@ def run(
         if problem.is_empty:
             fill(problem, arrays, results, op, init, stream)
         elif problem.device == CPU:
-            plan = run_on_cpu(problem, arrays, results, operator, init, out is None)
+            plan = run_on_cpu(problem, arrays, results, operator, start, out is None)
         else:
             _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
     if plan is not None and problem.warm is None:
@@ -60,13 +60,14 @@ def run(
 
 
 def run_on_cpu(
-    problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None, init: Any,
-    is_new: bool,
+    problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None,
+    start: Array | None, is_new: bool,
 ) -> Plan | None:  # fmt: skip
     """Run a problem on the CPU; return its plan if it serves all calls with new results.
 
-    `is_new`: the results are new arrays. A plan is cached by the layouts of the results, and by
-    which of them are inputs' own memory. It keeps no array alive that the operator captures.
+    `start`: the initial value. `is_new`: the results are new arrays. A plan is cached by the
+    layouts of the results, and by which of them are inputs' own memory. It keeps no array alive
+    that the operator captures.
     """
     key: Any = None  # of results with the layouts of new ones
     if not (is_new or host_warm.are_as_new(problem, arrays, results)):
@@ -81,16 +82,14 @@ def run_on_cpu(
         planned = op if op is None or not problem.arrays else without_arrays(op)
         plan = planners.for_cpu(problem, arrays, results, planned)
         planners.keep(problem.cpu_plans, key, plan)
-    run_plan(plan, problem, arrays, results, op, init)
+    run_plan(plan, arrays, results, op, start)
     return plan if key is None else None
 
 
 def run_plan(
-    plan: Plan, problem: Problem, arrays: list[Array], results: list[Array], op: Operator | None,
-    init: Any,
-) -> None:  # fmt: skip
-    """Run a plan with the current value of init, and the operator's captured values."""
-    start = problem.encode(init)
+    plan: Plan, arrays: list[Array], results: list[Array], op: Operator | None, start: Array | None
+) -> None:
+    """Run a plan with an initial value, and the operator's captured values."""
     with NO_CAPTURES if op is None else captures_bound(op):
         plan.run(arrays, results, 0 if start is None else address(start))
 

@@ -51,7 +51,7 @@ def test_what_is_told_of_the_cpu_is_what_runs(case: Case, monkeypatch: pytest.Mo
             assert told.steps == ()
             return
         arrays = [host.array_of(view) for view in views]
-        host.run_on_cpu(problem, arrays, results, problem.operator(op), init, True)
+        host.run_on_cpu(problem, arrays, results, problem.operator(op), problem.encode(init), True)
     compiled = {step.name for step in told.steps if step.is_compiled}
     if case.name in SORTED_BY_DATA:
         assert compiled & asked

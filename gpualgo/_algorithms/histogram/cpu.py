@@ -213,7 +213,7 @@ class _Job:
         num_tasks = self.groups * -(-self.length * self.group // self.split)
         # With few samples more tables would cost more than they gain.
         work = 0 if self.size < 2 * prod(self.tables) else self.num_bytes
-        return self._merged(cpu_joint.run_with_own(new, count, num_tasks, work))
+        return self._merged(threads.run_with_own(new, count, num_tasks, work))
 
     def _merged(self, memories: list[Array]) -> Array:
         """Return the sums of all threads' tables and their copies, by row and bin."""

@@ -10,7 +10,7 @@ import operator
 import sys
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,6 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array
 
 # --- A thread's sums of a joint or weighted histogram on the CPU, and their merge.
-
-Own = TypeVar("Own")
 
 MANY = 1 << 28  # samples after which carries are propagated; words have room for 2^29
 _MAP_NORESERVE = 0x4000  # Linux's; mmap has no name for it
@@ -80,27 +78,6 @@ class Tables:
     def _reach(self, low: int, high: int) -> None:
         self.head[jk.LOW] = min(low, int(self.head[jk.LOW]))
         self.head[jk.HIGH] = max(high, int(self.head[jk.HIGH]))
-
-
-def run_with_own(
-    make: Callable[[], Own], body: Callable[[Own, int, int], None], num_tasks: int, num_bytes: int
-) -> list[Own]:
-    """Call body(own, first, last) as `threads.run` does; each thread uses an object of its own.
-
-    Returns all objects made.
-    """
-    free: list[Own] = []  # those that no thread uses at present
-
-    def run_tasks(first: int, last: int) -> None:
-        try:
-            own = free.pop()
-        except IndexError:
-            own = make()
-        body(own, first, last)
-        free.append(own)
-
-    threads.run(run_tasks, num_tasks, num_bytes)
-    return free
 
 
 def unreserved(num_bytes: int) -> Array:
@@ -309,7 +286,7 @@ class _Job:
         def add(memory: Array, first: int, last: int) -> None:
             kernel(args_address, address(memory), first, last)
 
-        run_with_own(self._memory, add, self.rows, self.num_bytes + result.nbytes)
+        threads.run_with_own(self._memory, add, self.rows, self.num_bytes + result.nbytes)
         return result
 
     def _shared(self, starts: Sequence[int]) -> Array:
@@ -332,7 +309,7 @@ class _Job:
         num_tasks = self.rows * -(-self.length // _SPLIT)
         # With few samples more tables would cost more than they gain.
         work = 0 if self.size < 2 * self.slots else self.num_bytes
-        total, *others = run_with_own(new, add, num_tasks, work)
+        total, *others = threads.run_with_own(new, add, num_tasks, work)
         for other in others:
             total.join(other)
         return self._finished(total)
