@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference
 from gpualgo._lazy.sources import parse_input
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -98,7 +98,13 @@ def adjacent_difference(
         if axis is None:
             raise TypeError(f"{_WHERE}: axis must be an int, got None; pass x.reshape(-1), say")
         axis = checks.plain_axis(axis, _WHERE, "an int")
+    if stream is None:
+        result = front.run(AdjacentDifference.problems.look, op, None, out, axis, x)
+        if result is not None:
+            return result
     views, op, form = parse_input(x, op, _WHERE, beside=(out,))
     problem = problem_of(AdjacentDifference, views, op, None, (axis, form), _WHERE)
+    if stream is None and problem.warm is not None:
+        front.remember(problem, views, op, None, axis, x)
     solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, None, out, stream)
