@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpualgo._algorithms.histogram import parameters as histogram
+from gpualgo._algorithms.histogram import cuda_bins as histogram
 from gpualgo._algorithms.radix_sort import tuning as radix_sort
 from gpualgo._algorithms.reduce import tuning as reduce
 from gpualgo._algorithms.scan import tuning as scan
@@ -253,11 +253,11 @@ DESCRIBED = [
     transform.flat_operands(1, 3),
     transform.row_operands(2, 2, False),
     transform.transposed_operands(1, 2, True),
-    histogram.flat_params(histogram.BYTE_BINS_PARAMS),
-    histogram.strided_params(histogram.even_bins_params(_F32)),
-    histogram.flat_params(histogram.even_bins_params(_F64)),
-    histogram.strided_params(histogram.search_bins_params(_F32)),
-    histogram.flat_params(histogram.search_bins_params(np.dtype("i8"))),
+    histogram.flat_params_params(histogram.BYTE_BINS_PARAMS_PARAMS),
+    histogram.strided_params_params(histogram.even_bins_params_params(_F32)),
+    histogram.flat_params_params(histogram.even_bins_params_params(_F64)),
+    histogram.strided_params_params(histogram.search_bins_params_params(_F32)),
+    histogram.flat_params_params(histogram.search_bins_params_params(np.dtype("i8"))),
     radix_sort.HISTOGRAM_PARAMS,
     radix_sort.PASS_PARAMS,
     radix_sort.ROWS_PARAMS,

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._algorithms.merge_sort.comparison import descending_of
-from gpualgo._algorithms.merge_sort.merge_runs import Runs as MergedRuns
-from gpualgo._algorithms.merge_sort.merge_runs import can_merge
+from gpualgo._algorithms.merge_sort.cuda import Runs as MergedRuns
+from gpualgo._algorithms.merge_sort.cuda import can_merge
+from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import threads

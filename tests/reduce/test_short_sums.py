@@ -11,7 +11,7 @@ import pytest
 from support import DTYPES, random_array
 
 import gpualgo as ga
-from gpualgo._algorithms.reduce import cpu_parameters as rk
+from gpualgo._algorithms.reduce import problem as rk
 from gpualgo._algorithms.reduce import short_sums
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._cpu import direct

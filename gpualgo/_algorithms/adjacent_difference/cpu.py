@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference, Parts
+from gpualgo._algorithms.adjacent_difference import AdjacentDifference, Parts
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
 from gpualgo._cpu.operator import Applied

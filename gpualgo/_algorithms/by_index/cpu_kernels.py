@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.by_index import cpu_parameters as at
+from gpualgo._algorithms.by_index import problem as at
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_index
 from gpualgo._cpu.packing import load, pointer_to, store

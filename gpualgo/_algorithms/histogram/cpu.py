@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.histogram import cpu_joint
-from gpualgo._algorithms.histogram import cpu_parameters as hk
+from gpualgo._algorithms.histogram import problem as hk
 from gpualgo._algorithms.histogram.cpu_bins import Finder, finder_for
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import threads

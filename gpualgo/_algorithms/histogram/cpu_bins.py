@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.histogram.bins import UNMADE, Bins
-from gpualgo._algorithms.histogram.cpu_parameters import UPPER
+from gpualgo._algorithms.histogram.problem import UPPER
 from gpualgo._base import dtypes
 from gpualgo._cpu.kernels import get_entry
 from gpualgo._cpu.memory import address

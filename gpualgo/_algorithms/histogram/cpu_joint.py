@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cpu_joint_parameters as jk
+from gpualgo._algorithms.histogram import sums as jk
 from gpualgo._algorithms.histogram.cpu_bins import Finder, exact_finder_for
-from gpualgo._algorithms.histogram.cpu_parameters import MOST
-from gpualgo._algorithms.histogram.problem import Histogram
+from gpualgo._algorithms.histogram.problem import MOST, Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import records, threads
 from gpualgo._cpu.code import Loaded

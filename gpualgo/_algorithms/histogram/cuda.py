@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda_bins, parameters, tuning
+from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
@@ -353,7 +353,7 @@ def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
     kinds = ", ".join(part.cpp for part in parts)
     return DeviceBins(
         f"gpualgo::JointBins<gpualgo::Tuple<{kinds}>>",
-        parameters.bins_params([part.fields for part in parts]), values, table, 4 * words[-1],
+        cuda_bins.bins_params_params([part.fields for part in parts]), values, table, 4 * words[-1],
         problem.num_bins, any(part.is_search for part in parts),
     )  # fmt: skip
 
@@ -416,11 +416,11 @@ def _access(
         )
     )
     cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
-    return Access(cpp, parameters.FLAT_PARAMS), items
+    return Access(cpp, cuda_bins.FLAT_PARAMS_PARAMS), items
 
 
 def _strided(leaves: int) -> Access:
-    return Access(f"gpualgo::StridedItems<{leaves}>", parameters.joint_strided_params(leaves))
+    return Access(f"gpualgo::StridedItems<{leaves}>", cuda_bins.joint_strided_params_params(leaves))
 
 
 # --- Weighted histograms on a GPU: exact sums, rounded to the result.
@@ -465,7 +465,7 @@ def _add_launch(
     spec = case.spec(
         "weighted.cuh", "histogram_weighted_kernel", cut.policy.cpp(case.machine.capability),
         (weight, dtypes.cpp_name(sums.dtype), case.bins.cpp, case.access.cpp),
-        parameters.weighted_params(
+        cuda_bins.weighted_params_params(
             len(views), sums.dtype.itemsize, case.bins.fields, case.access.fields
         ),
     )  # fmt: skip
@@ -489,7 +489,7 @@ def _round_launch(case: _Case, sums: Sum, first: int, count: int) -> Launch:
     types = f"{tile.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
     spec = Spec(
         "histogram/weighted.cuh", f"gpualgo::histogram_round_kernel<{types}>",
-        parameters.ROUND_PARAMS,
+        cuda_bins.ROUND_PARAMS_PARAMS,
     )  # fmt: skip
     packed = spec.parameters.pack(
         num_slots=count * num_bins, num_bins=num_bins, first_place=first,
@@ -540,7 +540,7 @@ def _counted(case: _Case, target: View, bins: dict[str, Any], table: Any) -> Pla
     spec = case.spec(
         "joint_count.cuh", "histogram_joint_kernel", cut.policy.cpp(case.machine.capability),
         (case.bins.cpp, cut.table, case.access.cpp),
-        parameters.counted_params(len(case.inputs), case.bins.fields, case.access.fields),
+        cuda_bins.counted_params_params(len(case.inputs), case.bins.fields, case.access.fields),
     )  # fmt: skip
     joint = _join(problem, cut, case.num_places, target, case.at)
     size = problem.dtype.itemsize

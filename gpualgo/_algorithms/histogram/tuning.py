@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import parameters
+from gpualgo._algorithms.histogram import cuda_bins
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.histogram.sums import Sum
 from gpualgo._base import dtypes
@@ -186,7 +186,7 @@ def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: C
         "histogram/kernel.cuh",
         f"gpualgo::histogram_flat_kernel<{found.policy.cpp(machine.capability)}, "
         f"{sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
-        parameters.flat_params(bins.fields),
+        cuda_bins.flat_params_params(bins.fields),
     )
 
 
@@ -196,7 +196,7 @@ def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found
         "histogram/kernel.cuh",
         f"gpualgo::histogram_strided_kernel<{found.policy.cpp(machine.capability)}, "
         f"{sample(dtype, bins)}, {bins.cpp}, {found.table}>",
-        parameters.strided_params(bins.fields),
+        cuda_bins.strided_params_params(bins.fields),
     )
 
 
@@ -308,7 +308,7 @@ def small_spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallCut) -> Spec:
     return Spec(
         "histogram/small.cuh",
         f"gpualgo::histogram_small_kernel<{found.policy.cpp()}, {sample(dtype, bins)}, {bins.cpp}>",
-        parameters.small_params(bins.fields),
+        cuda_bins.small_params_params(bins.fields),
     )
 
 

@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort import cpu_parameters as mk
-from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
-from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
+from gpualgo._algorithms.merge_sort import problem as mk
+from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
 from gpualgo._algorithms.radix_sort.cpu import each_part, fetch
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch

@@ -14,7 +14,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._algorithms.merge_sort import cpu_parameters as mk
+from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._base import dtypes, records
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.elements import storage

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
-from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
+from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
 from gpualgo._algorithms.radix_sort.tuning import WORDS, word
 from gpualgo._base import records
 from gpualgo._cuda import build

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy as shallow_copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -19,8 +20,7 @@ from gpualgo._algorithms.radix_sort.digits import (
     last_key,
     packed_digits,
 )
-from gpualgo._algorithms.radix_sort.operands import Operand
-from gpualgo._algorithms.radix_sort.words import Descending
+from gpualgo._algorithms.radix_sort.tuple_problem import Descending
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims
 from gpualgo._cuda import build, copy
@@ -31,6 +31,52 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import pools
 from gpualgo._driver.driver import Kernel
 from gpualgo._driver.pools import KEPT_BYTES, aligned
+
+# --- Arrays of a GPU sort, viewed as rows along the sorted axis.
+
+
+class Operand:
+    """An array viewed as rows along the sorted axis."""
+
+    def __init__(self, view: View, axis: int | None, place: int) -> None:
+        self.place = place
+        self.itemsize, self.address = view.dtype.itemsize, view.ptr
+        self.dims = list(zip(view.shape, view.strides, strict=True))
+        if axis is not None:
+            self.dims.append(self.dims.pop(axis))
+        self.strides = [stride for _, stride in self.dims]
+        self.row_strides: list[int] = []  # strides of dense rows
+        step = self.itemsize
+        for extent, _ in reversed(self.dims):
+            self.row_strides.insert(0, step)
+            step *= extent
+        self.num_bytes = step
+        self.is_gapless = all(
+            extent == 1 or stride == rows
+            for (extent, stride), rows in zip(self.dims, self.row_strides, strict=True)
+        )
+        self.is_aligned = view.ptr % self.itemsize == 0 and all(
+            extent == 1 or stride % self.itemsize == 0 for extent, stride in self.dims
+        )
+        # Dense rows of a size that kernels can move.
+        self.is_ready = (
+            self.is_gapless and self.itemsize in tuning.WORDS and view.ptr % self.itemsize == 0
+        )
+
+    def like(self, place: int, itemsize: int) -> Operand:
+        """Return dense, aligned rows of as many items, with another item size and slot."""
+        operand = shallow_copy(self)
+        step = operand.itemsize = itemsize
+        operand.place, operand.address, operand.strides = place, 0, []
+        for extent, _ in reversed(self.dims):
+            operand.strides.insert(0, step)
+            step *= extent
+        operand.dims = [(e, s) for (e, _), s in zip(self.dims, operand.strides, strict=True)]
+        operand.row_strides, operand.num_bytes = operand.strides, step
+        operand.is_gapless = operand.is_aligned = True
+        operand.is_ready = itemsize in tuning.WORDS
+        return operand
+
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
 _KEPT_TILES = (pools.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)

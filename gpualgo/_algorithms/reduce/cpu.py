@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.reduce import cpu_numpy, short_sums
-from gpualgo._algorithms.reduce import cpu_parameters as rk
+from gpualgo._algorithms.reduce import problem as rk
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo

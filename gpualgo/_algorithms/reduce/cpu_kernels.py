@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.reduce import cpu_parameters as parameters
-from gpualgo._algorithms.reduce.cpu_parameters import (
+from gpualgo._algorithms.reduce import problem as parameters
+from gpualgo._algorithms.reduce.problem import (  # fmt: skip
     BATCH,
     CHUNK,
     COMPUTE,
@@ -38,7 +38,7 @@ from gpualgo._algorithms.reduce.cpu_parameters import (
     TILES,
     WIDTH,
     X_STRIDE,
-)  # fmt: skip
+)
 from gpualgo._base import records
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_index, field_offsets

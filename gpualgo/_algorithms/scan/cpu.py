@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.scan import cpu_parameters as parameters
+from gpualgo._algorithms.scan import problem as parameters
 from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records, threads
@@ -299,7 +299,8 @@ def _functions(
     read = source if kind == "strips" else None
 
     def write(index: int, fn: Any) -> Any:
-        from gpualgo._algorithms.scan import cpu_columns, cpu_kernels
+        from gpualgo._algorithms.scan import cpu_kernels
+        from gpualgo._algorithms.scan import cpu_kernels as cpu_columns
 
         if read is None:
             return cpu_columns.column_functions(fn, acc, is_exclusive)[index]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
-from gpualgo._algorithms.searchsorted import cpu_parameters as at
+from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
+from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._algorithms.searchsorted.problem import Search
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch

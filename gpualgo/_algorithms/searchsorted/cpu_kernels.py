@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.merge_sort.cpu_kernels import before, inline
-from gpualgo._algorithms.searchsorted import cpu_parameters as at
+from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._base import dtypes
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.elements import storage

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.merge_sort import problem as in_order
-from gpualgo._algorithms.merge_sort.comparison import comparison_of, descending_of
+from gpualgo._algorithms.merge_sort.problem import comparison_of, descending_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes
@@ -18,6 +18,15 @@ from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import checks, device_checks, elements, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
+
+# --- Argument table of the search kernel on the CPU, and sizes.
+
+BLOCK = 64  # queries that are bisected together, to have that many loads in flight
+
+# The sorted array, its stride in bytes, its length; queries and results, both contiguous, and their
+# number.
+SORTED, STEP, NUM_SORTED, QUERIES, OUTPUT, NUM_QUERIES = range(6)
+
 
 Forms = tuple[Form | None, ...]
 INDEX = np.dtype(np.int64)

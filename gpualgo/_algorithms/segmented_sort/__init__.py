@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.merge_sort.comparison import descending_of
+from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort, arguments_of
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import inputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpualgo._algorithms.merge_sort.comparison import comparison_of
+from gpualgo._algorithms.merge_sort.problem import comparison_of
 from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_of
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._arrays.forms import Form
@@ -13,6 +13,13 @@ from gpualgo._arrays.view import View, check_items
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Call, Problem, Result
+
+# --- Argument table slots of the kernel for short segments, and sizes.
+
+KEYS, ENDS, BOUNDS = range(3)  # addresses
+
+SHORT = 48  # most elements of a segment that is sorted by insertion
+TASK = 1 << 15  # elements and segments per task
 
 
 class SegmentedSort(Problem):

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.segments import cpu_parameters as at
+from gpualgo._algorithms.segments import problem as at
 from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_index
 from gpualgo._cpu.packing import load, pointer_to, store

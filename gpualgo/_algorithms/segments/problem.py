@@ -17,6 +17,21 @@ from gpualgo._pipeline import checks, device_checks, elements, inputs, per_row_i
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
+# --- Argument table of the kernels of segments on the CPU, and sizes.
+
+TASK = 1 << 16  # elements plus segment ends per task
+FAN = 8  # independent chains of a fold
+CHAIN = 128  # maximum of elements per chain
+
+# Offsets as int64, number of segments; whether there is an init, its address, and its step in
+# elements (0: one for all segments); for each task its part of the segment continued from the
+# previous task (head) and of the one continued in the next (tail), and whether it has them (a byte
+# each); number of tasks.
+(OFFSETS, NUM_SEGMENTS, IS_START, START, START_STEP, HEADS, TAILS, HAS_HEAD, HAS_TAIL, NUM_TASKS,
+ X) = range(11)  # fmt: skip
+# Followed by the addresses of the element's fields and of the results' fields.
+
+
 # --- Offsets of segments: checks of their dtype, shape and, if the host has them, values.
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.select import cpu_parameters as at
+from gpualgo._algorithms.select import problem as at
 from gpualgo._algorithms.select.problem import HEADS, IF, MARKED, Selecting
 from gpualgo._base import records, threads
 from gpualgo._base.records import Separate

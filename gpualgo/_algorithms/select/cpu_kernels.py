@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.select.cpu_parameters import (
+from gpualgo._algorithms.select.problem import (
     CAPACITY,
     CHUNK,
     COMPARES,

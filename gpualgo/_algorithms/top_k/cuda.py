@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, position_bytes
+from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, Operand, position_bytes
 from gpualgo._algorithms.radix_sort.digits import flipped_bits
-from gpualgo._algorithms.radix_sort.operands import Operand
-from gpualgo._algorithms.top_k import tuning
-from gpualgo._algorithms.top_k.problem import FirstElements, Ranked, RankedElements
+from gpualgo._algorithms.top_k import FirstElements, Ranked, RankedElements, tuning
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build

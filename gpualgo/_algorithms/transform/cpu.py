@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform.cpu_parameters import (
+from gpualgo._algorithms.transform.problem import (
     CHUNK,
     DENSE,
     GROUP_MEMBER,
     HEAD,
     RECORD,
     ROWS,
+    Transformation,
 )
-from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._cpu.captured import captures_bound

@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import types
 
-from gpualgo._algorithms.transform.cpu_parameters import (  # fmt: skip
+from gpualgo._algorithms.transform.problem import (
     CHUNK,
     COUNT,
     DENSE,
