@@ -14,25 +14,25 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_674,
-    "gpualgo": 66_286,
-    "gpualgo/_algorithms": 26_286,
-    "gpualgo/_api": 2_328,
-    "gpualgo/_arrays": 1_790,
-    "gpualgo/_base": 2_497,
-    "gpualgo/_cli": 1_153,
-    "gpualgo/_cpu": 3_658,
-    "gpualgo/_cuda": 1_723,
-    "gpualgo/_driver": 2_166,
-    "gpualgo/_lazy": 2_451,
-    "gpualgo/_operators": 5_971,
-    "gpualgo/_pipeline": 3_179,
-    "gpualgo/dask": 2_598,
+    "gpualgo": 66_147,
+    "gpualgo/_algorithms": 26_290,
+    "gpualgo/_api": 2_326,
+    "gpualgo/_arrays": 1_784,
+    "gpualgo/_base": 2_548,
+    "gpualgo/_cli": 1_146,
+    "gpualgo/_cpu": 3_649,
+    "gpualgo/_cuda": 1_724,
+    "gpualgo/_driver": 2_143,
+    "gpualgo/_lazy": 2_438,
+    "gpualgo/_operators": 5_893,
+    "gpualgo/_pipeline": 3_162,
+    "gpualgo/dask": 2_596,
     "gpualgo/lazy": 1_052,
-    "gpualgo/numpy": 6_800,
-    "gpualgo/shards": 2_481,
+    "gpualgo/numpy": 6_798,
+    "gpualgo/shards": 2_445,
     "cuda_src": 17_289,
 }
-FILES = 301  # of Python below gpualgo/
+FILES = 277  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View
-from gpualgo._base import ranges, recording
+from gpualgo._base import log, recording
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, lifetime, pools, streams
+from gpualgo._driver import driver, pools, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline.problem import Request
 from gpualgo._pipeline.run import run
@@ -123,7 +123,7 @@ class Executable:
         is_joined = len(libraries) > 1 or any(library.has_producers for library in libraries)
         self._libraries = tuple(libraries) if is_joined else ()  # launches join their streams
 
-    @ranges.each(lambda *_: "graph")
+    @log.each(lambda *_: "graph")
     def launch(self, stream: Any) -> None:
         """Queue the graph on a stream, by default that of the first device array's library.
 
@@ -163,4 +163,4 @@ class Executable:
 def _release(ran: Any, held: list[Any]) -> None:
     """Keep what a graph has held until its last launch has finished."""
     with contextlib.suppress(RuntimeError):  # a forked child
-        lifetime.keep_until_event(id(held), ran, held)
+        streams.keep_until_event(id(held), ran, held)

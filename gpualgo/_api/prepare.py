@@ -25,7 +25,7 @@ from gpualgo._arrays.view import (
     overlap,
     view_of,
 )
-from gpualgo._base import ranges, recording
+from gpualgo._base import log, recording
 from gpualgo._driver import default_device, driver
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
@@ -176,7 +176,7 @@ class Plan:
         arrays = ", ".join(f"{view.dtype}{list(view.shape)}" for view in self._request.views)
         return f"Plan({self._request.problem.where}, {arrays})"
 
-    @ranges.each(lambda plan, *_: f"plan of {plan._request.problem.where}")
+    @log.each(lambda plan, *_: f"plan of {plan._request.problem.where}")
     def __call__(
         self,
         *arrays: ty.AnyArray,

@@ -14,9 +14,10 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._base import strides as _strides
 from gpualgo._base.strides import bounds, dense_strides, merge
-from gpualgo._driver import addresses, driver, streams
+from gpualgo._driver import device as addresses
 from gpualgo._driver import device as gpu
-from gpualgo._driver.lifetime import Memory
+from gpualgo._driver import driver, streams
+from gpualgo._driver.streams import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -17,15 +17,29 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils, compiler, config
+from numba.core import cgutils, compiler, compiler_lock, config
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from gpualgo._base import records
+from gpualgo._base import forks, records
 from gpualgo._base.records import Argument
-from gpualgo._cpu import code, forking
+from gpualgo._cpu import code
 from gpualgo._cpu import llvm as own
-from gpualgo._cpu.elements import storage
+from gpualgo._cpu.packing import storage
+from gpualgo._operators.numpy_rules.errors import check_numba
+
+# --- Checks that numba can compile.
+#
+# Forks wait for compilations: the child cannot free numba's locks.
+
+forks.wait_for(compiler_lock.global_compiler_lock._lock, around=own.LOCK)  # an RLock, too
+
+
+def check() -> None:
+    """Raise CompileError if numba is disabled, RuntimeError in a child forked while compiling."""
+    check_numba()
+    forks.check("compiling for the CPU")
+
 
 OPERATOR = "gpualgo_operator"
 """Symbol of an operator's function on storage scalars, in numba's calling convention."""
@@ -44,7 +58,7 @@ class Unlinked:
     """A function compiled by numba to LLVM IR, without machine code."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        forking.check()
+        check()
         dispatcher = njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
         target, options = dispatcher._compiler.targetdescr, dispatcher._compiler.targetoptions
         flags = compiler.Flags()
@@ -130,7 +144,7 @@ def compile_shell(function: Callable[..., None]) -> bytes:
 
 def machine_code(shell: bytes, operator: bytes | None) -> code.Code:
     """Return the machine code of a shell linked with its operator."""
-    forking.check()
+    check()
     with global_compiler_lock:
         module, machine = link_modules(shell, operator)
         needed = [

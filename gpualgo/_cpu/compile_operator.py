@@ -22,10 +22,10 @@ from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import captured as state
-from gpualgo._cpu import forking
+from gpualgo._cpu import compile_kernel
 from gpualgo._cpu.code import WORDS
 from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
-from gpualgo._cpu.elements import storage
+from gpualgo._cpu.packing import storage
 from gpualgo._operators.captured import NUMBER_WORDS, STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.numpy_rules import storage as elements
@@ -56,7 +56,7 @@ def compile_operator(
     op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> tuple[bytes, np.dtype[Any]]:
     """Compile op for arguments of arg_dtypes; return its bitcode and the dtype of its result."""
-    forking.check()
+    compile_kernel.check()
     fn = rewrite.function_of(op, len(arg_dtypes))
     adopter = _Adopter(op)
     args = tuple(map(argument_type, arg_dtypes))

@@ -17,8 +17,8 @@ from gpualgo._base import recording
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, pools
-from gpualgo._driver.context import leave
 from gpualgo._driver.device import Device
+from gpualgo._driver.driver import leave
 from gpualgo._driver.pools import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
 
 # --- Temporary storage of a plan: pieces of a stream's workspace, or of one allocation.

@@ -20,9 +20,9 @@ from gpualgo._base import log, records
 from gpualgo._base.errors import CapturesChanged
 from gpualgo._base.strides import inverse
 from gpualgo._cpu.memory import address
-from gpualgo._driver import addresses, driver, pinned, staging
+from gpualgo._driver import device, driver, pinned, staging
 from gpualgo._driver import device as gpu
-from gpualgo._driver.context import leave
+from gpualgo._driver.driver import leave
 from gpualgo._driver.pools import aligned
 from gpualgo._pipeline import host_whole, planners
 
@@ -60,7 +60,7 @@ def run(
         if records.is_position(operand.dtype):  # has no memory
             return False
     for operand in arrays if is_new else operands:
-        if not addresses.is_pageable(address(operand), operand.nbytes):
+        if not device.is_pageable(address(operand), operand.nbytes):
             return False
     small = problem.small
     if small is not None and problem.has_dynamic_length and not small.is_for(results):
@@ -146,7 +146,7 @@ class Small:
         previous_context = context.enter()
         try:
             for array in arrays if out is None else (*arrays, out):
-                if addresses.is_known(address(array)):
+                if device.is_known(address(array)):
                     return None
             self.solve(arrays, results, start, scalars)
         finally:

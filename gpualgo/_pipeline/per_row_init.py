@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem
 
@@ -106,7 +106,7 @@ def check(
 def again(arguments: Any, pattern: Any, where: str) -> Views | None:
     """Return the views of init if it has the structure `pattern`, else None."""
     views, new = parse_init(arguments, where)
-    is_alike = new == pattern and elements.classes_of(new) == elements.classes_of(pattern)
+    is_alike = new == pattern and checks.classes_of(new) == checks.classes_of(pattern)
     return views if is_alike else None
 
 

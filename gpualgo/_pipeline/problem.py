@@ -29,7 +29,7 @@ from gpualgo._operators.operator import (
     packed_numbers_of,
     retried,
 )
-from gpualgo._pipeline import checks, elements
+from gpualgo._pipeline import checks
 
 if TYPE_CHECKING:
     from gpualgo._cpu.plan import Plan as CPUPlan
@@ -195,7 +195,7 @@ class Problem:
         """Return init as a 0-d array of the accumulator's dtype; None without init."""
         if init is None:
             return self.default_start
-        return elements.encoded(init, self.acc or self.results[0].dtype, self.where)
+        return checks.encoded(init, self.acc or self.results[0].dtype, self.where)
 
     def start(self, init: Any) -> Start:
         """Return init as a kernel argument; the last one is cached."""
@@ -215,7 +215,7 @@ class Problem:
             raise ValueError(f"{self.where}: {hint}; pass init= or ga.Operator(op, identity=...)")
         if op.identity is None:  # identities of recognised operators: 0, 1 and -1 fit every dtype
             return np.array(identity).astype(dtype)
-        return elements.encoded(identity, dtype, self.where, "identity")
+        return checks.encoded(identity, dtype, self.where, "identity")
 
     def parts_of(self, content: Array) -> list[Array]:
         """Return the value of each result, given the common value of all."""
@@ -275,7 +275,7 @@ def _memory_kind(views: tuple[View, ...]) -> int:
 
 
 def _is_check_on() -> bool:
-    from gpualgo._base.environment import flag
+    from gpualgo._base.log import flag
 
     return flag(_CHECKED) is True
 
@@ -307,7 +307,7 @@ def problem_of(
     init_kind: Any = type(init)
     if init_kind not in PLAIN:
         is_view = init_kind is View
-        init_kind = (init.dtype, init.device, init.library) if is_view else elements.kinds_of(init)
+        init_kind = (init.dtype, init.device, init.library) if is_view else checks.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     # An invalid operator has the key None; a marker keeps it apart from "no operator".
     key: tuple[Any, ...] = (

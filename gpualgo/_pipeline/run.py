@@ -121,6 +121,6 @@ HAS_RANGES = bool(os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPU
 """Whether calls are annotated for a profiler (NVTX): then each call goes through `run`."""
 
 if HAS_RANGES:
-    from gpualgo._base import ranges  # imported only if profiling is on
+    from gpualgo._base import log  # imported only if profiling is on
 
-    run = ranges.each(lambda problem, *_: problem.where)(run)
+    run = log.each(lambda problem, *_: problem.where)(run)

@@ -22,7 +22,6 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
-from gpualgo._operators.numpy_rules import promotion
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
@@ -487,7 +486,7 @@ def _joint_bins(columns: list[Any], bins: Any, range: Any, name: str) -> Any:
     if len(ranges) != count:
         raise ValueError(f"{name}: there are {len(ranges)} ranges for {count} dimensions")
     names = [str(dtypes.name_of(sample_dtype(one, name))) for one in columns]
-    kind = dtypes.from_name(functools.reduce(promotion.promote, names))  # as NumPy stacks them
+    kind = dtypes.from_name(functools.reduce(dtypes.promote, names))  # as NumPy stacks them
     dimensions = [
         _dimension(x, one, span, kind, f"{name}: dimension {i}")
         for i, (x, one, span) in enumerate(zip(columns, per_dim, ranges, strict=True))

@@ -15,7 +15,7 @@ from support import BFLOAT16, Backend, run_python
 import gpualgo as ga
 from gpualgo._arrays import page_locked
 from gpualgo._arrays.view import NumPy, View
-from gpualgo._driver import driver, lifetime, staging
+from gpualgo._driver import driver, staging, streams
 from gpualgo._pipeline import host_whole as whole
 
 RECORD = np.dtype([("key", "i4"), ("weight", "f8")])
@@ -156,7 +156,7 @@ class Recorder:
         fake_driver.install(monkeypatch)
         monkeypatch.setattr(driver, "synchronize", lambda stream: self.log("wait", stream))
         monkeypatch.setattr(driver, "refuse_capture", self.refuse)
-        monkeypatch.setattr(lifetime, "keep_until_done", lambda *given: self.log("keep", given))
+        monkeypatch.setattr(streams, "keep_until_done", lambda *given: self.log("keep", given))
         monkeypatch.setattr(page_locked, "view", self.view)
         monkeypatch.setattr(staging, "upload", lambda array, *_: self.log("stage"))
         monkeypatch.setattr(staging, "download", lambda source, array, *_: self.log("unstage"))

@@ -11,7 +11,7 @@ import numpy as np
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of, parse_input
-from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
 from gpualgo._pipeline.run import run
 
@@ -74,7 +74,7 @@ class AdjacentDifference(Problem):
         assert checked_axis is not None
         self.axis: int = checked_axis
         element = records.register_dtype(self.source)
-        elements.check_operator(op, element, where)
+        checks.check_operator(op, element, where)
         self.result = outputs.dtype_of(op, (element, element), None, device, where)
         _check_first(element, self.result, where)
         # Results have the structure of x's elements, because first elements are copied.

@@ -12,9 +12,8 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.by_index import problem as at
-from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_index
-from gpualgo._cpu.packing import load, pointer_to, store
+from gpualgo._cpu.packing import load, pointer_to, storage, store
 
 _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 

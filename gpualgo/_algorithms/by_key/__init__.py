@@ -21,7 +21,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
-from gpualgo._lazy import is_lazy, places
+from gpualgo._lazy import combining, is_lazy
 from gpualgo._lazy.array import LazyArray
 from gpualgo._pipeline import checks, counted, inputs
 from gpualgo._pipeline.run import run
@@ -366,4 +366,4 @@ def gathered(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[An
 
 def gather(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
     """Return the elements at the indices `order`, lazily; a tuple of arrays stays a tuple."""
-    return places.taken(places.aligned(x, f"{where}: {name}"), order, None, mode, where)
+    return combining.taken(combining.aligned(x, f"{where}: {name}"), order, None, mode, where)

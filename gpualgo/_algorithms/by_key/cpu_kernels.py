@@ -60,9 +60,8 @@ from gpualgo._algorithms.select.problem import (
     SIZE,
     WRITTEN,
 )
-from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_index
-from gpualgo._cpu.packing import call, load, pointer_to, reader, store, writer
+from gpualgo._cpu.packing import call, load, pointer_to, reader, storage, store, writer
 
 _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)

@@ -20,7 +20,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, computed, tried
 from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 
 # --- Argument tables of the kernels by key on the CPU, and sizes.
@@ -77,7 +77,7 @@ def parse_call(
     """Return the problem of runs of equal neighbouring keys, its views, and its operator."""
     keys, x = place_lazy_inputs(keys, x, outs, where)
     views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
-    params = ByKeyParams(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
+    params = ByKeyParams(dtype, form, num_keys, classes, eq is not None, checks.classes_of(dtype))
     problem = problem_of(kind, views, op, init, params, where)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
@@ -230,10 +230,10 @@ class ByKey(Problem):
         self.composes_operator = params.has_eq
         self.shape = views[0].shape
         values = self._set_elements(views, op, form)
-        self.acc: np.dtype[Any] = elements.accumulator(
+        self.acc: np.dtype[Any] = checks.element_accumulator(
             values, self.x_form, init, params.dtype, where
         )
-        elements.check_operator(op, self.acc, where)
+        checks.check_operator(op, self.acc, where)
         self.has_init = init is not None
         self.has_eq = params.has_eq
         if self.has_eq:

@@ -16,8 +16,8 @@ from gpualgo._base import records
 from gpualgo._base.strides import dense_strides, without_axes
 from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Piece, Plan
 from gpualgo._operators.operator import Operator, builtin
-from gpualgo._pipeline import host_blocks, host_whole, planners
-from gpualgo._pipeline.host_blocks import Index
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_whole import Index
 from gpualgo._pipeline.problem import Array
 
 _PAIR = ("0", "1")
@@ -84,10 +84,10 @@ def _(problem: Extremes, call: planners.HostCall) -> bool:
     if call.op is not None or call.places[0] is not None or x.nbytes <= BLOCK_BYTES:
         return False
     reason = host_whole.pageable(is_input=True, where=problem.where)
-    handle = host_blocks.begin(problem, x, call.stream, reason)
+    handle = host_whole.begin(problem, x, call.stream, reason)
     totals = [np.empty(problem.shape, result.dtype) for result in call.results]
     best = [np.empty(problem.shape, x.dtype)] if problem.has_index else totals
-    for block in host_blocks.indices(x.shape, range(x.ndim), x.dtype.itemsize, BLOCK_BYTES):
+    for block in host_whole.indices(x.shape, range(x.ndim), x.dtype.itemsize, BLOCK_BYTES):
         outputs: Any = (*(block[i] for i in range(x.ndim) if i not in problem.axes), ...)
         parts, values = _of_block(problem, x, block, handle)
         is_first = all(block[axis].start == 0 for axis in problem.axes)
@@ -109,7 +109,7 @@ def _of_block(
     """Return a block's results (indices are those in the whole array), and the extreme elements."""
     part, axes = x[block], sorted(problem.axes)
     shape = tuple(n for i, n in enumerate(part.shape) if i not in axes)
-    views = host_blocks.placeholder_host_views([x.dtype], part.shape)
+    views = host_whole.placeholder_host_views([x.dtype], part.shape)
     block_problem: Any = problem.like(views, None, None, (problem.params[0], False, problem.form))
     block_results = [np.empty(shape, result.dtype) for result in problem.results]
     with host_whole.on_device(

@@ -180,7 +180,7 @@ class _Job:
     def _kernel(self) -> Any:
         def generate() -> Any:
             from gpualgo._algorithms.histogram.cpu_kernels import counting_kernel
-            from gpualgo._cpu.elements import storage
+            from gpualgo._cpu.packing import storage
 
             return counting_kernel(storage(self.counter))
 

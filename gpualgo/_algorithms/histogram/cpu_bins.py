@@ -89,7 +89,7 @@ def _stage(name: str, dtype: np.dtype[Any], *options: bool) -> int:
 
     def generate() -> Any:
         from gpualgo._algorithms.histogram import cpu_kernels
-        from gpualgo._cpu.elements import storage
+        from gpualgo._cpu.packing import storage
 
         return getattr(cpu_kernels, name)(storage(dtype), *options)
 

@@ -191,7 +191,7 @@ class _Job:
         number, form, parts = sums.number, sums.format, sums.parts
 
         def generate() -> Callable[..., None]:
-            from gpualgo._cpu.elements import storage
+            from gpualgo._cpu.packing import storage
 
             kind = "i" if name == "add" else "u"  # signed integers keep the sign of floats
             bits = storage(np.dtype(f"{kind}{number.itemsize}"))

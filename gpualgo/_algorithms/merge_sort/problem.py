@@ -23,7 +23,7 @@ from gpualgo._base.strides import order_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, device_checks, elements, inputs, outputs
+from gpualgo._pipeline import checks, device_checks, inputs, outputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 
@@ -95,9 +95,9 @@ def comparison_of(
             key_dtype_of(view.dtype, where, name)
         else:
             checks.element(view, name, where)
-    element = elements.element_of(views, form)
+    element = checks.element_of(views, form)
     if op is not None:
-        elements.check_operator(op, element, where)
+        checks.check_operator(op, element, where)
         dtype = outputs.dtype_of(op, (element, element), None, device, where)
         if dtype != BOOL:
             raise TypeError(

@@ -30,7 +30,7 @@ from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pools import TICKET_BYTES
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import host_blocks, planners
+from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import Array, problem_of
 
 # --- Counting sort of 8- and 16-bit integers without values on the GPU: count, then write.
@@ -260,13 +260,13 @@ def _(problem: Sort | TupleSort, call: planners.HostCall) -> bool:
     if call.is_forced:
         return False
     arrays, results = call.arrays, call.results
-    allowed = host_blocks.allowed_bytes(problem.device)
+    allowed = host_whole.allowed_bytes(problem.device)
     sorter = _OutOfCoreSort(problem, arrays)
     if arrays[0].size * sorter.item_bytes <= allowed:
         return False
     reason = f"{problem.where}: the arrays do not fit the GPU together, so the host takes part"
-    handle = host_blocks.begin(problem, arrays[0], call.stream, reason)
-    with host_blocks.partial_write_guard(problem.where, arrays, results) as sorter.written:
+    handle = host_whole.begin(problem, arrays[0], call.stream, reason)
+    with host_whole.partial_write_guard(problem.where, arrays, results) as sorter.written:
         for budget in (allowed, allowed // 2, allowed // 4, allowed // 8):
             try:
                 sorter.sort(arrays, results, handle, budget)
@@ -293,7 +293,7 @@ class _OutOfCoreSort:
         is_plain = has_words and not problem.is_of_tuples
         moved = sum(dtype.itemsize for dtype in self.dtypes)
         self.item_bytes = _COPIES * moved + (0 if is_plain else _PACKED_BYTES)
-        self.written = host_blocks.WriteState()
+        self.written = host_whole.WriteState()
 
     def sort(self, arrays: list[Array], results: list[Array], stream: int, allowed: int) -> None:
         """Sort host arrays with at most `allowed` bytes of device memory."""
@@ -323,7 +323,7 @@ class _OutOfCoreSort:
         plans = {shape: self._plan(shape, targets, len(shape) - 1, self.index) for shape in shapes}
         most = max(map(math.prod, shapes))
         sizes = [most * x.dtype.itemsize for x in (*sources, *targets)]
-        with host_blocks.memory(self.device, stream, sizes, [*plans.values()]) as (memory, queue):
+        with host_whole.memory(self.device, stream, sizes, [*plans.values()]) as (memory, queue):
             for index in indices:
                 for x, address in zip(sources, memory, strict=False):
                     staging.upload(x[index], address, self.device, stream)
@@ -345,7 +345,7 @@ class _OutOfCoreSort:
         counting = {} if self.index is None else {n: self._positions(n, self.index) for n in plans}
         sizes = 2 * [run * dtype.itemsize for dtype in self.dtypes]
         all_plans = [*plans.values(), *counting.values()]
-        with host_blocks.memory(self.device, stream, sizes, all_plans) as (memory, queue):
+        with host_whole.memory(self.device, stream, sizes, all_plans) as (memory, queue):
             inputs, outputs = memory[: len(runs)], memory[len(runs) :]
 
             def sort(count: int, targets: Sequence[tuple[Array, int]], start: int) -> None:
@@ -396,14 +396,14 @@ class _OutOfCoreSort:
         problem, dtypes = self.problem, self.dtypes
         if index is not None:
             dtypes = dtypes[:-1]
-        views = host_blocks.placeholder_host_views(dtypes, shape)
+        views = host_whole.placeholder_host_views(dtypes, shape)
         params = problem.rest_along(axis, index)
         inner = problem_of(type(problem), views, None, None, params, problem.where, 0, self.device)
         outs = [target.dtype for target in targets]
         return planners.cuda_plan(
             inner,
-            host_blocks.placeholder_views(dtypes, shape, self.device), None,
-            host_blocks.placeholder_views(outs, shape, self.device, len(dtypes)),
+            host_whole.placeholder_views(dtypes, shape, self.device), None,
+            host_whole.placeholder_views(outs, shape, self.device, len(dtypes)),
         )  # fmt: skip
 
     def _positions(self, count: int, dtype: np.dtype[Any]) -> Plan:
@@ -418,7 +418,7 @@ class _OutOfCoreSort:
             applied,
             [positions],
             (count,),
-            host_blocks.placeholder_views([dtype], (count,), self.device),
+            host_whole.placeholder_views([dtype], (count,), self.device),
         )
 
 

@@ -1,7 +1,7 @@
 """Digits of keys: their positions, inverted bits, and padding keys.
 
-A key is a number, or a word of several (tuple_problem.py); the properties of a word combine those of its
-numbers.
+A key is a number, or a word of several (tuple_problem.py); the properties of a word combine those
+of its numbers.
 """
 
 from __future__ import annotations

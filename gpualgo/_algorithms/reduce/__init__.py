@@ -14,7 +14,7 @@ from gpualgo._base.errors import Elsewhere
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import is_for_cpu, run
 
@@ -162,7 +162,7 @@ def reduce(
         keepdims = checks.flag_argument(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
-    params: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
+    params: tuple[Any, ...] = axis, keepdims, dtype, form, checks.classes_of(dtype)
     kind: type[Reduction] = Reduction
     if type(init) not in PLAIN:
         from gpualgo._algorithms.reduce.per_row_init import PerRowInitReduction
@@ -172,7 +172,7 @@ def reduce(
             kind = PerRowInitReduction
             init_views, pattern = per_row_init.parse_init(init, "reduce")
             views, init = (*views, *init_views), None
-            params = (*params, pattern, elements.classes_of(pattern))
+            params = (*params, pattern, checks.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, "reduce")
     if problem.is_checked:
         tried(problem, x, op, init, stream)

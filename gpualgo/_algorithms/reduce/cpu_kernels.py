@@ -40,9 +40,17 @@ from gpualgo._algorithms.reduce.problem import (  # fmt: skip
     X_STRIDE,
 )
 from gpualgo._base import records
-from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_index, field_offsets
-from gpualgo._cpu.packing import call, copy_bytes, dense_address, load, offset, pointer_to, store
+from gpualgo._cpu.packing import (
+    call,
+    copy_bytes,
+    dense_address,
+    load,
+    offset,
+    pointer_to,
+    storage,
+    store,
+)
 from gpualgo._cpu.parameters import SIZE, START
 
 _words = pointer_to(types.intp)

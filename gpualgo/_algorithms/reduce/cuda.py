@@ -32,7 +32,7 @@ from gpualgo._cuda.templates import (
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pools import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import host_blocks, host_whole, planners
+from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import NO_INIT
 
 Dtype = np.dtype[Any]
@@ -305,7 +305,7 @@ def _(problem: Reduction, call: planners.HostCall) -> bool:
     if None not in call.places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
         return False
     where = problem.where
-    handle = host_blocks.begin(problem, arrays[0], call.stream, host_whole.pageable(True, where))
+    handle = host_whole.begin(problem, arrays[0], call.stream, host_whole.pageable(True, where))
     axes = problem.axes
     if len(axes) == arrays[0].ndim and all(x.flags.c_contiguous for x in arrays):
         arrays, axes = [x.reshape(-1) for x in arrays], (0,)
@@ -341,7 +341,7 @@ class _Reduction:
         started: set[int] = set()
         start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
         buffers = staging.device_buffers(self.device, self.stream, sizes)
-        with buffers as memory, host_blocks.sync_on_error(self.stream):
+        with buffers as memory, host_whole.sync_on_error(self.stream):
             sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
             totals, block_results = out_buffers[: len(outs)], out_buffers[len(outs) :]
             for index in blocks:
@@ -381,7 +381,7 @@ class _Reduction:
         if key not in self.plans:
             kept_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
             strides = [dense_strides(kept_shape, leaf.itemsize) for leaf in self.leaves]
-            views = host_blocks.placeholder_views(
+            views = host_whole.placeholder_views(
                 records.field_dtypes(self.source), shape, self.device
             )
             self.plans[key] = plan_of(views, self.op, axes, self.source, self.acc, strides)

@@ -10,7 +10,7 @@ from gpualgo._base import records
 from gpualgo._cpu.parameters import LEAF
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import checks, elements
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
 # --- Argument tables of the two reduction kernels on the CPU, and sizes.
@@ -67,8 +67,10 @@ class Reduction(Problem):
         super().__init__(call)
         self.source, self.form, value_dtype = elements_of(op, views, form, device, where)
         view = views[0]
-        self.acc: np.dtype[Any] = elements.accumulator(value_dtype, self.form, init, dtype, where)
-        elements.check_operator(op, self.acc, where)
+        self.acc: np.dtype[Any] = checks.element_accumulator(
+            value_dtype, self.form, init, dtype, where
+        )
+        checks.check_operator(op, self.acc, where)
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
         self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
         kept_shape = tuple(1 if i in axes else n for i, n in enumerate(view.shape))

@@ -57,7 +57,6 @@ from gpualgo._algorithms.scan.problem import (
 )
 from gpualgo._base import records
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_address, access_by_index, field_offsets
 from gpualgo._cpu.packing import (
     call,
@@ -67,6 +66,7 @@ from gpualgo._cpu.packing import (
     offset,
     pointer_to,
     reader,
+    storage,
     store,
     writer,
 )

@@ -12,7 +12,7 @@ from gpualgo._base import records
 from gpualgo._base.strides import order_of
 from gpualgo._cpu.parameters import LEAF
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._pipeline import checks, elements
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Call, Problem, Result
 
 # --- Layout of the argument tables of the CPU's scan functions, and sizes.
@@ -66,13 +66,15 @@ class Scan(Problem):
         view = views[0]
         on_device = type(init) is View
         given = init.dtype if on_device and dtype is None else dtype
-        self.acc: np.dtype[Any] = elements.accumulator(value_dtype, self.form, init, given, where)
+        self.acc: np.dtype[Any] = checks.element_accumulator(
+            value_dtype, self.form, init, given, where
+        )
         if on_device and init.dtype != self.acc:
             raise TypeError(
                 f"{where}: init on the device has dtype {init.dtype}, the accumulator {self.acc}; "
                 "convert it first"
             )
-        elements.check_operator(op, self.acc, where)
+        checks.check_operator(op, self.acc, where)
         self.shape = view.shape
         self.axis = checks.axis_of(axis, len(view.shape), where)  # None: x is flattened
         shape = (math.prod(view.shape),) if self.axis is None else view.shape

@@ -12,8 +12,7 @@ from gpualgo._algorithms.merge_sort.cpu_kernels import before, inline
 from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._base import dtypes
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.packing import load, pointer_to, same, store
+from gpualgo._cpu.packing import load, pointer_to, same, storage, store
 
 _words = pointer_to(types.intp)
 _BLOCK = at.BLOCK

@@ -15,7 +15,7 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._base.strides import order_of
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, device_checks, elements, inputs
+from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
 
@@ -60,7 +60,7 @@ class Search(Problem):
         converted = [x._replace(dtype=dtype) for x, dtype in zip(a, common, strict=True)]
         comparison_of(a, names[:count], form, op, ways, device, where)
         self.order = comparison_of(converted, names[:count], form, op, ways, device, where)
-        self.sides = elements.element_of(a, form), elements.element_of(v, form)
+        self.sides = checks.element_of(a, form), checks.element_of(v, form)
         (self.num_sorted,), self.shape = a[0].shape, v[0].shape
         self.is_empty = self.num_sorted == 0
         result_dtype = index_dtype_of(index, self.num_sorted, where)

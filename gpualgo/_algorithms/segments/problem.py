@@ -13,7 +13,7 @@ from gpualgo._base import dtypes, recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._pipeline import checks, device_checks, elements, inputs, per_row_init
+from gpualgo._pipeline import checks, device_checks, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
@@ -112,8 +112,8 @@ class Segmented(Problem):
         self.source, self.form, value_views = elements_of(op, tuple(of_x), form, device, where)
         if form is not None and self.forms:
             self.forms = (*self.forms, None)
-        self.acc = elements.accumulator(value_views, self.form, init, dtype, where)
-        elements.check_operator(op, self.acc, where)
+        self.acc = checks.element_accumulator(value_views, self.form, init, dtype, where)
+        checks.check_operator(op, self.acc, where)
         if len(of_x[0].shape) != 1:
             raise ValueError(
                 f"{where}: x has {len(of_x[0].shape)} dimensions; pass a one-dimensional array, "

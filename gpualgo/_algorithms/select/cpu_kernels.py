@@ -40,7 +40,6 @@ from gpualgo._algorithms.select.problem import (
     TOTAL,
     WRITTEN,
 )
-from gpualgo._cpu.elements import storage
 from gpualgo._cpu.leaves import access_by_index
 from gpualgo._cpu.packing import (
     call,
@@ -50,6 +49,7 @@ from gpualgo._cpu.packing import (
     load_each,
     pointer_to,
     pointers_to,
+    storage,
     store,
 )
 from gpualgo._cpu.parameters import START

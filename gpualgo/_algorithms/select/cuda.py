@@ -20,8 +20,8 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pools import STATE_BYTES
 from gpualgo._operators.operator import Operator, builtin
-from gpualgo._pipeline import host_blocks, host_whole, planners
-from gpualgo._pipeline.host_blocks import Operand
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_whole import Operand
 from gpualgo._pipeline.problem import NO_INIT
 
 _BYTE = np.dtype(np.uint8)
@@ -131,7 +131,7 @@ def _(problem: Selecting, call: planners.HostCall) -> bool:
         block_bytes = sum(array.nbytes for array in arrays) + 1
     places = call.places  # views of arrays that kernels access in place
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
-    handle = host_blocks.begin(problem, arrays[0], call.stream, reason)
+    handle = host_whole.begin(problem, arrays[0], call.stream, reason)
     if call.stream is None and any(places):  # work queued there comes first
         driver.synchronize(handle)
     operands = [Operand(array, place) for array, place in zip(arrays, places, strict=False)]
@@ -168,7 +168,7 @@ class _Blocks:
         block_rests: list[list[Array]] = []
         total, capacity = 0, outs[0].shape[0]
         buffers = staging.device_buffers(device, stream, sizes)
-        with buffers as memory, host_blocks.sync_on_error(stream):
+        with buffers as memory, host_whole.sync_on_error(stream):
             sources, targets = memory[: len(self.operands)], memory[len(self.operands) :]
             for index in self.indices:
                 num_items, kept = self._select(index, sources, targets)

@@ -220,9 +220,8 @@ def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
-        from gpualgo._cpu.elements import storage
         from gpualgo._cpu.leaves import access_by_index
-        from gpualgo._cpu.packing import pointers_to
+        from gpualgo._cpu.packing import pointers_to, storage
 
         # LLVM vectorises an in-place loop only if both pointers are the same value.
         sources = pointers_to(tuple(map(storage, inputs)), slots)

@@ -24,8 +24,8 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import host_blocks, host_whole, planners
-from gpualgo._pipeline.host_blocks import Operand
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_whole import Operand
 from gpualgo._pipeline.problem import NO_INIT, Problem
 
 # --- The input of a plan of a transformation, and the chosen kernel.
@@ -348,7 +348,7 @@ def transform(
             (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
         )
     ]
-    with host_blocks.partial_write_guard(where, arrays, outs) as written:
+    with host_whole.partial_write_guard(where, arrays, outs) as written:
         _Blocks(applied, operands, device, written).run()
 
 
@@ -357,7 +357,7 @@ class _Blocks:
 
     def __init__(
         self, applied: Applied, operands: Sequence[Operand], device: int,
-        written: host_blocks.WriteState,
+        written: host_whole.WriteState,
     ) -> None:  # fmt: skip
         self.applied, self.operands, self.device = applied, operands, device
         self.written = written

@@ -18,7 +18,7 @@ from gpualgo._base.records import Separate
 from gpualgo._base.strides import order_of
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result
 
 # --- Argument table of the transformation kernel on the CPU, and sizes.
@@ -58,7 +58,7 @@ class Transformation(Problem):
         self.reads = tuple(view.dtype for view in views)
         for argument in self.arguments:
             dtype_of_argument = argument.dtype if isinstance(argument, Separate) else argument
-            elements.check_operator(op, dtype_of_argument, where)
+            checks.check_operator(op, dtype_of_argument, where)
         self.result = outputs.dtype_of(op, self.arguments, dtype, device, where)
         if records.is_record(self.result):
             self.form = form_of(self.result.names or (), (*forms, *lazy_forms))
