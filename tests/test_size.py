@@ -14,9 +14,9 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_674,
-    "gpualgo": 66_144,
+    "gpualgo": 66_146,
     "gpualgo/_algorithms": 26_290,
-    "gpualgo/_api": 2_326,
+    "gpualgo/_api": 2_328,
     "gpualgo/_arrays": 1_784,
     "gpualgo/_base": 2_548,
     "gpualgo/_cli": 1_146,
@@ -32,7 +32,7 @@ LINES = {
     "gpualgo/shards": 2_445,
     "cuda_src": 17_289,
 }
-FILES = 274  # of Python below gpualgo/
+FILES = 275  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 
