@@ -23,8 +23,8 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import captured as state
 from gpualgo._cpu import compile_kernel
-from gpualgo._cpu.code import WORDS
 from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
+from gpualgo._cpu.image import WORDS
 from gpualgo._cpu.packing import storage
 from gpualgo._operators.captured import NUMBER_WORDS, STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite

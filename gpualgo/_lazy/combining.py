@@ -17,10 +17,9 @@ from gpualgo._arrays.view import NumPy, NumPyOnCPU, View, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU, name_of
-from gpualgo._lazy import expression, hooks, leaf
+from gpualgo._lazy import expression, hooks
 from gpualgo._lazy.array import LazyArray, is_number
-from gpualgo._lazy.expression import AT, Call, Group, Node, Value, cast_to
-from gpualgo._lazy.leaf import Leaf, Place
+from gpualgo._lazy.expression import AT, Call, Group, InputArray, Node, Place, Value, cast_to
 from gpualgo._operators.captured import is_array
 from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import as_operator
@@ -35,11 +34,11 @@ class _Merged:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self.leaves: list[Leaf] = []
+        self.leaves: list[InputArray] = []
         self._leaf_nodes: dict[Any, expression.Leaf] = {}
         self._nodes: expression.Known = {}
 
-    def add(self, one: Leaf) -> expression.Leaf:
+    def add(self, one: InputArray) -> expression.Leaf:
         one = one.broadcast_to(self.shape)
         node = self._leaf_nodes.get(one.place)
         if node is None:
@@ -100,7 +99,7 @@ def _of_view(view: View, where: str) -> LazyArray:
     checks.element(view, name, func_name)
     if view.device != CPU:
         checks.aligned(view, name, func_name)
-    array_leaf = leaf.of_view(view)
+    array_leaf = expression.of_view(view)
     text = f"{getattr(view.library, 'name', 'array')} {view.dtype}"
     return LazyArray(view.shape, expression.Leaf(0), [array_leaf], text)
 
@@ -120,7 +119,7 @@ def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Nod
     return LazyArray(shape, root, merged.leaves, text, tuple(forms))
 
 
-def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
+def check_count(leaves: Sequence[InputArray], most: int, reads: str) -> None:
     if len(leaves) > most:
         raise TypeError(
             f"{reads} {len(leaves)} arrays, at most {most} are possible; "
@@ -134,7 +133,7 @@ def _forms_in(part: Part) -> tuple[Form, ...]:
     return (part.form,) if isinstance(part, _Tuple) else ()
 
 
-def check_places(leaves: Sequence[Leaf], where: str) -> None:
+def check_places(leaves: Sequence[InputArray], where: str) -> None:
     """Raise unless all leaves are on one device, and positions are for that device or any."""
     arrays = [one for one in leaves if not one.is_position]
     if len(arrays) > 1:
@@ -319,11 +318,13 @@ _UNSIGNED = {"wrap": _wrapped_unsigned, "clip": _clipped_unsigned}  # for uint64
 
 
 def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
-    arrays = [leaf.reshaped(one.array, shape) for one in x.leaves]
+    arrays = [expression.reshaped(one.array, shape) for one in x.leaves]
     leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True) if a is not None]
     if len(leaves) == len(x.leaves):
         return LazyArray(shape, x.node, leaves, text, x.forms)
-    positions = LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, place=x.wish)], "")
+    positions = LazyArray(
+        shape, expression.Leaf(0), [expression.positions(shape, place=x.wish)], ""
+    )
 
     def node(nodes: list[Node]) -> Node:
         return at(x, _unravelled(nodes[0], x.shape))
@@ -354,7 +355,7 @@ def at(x: LazyArray, indices: Sequence[Node]) -> Node:
     return expression.with_leaves(x.node, lambda i: _leaf_at(x.leaves[i], indices))
 
 
-def _leaf_at(one: Leaf, indices: Sequence[Node]) -> Node:
+def _leaf_at(one: InputArray, indices: Sequence[Node]) -> Node:
     array = one.array
     used_axes = [i for i, (n, s) in enumerate(zip(array.shape, array.strides, strict=True))
               if s and n > 1]  # fmt: skip
@@ -372,7 +373,7 @@ def _leaf_at(one: Leaf, indices: Sequence[Node]) -> Node:
     return Call(AT, Value(table), *(indices[i] for i in used_axes))
 
 
-def _capturable(one: Leaf) -> Any:
+def _capturable(one: InputArray) -> Any:
     """Return a leaf's array in a form that operators may capture."""
     if one.device == CPU:
         return one.array
@@ -394,11 +395,11 @@ def aligned(x: Any, where: str) -> LazyArray:
     return LazyArray(lazy.shape, lazy.node, leaves, lazy.text, lazy.forms)
 
 
-def _copied(one: Leaf) -> Any:
+def _copied(one: InputArray) -> Any:
     return hooks.copy(LazyArray(one.array.shape, expression.Leaf(0), [one], ""))
 
 
-def is_aligned(one: Leaf) -> bool:
+def is_aligned(one: InputArray) -> bool:
     return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
 
 
@@ -454,7 +455,9 @@ def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> Lazy
     return led_by(_with_forms_of(combined(parts, where, node, text), source), source)
 
 
-def _along(shape: tuple[int, ...], before: int, after: int, place: leaf.Place) -> list[LazyArray]:
+def _along(
+    shape: tuple[int, ...], before: int, after: int, place: expression.Place
+) -> list[LazyArray]:
     axes = [*range(before), *range(len(shape) - after, len(shape))]
-    index_leaves = [leaf.along(shape, axis, place) for axis in axes]
+    index_leaves = [expression.along(shape, axis, place) for axis in axes]
     return [LazyArray(shape, expression.Leaf(0), [one], "") for one in index_leaves]

@@ -13,7 +13,7 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.adjacent_difference import cuda
-from gpualgo._algorithms.select import tuning as reading
+from gpualgo._algorithms.select import cuda as reading
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator

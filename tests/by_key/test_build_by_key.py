@@ -13,7 +13,7 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.by_key import cuda
-from gpualgo._algorithms.select.tuning import dense, spaced
+from gpualgo._algorithms.select.cuda import dense, spaced
 from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator

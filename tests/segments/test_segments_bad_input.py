@@ -12,7 +12,7 @@ from segments.test_segments import ALL, EXCLUSIVE, INCLUSIVE, REDUCE, SCANS, STA
 from support import Backend, affine, assert_same, compose
 
 import gpualgo as ga
-from gpualgo._algorithms.segments import tuning
+from gpualgo._algorithms.segments import cuda as tuning
 
 each = pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
 

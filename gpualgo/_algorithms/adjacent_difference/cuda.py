@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.adjacent_difference import AdjacentDifference, Parts
-from gpualgo._algorithms.select import tuning as reading
+from gpualgo._algorithms.select import cuda as reading
 from gpualgo._algorithms.transform import cuda
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View

@@ -16,7 +16,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._lazy import expression, is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import check_count, combined, led_by, parted, place_lazy
-from gpualgo._lazy.leaf import positions
+from gpualgo._lazy.expression import positions
 from gpualgo._operators.key import closed_key_of
 from gpualgo._operators.operator import Operator, as_operator, is_function
 from gpualgo._pipeline import checks

@@ -19,7 +19,7 @@ from gpualgo._algorithms.histogram.cpu_bins import Finder, exact_finder_for
 from gpualgo._algorithms.histogram.problem import MOST, Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import records, threads
-from gpualgo._cpu.code import Loaded
+from gpualgo._cpu.image import Loaded
 from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
 from gpualgo._cpu.layout import ScratchLayout, field_arguments, is_dense, merge, table
 from gpualgo._cpu.memory import address

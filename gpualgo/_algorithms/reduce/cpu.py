@@ -40,7 +40,7 @@ from gpualgo._pipeline import planners
 from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
-    from gpualgo._cpu.image import Loaded
+    from gpualgo._cpu.image import LoadedImage
 
 
 # --- Layout of a CPU reduction: along the reduced elements, or across neighbouring columns.
@@ -467,7 +467,7 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     return passes, LaunchSequence([launch for launch, _ in passes], sizes[:-1])
 
 
-def _launch(kernel: Kernel, pass_: Pass, code: Loaded | None) -> Launch:
+def _launch(kernel: Kernel, pass_: Pass, code: LoadedImage | None) -> Launch:
     """Return the launch of a pass; its arguments are init, input and output addresses.
 
     `code` computes the elements, if they are computed.

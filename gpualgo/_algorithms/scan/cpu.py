@@ -14,7 +14,7 @@ from gpualgo._algorithms.scan import problem as parameters
 from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records, threads
-from gpualgo._cpu.code import Loaded
+from gpualgo._cpu.image import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table

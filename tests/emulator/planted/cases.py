@@ -49,7 +49,7 @@ from gpualgo._algorithms.scan import tuning as scan
 from gpualgo._algorithms.scan import tuning_lines as lines
 from gpualgo._algorithms.searchsorted import cuda as searchsorted
 from gpualgo._algorithms.segmented_sort import cuda as segment_policy
-from gpualgo._algorithms.select import tuning as select
+from gpualgo._algorithms.select import cuda as select
 from gpualgo._algorithms.top_k import tuning as top_k
 
 Patch = tuple[Any, str, Any]  # a module's constant, for as long as the case runs
