@@ -337,7 +337,7 @@ def _with_arrays(request: Request, successors: dict[_ArrayId, Any]) -> Request:
     views = tuple(view(old) for old in views)
     init = view(init) if type(init) is View else init
     out = output(out)
-    return Request(problem.again(views, op, init), views, op, init, out, stream)
+    return Request(problem.respecialized(views, op, init), views, op, init, out, stream)
 
 
 def _views(calls: list[Request]) -> list[View]:
@@ -511,7 +511,7 @@ def _recorded(request: Request) -> _Job:
         return _Job(compiled_on_cpu(request))
     except (CapturesChanged, TypeError, CompileError) as error:
         checks.name(error, op, problem.where, problem.op_name)
-        return retried(error, op, problem.hot, lambda: _recorded(request.again()))
+        return retried(error, op, problem.op_key, lambda: _recorded(request.respecialized()))
 
 
 class Recording:

@@ -354,7 +354,7 @@ def from_pointer(
     driver.require_device(0)
     check_alignment(address, extents, byte_strides, element, _WHERE)
     low, high = bounds(extents, byte_strides, element.itemsize)
-    device, pointer = addresses.place(address, low, high, _WHERE)
+    device, pointer = addresses.locate(address, low, high, _WHERE)
     producer = producer if producer != 1 else 0
     return DeviceArray(
         pointer, extents, byte_strides, element, device, producer, bool(readonly), owner

@@ -197,7 +197,7 @@ def find(pointer: int) -> Allocation | None:
     return None if mapped is None else Allocation(int(start), int(size), device, int(mapped))
 
 
-def place(address: int, low: int, high: int, where: str) -> tuple[int, int]:
+def locate(address: int, low: int, high: int, where: str) -> tuple[int, int]:
     """Return an array's device and device pointer; raise if it leaves its allocation.
 
     `low` and `high` are the bounds of its bytes, relative to `address`.

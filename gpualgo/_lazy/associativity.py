@@ -107,7 +107,7 @@ def _sampled(
         return lazy.form, [np.empty(0, kind) for kind in kinds]
     indices = arange_of(0, count * step, step, np.int64, None)
     (indices,) = combining.place_lazy((indices,), (lazy,), where)
-    found = hooks.copy(combining.taken(lazy, indices, None, "wrap", where), stream=stream)
+    found = hooks.copy(combining.gathered(lazy, indices, None, "wrap", where), stream=stream)
     order = np.argsort(np.arange(count) * step % size)
     fields = [_on_host(array, where, stream)[order] for array in _parts(found, lazy.form)]
     return lazy.form, [array.astype(kind) for array, kind in zip(fields, kinds, strict=True)]

@@ -83,7 +83,7 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
         return _Tuple(Form(cls, tuple(inner)), items)
     view = view_of(x, where)
     if view.dtype.names is not None:
-        fields, form = forms.taken_apart(view.owner, where)
+        fields, form = forms.flatten_tuple(view.owner, where)
         items = [_of_view(view_of(array, name), name) for array, name in fields]
         return _Tuple(form, items)
     return _of_view(view, where)
@@ -412,7 +412,7 @@ def _check_aligned(x: LazyArray, where: str) -> None:
             )
 
 
-def taken(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
+def gathered(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
     """Return the elements of x at indices: along an axis, or of flattened x."""
     source = zipped(x, f"{where}: x")
     if isinstance(indices, list):

@@ -390,7 +390,7 @@ def resolve(fn: Any) -> Resolved:
     info = _code_info(fn.__code__)
     guard = info.guard
     if guard is not None and guard.holds(fn):
-        views, words = guard.recapture(fn), guard.words(fn)
+        views, words = guard.recapture(fn), guard.scalars(fn)
         if views is not None and words is not None:
             return Resolved(guard.key, views, words)
     guard = Guard(fn)
@@ -437,7 +437,7 @@ def packed_numbers_now(fn: Any, key: Key) -> bytes | None:
     """Return the packed data numbers that fn captures now, None if its key has changed."""
     if type(fn) is types.FunctionType:
         guard = _code_info(fn.__code__).guard
-        words = None if guard is None else guard.words_of(fn, key)
+        words = None if guard is None else guard.scalars_of(fn, key)
         if words is not None:
             return words
     captures = recapture_for(fn, key)
@@ -447,7 +447,7 @@ def packed_numbers_now(fn: Any, key: Key) -> bytes | None:
 def make_constant(
     fn: Any, key: Key, words: Iterable[int] | None = None, is_exponent: bool = False
 ) -> tuple[list[Location], list[Location]]:
-    """Compile numbers of a key in as constants from now on: those at `words`, or all.
+    """Compile numbers of a key in as constants from now on: those at `scalars`, or all.
 
     With `is_exponent`, only values in `SHORT_POWERS` at first. Returns the numbers' locations, and
     those of them that were newly added, for `make_data`.

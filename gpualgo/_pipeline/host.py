@@ -52,9 +52,9 @@ def run(
         *new, count = host_warm.counted(parts, problem.results[0].is_upper_bound)
         return (*[library.from_numpy(array, arrays[0]) for array in new], count)
     if whole is not None:
-        return whole[()] if problem.gives_scalars and not whole.shape else whole
+        return whole[()] if problem.returns_scalars and not whole.shape else whole
     answers = [library.from_numpy(result, arrays[0]) for result in results]
-    if problem.gives_scalars and not results[0].shape:
+    if problem.returns_scalars and not results[0].shape:
         answers = [library.scalar(result) for result in answers]
     return tuple(answers) if len(answers) > 1 else answers[0]
 

@@ -73,7 +73,7 @@ def run(
         small = problem.small = Small(problem, arrays, results, op)
         if small.is_warm:
             problem.warm = small
-    small.solve(arrays, results, problem.start(start), b"" if op is None else op.words)
+    small.solve(arrays, results, problem.start(start), b"" if op is None else op.captured_scalars)
     return True
 
 
@@ -107,7 +107,7 @@ class Small:
         )
         is_plain &= not any(inverse(result.order) for result in problem.results)
         self.is_warm = is_plain and not problem.arrays  # the instance may be called directly
-        self._is_scalar = problem.gives_scalars and not results[0].shape
+        self._is_scalar = problem.returns_scalars and not results[0].shape
         if end > pinned.TRAY_BYTES:
             self._strategy = SEPARATE_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
@@ -139,7 +139,7 @@ class Small:
                     return None
                 start = problem.start(init)
             if problem.has_numbers:
-                scalars = problem.words(op)
+                scalars = problem.captured_scalars(op)
         except (TypeError, ValueError, CapturesChanged):
             return None
         context = gpu.get(self._device).context

@@ -212,7 +212,7 @@ def _join(operands: Sequence[_Operand]) -> None:
     begin = 0
     while begin < len(operands):
         end = begin
-        while end < len(operands) and operands[end].place is None:
+        while end < len(operands) and operands[end].device_view is None:
             end += 1
         joined = None
         while end > begin + 1 and joined is None:
@@ -231,7 +231,7 @@ class _Operand:
     """A host array and its device view: page-locked memory in place, or device memory."""
 
     def __init__(self, array: np.ndarray[Any, Any], place: View | None, is_copied: bool) -> None:
-        self.array, self.place = array, place
+        self.array, self.device_view = array, place
         self.is_lent = place is None
         self.address = 0  # of the device memory
         self.within: _Operand | None = None  # the records that contain it, if it travels in them
@@ -246,14 +246,16 @@ class _Operand:
 
     def view(self, device: int) -> View:
         """Return the device view; staged memory must have its address by now."""
-        if self.place is None:
+        if self.device_view is None:
             array, record = self.array, self.record
             strides = ordered_strides(array.shape, record.array.itemsize, record.order)
             pointer = record.address + self.offset
             return View(pointer, array.shape, strides, array.dtype, device, None, False, None)
         if self.is_lent:
-            return self.place._replace(ptr=self.address + self.place.ptr - self.first, owner=None)
-        return self.place
+            return self.device_view._replace(
+                ptr=self.address + self.device_view.ptr - self.first, owner=None
+            )
+        return self.device_view
 
     @property
     def record(self) -> _Operand:
@@ -265,13 +267,13 @@ class _Operand:
         return self.array.transpose(self.order) if self.order else self.array
 
     def upload(self, device: int, stream: int) -> None:
-        if self.place is None:
+        if self.device_view is None:
             staging.upload(self._memory, self.address, device, stream)
         elif self.is_lent:
             staging.move(self.first, self.address, self.array.nbytes, stream)
 
     def download(self, device: int, stream: int) -> None:
-        if self.place is None:
+        if self.device_view is None:
             staging.download(self.address, self._memory, device, stream)
         elif self.is_lent:
             staging.move(self.address, self.first, self.array.nbytes, stream)
@@ -288,7 +290,7 @@ def queue(
     else:
         plan = plan_for(problem, views, op, outs, is_new=False)
     addresses = [view.ptr for view in (*views, *outs)]
-    scalars = b"" if op is None else op.words
+    scalars = b"" if op is None else op.captured_scalars
     plan.queue(stream, (*problem.start(init), scalars, *addresses))
     if not is_cached and plan.tables is not None:  # kernels still read them
         streams.keep_until_done(stream, problem.device, plan)
@@ -306,16 +308,16 @@ class Operand:
     """A host array that is processed in blocks; `place` is its view if kernels read it in place."""
 
     def __init__(self, array: Array, place: View | None) -> None:
-        self.array, self.place = array, place
+        self.array, self.device_view = array, place
 
     def view(self, index: Any, staged: int, device: int) -> View:
         """Return what the kernel gets for a block: a view in place, or of staged memory."""
         block = self.array[index]
-        if self.place is None:
+        if self.device_view is None:
             return dense_view(staged, block.shape, block.dtype, device)
         offset = block.__array_interface__["data"][0] - self.array.__array_interface__["data"][0]
-        return self.place._replace(
-            ptr=self.place.ptr + offset, shape=block.shape, strides=block.strides
+        return self.device_view._replace(
+            ptr=self.device_view.ptr + offset, shape=block.shape, strides=block.strides
         )
 
 

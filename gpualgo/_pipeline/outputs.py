@@ -72,7 +72,7 @@ def names_of(problem: Problem) -> Sequence[str]:
         return ("out",)
     if problem.output_names:
         return problem.output_names
-    suffixes = [f"[{i}]" for i in range(count)] if problem.form is None else problem.form.places
+    suffixes = [f"[{i}]" for i in range(count)] if problem.form is None else problem.form.subscripts
     return [f"out{suffix}" for suffix in suffixes]
 
 

@@ -32,7 +32,7 @@ class HostCall(NamedTuple):
     op: Any
     init: Array | None
     stream: Any
-    places: list[View | None]  # device views of arrays and results, None for pageable ones
+    device_views: list[View | None]  # device views of arrays and results, None for pageable ones
     is_forced: bool = False  # the arrays do not fit in the GPU's memory as a whole
 
 

@@ -235,7 +235,7 @@ def take(
     >>> float(np.sum(ga.lazy.take(prices, [0, 0, 2, -1])))
     3.5
     """
-    return combining.taken(x, indices, axis, mode, "lazy.take")
+    return combining.gathered(x, indices, axis, mode, "lazy.take")
 
 
 def random(

@@ -137,7 +137,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
             "np.take: a lazy array cannot raise for an index that is out of range; pass "
             "mode='wrap', which accepts the same negative indices, or mode='clip'"
         )
-    return _written_to(combining.taken(a, indices, axis, mode, "np.take"), out, "np.take")
+    return _written_to(combining.gathered(a, indices, axis, mode, "np.take"), out, "np.take")
 
 
 def _view_function(fn: Callable[..., Any]) -> Callable[..., Any]:

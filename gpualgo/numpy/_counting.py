@@ -337,7 +337,7 @@ def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
     weights_dtype = None if weights is None else function.dtype_of(weights, name)
     if resolved.edges.size < 2:
         empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
-        return function.copy_to_device_of(like(a), empty, name)
+        return function.copy_to_device_of(library_argument(a), empty, name)
     bins = native(resolved.edges) if resolved.ends is None else resolved.edges.size - 1
     if weights_dtype is not None and weights_dtype.kind == "b":
         if resolved.ends is None and 0 not in shape_of(a):
@@ -383,10 +383,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     weights = _weights_of(weights, shape_of(a), name)
     kind = sample_dtype(a, name)
     resolved = bins_of(a, kind, bins, range, weights is not None, name)
-    return function.copy_to_device_of(like(a), resolved.edges, name)
+    return function.copy_to_device_of(library_argument(a), resolved.edges, name)
 
 
-def like(a: Any) -> Any:
+def library_argument(a: Any) -> Any:
     """Return an array whose library and device results of an argument have."""
     return function.new(a, (0,), FLOAT) if is_lazy(a) else a
 
@@ -440,7 +440,7 @@ def _joint_counts(
     shape = tuple(one.size - 1 for one in edges)
     if any(n < 1 for n in shape):
         empty = np.zeros([max(n, 0) for n in shape])
-        return function.copy_to_device_of(like(columns[0]), empty, name)
+        return function.copy_to_device_of(library_argument(columns[0]), empty, name)
     samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
     if weights is not None:
         return count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
@@ -568,7 +568,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         return np.bincount(original, weights, least)
     _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:
-        return function.copy_to_device_of(like(x), np.zeros(least, COUNT), name)
+        return function.copy_to_device_of(library_argument(x), np.zeros(least, COUNT), name)
     low, high = (int(host_of(one, name)) for one in minmax(x))
     if low < 0:
         raise ValueError(f"{name}: x holds {low}; pass integers from 0 on")

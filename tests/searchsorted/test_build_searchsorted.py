@@ -71,7 +71,7 @@ def test_samples(num_sorted: int, name: str, num_queries: int) -> None:
     dtype = sass.dtype_of(name)
     kind = cuda.policy_of(dtype, 64 << 10)
     kind = cuda.with_samples(kind, dtype, num_sorted, num_queries, 16)
-    cut = cuda.cut_of(kind, num_sorted, num_queries, 132)
+    cut = cuda.tiling_of(kind, num_sorted, num_queries, 132)
     assert cut.num_samples <= cuda.MOST_SAMPLES
     assert num_sorted >> cut.stretch_bits < 1 << cut.num_levels
     assert cut.num_levels <= kind.levels

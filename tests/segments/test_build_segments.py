@@ -103,7 +103,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 def test_cut(
     num_items: int, num_segments: int, per_warp: int, long_items: int, chunk_bits: int
 ) -> None:
-    cut = cuda.cut_of(num_items, num_segments)
+    cut = cuda.tiling_of(num_items, num_segments)
     assert cut[:3] == (per_warp, long_items, chunk_bits)
     assert num_items >> cut.chunk_bits <= cuda.MOST_CHUNKS
     assert cuda.STAGE_ITEMS <= cut.long_items <= 1 << cut.chunk_bits

@@ -138,7 +138,7 @@ def test_many_that_overlap(cuda: Backend) -> None:
     n = 9001
     offsets = np.array([0, n] * 20 + [5])
     check_any(cuda, affine((n,)), offsets)
-    cut = tuning.cut_of(n, len(offsets) - 1)
+    cut = tuning.tiling_of(n, len(offsets) - 1)
     assert 20 * (n >> cut.chunk_bits) > cut.capacity
 
 

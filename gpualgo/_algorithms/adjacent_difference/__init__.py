@@ -36,7 +36,7 @@ class Parts(NamedTuple):
         lead = (slice(None),) * axis
         return cls(*((*lead, slice(*ends)) for ends in ((0, 1), (1, None), (None, -1))))
 
-    def cut(
+    def split(
         self, arrays: Sequence[Array], outs: Sequence[Array]
     ) -> tuple[list[Array], list[Array]]:
         """Return op's operands, later elements before earlier ones, and the results' views."""

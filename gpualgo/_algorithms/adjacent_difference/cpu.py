@@ -38,7 +38,7 @@ def _(
     differing = None
     if has_steps:
         applied = Applied(op, (argument, argument), result)
-        differing = cpu.plan_of(applied, *parts.cut(arrays, results))
+        differing = cpu.plan_of(applied, *parts.split(arrays, results))
         routines += differing.routines
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
@@ -47,7 +47,7 @@ def _(
             computing.run([np.broadcast_to(array, shape) for array in arrays], computed, init)
             arrays = computed
         if differing is not None:
-            differing.run(*parts.cut(arrays, outs), init)
+            differing.run(*parts.split(arrays, outs), init)
         parts.copy_first(arrays, outs)
 
     return Plan(run, routines)

@@ -192,8 +192,8 @@ def _(problem: AdjacentDifference, call: planners.HostCall) -> bool:
     argument = records.Separate(element) if records.is_record(element) else element
     kinds = records.field_dtypes(source) * 2
     applied = Applied(call.op, (argument, argument), problem.result, kinds)
-    parts, places = Parts.along(axis), call.places
-    operands, targets = parts.cut(arrays, outs)
+    parts, places = Parts.along(axis), call.device_views
+    operands, targets = parts.split(arrays, outs)
     inputs = list(zip(arrays, places, strict=False))
     out_pairs = list(zip(outs, places[len(arrays) :], strict=True))
     views = [_shifted(*pair, axis) for pair in inputs] + [place for _, place in inputs]

@@ -137,10 +137,10 @@ class PerRowInitByIndex(per_row_init.PerRowInit, ByIndex):
     def init_shape(self) -> tuple[int, ...]:
         return (self.size,)
 
-    def taken_before(
+    def parse_before_init(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[Views, per_row_init.Forms] | None:
-        return ByKey.taken(self, arguments, where)
+        return ByKey.parse_arrays(self, arguments, where)
 
 
 def check_indices(values: Array, size: int, where: str) -> None:

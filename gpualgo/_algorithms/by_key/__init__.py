@@ -366,4 +366,4 @@ def gathered(keys: Any, x: Any, order: Any, where: str, stream: Any) -> tuple[An
 
 def gather(x: Any, order: Any, where: str, mode: str = "wrap", name: str = "x") -> LazyArray:
     """Return the elements at the indices `order`, lazily; a tuple of arrays stays a tuple."""
-    return combining.taken(combining.aligned(x, f"{where}: {name}"), order, None, mode, where)
+    return combining.gathered(combining.aligned(x, f"{where}: {name}"), order, None, mode, where)

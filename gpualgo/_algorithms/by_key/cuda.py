@@ -125,8 +125,14 @@ class Kind:
 
     @property
     def spec(self) -> Spec:
-        cut, op, source, acc = self.policy, self.op, self.source, self.acc
-        sizes = cut.block_threads, cut.items, cut.rows, cut.blocks_per_sm, self.shared_bytes
+        tiling, op, source, acc = self.policy, self.op, self.source, self.acc
+        sizes = (
+            tiling.block_threads,
+            tiling.items,
+            tiling.rows,
+            tiling.blocks_per_sm,
+            self.shared_bytes,
+        )
         equal, computed = "gpualgo::SameValue", None
         if self.has_eq:
             equal = functor(op.source, (self.key, self.key), _BOOL)
@@ -166,14 +172,14 @@ def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -
     written = tuple(out.dtype for out in outs)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(problem.shape, strides, strict=True)))
-    cut = policy_of(source, written, acc)
-    access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
+    tiling = policy_of(source, written, acc)
+    access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
     is_wide = num_items >= NARROW_COUNTS
-    num_tiles = -(-num_items // cut.tile_items)
+    num_tiles = -(-num_items // tiling.tile_items)
     tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
     piece = Piece(_CONTROL_BYTES + num_tiles * tile_bytes, STATES, is_zeroed=True)
     kind = Kind(
-        problem.way, op, problem.key, source, acc, access, cut, written, is_wide,
+        problem.way, op, problem.key, source, acc, access, tiling, written, is_wide,
         problem.has_eq, problem.has_init,
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
@@ -188,9 +194,9 @@ def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -
         "output": [args.target(i) for i in range(len(outs))],
         "num_runs": args.target(len(outs)) if reduces else NONE, "states": args.piece(0),
     }  # fmt: skip
-    grid = min(num_tiles, gpu.get(device).num_sms * cut.blocks_per_sm)
+    grid = min(num_tiles, gpu.get(device).num_sms * tiling.blocks_per_sm)
     launch = Launch(
-        build.kernel(spec, device), grid, cut.block_threads, packed, device, slots,
+        build.kernel(spec, device), grid, tiling.block_threads, packed, device, slots,
         shared_bytes=kind.shared_bytes,
     )  # fmt: skip
     return Plan(device, [launch], [piece])

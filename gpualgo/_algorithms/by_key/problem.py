@@ -179,7 +179,7 @@ def check_outputs(
 ) -> list[View]:
     """Raise unless `out` fits the results and overlaps no input; return its views."""
     where, form = problem.where, problem.x_form
-    names = ["out"] if form is None else [f"out{path}" for path in form.places]
+    names = ["out"] if form is None else [f"out{path}" for path in form.subscripts]
     outs = (out,) if form is None else inputs.outputs(problem, out)
     targets = [
         checks.output(array, views[0], shape, result.dtype, where, name)
@@ -303,7 +303,7 @@ class ByKey(Problem):
             for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
 
-    def taken(
+    def parse_arrays(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
         if len(arguments) != 2:
@@ -337,7 +337,7 @@ class Reduction(ByKey):
         outs = tuple(Result(size, kind, is_upper_bound=True) for kind in kinds)
         self.results = (*outs, Result((), COUNT))
         self.form = Form(ReducedByKey, (self.key_form, self.x_form))
-        self.output_names = (*[f"out{p}" for p in self.form.places], "out_count")
+        self.output_names = (*[f"out{p}" for p in self.form.subscripts], "out_count")
 
 
 __all__ = ["ByKey", "ExclusiveScan", "Forms", "InclusiveScan", "ReducedByKey", "Reduction"]

@@ -81,7 +81,7 @@ BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
 @planners.for_blocks.register(Extremes)
 def _(problem: Extremes, call: planners.HostCall) -> bool:
     x = call.arrays[0]
-    if call.op is not None or call.places[0] is not None or x.nbytes <= BLOCK_BYTES:
+    if call.op is not None or call.device_views[0] is not None or x.nbytes <= BLOCK_BYTES:
         return False
     reason = host_whole.pageable(is_input=True, where=problem.where)
     handle = host_whole.begin(problem, x, call.stream, reason)
@@ -110,7 +110,9 @@ def _of_block(
     part, axes = x[block], sorted(problem.axes)
     shape = tuple(n for i, n in enumerate(part.shape) if i not in axes)
     views = host_whole.placeholder_host_views([x.dtype], part.shape)
-    block_problem: Any = problem.like(views, None, None, (problem.params[0], False, problem.form))
+    block_problem: Any = problem.of_same_kind(
+        views, None, None, (problem.params[0], False, problem.form)
+    )
     block_results = [np.empty(shape, result.dtype) for result in problem.results]
     with host_whole.on_device(
         problem.device, None if stream == 0 else stream, [part], block_results, problem.where

@@ -29,7 +29,7 @@ RESULT_BYTES = 1 << 30  # of counters per pass over the samples
 
 @planners.for_blocks.register(Histogram)
 def _(problem: Histogram, call: planners.HostCall) -> bool:
-    arrays, (result,), places = call.arrays, call.results, call.places
+    arrays, (result,), places = call.arrays, call.results, call.device_views
     if call.op is not None:  # computed samples are not in memory
         return False
     if None not in places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
@@ -82,7 +82,7 @@ class _Histogram:
         ]
 
     def _plan(self, shape: tuple[int, ...]) -> Plan:
-        part: Any = self.problem.like(
+        part: Any = self.problem.of_same_kind(
             host_whole.placeholder_host_views(self.dtypes, shape), None, None, self.problem.params
         )
         out = self._result_shape(shape)

@@ -17,19 +17,19 @@ from gpualgo._cuda.templates import DIVISOR, layout
 
 # --- Kernel parameters of the histogram (kernel.cuh, small.cuh and bins.cuh of histogram/).
 
-TABLE_SIZE_PARAMS_PARAMS = Parameters("TableSize", num_slots=I64, replicas=I64, words=I64)
+TABLE_SIZE_PARAMS = Parameters("TableSize", num_slots=I64, replicas=I64, words=I64)
 _COMMON = Parameters(
     "HistogramCommon",
     input=POINTER, output=POINTER, counters=POINTER, tickets=POINTER, counter_bytes=I64,
-    result=I64, num_bins=I64, output_bytes=I64, bin_stride=I64, table=TABLE_SIZE_PARAMS_PARAMS,
+    result=I64, num_bins=I64, output_bytes=I64, bin_stride=I64, table=TABLE_SIZE_PARAMS,
     blocks_per_row=DIVISOR, kept=layout(2),
 )  # fmt: skip
-BYTE_BINS_PARAMS_PARAMS = Parameters("ByteBins", bins=I32[256], flip=U64)
-UNIT_BINS_PARAMS_PARAMS = Parameters("UnitBins", first=U32, flip=U32)
+BYTE_BINS_PARAMS = Parameters("ByteBins", bins=I32[256], flip=U64)
+UNIT_BINS_PARAMS = Parameters("UnitBins", first=U32, flip=U32)
 
 
 @cache
-def even_bins_params_params(position: np.dtype[Any]) -> Parameters:
+def even_bins_params(position: np.dtype[Any]) -> Parameters:
     """Return EvenBins with positions of a dtype."""
     real, fixed = scalar(position), U32 if position.itemsize == 4 else U64
     return Parameters(
@@ -40,7 +40,7 @@ def even_bins_params_params(position: np.dtype[Any]) -> Parameters:
 
 
 @cache
-def search_bins_params_params(key: np.dtype[Any]) -> Parameters:
+def search_bins_params(key: np.dtype[Any]) -> Parameters:
     """Return SearchBins with thresholds of a dtype."""
     padded = scalar(key, alignment=8)
     return Parameters(
@@ -52,13 +52,13 @@ def search_bins_params_params(key: np.dtype[Any]) -> Parameters:
 
 
 @cache
-def flat_params_params(bins: Parameters) -> Parameters:
+def flat_params(bins: Parameters) -> Parameters:
     """Return FlatHistogram<Bins>."""
     return Parameters("FlatHistogram", common=_COMMON, num_items=I64, bins=bins)
 
 
 @cache
-def strided_params_params(bins: Parameters) -> Parameters:
+def strided_params(bins: Parameters) -> Parameters:
     """Return StridedHistogram<Bins>."""
     return Parameters(
         "StridedHistogram",
@@ -67,7 +67,7 @@ def strided_params_params(bins: Parameters) -> Parameters:
 
 
 @cache
-def small_params_params(bins: Parameters) -> Parameters:
+def small_params(bins: Parameters) -> Parameters:
     """Return SmallHistogram<Bins>."""
     return Parameters(
         "SmallHistogram",
@@ -78,21 +78,21 @@ def small_params_params(bins: Parameters) -> Parameters:
 
 # --- Kernel parameters of joint and weighted histograms (histogram/joint.cuh and its users).
 
-ROUND_PARAMS_PARAMS = Parameters(
+ROUND_PARAMS = Parameters(
     "RoundSums",
     sums=POINTER, head=POINTER, output=POINTER, num_slots=I64, num_bins=I64, first_place=I64,
     number_bytes=I64, bins_per_place=DIVISOR, places=layout(1), cells=layout(1),
 )  # fmt: skip
-FLAT_PARAMS_PARAMS = Parameters("FlatItems")
+FLAT_PARAMS = Parameters("FlatItems")
 
 
 @cache
-def joint_strided_params_params(leaves: int) -> Parameters:
+def joint_strided_params(leaves: int) -> Parameters:
     """Return StridedItems<leaves>."""
     return Parameters("StridedItems", items=layout(leaves))
 
 
-def bins_params_params(each: Sequence[Parameters]) -> Parameters:
+def bins_params(each: Sequence[Parameters]) -> Parameters:
     """Return JointBins of these kinds of bins."""
     kinds = Parameters("Tuple", **{f"v{i}": kind for i, kind in enumerate(each)})
     count = I64[len(each)]
@@ -107,7 +107,7 @@ def _rows(leaves: int, access: Parameters) -> Parameters:
     )  # fmt: skip
 
 
-def counted_params_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
+def counted_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
     """Return JointHistogram<leaves, Bins, Access>."""
     return Parameters(
         "JointHistogram",
@@ -119,7 +119,7 @@ def counted_params_params(leaves: int, bins: Parameters, access: Parameters) -> 
         result=I64,
         num_bins=I64,
         output_bytes=I64,
-        table=TABLE_SIZE_PARAMS_PARAMS,
+        table=TABLE_SIZE_PARAMS,
         places=layout(1),
         cells=layout(1),
         rows=_rows(leaves, access),
@@ -127,14 +127,14 @@ def counted_params_params(leaves: int, bins: Parameters, access: Parameters) -> 
     )
 
 
-def weighted_params_params(
+def weighted_params(
     leaves: int, num_bytes: int, bins: Parameters, access: Parameters
 ) -> Parameters:
     """Return WeightedHistogram<leaves, A, Bins, Access>, for an A of `num_bytes` bytes."""
     return Parameters(
         "WeightedHistogram",
         weight=init(num_bytes), input=POINTER[leaves], sums=POINTER, head=POINTER, num_bins=I64,
-        num_digits=I64, table=TABLE_SIZE_PARAMS_PARAMS, num_slots=I64,
+        num_digits=I64, table=TABLE_SIZE_PARAMS, num_slots=I64,
         rows=_rows(leaves, access), bins=bins,
     )  # fmt: skip
 
@@ -189,12 +189,10 @@ def _byte_bins(bins: Bins) -> DeviceBins:
     expected[(expected < 0) | (expected >= num_bins)] = -1
     if num_bins <= 256 - first and np.array_equal(by_value, expected):
         fields = {"first": first, "flip": flip}
-        return DeviceBins(
-            "gpualgo::UnitBins", UNIT_BINS_PARAMS_PARAMS, lambda _: fields, table_bins=256
-        )
+        return DeviceBins("gpualgo::UnitBins", UNIT_BINS_PARAMS, lambda _: fields, table_bins=256)
     values = {"bins": by_value.tolist(), "flip": flip}
     return DeviceBins(
-        "gpualgo::ByteBins", BYTE_BINS_PARAMS_PARAMS, lambda _: values, table_bins=256,
+        "gpualgo::ByteBins", BYTE_BINS_PARAMS, lambda _: values, table_bins=256,
         shares_bins=True,
     )  # fmt: skip
 
@@ -313,7 +311,7 @@ def _even_bins(bins: Bins, even: Fit) -> DeviceBins:
     }  # fmt: skip
     constant_bits = 0 if is_narrow else even.bits
     return DeviceBins(
-        f"gpualgo::EvenBins<{types}, {constant_bits}>", even_bins_params_params(even.dtype),
+        f"gpualgo::EvenBins<{types}, {constant_bits}>", even_bins_params(even.dtype),
         lambda _: values, table_bins=bins.num_bins,
     )  # fmt: skip
 
@@ -353,7 +351,7 @@ def search_bins(bins: Bins, most_shared: int = SEARCH_SHARED_BYTES) -> DeviceBin
 
     return DeviceBins(
         f"gpualgo::SearchBins<{dtypes.cpp_name(bins.sample_dtype)}, {str(in_shared).lower()}>",
-        search_bins_params_params(key), values,
+        search_bins_params(key), values,
         table + starts.astype("<u4").tobytes(), shared_bytes if in_shared else 0, bins.num_bins,
         True,
     )  # fmt: skip

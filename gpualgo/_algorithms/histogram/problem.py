@@ -133,7 +133,7 @@ class Histogram(Problem):
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         bins = redetect_bins(self.params.bins, views, self.inputs, stream)
-        return self.like(views, None, None, self.params._replace(bins=bins))
+        return self.of_same_kind(views, None, None, self.params._replace(bins=bins))
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)

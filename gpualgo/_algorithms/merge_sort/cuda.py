@@ -169,7 +169,7 @@ class _Builder(Builder):
         for source, target in zip(self._sources, self._targets, strict=True):
             if source.address == target.address and source.strides == target.strides:
                 continue
-            slot = target.place if target.is_ready else self._scratch(target.num_bytes)
+            slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
             self._copy(source, True, slot)
             self._scatter(target, slot)
 
@@ -285,7 +285,7 @@ class _MergeBuilder(Builder):
         """Return the slots of arrays, copied to scratch pieces where they are not dense."""
         slots = []
         for operand in operands:
-            slot = operand.place
+            slot = operand.slot
             if operand.num_bytes and not operand.is_ready:
                 slot = self._scratch(operand.num_bytes)
                 self._copy(operand, True, slot)
@@ -294,16 +294,16 @@ class _MergeBuilder(Builder):
 
     def _target_slots(self, targets: Sequence[Operand]) -> tuple[int, ...]:
         """Return the slots of the results, of scratch pieces where targets are not dense."""
-        return tuple(t.place if t.is_ready else self._scratch(t.num_bytes) for t in targets)
+        return tuple(t.slot if t.is_ready else self._scratch(t.num_bytes) for t in targets)
 
     def _fetch(
         self, first: Operand, second: Operand, target: Operand, indices: int, index_bytes: int
     ) -> None:
         """Add the steps that gather the items of two concatenated arrays."""
-        joined = target.like(self._scratch(target.num_bytes), target.itemsize)
+        joined = target.dense_rows(self._scratch(target.num_bytes), target.itemsize)
         for operand, offset in ((first, 0), (second, first.num_bytes)):
             if operand.num_bytes:
-                self._copy(operand, True, (joined.place, offset))
+                self._copy(operand, True, (joined.slot, offset))
         self._scatter(target, self._gather_items(joined, target, indices, index_bytes))
 
 

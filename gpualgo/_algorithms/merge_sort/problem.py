@@ -156,7 +156,7 @@ class MergeSort(Problem):
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "merge sort", views[: rest[2]]
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if not 0 < len(arguments) < 3:
             return None
         try:
@@ -226,7 +226,7 @@ class Merge(Problem):
         if values and (form is not None or values_form is not None):
             self.form = Form(tuple, (form, values_form))
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) not in (2, 4):
             return None
         try:

@@ -84,7 +84,7 @@ def _launches(
 ) -> tuple[Callable[..., Launch], Callable[..., Launch]]:
     """Return the launches that count and write, without their argument slots."""
     machine = machine_of(device)
-    tiling = cut_keys(machine, dtype.itemsize, num_items)
+    tiling = tile_keys(machine, dtype.itemsize, num_items)
     table = {
         "num_slots": 1 << 8 * dtype.itemsize, "replicas": tiling.replicas, "words": tiling.words,
     }  # fmt: skip
@@ -117,15 +117,15 @@ def flip_of(dtype: np.dtype[Any], descending: bool) -> int:
     return sign ^ ((1 << bits) - 1 if descending else 0)
 
 
-def cut_keys(
+def tile_keys(
     machine: histogram_policy.Machine, itemsize: int, num_items: int
-) -> histogram_policy.Cut:
+) -> histogram_policy.Tiling:
     """Return how the counting is divided into blocks."""
     key_bins = DeviceBins(
         f"gpualgo::KeyBins<{_key(itemsize)}>", tuning.KEY_BINS_PARAMS, lambda _: {},
         table_bins=1 << 8 * itemsize,
     )  # fmt: skip
-    return histogram_policy.cut(machine, key_bins, 1, 1, num_items, itemsize)
+    return histogram_policy.tiling(machine, key_bins, 1, 1, num_items, itemsize)
 
 
 def _key(itemsize: int) -> str:
@@ -133,12 +133,15 @@ def _key(itemsize: int) -> str:
 
 
 def count_spec(
-    machine: histogram_policy.Machine, itemsize: int, cut: histogram_policy.Cut, offset_bytes: int
+    machine: histogram_policy.Machine,
+    itemsize: int,
+    tiling: histogram_policy.Tiling,
+    offset_bytes: int,
 ) -> Spec:
     return Spec(
         "radix_sort/counting.cuh",
-        f"gpualgo::counting_sort_count_kernel<{cut.policy.cpp(machine.capability)}, "
-        f"{_key(itemsize)}, {cut.table}, {_key(offset_bytes)}>",
+        f"gpualgo::counting_sort_count_kernel<{tiling.policy.cpp(machine.capability)}, "
+        f"{_key(itemsize)}, {tiling.table}, {_key(offset_bytes)}>",
         tuning.COUNT_PARAMS,
     )
 
@@ -183,7 +186,7 @@ class _Builder(Builder):
         if is_ready and applies(problem.key_dtype, *bits, self._row_items):
             self.steps, self.pieces = steps_of(
                 self.device, problem.key_dtype, self._row_items, problem.descending,
-                (source.place, target.place), self._slots.piece(0),
+                (source.slot, target.slot), self._slots.piece(0),
             )  # fmt: skip
             return
         key_src, key_dst, is_same = self._gather_source(source, target)
@@ -193,16 +196,16 @@ class _Builder(Builder):
     def add_argsort(self, result_bytes: int) -> None:
         """Sort the positions of keys by the keys; keys as well if they have a target."""
         source, (*key_targets, target) = self._sources[0], self._targets
-        key_src = source.place
+        key_src = source.slot
         if not source.is_ready:
             key_src = self._scratch(source.num_bytes)
             self._copy(source, True, key_src)
-        key_dst = target.place if target.is_ready else self._scratch(target.num_bytes)
+        key_dst = target.slot if target.is_ready else self._scratch(target.num_bytes)
         job = self._job(
             False, True, value_bytes=position_bytes(self._row_items), result_bytes=result_bytes,
             makes_indices=True, keeps_keys=bool(key_targets),
         )  # fmt: skip
-        sorted_keys = key_targets[0].place if key_targets else NONE
+        sorted_keys = key_targets[0].slot if key_targets else NONE
         self._sort(job, Arrays(key_src, NONE, sorted_keys, key_dst))
         self._scatter(target, key_dst)
 

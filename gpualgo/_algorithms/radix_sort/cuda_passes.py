@@ -39,7 +39,7 @@ class Operand:
     """An array viewed as rows along the sorted axis."""
 
     def __init__(self, view: View, axis: int | None, place: int) -> None:
-        self.place = place
+        self.slot = place
         self.itemsize, self.address = view.dtype.itemsize, view.ptr
         self.dims = list(zip(view.shape, view.strides, strict=True))
         if axis is not None:
@@ -63,11 +63,11 @@ class Operand:
             self.is_gapless and self.itemsize in tuning.WORDS and view.ptr % self.itemsize == 0
         )
 
-    def like(self, place: int, itemsize: int) -> Operand:
+    def dense_rows(self, place: int, itemsize: int) -> Operand:
         """Return dense, aligned rows of as many items, with another item size and slot."""
         operand = shallow_copy(self)
         step = operand.itemsize = itemsize
-        operand.place, operand.address, operand.strides = place, 0, []
+        operand.slot, operand.address, operand.strides = place, 0, []
         for extent, _ in reversed(self.dims):
             operand.strides.insert(0, step)
             step *= extent
@@ -445,32 +445,32 @@ class Builder:
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
         dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
-        ends = (operand.place, rows) if inward else (rows, operand.place)
+        ends = (operand.slot, rows) if inward else (rows, operand.slot)
         slots = dict(zip(("input", "output"), ends, strict=True))
         alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
         self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, slots))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:
         """Return the slots of the sort's source and target, and whether these are the same."""
-        slot = target.place if target.is_ready else self._scratch(target.num_bytes)
+        slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
         if source.is_ready:
-            is_same = slot == target.place and source.address == target.address
-            return source.place, slot, is_same
+            is_same = slot == target.slot and source.address == target.address
+            return source.slot, slot, is_same
         self._copy(source, True, slot)
         return slot, slot, True
 
     def _scatter(self, target: Operand, slot: int) -> None:
-        if slot != target.place:
+        if slot != target.slot:
             self._copy(target, False, slot)
 
     def _gather_items(self, items: Operand, target: Operand, indices: int, index_bytes: int) -> int:
         """Add the gather of values; return the slot of the result."""
-        source, alignment = items.place, items.address
+        source, alignment = items.slot, items.address
         if not items.is_gapless:
             source, alignment = self._scratch(items.num_bytes), 0
             self._copy(items, True, source)
-        result = target.place
-        if not target.is_gapless or (source == items.place and items.address == target.address):
+        result = target.slot
+        if not target.is_gapless or (source == items.slot and items.address == target.address):
             result = self._scratch(target.num_bytes)
         else:
             alignment |= target.address

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 
-from gpualgo._algorithms.histogram.cuda_bins import TABLE_SIZE_PARAMS_PARAMS
+from gpualgo._algorithms.histogram.cuda_bins import TABLE_SIZE_PARAMS
 from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
 from gpualgo._algorithms.radix_sort.tuple_problem import Descending, Dtype
 from gpualgo._cuda.build import Spec
@@ -47,7 +47,7 @@ KEY_BINS_PARAMS = Parameters("KeyBins")
 COUNT_PARAMS = Parameters(
     "CountingSortCount",
     input=POINTER, counters=POINTER, offsets=POINTER, ticket=POINTER, num_items=I64, flip=I64,
-    table=TABLE_SIZE_PARAMS_PARAMS, num_blocks=DIVISOR,
+    table=TABLE_SIZE_PARAMS, num_blocks=DIVISOR,
 )  # fmt: skip
 FILL_PARAMS = Parameters(
     "CountingSortFill", output=POINTER, offsets=POINTER, num_items=I64, flip=I64

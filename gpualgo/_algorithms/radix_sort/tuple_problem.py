@@ -194,7 +194,7 @@ class TupleSort(Problem):
     def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "order", views[: len(rest[0])]
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
             return arguments_of(tuple(arguments), self.where) if 0 < len(arguments) < 3 else None
         except ValueError:  # no prepared shape matches; the caller reports it

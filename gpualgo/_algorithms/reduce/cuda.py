@@ -156,35 +156,35 @@ def _rows(case: _Case) -> Plan:
         nested = is_nested(case.reduced)
         access = tuning.strided(leaves, outputs, is_even=is_even, is_nested=nested)
         fields = {"rows": outer, "elements": case.reduced}
-    small = tuning.small_cut(num_items, source) if num_rows == 1 else None
+    small = tuning.small_tiling(num_items, source) if num_rows == 1 else None
     if small is not None:
         return _small(case, num_items, access, fields, small)
-    cut = tuning.cut_rows(case.op, num_rows, num_items, source)
+    tiling = tuning.tile_rows(case.op, num_rows, num_items, source)
     pieces = []
-    if cut.blocks_per_row > 1:  # blocks combine through tagged words, initially zero
-        pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
-    spec = tuning.rows_spec(case.op, source, acc, access, cut)
+    if tiling.blocks_per_row > 1:  # blocks combine through tagged words, initially zero
+        pieces = [Piece(tiling.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
+    spec = tuning.rows_spec(case.op, source, acc, access, tiling)
     packed = spec.parameters.pack(
-        num_rows=num_rows, num_items=num_items, chunk_items=cut.chunk_items,
-        blocks_per_row=cut.blocks_per_row, access=fields,
+        num_rows=num_rows, num_items=num_items, chunk_items=tiling.chunk_items,
+        blocks_per_row=tiling.blocks_per_row, access=fields,
     )  # fmt: skip
-    threads = cut.policy.block_threads
-    return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
+    threads = tiling.policy.block_threads
+    return case.plan(spec, tiling.num_blocks, threads, packed, pieces, partials=0, tickets=0)
 
 
 def _small(
     case: _Case, num_items: int, access: Access, fields: dict[str, Any],
-    cut: tuning.SmallCut,
+    tiling: tuning.SmallTiling,
 ) -> Plan:  # fmt: skip
     """Return the plan of a single short row."""
     args, first_piece = case.leaves.at, len(case.leaves.pieces)
-    spec = tuning.small_spec(case.op, case.source, case.acc, access, cut.policy)
+    spec = tuning.small_spec(case.op, case.source, case.acc, access, tiling.policy)
     packed = spec.parameters.pack(num_items=num_items, access=fields)
     pieces = []
-    if cut.num_blocks > 1:
-        pieces = [Piece(cut.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
+    if tiling.num_blocks > 1:
+        pieces = [Piece(tiling.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
     launch = Launch(
-        build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,
+        build.kernel(spec, case.device), tiling.num_blocks, tiling.policy.block_threads, packed,
         case.device,
         takes={"init": START, "input": case.leaves.inputs, "output": case.leaves.outputs,
                "words": args.piece(first_piece) if pieces else NONE},
@@ -253,21 +253,23 @@ def _columns(case: _Case) -> Plan:
     size = max(tuning.packed_size(source), acc.itemsize // 2)
     is_even = len(reduced) == 1
     bytes_read = tuning.bytes_read(source)
-    cut = tuning.cut_columns(num_batches, num_rows, num_columns, widest, items, size, bytes_read)
-    spec = tuning.columns_spec(case.op, source, acc, cut, is_even)
+    tiling = tuning.tile_columns(
+        num_batches, num_rows, num_columns, widest, items, size, bytes_read
+    )
+    spec = tuning.columns_spec(case.op, source, acc, tiling, is_even)
     packed = spec.parameters.pack(
-        num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
-        num_blocks=cut.num_blocks, num_column_tiles=cut.num_column_tiles,
+        num_rows=num_rows, rows_per_block=tiling.rows_per_block, num_columns=num_columns,
+        num_blocks=tiling.num_blocks, num_column_tiles=tiling.num_column_tiles,
         column_strides=column_strides, output_column_strides=out_strides,
         rows=reduced, batch=batch,
     )  # fmt: skip
-    blocks = cut.num_column_tiles * num_batches * cut.num_blocks
+    blocks = tiling.num_column_tiles * num_batches * tiling.num_blocks
     pieces = []
-    if cut.num_blocks > 1:
-        partials = blocks * cut.columns * acc.itemsize
+    if tiling.num_blocks > 1:
+        partials = blocks * tiling.columns * acc.itemsize
         workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
         pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, workspace_offset)]
-    threads = cut.policy.block_threads
+    threads = tiling.policy.block_threads
     return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
 
 
@@ -302,7 +304,7 @@ def _(problem: Reduction, call: planners.HostCall) -> bool:
     fields = records.field_dtypes(problem.source)
     if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
         return False
-    if None not in call.places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
+    if None not in call.device_views[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
         return False
     where = problem.where
     handle = host_whole.begin(problem, arrays[0], call.stream, host_whole.pageable(True, where))
@@ -356,9 +358,11 @@ class _Reduction:
                 plan = self._plan(arrays[0][(*index, ...)].shape, inner)
                 if offset not in started:
                     started.add(offset)
-                    plan.queue(self.stream, (*start, self.op.words, *sources, *targets))
+                    plan.queue(self.stream, (*start, self.op.captured_scalars, *sources, *targets))
                 else:
-                    plan.queue(self.stream, (*NO_INIT, self.op.words, *sources, *block_results))
+                    plan.queue(
+                        self.stream, (*NO_INIT, self.op.captured_scalars, *sources, *block_results)
+                    )
                     self._join(targets, block_results, shape)
             for total, out in zip(totals, outs, strict=True):
                 staging.download(total, out, self.device, self.stream)
@@ -374,7 +378,7 @@ class _Reduction:
         ]
         applied = Applied(self.op, (acc, acc), self.acc)
         join = elementwise.plan_of(applied, views, shape, views[: len(targets)])
-        join.queue(self.stream, (*NO_INIT, self.op.words, *targets, *parts, *targets))
+        join.queue(self.stream, (*NO_INIT, self.op.captured_scalars, *targets, *parts, *targets))
 
     def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:
         key = (shape, axes)

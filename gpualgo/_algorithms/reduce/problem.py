@@ -57,7 +57,7 @@ class Reduction(Problem):
     """Arguments that equal calls of `reduce` share."""
 
     needs_associativity = True
-    gives_scalars = True
+    returns_scalars = True
     spreads_tuples = True
 
     def __init__(self, call: Call) -> None:

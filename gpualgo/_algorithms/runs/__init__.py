@@ -70,7 +70,7 @@ class Runs(Selecting):
         self.form = element_form
         if self.gives_lengths:
             self.form = Form(RunLengthEncoded, (element_form, None))
-        names_of_outs = ["out"] if self.form is None else [f"out{p}" for p in self.form.places]
+        names_of_outs = ["out"] if self.form is None else [f"out{p}" for p in self.form.subscripts]
         self.output_names = (*names_of_outs, "out_count")
 
     def _check_equality(self, op: Operator) -> None:

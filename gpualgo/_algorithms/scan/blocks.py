@@ -20,7 +20,7 @@ import numpy as np
 from gpualgo._algorithms.scan import cuda, tuning
 from gpualgo._algorithms.scan.cuda import ScanStrategy, strategy_of
 from gpualgo._algorithms.scan.problem import Scan
-from gpualgo._algorithms.scan.tuning_lines import cut_columns
+from gpualgo._algorithms.scan.tuning_lines import tile_columns
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import ordered_strides
@@ -191,7 +191,7 @@ class _Cut:
             for count, is_exclusive in self._scans(start, end):
                 for addresses, line_start in zip(lines, starts, strict=True):
                     plan = self._plan(count, width, is_exclusive)
-                    queue(plan, *addresses, words=work.op.words, start=line_start)
+                    queue(plan, *addresses, words=work.op.captured_scalars, start=line_start)
                 if count > end - start:
                     next_starts = self._fetch_carries(memory, (end - start) * width, width)
             starts = next_starts
@@ -270,7 +270,7 @@ def _run(work: Work, way: ScanStrategy) -> None:
         return
     line_bytes, joint_lines = num_items * work.item_bytes, 1
     if way.kernel == "columns":
-        cut = cut_columns(
+        cut = tile_columns(
             *way.columns, records.register_dtype(work.problem.source), work.problem.acc
         )
         inner = work.order[work.order.index(axis) + 1 :]
@@ -305,6 +305,6 @@ def _whole_lines(work: Work, way: ScanStrategy, line_bytes: int, limit: int) -> 
         for block in blocks:
             work.upload(parts(work.arrays, block), memory)
             plan = plans[np.shape(work.arrays[0][block])]
-            queue(plan, *memory, words=work.op.words, start=work.start)
+            queue(plan, *memory, words=work.op.captured_scalars, start=work.start)
             work.download(parts(work.results, block), memory)
         driver.synchronize(work.stream)

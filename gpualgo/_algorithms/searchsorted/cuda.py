@@ -113,7 +113,7 @@ def with_samples(
     return replace(policy, node_bits=bits, in_packs=in_packs)
 
 
-class Cut(NamedTuple):
+class Tiling(NamedTuple):
     """Tiling of the work."""
 
     grid: int
@@ -128,7 +128,7 @@ class Cut(NamedTuple):
         return max(0, len(self.begins) - 1)
 
 
-def cut_of(policy: Policy, num_sorted: int, num_queries: int, num_sms: int) -> Cut:
+def tiling_of(policy: Policy, num_sorted: int, num_queries: int, num_sms: int) -> Tiling:
     """Return the tiling for a non-empty sorted array and the queries."""
     num_tiles = -(-num_queries // policy.tile_items)
     grid = min(num_tiles, num_sms * BLOCKS_PER_SM)
@@ -138,17 +138,17 @@ def cut_of(policy: Policy, num_sorted: int, num_queries: int, num_sms: int) -> C
     levels = min(policy.levels, (LOADS_PER_QUERY * per_block).bit_length(), num_sorted.bit_length())
     # The shortest stretches for which the nodes of all levels suffice.
     bits = num_sorted.bit_length() - levels
-    return Cut(grid, num_tiles, levels, bits)
+    return Tiling(grid, num_tiles, levels, bits)
 
 
-def _sampled(policy: Policy, num_sorted: int, num_tiles: int, grid: int) -> Cut:
+def _sampled(policy: Policy, num_sorted: int, num_tiles: int, grid: int) -> Tiling:
     bits, length = policy.node_bits, num_sorted.bit_length()
     count = -(-(length - policy.levels) // bits)
     starts = [0]
     for level in range(1, count + 1):
         nodes = (num_sorted >> level * bits >> bits) + 1
         starts.append(starts[-1] + (nodes << bits))
-    return Cut(grid, num_tiles, length - count * bits, count * bits, tuple(starts))
+    return Tiling(grid, num_tiles, length - count * bits, count * bits, tuple(starts))
 
 
 def samples_spec(sorted_element: Dtype, element: Dtype, node_bits: int) -> Spec:
@@ -199,32 +199,32 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
     num_queries = math.prod(shape)
     alignment = _alignment(problem, order, views[0])
     kind = with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
-    cut = cut_of(kind, problem.num_sorted, num_queries, dev.num_sms)
+    tiling = tiling_of(kind, problem.num_sorted, num_queries, dev.num_sms)
     kernel_spec = spec(
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
-    sample_starts = (0, *cut.begins, *[0] * MOST_SAMPLES)[: MOST_SAMPLES + 1]
+    sample_starts = (0, *tiling.begins, *[0] * MOST_SAMPLES)[: MOST_SAMPLES + 1]
     packed = kernel_spec.parameters.pack(
-        num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=cut.num_tiles,
-        steps=[view.strides[0] for view in sorted_views], num_levels=cut.num_levels,
-        stretch_bits=cut.stretch_bits, places=dims, num_samples=cut.num_samples,
+        num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=tiling.num_tiles,
+        steps=[view.strides[0] for view in sorted_views], num_levels=tiling.num_levels,
+        stretch_bits=tiling.stretch_bits, places=dims, num_samples=tiling.num_samples,
         sample_begins=sample_starts,
     )  # fmt: skip
     slots = {
         "sorted": [args.source(i) for i in range(count)],
         "queries": [args.source(count + i) for i in range(count)],
-        "output": args.target(0), "samples": args.piece(0) if cut.begins else NONE,
+        "output": args.target(0), "samples": args.piece(0) if tiling.begins else NONE,
     }  # fmt: skip
     launch = Launch(
-        build.kernel(kernel_spec, device), cut.grid, BLOCK_THREADS, packed, device, slots,
+        build.kernel(kernel_spec, device), tiling.grid, BLOCK_THREADS, packed, device, slots,
         shared_bytes=kind.shared_bytes(order.element),
     )  # fmt: skip
-    if not cut.begins:
+    if not tiling.begins:
         return Plan(device, [launch])
     sampling = samples_spec(problem.sides[0], order.element, kind.node_bits)
-    num_items = cut.begins[-1]
+    num_items = tiling.begins[-1]
     packed = sampling.parameters.pack(
-        num_sorted=problem.num_sorted, num_samples=cut.num_samples,
+        num_sorted=problem.num_sorted, num_samples=tiling.num_samples,
         step=sorted_views[0].strides[0], sample_begins=sample_starts, num_items=num_items,
     )  # fmt: skip
     grid = min(-(-num_items // BLOCK_THREADS), dev.num_sms * SAMPLE_BLOCKS_PER_SM)

@@ -36,7 +36,7 @@ class Search(Problem):
     """Arguments that equal calls of `searchsorted` share. Inputs: arrays of a, then those of v."""
 
     op_name = "less"
-    gives_scalars = True
+    returns_scalars = True
     copies_page_locked = True  # a page-locked array would cross the bus for every search step
 
     def __init__(self, call: Call) -> None:
@@ -75,7 +75,7 @@ class Search(Problem):
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.results[0].dtype)
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:
             return None
         try:

@@ -73,7 +73,7 @@ class SegmentedSort(Problem):
         of_segments.check_values(offsets, self.num_items, self.where, stream, "keys")
         return self
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if not 1 < len(arguments) < 4:
             return None
         keys, offsets, values = (*arguments, None)[:3]

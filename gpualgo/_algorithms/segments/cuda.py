@@ -135,7 +135,7 @@ def policy_of(acc: Dtype, overlaps: bool) -> Policy:
     return Policy(rows, _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize, overlaps)
 
 
-class Cut(NamedTuple):
+class Tiling(NamedTuple):
     """Tiling of segments."""
 
     per_warp: int
@@ -144,14 +144,14 @@ class Cut(NamedTuple):
     capacity: int  # upper bound on the number of chunks
 
 
-def cut_of(num_items: int, num_segments: int) -> Cut:
+def tiling_of(num_items: int, num_segments: int) -> Tiling:
     """Return the tiling of elements and segments, of which there is at least one."""
     mean = max(1, num_items // num_segments)
     per_warp = _pow2(WARP_ITEMS // mean, WARP)
     chunk_bits = max(CHUNK_BITS, (-(-num_items // MOST_CHUNKS) - 1).bit_length())
     long_items = min(1 << chunk_bits, max(LEAST_LONG, LONG_PER_WARP // per_warp))
     capacity = num_items // long_items + (num_items >> chunk_bits) + 1
-    return Cut(per_warp, long_items, chunk_bits, capacity)
+    return Tiling(per_warp, long_items, chunk_bits, capacity)
 
 
 def reduce_specs(
@@ -281,24 +281,28 @@ def _reduction(
     source, acc, device = problem.source, problem.acc, offsets.device
     num_items, num_segments = inputs[0].shape[0], problem.num_segments
     overlaps = gpu.get(device).may_overlap
-    kind, cut = policy_of(acc, overlaps), cut_of(num_items, num_segments)
+    kind, tiling = policy_of(acc, overlaps), tiling_of(num_items, num_segments)
     access, fields = _access(source, inputs)
     specs = reduce_specs(op, source, acc, offsets.dtype, access, kind)
-    chunk_bytes = aligned(cut.capacity * CHUNK_BYTES)
-    piece = Piece(chunk_bytes + cut.capacity * acc.itemsize, KEPT)
+    chunk_bytes = aligned(tiling.capacity * CHUNK_BYTES)
+    piece = Piece(chunk_bytes + tiling.capacity * acc.itemsize, KEPT)
     if not piece.fits:
         piece = Piece(piece.num_bytes)
     pieces = [Piece(_LIST_BYTES, TICKETS, is_zeroed=True), piece]
     fixed = {
         "num_items": num_items, "num_segments": num_segments, "offset_step": offsets.strides[0],
-        **cut._asdict(), "is_start": problem.is_start,
+        **tiling._asdict(), "is_start": problem.is_start,
         "output_steps": [target.strides[0] for target in targets], "access": fields,
     }  # fmt: skip
     slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
     warps = BLOCK_THREADS // WARP
-    blocks = -(-num_segments // (cut.per_warp * warps))
+    blocks = -(-num_segments // (tiling.per_warp * warps))
     most_blocks = gpu.get(device).num_sms * BLOCKS_PER_SM
-    grids = [blocks, min(most_blocks, cut.capacity), min(most_blocks, -(-cut.capacity // WARP))]
+    grids = [
+        blocks,
+        min(most_blocks, tiling.capacity),
+        min(most_blocks, -(-tiling.capacity // WARP)),
+    ]
     shared = [kind.shared_bytes, 0, kind.joining_bytes]
     launches = [
         Launch(

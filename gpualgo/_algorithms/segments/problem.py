@@ -131,7 +131,7 @@ class Segmented(Problem):
         check_values(offsets, self.num_items, self.where, stream)
         return self
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:
             return None
         try:
@@ -195,8 +195,8 @@ class _Started(per_row_init.PerRowInit, Segmented):
     def init_shape(self) -> tuple[int, ...]:
         return (self.num_segments,)
 
-    def taken_before(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        return Segmented.taken(self, arguments, where)
+    def parse_before_init(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        return Segmented.parse_arrays(self, arguments, where)
 
 
 class PerRowInitReduction(_Started, SegmentedReduction):

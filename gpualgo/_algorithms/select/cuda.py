@@ -167,10 +167,10 @@ class Kind:
         return self._spec("count.cuh", "select_count_kernel", (self.access.cpp,))
 
     def _spec(self, header: str, name: str, more_types: tuple[str, ...]) -> Spec:
-        cut, op, source = self.policy, self.op, self.source
+        tiling, op, source = self.policy, self.op, self.source
         sizes = (
-            cut.block_threads, cut.items, cut.rows, BLOCKS_PER_SM, self.shared_bytes,
-            str(cut.makes_late).lower(), str(self.has_redux).lower(),
+            tiling.block_threads, tiling.items, tiling.rows, BLOCKS_PER_SM, self.shared_bytes,
+            str(tiling.makes_late).lower(), str(self.has_redux).lower(),
         )  # fmt: skip
         element = records.register_dtype(source)
         result = element if self.kept == MARKED else _BOOL
@@ -220,16 +220,16 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
     if _is_index_only(problem):
-        cut = index_policy(gpu.get(device).shared_limit)
+        tiling = index_policy(gpu.get(device).shared_limit)
     else:
-        cut = policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
-    access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
+        tiling = policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
+    access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
     is_wide = num_items >= NARROW_COUNTS
-    num_tiles = -(-num_items // cut.tile_items)
+    num_tiles = -(-num_items // tiling.tile_items)
     state_words = (1 + is_wide) * (1 + problem.gives_lengths)
     piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
     kind = Kind(
-        _NO_OPERATOR if op is None else op, source, written, access, cut, problem.kept, is_wide,
+        _NO_OPERATOR if op is None else op, source, written, access, tiling, problem.kept, is_wide,
         problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
@@ -250,7 +250,7 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
         Launch(
             kernel,
             grid,
-            cut.block_threads,
+            tiling.block_threads,
             spec.parameters.pack(**fixed),
             device,
             slots,
@@ -304,7 +304,7 @@ def _(problem: Selecting, call: planners.HostCall) -> bool:
     block_bytes = BLOCK_BYTES
     if problem.kept == HEADS:  # one block, since a run may continue in the next one
         block_bytes = sum(array.nbytes for array in arrays) + 1
-    places = call.places  # views of arrays that kernels access in place
+    places = call.device_views  # views of arrays that kernels access in place
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
     handle = host_whole.begin(problem, arrays[0], call.stream, reason)
     if call.stream is None and any(places):  # work queued there comes first
@@ -337,7 +337,7 @@ class _Blocks:
         problem, device, stream = self.problem, self.device, self.stream
         most = max(self.operands[0].array[index].size for index in self.indices)
         sizes = [
-            *(0 if item.place else most * item.array.dtype.itemsize for item in self.operands),
+            *(0 if x.device_view else most * x.array.dtype.itemsize for x in self.operands),
             *(most * out.dtype.itemsize for out in outs), count.dtype.itemsize,
         ]  # fmt: skip
         block_rests: list[list[Array]] = []
@@ -368,14 +368,14 @@ class _Blocks:
         """Select from a block on the device; return its number of elements, and of kept ones."""
         blocks = [operand.array[index] for operand in self.operands]
         for operand, block, source in zip(self.operands, blocks, sources, strict=True):
-            if operand.place is None:  # on the stream, after the previous block's selection
+            if operand.device_view is None:  # on the stream, after the previous block's selection
                 staging.upload(block, source, self.device, self.stream)
         views = [
             operand.view(index, source, self.device)
             for operand, source in zip(self.operands, sources, strict=True)
         ]
         plan = self._plan(views, targets)
-        words = b"" if self.op is None else self.op.words
+        words = b"" if self.op is None else self.op.captured_scalars
         plan.queue(self.stream, (*NO_INIT, words, *[view.ptr for view in views], *targets))
         kept = np.empty((), np.int64)
         staging.fetch(targets[-1], kept.ctypes.data, kept.nbytes, self.stream)

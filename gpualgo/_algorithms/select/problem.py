@@ -129,7 +129,7 @@ class Selection(Selecting):
         is_upper_bound = not self.keeps_rest
         outs = tuple(Result((size,), leaf, is_upper_bound=is_upper_bound) for leaf in self.written)
         self.results = (*outs, Result((), COUNT))
-        names = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
+        names = [f"out{p}" for p in self.form.subscripts] if self.form is not None else ["out"]
         self.output_names = (*names, "out_count")
 
     def _check_mask(self, views: tuple[View, ...], form: Any) -> None:

@@ -76,7 +76,7 @@ class FirstElements(Ranked):
 class RankedElements(Ranked):
     """Specification of a `kth_value` call, shared by equal calls."""
 
-    gives_scalars = True
+    returns_scalars = True
 
     def __init__(self, call: Call) -> None:
         params, where = call.params, call.where

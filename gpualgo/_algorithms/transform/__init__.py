@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gpualgo._algorithms.transform.problem import NUMBERS, Transformation, bind, is_scalar
-from gpualgo._arrays.forms import Form, is_tuple, taken_apart
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import Elsewhere
@@ -173,7 +173,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
 
 def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
     """Return the dtypes that the caller requests for the numbers of a tuple."""
-    leaves, form = taken_apart(out, "transform: out")
+    leaves, form = flatten_tuple(out, "transform: out")
     out_dtypes = [as_view(x, name).dtype for x, name in leaves]
     requested = checks.dtypes_of(dtype, form.names, _WHERE)
     for dtype_of_out, wanted in zip(out_dtypes, requested, strict=True):

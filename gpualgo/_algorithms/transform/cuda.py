@@ -58,7 +58,7 @@ class Case(NamedTuple):
         return math.gcd(16, *multiples)
 
 
-class Cut(NamedTuple):
+class Tiling(NamedTuple):
     """A kernel, its number of blocks, and its parameters."""
 
     spec: build.Spec
@@ -73,7 +73,7 @@ class Cut(NamedTuple):
 MOST_NUMBERS = 4  # of a record that is read (apply_to_numbers of transform/kernel.cuh)
 
 
-def cut(case: Case) -> Cut | None:
+def tiling(case: Case) -> Tiling | None:
     """Return the kernel for contiguous operands of which some are whole records, or None."""
     if len(case.dims) != 1:
         return None
@@ -96,7 +96,7 @@ def cut(case: Case) -> Cut | None:
     spec = tuning.flat_spec(case.applied, items, loads, operands)
     blocks = -(-num_items // (tuning.BLOCK_THREADS * items * loads))
     firsts = (out_indices, [index - case.num_outputs for _, index in inputs])
-    return Cut(spec, blocks, {"num_items": num_items}, firsts)
+    return Tiling(spec, blocks, {"num_items": num_items}, firsts)
 
 
 def _outputs(case: Case) -> tuple[Element, list[int]]:
@@ -158,7 +158,7 @@ def plan_of(
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     pointers = tuple(view.ptr for view in (*targets, *views))
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
-    chosen = _flat(case) or cut(case) or _turned(case) or _rows(case)
+    chosen = _flat(case) or tiling(case) or _turned(case) or _rows(case)
     spec, blocks, fixed, (outs, inputs) = chosen
     device = targets[0].device
     if within is None:
@@ -178,7 +178,7 @@ def plan_of(
     return Plan(device, [launch])
 
 
-def _flat(case: Case) -> Cut | None:
+def _flat(case: Case) -> Tiling | None:
     """Return the kernel for contiguous operands, or None."""
     steps = tuple(map(records.step_of, case.operands))
     if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
@@ -187,7 +187,7 @@ def _flat(case: Case) -> Cut | None:
     loads = tuning.loads_in_flight(case.applied.inputs, items)
     blocks = -(-case.num_items // (tuning.BLOCK_THREADS * items * loads))
     spec = tuning.flat_spec(case.applied, items, loads, loose=loose)
-    return Cut(spec, blocks, {"num_items": case.num_items})
+    return Tiling(spec, blocks, {"num_items": case.num_items})
 
 
 def _packs(case: Case) -> tuple[int, int]:
@@ -245,7 +245,7 @@ class _Tiles(NamedTuple):
         )
 
 
-def _turned(case: Case) -> Cut | None:
+def _turned(case: Case) -> Tiling | None:
     """Return the kernel for transposed inputs, or None."""
     steps = tuple(map(records.step_of, case.operands))
     num_columns, across = case.dims[-1] if len(case.dims) > 1 else (0, ())
@@ -272,18 +272,18 @@ def _turned(case: Case) -> Cut | None:
     if tiles is None or not tiles.turned:
         return None
     items, (num_rows, down) = tiles.items(), case.dims[tiles.axis]
-    cut = [-(-n // (tuning.SQUARES * items)) for n in (num_rows, num_columns)]
+    tiling = [-(-n // (tuning.SQUARES * items)) for n in (num_rows, num_columns)]
     bits = sum(1 << k - count for k in tiles.turned)
     batch = tiles.batch
     spec = tuning.transposed_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
     fixed = {
-        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": cut[0],
-        "tiles_across": cut[1], "row_strides": down, "column_strides": across, "batch": batch,
+        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": tiling[0],
+        "tiles_across": tiling[1], "row_strides": down, "column_strides": across, "batch": batch,
     }  # fmt: skip
-    return Cut(spec, math.prod(cut) * math.prod(extent for extent, _ in batch), fixed)
+    return Tiling(spec, math.prod(tiling) * math.prod(extent for extent, _ in batch), fixed)
 
 
-def _rows(case: Case) -> Cut:
+def _rows(case: Case) -> Tiling:
     """Return the kernel for any operands; rows are contiguous in the outputs."""
     *outer, (extent, steps) = case.dims
     count = range(len(case.operands))
@@ -303,7 +303,7 @@ def _rows(case: Case) -> Cut:
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
         "rows": outer,
     }  # fmt: skip
-    return Cut(spec, -(-num_packs // (tuning.BLOCK_THREADS * loads)), fixed)
+    return Tiling(spec, -(-num_packs // (tuning.BLOCK_THREADS * loads)), fixed)
 
 
 # --- Transformation of large pageable arrays on a GPU in blocks, on several copy streams at once.
@@ -325,7 +325,7 @@ def _(problem: Transformation, call: planners.HostCall) -> bool:
         return False
     broadcast = [np.broadcast_to(array, problem.shape) for array in arrays]
     chunked = applied(problem, call.op)
-    transform(problem, chunked, broadcast, results, call.stream, call.places)
+    transform(problem, chunked, broadcast, results, call.stream, call.device_views)
     return True
 
 
@@ -363,7 +363,9 @@ class _Blocks:
         self.written = written
         count = len(applied.outputs)
         self.targets, self.sources = operands[:count], operands[count:]
-        most = max(sum(x.place is None for x in side) for side in (self.targets, self.sources))
+        most = max(
+            sum(x.device_view is None for x in side) for side in (self.targets, self.sources)
+        )
         self.share = SLOT_BYTES // most & -256  # bytes of a buffer for one operand
         shape = self.targets[0].array.shape
         widest = max(operand.array.dtype.itemsize for operand in operands)
@@ -408,9 +410,9 @@ class _Blocks:
             targets, sources = views[: len(self.targets)], views[len(self.targets) :]
             addresses = [view.ptr for view in (*sources, *targets)]
             plan = self._plan(sources, targets)
-            if any(item.place for item in self.targets):
+            if any(item.device_view for item in self.targets):
                 self.written.has_begun = True
-            plan.queue(lane.stream, (*NO_INIT, self.applied.op.words, *addresses))
+            plan.queue(lane.stream, (*NO_INIT, self.applied.op.captured_scalars, *addresses))
             self._store_results(down, pending)
             pending = self._fetch(down, lane, index, targets)
         self._store_results(down, pending)
@@ -418,7 +420,7 @@ class _Blocks:
     def _fill(self, slot: Any, lane: CopyLane, index: Any, views: Sequence[View]) -> None:
         offset = 0
         for operand, view in zip(self.sources, views, strict=True):
-            if operand.place is None:
+            if operand.device_view is None:
                 block = operand.array[index]
                 np.copyto(slot.array(block.shape, block.dtype, offset), block)
                 staging.send(slot.address + offset, view.ptr, block.nbytes, lane.stream)
@@ -430,7 +432,7 @@ class _Blocks:
     ) -> list[tuple[Array, int]]:
         pending, offset = [], 0
         for operand, view in zip(self.targets, views, strict=True):
-            if operand.place is None:
+            if operand.device_view is None:
                 out = operand.array[index]
                 staging.fetch(view.ptr, slot.address + offset, out.nbytes, lane.stream)
                 pending.append((out, offset))
