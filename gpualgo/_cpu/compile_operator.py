@@ -149,8 +149,8 @@ def _from_storage(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) 
     """Convert a storage scalar to numba's type of the element."""
     if dtype.names is not None:
         numbers = (
-            _from_storage(context, builder, builder.extract_value(value, i), leaf)
-            for i, leaf in enumerate(records.field_dtypes(dtype))
+            _from_storage(context, builder, builder.extract_value(value, i), field)
+            for i, field in enumerate(records.field_dtypes(dtype))
         )
         return elements.pack_fields(context, builder, element_type(dtype), numbers)
     ty = element_type(dtype)
@@ -165,8 +165,8 @@ def _to_storage(context: Any, builder: Any, value: Any, source: Any, dtype: np.d
         record = llvm.Constant(context.get_value_type(storage(dtype)), llvm.Undefined)
         numbers = elements.unpack_fields(builder, source, value)
         parts = zip(numbers, elements.flat(source), records.field_dtypes(dtype), strict=True)
-        for i, (number, ty, leaf) in enumerate(parts):
-            number = _to_storage(context, builder, number, ty, leaf)
+        for i, (number, ty, field) in enumerate(parts):
+            number = _to_storage(context, builder, number, ty, field)
             record = builder.insert_value(record, number, i)
         return record
     ty = element_type(dtype)

@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.leaves import access_by_index, field_offsets
+from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.memory import ALIGNED, CONTIGUOUS, DTYPE, FLAGS, NDIM_WORD, SHAPE_WORD
 from gpualgo._cpu.packing import (
     call,

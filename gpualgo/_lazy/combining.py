@@ -258,7 +258,7 @@ def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) ->
     wanted = checks.requested_dtype(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
     if wanted is None:
         scalar_dtype = dtypes.as_dtype(dtype, where)
-        wanted = records.with_leaves(
+        wanted = records.with_fields(
             dtype_of_op, [scalar_dtype] * len(records.field_dtypes(dtype_of_op))
         )
     for source, target in zip(

@@ -298,24 +298,24 @@ _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 _templates: Memo[_Template] = Memo(1 << 10)
 
 
-def function_of(root: Node, num_leaves: int) -> types.FunctionType:
+def function_of(root: Node, num_fields: int) -> types.FunctionType:
     """Return the function that computes an element from one number of each leaf.
 
     Expressions of the same structure and functions share its code object, with which data about
     captured numbers is stored.
     """
-    template, captured = _template_of(root, num_leaves)
+    template, captured = _template_of(root, num_fields)
     return template.function(captured)
 
 
-def binder_of(root: Node, num_leaves: int) -> tuple[Callable[..., Any], list[Any]]:
+def binder_of(root: Node, num_fields: int) -> tuple[Callable[..., Any], list[Any]]:
     """Return a function that binds captured values to such a function, and the values."""
-    template, captured = _template_of(root, num_leaves)
+    template, captured = _template_of(root, num_fields)
     return template.bound, captured
 
 
-def _template_of(root: Node, num_leaves: int) -> tuple[_Template, list[Any]]:
-    text, captured = _source_of(root, num_leaves)
+def _template_of(root: Node, num_fields: int) -> tuple[_Template, list[Any]]:
+    text, captured = _source_of(root, num_fields)
     functions = [_code_or_callable(value) for value in captured if callable(value)]
 
     def make() -> _Template:
@@ -357,7 +357,7 @@ def _code_or_callable(fn: Any) -> Any:
     return fn if function is None else function.__code__
 
 
-def _source_of(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
+def _source_of(root: Node, num_fields: int) -> tuple[str, list[Any]]:
     """Return the source of `bind`, which returns the function, and the values to capture."""
     names: dict[int, str] = {}
     captured: dict[int, tuple[str, Any]] = {}
@@ -375,7 +375,7 @@ def _source_of(root: Node, num_leaves: int) -> tuple[str, list[Any]]:
         else:
             names[id(node)] = name = f"t{len(lines)}"
             lines.append(f"{name} = {_source_of_node(node, names_of_arguments, capture)}")
-    parameters = ", ".join(f"a{i}" for i in range(num_leaves))
+    parameters = ", ".join(f"a{i}" for i in range(num_fields))
     body = "".join(f"        {line}\n" for line in lines)
     captured_names = ", ".join(name for name, _ in captured.values())
     text = (
@@ -416,7 +416,7 @@ def cast(node: Node, own: np.dtype[Any], one: np.dtype[Any], where: str) -> Node
                 f"{where}: {number} cannot become {one} without losing the imaginary part; "
                 "use x.real"
             )
-    return cast_to(node, own, records.with_leaves(own, [one] * len(records.field_dtypes(own))))
+    return cast_to(node, own, records.with_fields(own, [one] * len(records.field_dtypes(own))))
 
 
 def cast_to(node: Node, own: np.dtype[Any], wanted: np.dtype[Any]) -> Node:

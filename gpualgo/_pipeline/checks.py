@@ -447,7 +447,7 @@ def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:
             f"{where}: out (or dtype) is a tuple, but op returns a number; pass a single one"
         )
     pairs = zip(dtypes_of(dtype, found.names, where), records.field_dtypes(found), strict=True)
-    result: Dtype = records.with_leaves(
+    result: Dtype = records.with_fields(
         found,
         [actual if wanted is None else dtypes.as_dtype(wanted, where) for wanted, actual in pairs],
     )

@@ -50,9 +50,9 @@ class Argument(NamedTuple):
     def is_on_host(self) -> bool:
         return self.places[0].number == CPU
 
-    def on(self, seat: int) -> Any:
+    def on(self, index: int) -> Any:
         """Return a shard, as the functions of one device take it."""
-        return self.packed([x.shards[seat] for x in self.arrays])
+        return self.packed([x.shards[index] for x in self.arrays])
 
     def packed(self, parts: Sequence[Any]) -> Any:
         """Return an argument of the same structure from other arrays."""

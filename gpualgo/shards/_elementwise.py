@@ -81,8 +81,8 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
         mask = parse_argument(predicate, _SELECT, "predicate", x_arg.first).flat(_SELECT)
     x_arg = x_arg.flat(_SELECT)
 
-    def arguments(seat: int) -> tuple[Any, ...]:
-        return x_arg.on(seat), predicate if mask is None else mask.on(seat)
+    def arguments(index: int) -> tuple[Any, ...]:
+        return x_arg.on(index), predicate if mask is None else mask.on(index)
 
     (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)

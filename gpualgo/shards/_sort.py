@@ -60,8 +60,8 @@ Span = tuple[int, int, int]
 class Runs:
     """Sorted runs, one on each device."""
 
-    def __init__(self, keys: Argument, ways: Any, bits: tuple[int, int | None]) -> None:
-        self.keys, self.ways, self.bits = keys, ways, bits
+    def __init__(self, keys: Argument, directions: Any, bits: tuple[int, int | None]) -> None:
+        self.keys, self.directions, self.bits = keys, directions, bits
         self.lengths = keys.first.lengths
 
     def order(self, parts: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -69,7 +69,9 @@ class Runs:
         if self.bits != (0, None):
             parts = [_bits(parts[0], *self.bits)]
         with default_device.fixed(CPU, "splitters are found on the host"):
-            order: np.ndarray[Any, Any] = ga.argsort(self.keys.packed(parts), descending=self.ways)
+            order: np.ndarray[Any, Any] = ga.argsort(
+                self.keys.packed(parts), descending=self.directions
+            )
         return order
 
     def at(self, spans: Sequence[Sequence[Span]]) -> list[list[list[np.ndarray[Any, Any]]]]:
@@ -353,9 +355,9 @@ def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: 
     starts, lengths, library = keys.first.starts, keys.first.lengths, keys.first.library
     count, index_bytes = len(keys.arrays), 0 if index_dtype is None else index_dtype.itemsize
     dtypes = [view.dtype for view in views[0]]
-    ways = descending_of(order.descending, keys.form, None, "radix_sort")
+    directions = descending_of(order.descending, keys.form, None, "radix_sort")
     sizes = tuple(dtype.itemsize for dtype in dtypes[count:])
-    merged = MergedRuns(tuple(dtypes[:count]), sizes, ways, lengths, index_bytes)
+    merged = MergedRuns(tuple(dtypes[:count]), sizes, directions, lengths, index_bytes)
     if index_bytes:
         dtypes, count = [index_dtype], 0
     sources = [view.ptr for fields in views for view in fields]

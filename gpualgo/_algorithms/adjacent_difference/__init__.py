@@ -78,7 +78,7 @@ class AdjacentDifference(Problem):
         self.result = outputs.dtype_of(op, (element, element), None, device, where)
         _check_first(element, self.result, where)
         # Results have the structure of x's elements, because first elements are copied.
-        self.result = records.with_leaves(element, records.field_dtypes(self.result))
+        self.result = records.with_fields(element, records.field_dtypes(self.result))
         self.form = element_form
         # A repeated array does not affect the order, as in a transformation.
         self.order = order_of(self.shape, [view.strides for view in views])

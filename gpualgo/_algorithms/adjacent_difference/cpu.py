@@ -29,8 +29,8 @@ def _(
     routines: list[Routine] = []
     computing = None
     if isinstance(problem.source, records.Computed):
-        leaves = records.field_dtypes(element)
-        computed = [np.empty(shape, leaf) for leaf in leaves]
+        fields = records.field_dtypes(element)
+        computed = [np.empty(shape, field) for field in fields]
         numbers = tuple(map(records.operand_dtype, problem.source.numbers))
         computing = cpu.plan_of(Applied(op.source, numbers, element), arrays, computed)
         routines += computing.routines
@@ -43,7 +43,7 @@ def _(
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         if computing is not None:
-            computed = [np.empty(shape, leaf) for leaf in leaves]
+            computed = [np.empty(shape, field) for field in fields]
             computing.run([np.broadcast_to(array, shape) for array in arrays], computed, init)
             arrays = computed
         if differing is not None:

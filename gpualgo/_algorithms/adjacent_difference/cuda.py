@@ -139,7 +139,7 @@ def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequ
     in_dtypes, out_dtypes = records.field_dtypes(source), records.field_dtypes(result)
     sources, results = _dims(shape, order, views), _dims(shape, order, targets)
     reads_dense = _is_dense(sources, records.read_bytes(source))
-    writes_dense = _is_dense(results, tuple(leaf.itemsize for leaf in out_dtypes))
+    writes_dense = _is_dense(results, tuple(field.itemsize for field in out_dtypes))
     items = 1
     if reads_dense and writes_dense:
         alignment = math.gcd(16, *(view.ptr for view in (*views, *targets)))

@@ -80,7 +80,7 @@ class ByIndex(ByKey):
         return tuning.table_of(self.size, self.acc).fits
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "one pass", views[:1]
 
     def of_empty(self, op: Any, init: Any) -> Array:

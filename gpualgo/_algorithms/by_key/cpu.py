@@ -97,7 +97,7 @@ def _job_of(
 
 def _fold_code(problem: ByKey, op: Operator) -> Any:
     """Return the code that folds runs."""
-    mode, acc, has_init = problem.way, problem.acc, problem.has_init
+    mode, acc, has_init = problem.mode, problem.acc, problem.has_init
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.by_key import cpu_kernels

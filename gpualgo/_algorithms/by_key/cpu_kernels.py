@@ -60,7 +60,7 @@ from gpualgo._algorithms.select.problem import (
     SIZE,
     WRITTEN,
 )
-from gpualgo._cpu.leaves import access_by_index
+from gpualgo._cpu.fields import access_by_index
 from gpualgo._cpu.packing import call, load, pointer_to, reader, storage, store, writer
 
 _words = pointer_to(types.intp)

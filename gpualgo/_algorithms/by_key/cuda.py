@@ -77,7 +77,7 @@ class Policy:
 
     def shared_bytes(self, written: tuple[Dtype, ...], acc: Dtype) -> int:
         """Return the size of Shared with padding; the kernel checks it."""
-        sections = [-(-self.tile_items * leaf.itemsize // VECTOR_BYTES) for leaf in written]
+        sections = [-(-self.tile_items * field.itemsize // VECTOR_BYTES) for field in written]
         warps = self.block_threads // WARP
         remaining = (3 + warps) * acc.itemsize + 8 * warps + 64
         return STAGES * sum(sections) * VECTOR_BYTES + -(-remaining // 16) * 16
@@ -86,9 +86,9 @@ class Policy:
 def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) -> Policy:
     """Return the policy for the pairs of a key and a value that are read, and the output fields."""
     leaves = records.field_dtypes(records.register_dtype(source))
-    widest = max(leaf.itemsize for leaf in (*leaves, *records.field_dtypes(acc)))
+    widest = max(field.itemsize for field in (*leaves, *records.field_dtypes(acc)))
     items = min(MOST_ITEMS, max(1, VECTOR_BYTES // widest))
-    size = max(sum(leaf.itemsize for leaf in leaves), acc.itemsize)
+    size = max(sum(field.itemsize for field in leaves), acc.itemsize)
     rows = min(MOST_ROWS, max(1, THREAD_BYTES // (items * size)))
     threads = BLOCK_THREADS
     while (policy := Policy(threads, items, rows)).shared_bytes(written, acc) > SHARED_BYTES:
@@ -106,7 +106,7 @@ def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) ->
 class Kind:
     """Parameters that determine a kernel."""
 
-    way: str  # reduce, inclusive or exclusive
+    mode: str  # reduce, inclusive or exclusive
     op: Operator
     key: Dtype
     source: records.Source
@@ -142,7 +142,7 @@ class Kind:
             computed = source
         types = (
             f"gpualgo::ByKeyPolicy<{', '.join(map(str, sizes))}>",
-            f"gpualgo::Way::{self.way}", equal, functor(op, (acc, acc), acc),
+            f"gpualgo::Way::{self.mode}", equal, functor(op, (acc, acc), acc),
             *map(records.cpp_name, (self.key, acc, source)),
             "gpualgo::uint64" if self.is_wide else "gpualgo::uint32",
             self.access.cpp, str(self.has_init).lower(),
@@ -179,7 +179,7 @@ def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -
     tile_bytes = tagged_bytes(acc) + 8 * (1 + is_wide) * reduces
     piece = Piece(_CONTROL_BYTES + num_tiles * tile_bytes, STATES, is_zeroed=True)
     kind = Kind(
-        problem.way, op, problem.key, source, acc, access, tiling, written, is_wide,
+        problem.mode, op, problem.key, source, acc, access, tiling, written, is_wide,
         problem.has_eq, problem.has_init,
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES

@@ -212,7 +212,7 @@ class ByKey(Problem):
 
     needs_associativity = True
     spreads_tuples = True
-    way = REDUCE
+    mode = REDUCE
     keys_name = "keys"
 
     def __init__(self, call: Call) -> None:
@@ -239,7 +239,7 @@ class ByKey(Problem):
         if self.has_eq:
             self._check_equality(op)
         self._set_results(count, isinstance(form, Source))
-        if self.way == EXCLUSIVE and init is None:
+        if self.mode == EXCLUSIVE and init is None:
             reason = "op has no known identity for the first result of a run"
             self.default_start = self.identity(op, reason)
             self.has_init = True
@@ -317,13 +317,13 @@ class ByKey(Problem):
 class InclusiveScan(ByKey):
     """Arguments that equal calls of `inclusive_scan_by_key` share."""
 
-    way = INCLUSIVE
+    mode = INCLUSIVE
 
 
 class ExclusiveScan(ByKey):
     """Arguments that equal calls of `exclusive_scan_by_key` share."""
 
-    way = EXCLUSIVE
+    mode = EXCLUSIVE
 
 
 class Reduction(ByKey):

@@ -36,12 +36,12 @@ def _(problem: Extremes, views: Sequence[View], op: Any, targets: Sequence[View]
     acc = records.record(_PAIR, (view.dtype, targets[0].dtype))
     size = view.dtype.itemsize  # the extreme elements themselves go to temporary storage
     values = Piece(math.prod(problem.shape) * size, KEPT)
-    leaves = reduction.FieldSlots(
+    fields = reduction.FieldSlots(
         args, [args.source(0), NONE], [args.piece(0), args.target(0)], (values,)
     )
     out_strides = [dense_strides(problem.shape, size), *strides]
     views = [view, _index_view(view, axes)]
-    return reduction.plan_of(views, op, axes, source, acc, out_strides, leaves)
+    return reduction.plan_of(views, op, axes, source, acc, out_strides, fields)
 
 
 @planners.for_cuda.register(Computed)
@@ -57,8 +57,8 @@ def _(problem: Computed, views: Sequence[View], op: Operator, targets: Sequence[
         pieces = (Piece(math.prod(problem.shape) * size, KEPT),)
         out_slots = [args.piece(0), *out_slots]
         strides = [dense_strides(problem.shape, size), *strides]
-    leaves = reduction.FieldSlots(args, in_slots, out_slots, pieces)
-    return reduction.plan_of(views, op, problem.axes, source, acc, strides, leaves)
+    fields = reduction.FieldSlots(args, in_slots, out_slots, pieces)
+    return reduction.plan_of(views, op, problem.axes, source, acc, strides, fields)
 
 
 def _index_view(view: View, axes: tuple[int, ...]) -> View:

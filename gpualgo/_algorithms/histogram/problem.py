@@ -59,10 +59,10 @@ class Histogram(Problem):
     max_kept = 256  # few, because calls with detected ranges are not equal
     spreads_tuples = True
     has_names = False  # there is no operator
-    rest: HistogramParams
+    params: HistogramParams
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "histogram", views[:1]
 
     def __init__(self, call: Call) -> None:
@@ -95,7 +95,7 @@ class Histogram(Problem):
             numbers = [bins.sample_dtype for bins in self.bins]
             self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
             if isinstance(params.form, Source):
-                self.element = source._replace(result=records.with_leaves(source.result, numbers))
+                self.element = source._replace(result=records.with_fields(source.result, numbers))
         self.num_bins = math.prod(bins.num_bins for bins in self.bins)
         shape = (*self.kept, *(bins.num_bins for bins in self.bins))
         self.results = (Result(shape, self.dtype),)

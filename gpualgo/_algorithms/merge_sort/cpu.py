@@ -98,14 +98,14 @@ def _address(array: Array | None) -> int:
 
 def _kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
     """Return a kernel of cpu_kernels.py."""
-    element, ways = order.element, order.ways
+    element, directions = order.element, order.directions
 
     def generate(fn: Any = None) -> Any:
         from gpualgo._algorithms.merge_sort import cpu_kernels
 
-        return getattr(cpu_kernels, name)(fn, element, ways, value_bytes)
+        return getattr(cpu_kernels, name)(fn, element, directions, value_bytes)
 
-    key = ("merge_sort", name, element, ways, value_bytes)
+    key = ("merge_sort", name, element, directions, value_bytes)
     if order.op is None:
         return get_kernel(key, generate)
     return get_kernel(key, generate, Applied(order.op, (element, element), BOOL))

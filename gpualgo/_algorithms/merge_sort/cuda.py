@@ -315,7 +315,7 @@ class Runs(NamedTuple):
 
     keys: tuple[np.dtype[Any], ...]  # of each field
     values: tuple[int, ...]  # sizes of fields that are moved with the keys
-    ways: tuple[bool, ...]  # whether descending, for each field of a key
+    directions: tuple[bool, ...]  # whether descending, for each field of a key
     lengths: tuple[int, ...]
     # Values are positions in their run, wanted as positions in all runs together, as integers of so
     # many bytes; keys are not wanted.
@@ -348,8 +348,8 @@ class Runs(NamedTuple):
         props, slots = gpu.get(device), ArgMap(num_runs * num_fields, num_outs)
         pieces = tuning.run_pieces(element.itemsize, self.values, num_runs, props.shared_limit)
         specs = tuning.merge_runs(
-            Comparison(element, None, self.ways), self.values, self.index_bytes, num_runs, pieces,
-            props.may_overlap, props.capability >= (8, 0),
+            Comparison(element, None, self.directions), self.values, self.index_bytes, num_runs,
+            pieces, props.may_overlap, props.capability >= (8, 0),
         )  # fmt: skip
         shift = pieces.shift(last - first)
         starts = [sum(self.lengths[:i]) if self.index_bytes else 0 for i in range(num_runs)]

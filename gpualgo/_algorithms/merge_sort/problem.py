@@ -63,12 +63,12 @@ class Comparison(NamedTuple):
 
     element: Dtype
     op: Operator | None  # `less`; None: by value, the first field first
-    ways: tuple[bool, ...]  # whether descending: per field, or one flag for op
+    directions: tuple[bool, ...]  # whether descending: per field, or one flag for op
 
     @property
     def is_turned(self) -> bool:
         """Whether a sorts before b if less(b, a)."""
-        return self.ways[0]
+        return self.directions[0]
 
     def with_op(self, op: Operator | None) -> Comparison:
         """Return the same comparison with a call's operator."""
@@ -84,7 +84,7 @@ def descending_of(descending: Any, form: Form | None, less: Any, where: str) -> 
 
 def comparison_of(
     views: Sequence[View], names: Sequence[str], form: Form | None, op: Operator | None,
-    ways: tuple[bool, ...], device: int, where: str,
+    directions: tuple[bool, ...], device: int, where: str,
 ) -> Comparison:  # fmt: skip
     """Return the comparison of elements after checking them, without its operator.
 
@@ -104,7 +104,7 @@ def comparison_of(
                 f"op returns {records.shown(dtype)}, and not a bool; return a comparison, as "
                 "lambda a, b: a < b does"
             )
-    return Comparison(element, None, ways)  # cached problems must not hold captured arrays
+    return Comparison(element, None, directions)  # cached problems must not hold captured arrays
 
 
 class MergeSort(Problem):
@@ -117,7 +117,7 @@ class MergeSort(Problem):
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        ways, axis, self.num_keys, self.forms = params
+        directions, axis, self.num_keys, self.forms = params
         keys, values = views[: self.num_keys], views[self.num_keys :]
         keys_form, values_form = (*self.forms, None)[:2]
         key_names = inputs.names(keys, keys_form, "keys")
@@ -127,7 +127,7 @@ class MergeSort(Problem):
         checks.same_place(list(views), where)
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
-        self.order = comparison_of(keys, key_names, keys_form, op, ways, device, where)
+        self.order = comparison_of(keys, key_names, keys_form, op, directions, device, where)
         self.shape = shape = keys[0].shape
         self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
         if len(values) == 1 and values[0].shape != shape:
@@ -149,12 +149,12 @@ class MergeSort(Problem):
         if op is None:
             forms = self.forms if values else self.forms[:1]
             self.by_value = TupleSort(
-                call._replace(op=None, init=None, params=(ways, 0, None, axis, None, forms))
+                call._replace(op=None, init=None, params=(directions, 0, None, axis, None, forms))
             )
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "merge sort", views[: rest[2]]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "merge sort", views[: params[2]]
 
     def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if not 0 < len(arguments) < 3:
@@ -187,7 +187,7 @@ class Merge(Problem):
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        ways, self.num_keys, self.forms = params
+        directions, self.num_keys, self.forms = params
         count = self.num_keys
         a, b, values = views[:count], views[count : 2 * count], views[2 * count :]
         self.num_values = len(values) // 2
@@ -219,7 +219,7 @@ class Merge(Problem):
                         f"{where}: {label} has shape {view.shape} but its keys have {key.shape}; "
                         "pass one value for each key"
                     )
-        self.order = comparison_of(a, names[:count], form, op, ways, device, where)
+        self.order = comparison_of(a, names[:count], form, op, directions, device, where)
         self.lengths = a[0].shape[0], b[0].shape[0]
         self.results = tuple(Result((sum(self.lengths),), view.dtype) for view in (*a, *a_values))
         self.form = form
@@ -330,9 +330,9 @@ def sort_spec(
         keys, values, out = materialize(keys, values, axis, out, stream, where)
     arguments = (keys,) if values is None else (keys, values)
     views, forms = arguments_of(arguments, where, less is not None)
-    ways = descending_of(descending, forms[0], less, where)
+    directions = descending_of(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
-    params = ways, checks.plain_axis(axis, where), num_keys, forms
+    params = directions, checks.plain_axis(axis, where), num_keys, forms
     num_arguments = 0 if less is None else 2
     kind = MergeSort
     return problem_of(kind, views, less, None, params, where, num_arguments), views, out
@@ -360,9 +360,9 @@ def merge_problem(
             for x, name in zip(arguments, names, strict=False)
         ]
     views, forms = merge_arguments(tuple(arguments), where, less is not None)
-    ways = descending_of(descending, forms[0], less, where)
+    directions = descending_of(descending, forms[0], less, where)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
-    params = ways, num_keys, forms
+    params = directions, num_keys, forms
     num_arguments = 0 if less is None else 2
     problem = problem_of(Merge, views, less, None, params, where, num_arguments)
     if device_checks.are_on():

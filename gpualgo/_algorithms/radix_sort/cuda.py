@@ -379,7 +379,7 @@ class _OutOfCoreSort:
         """Return where each block's pieces begin in the runs; the last entry holds their ends."""
         problem = self.problem
         bits = None if problem.end_bit is None else (problem.begin_bit, problem.end_bit)
-        rank = ranks_of(self.dtypes[: problem.num_keys], problem.ways, bits)
+        rank = ranks_of(self.dtypes[: problem.num_keys], problem.directions, bits)
         keys = [x.view(f"u{x.dtype.itemsize}") for x in runs[: problem.num_keys]]
 
         def read(run: int, offset: int) -> tuple[int, ...]:

@@ -181,11 +181,11 @@ def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[
 
 
 def ranks_of(
-    keys: Sequence[Dtype], ways: Sequence[bool], bits: tuple[int, int] | None
+    keys: Sequence[Dtype], directions: Sequence[bool], bits: tuple[int, int] | None
 ) -> Callable[[Sequence[int]], tuple[int, ...]]:
     """Return the same for keys of several numbers; all bits are compared if `bits` is None."""
     ranks = [
         rank_of(dtype, is_descending, bits or (0, 8 * dtype.itemsize))
-        for dtype, is_descending in zip(keys, ways, strict=True)
+        for dtype, is_descending in zip(keys, directions, strict=True)
     ]
     return lambda numbers: tuple(rank(n) for rank, n in zip(ranks, numbers, strict=True))

@@ -82,7 +82,7 @@ class Group(NamedTuple):
         return range(self.first, self.first + self.size)
 
 
-def groups_of(dtypes: Sequence[Dtype], ways: Sequence[bool]) -> list[Group]:
+def groups_of(dtypes: Sequence[Dtype], directions: Sequence[bool]) -> list[Group]:
     """Return the fewest groups that fit words, most significant first."""
     groups: list[Group] = []
     first = 0
@@ -91,9 +91,9 @@ def groups_of(dtypes: Sequence[Dtype], ways: Sequence[bool]) -> list[Group]:
             continue
         fields = tuple(dtypes[first:end])
         if len(fields) == 1:
-            groups.append(Group(first, 1, fields[0], ways[first]))
+            groups.append(Group(first, 1, fields[0], directions[first]))
         else:
-            groups.append(Group(first, len(fields), _key(fields), tuple(ways[first:end])))
+            groups.append(Group(first, len(fields), _key(fields), tuple(directions[first:end])))
         first = end
     return groups
 
@@ -149,10 +149,10 @@ class TupleSort(Problem):
 
     def __init__(self, call: Call) -> None:
         views, params, where = call.views, call.params, call.where
-        ways, begin_bit, end_bit, axis, index_dtype, self.forms = params
+        directions, begin_bit, end_bit, axis, index_dtype, self.forms = params
         keys_form, values_form = (*self.forms, None)[:2]
-        self.ways, self.num_keys = ways, len(ways)
-        count = len(ways)
+        self.directions, self.num_keys = directions, len(directions)
+        count = len(directions)
         keys, values = views[:count], views[count:]
         key_names = inputs.names(keys, keys_form, "keys")
         value_names = inputs.names(values, values_form, "values") if values else ()
@@ -163,7 +163,7 @@ class TupleSort(Problem):
         for view, name in zip(keys, key_names, strict=True):
             key_dtype_of(view.dtype, where, name)
         checks.same_place(list(views), where)
-        self.groups = groups_of([view.dtype for view in keys], ways)
+        self.groups = groups_of([view.dtype for view in keys], directions)
         self.value_word = value_word([view.dtype for view in values])
         self.begin_bit, self.end_bit = begin_bit, end_bit
         if keys_form is None:
@@ -191,8 +191,8 @@ class TupleSort(Problem):
         self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "order", views[: len(rest[0])]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "order", views[: len(params[0])]
 
     def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
@@ -247,7 +247,7 @@ def problem_and_views(
 ) -> tuple[Problem, Views]:  # fmt: skip
     """Return the problem and views of function `where`; with an index dtype, of an argsort."""
     views, arg_forms = arguments_of((keys,) if values is None else (keys, values), where)
-    ways = descending_by_field(descending, arg_forms[0], where)
+    directions = descending_by_field(descending, arg_forms[0], where)
     begin_bit, end_bit = bits
     begin_bit = checks.integer(begin_bit, "begin_bit", where)
     if end_bit is not None:
@@ -257,7 +257,14 @@ def problem_and_views(
             f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
             "leave them out, and shift or mask the numbers instead"
         )
-    params = (ways, begin_bit, end_bit, checks.plain_axis(axis, where), index_dtype, arg_forms)
+    params = (
+        directions,
+        begin_bit,
+        end_bit,
+        checks.plain_axis(axis, where),
+        index_dtype,
+        arg_forms,
+    )
     return problem_of(TupleSort, views, None, None, params, where, 0), views
 
 

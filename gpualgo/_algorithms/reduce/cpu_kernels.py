@@ -40,7 +40,7 @@ from gpualgo._algorithms.reduce.problem import (  # fmt: skip
     X_STRIDE,
 )
 from gpualgo._base import records
-from gpualgo._cpu.leaves import access_by_index, field_offsets
+from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,

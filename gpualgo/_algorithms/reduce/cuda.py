@@ -67,7 +67,7 @@ class _Case:
     leaves: FieldSlots
 
     @property
-    def num_leaves(self) -> int:
+    def num_fields(self) -> int:
         return len(self.pointers)
 
     def fitting(self, offsets: Iterable[tuple[int, ...]], repeated: int = 0) -> int:
@@ -139,11 +139,11 @@ def plan_of(
         records.SHARED_POSITION if records.is_position(leaf) and stride == 0 else leaf
         for leaf, stride in zip(records.field_dtypes(source), outer[-1][1], strict=False)
     ]
-    return _columns(replace(case, source=records.with_leaves(source, leaf_dtypes)))
+    return _columns(replace(case, source=records.with_fields(source, leaf_dtypes)))
 
 
 def _rows(case: _Case) -> Plan:
-    source, acc, leaves, outer = case.source, case.acc, case.num_leaves, case.outer
+    source, acc, leaves, outer = case.source, case.acc, case.num_fields, case.outer
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
     repeated = _repeated(case)
@@ -197,12 +197,12 @@ def _is_flat(case: _Case, repeated: int | None) -> bool:
     outer = case.outer
     return len(case.reduced) <= 1 and repeated is not None and (
         not outer
-        or (len(outer) == 1 and outer[0][1][case.num_leaves :] == records.read_bytes(case.acc))
+        or (len(outer) == 1 and outer[0][1][case.num_fields :] == records.read_bytes(case.acc))
     )  # fmt: skip
 
 
 def _row_strides(case: _Case) -> tuple[int, ...]:
-    return case.outer[0][1][: case.num_leaves] if case.outer else (0,) * case.num_leaves
+    return case.outer[0][1][: case.num_fields] if case.outer else (0,) * case.num_fields
 
 
 def _is_aligned(case: _Case, repeated: int | None) -> bool:
@@ -213,7 +213,7 @@ def _is_aligned(case: _Case, repeated: int | None) -> bool:
 def _interleaved(case: _Case) -> _Case | None:
     """Return the same reduction with interleaved fields as one input; None if they are not."""
     inner = case.outer if _is_columns(case) else case.reduced
-    leaves = case.num_leaves
+    leaves = case.num_fields
     if not inner or leaves == 1:
         return None
     dims = [strides[:leaves] for _, strides in (*case.reduced, *case.outer)]
@@ -242,7 +242,7 @@ def _repeated(case: _Case) -> int | None:
 
 
 def _columns(case: _Case) -> Plan:
-    source, acc, leaves, reduced = case.source, case.acc, case.num_leaves, case.reduced
+    source, acc, leaves, reduced = case.source, case.acc, case.num_fields, case.reduced
     num_columns, strides = case.outer[-1]
     column_strides, out_strides = strides[:leaves], strides[leaves:]
     batch = case.outer[:-1]
@@ -275,7 +275,7 @@ def _columns(case: _Case) -> Plan:
 
 def _column_items(case: _Case) -> int:
     """Return how many neighbouring columns are loaded at once; 0: not even one record."""
-    (num_columns, strides), leaves = case.outer[-1], case.num_leaves
+    (num_columns, strides), leaves = case.outer[-1], case.num_fields
     if strides[:leaves] != records.read_bytes(case.source):
         return 1
     offsets = [s for _, s in case.reduced] + [s[:leaves] for _, s in case.outer[:-1]]
@@ -287,7 +287,7 @@ def _is_columns(case: _Case) -> bool:
     """Return whether neighbouring results are closer than the elements of one."""
     if not case.outer or not case.reduced:
         return False
-    across = case.outer[-1][1][: case.num_leaves]
+    across = case.outer[-1][1][: case.num_fields]
     return sum(map(abs, across)) < sum(map(abs, case.reduced[-1][1]))
 
 

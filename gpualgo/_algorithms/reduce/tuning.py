@@ -171,12 +171,12 @@ def row_items(dtype: Element) -> int:
 
 def widest_read(dtype: Element) -> int:
     """Return the bytes of the widest field that is read from memory."""
-    return max((leaf.itemsize for leaf in records.memory_leaves(dtype)), default=1)
+    return max((leaf.itemsize for leaf in records.memory_fields(dtype)), default=1)
 
 
 def bytes_read(dtype: Element) -> int:
     """Return the bytes of memory read per element, including the gaps of a record."""
-    fields = records.memory_leaves(dtype)
+    fields = records.memory_fields(dtype)
     if isinstance(dtype, records.Computed) or len(fields) < len(records.field_dtypes(dtype)):
         return sum(leaf.itemsize for leaf in fields)
     return dtype.itemsize
@@ -355,7 +355,7 @@ def columns_spec(
 ) -> Spec:
     """Return the kernel that reduces columns; is_even: rows have one dimension."""
     # Records may spill registers, unless only one field is read from memory.
-    is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
+    is_one = not isinstance(source, records.Computed) and len(records.memory_fields(source)) == 1
     is_wide = records.is_record(source) and not is_one
     # So may bytes under a lambda or with columns apart next to an index field, and 8-byte elements
     # under a lambda on newer GPUs.

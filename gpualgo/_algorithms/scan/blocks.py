@@ -63,7 +63,7 @@ class Work(NamedTuple):
 
     @property
     def item_bytes(self) -> int:
-        return sum(leaf.itemsize for leaf in self.leaves)
+        return sum(field.itemsize for field in self.leaves)
 
     @property
     def widest(self) -> int:
@@ -74,7 +74,7 @@ class Work(NamedTuple):
         self, items: int, plans: Sequence[Plan]
     ) -> AbstractContextManager[tuple[list[int], host_whole.Queue]]:
         """Allocate device memory for `items` elements and results."""
-        sizes = [items * leaf.itemsize for leaf in self.leaves]
+        sizes = [items * field.itemsize for field in self.leaves]
         return host_whole.memory(self.device, self.stream, sizes, plans)
 
     def upload(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
@@ -178,7 +178,7 @@ class _Cut:
     def scan(self, group: Index, memory: Sequence[int], queue: host_whole.Queue) -> None:
         """Scan the lines of a group, part by part."""
         work, width = self.work, self.width_of(group)
-        sizes = [leaf.itemsize for leaf in work.leaves]
+        sizes = [field.itemsize for field in work.leaves]
         lines = [
             [address + line * size for address, size in zip(memory, sizes, strict=True)]
             for line in range(width)
@@ -210,10 +210,10 @@ class _Cut:
         carries: Any = np.zeros(count, acc)
         names = acc.names or (None,)
         for name, address in zip(names, memory[len(work.arrays) :], strict=True):
-            leaf = acc if name is None else acc[name]
-            values = np.empty(count, leaf)
+            field = acc if name is None else acc[name]
+            values = np.empty(count, field)
             staging.fetch(
-                address + first * leaf.itemsize, values.ctypes.data, values.nbytes, work.stream
+                address + first * field.itemsize, values.ctypes.data, values.nbytes, work.stream
             )
             driver.synchronize(work.stream)
             (carries if name is None else carries[name])[...] = values

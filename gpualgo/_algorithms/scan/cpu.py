@@ -274,7 +274,7 @@ def _of_flattened(
         else:
             flat[i], shaped = out, out.reshape(x.shape)  # out has one dimension
             copies[i] = elementwise.plan_of(Applied(_COPY, (x.dtype,), out.dtype), [x], [shaped])
-    read = records.with_leaves(source, [x.dtype for x in flat])
+    read = records.with_fields(source, [x.dtype for x in flat])
     scan = plan_of(flat, outs, op, *options, read, acc)
     if not copies:  # the addresses are those of the views
         return scan

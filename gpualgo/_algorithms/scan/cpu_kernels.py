@@ -57,7 +57,7 @@ from gpualgo._algorithms.scan.problem import (
 )
 from gpualgo._base import records
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.leaves import access_by_address, access_by_index, field_offsets
+from gpualgo._cpu.fields import access_by_address, access_by_index, field_offsets
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,

@@ -150,7 +150,7 @@ def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
 
 def spaced_rows(source: Dtype, acc: Dtype) -> Access:
     """Return the access to lines of any strides."""
-    both = tuning.both_leaves(acc)
+    both = tuning.both_fields(acc)
     leaves = f", {both // 2}" if records.is_record(acc) else ""
     cpp = f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}{leaves}>"
     return Access(cpp, tuning.spaced_rows_params(both))

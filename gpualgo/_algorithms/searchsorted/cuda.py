@@ -185,7 +185,7 @@ def spec(
 @planners.for_cuda.register(Search)
 def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequence[View]) -> Plan:
     """Return the plan of a search of at least one element in a sorted array."""
-    (out,), count, device = targets, problem.num_leaves, targets[0].device
+    (out,), count, device = targets, problem.num_fields, targets[0].device
     order = problem.order.with_op(op)
     shape, args = out.shape, ArgMap(len(views), 1)
     sorted_views, queries = views[:count], views[count:]

@@ -86,9 +86,9 @@ def segmented_sort(
         keys = made(keys, False, f"{_WHERE}: keys", stream)
         values = made(values, False, f"{_WHERE}: values", stream)
     views, forms = arguments_of(keys, offsets, values, _WHERE, stream)
-    ways = descending_of(descending, forms[0], None, _WHERE)
+    directions = descending_of(descending, forms[0], None, _WHERE)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
-    params = ways, num_keys, forms
+    params = directions, num_keys, forms
     problem = problem_of(SegmentedSort, views, None, None, params, _WHERE, 0)
     assert isinstance(problem, SegmentedSort)
     problem.for_data(views, stream)

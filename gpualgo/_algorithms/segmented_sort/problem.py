@@ -32,7 +32,7 @@ class SegmentedSort(Problem):
 
     def __init__(self, call: Call) -> None:
         device, views, params, where = call.device, call.views, call.params, call.where
-        ways, self.num_keys, forms = params
+        directions, self.num_keys, forms = params
         keys_form, values_form = forms[0], (*forms, None)[2]
         keys, (offsets, *value_views) = views[: self.num_keys], views[self.num_keys :]
         values = tuple(value_views)
@@ -43,7 +43,7 @@ class SegmentedSort(Problem):
         checks.same_place(list(views), where)
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
-        self.order = comparison_of(keys, key_names, keys_form, None, ways, device, where)
+        self.order = comparison_of(keys, key_names, keys_form, None, directions, device, where)
         for view, name in zip(keys, key_names, strict=True):
             if len(view.shape) != 1:
                 raise ValueError(
@@ -65,8 +65,8 @@ class SegmentedSort(Problem):
             self.form = Form(tuple, (keys_form, values_form))
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "order", views[: rest[1]]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "order", views[: params[1]]
 
     def for_data(self, views: Views, stream: Any) -> Problem:
         offsets = views[self.num_keys]

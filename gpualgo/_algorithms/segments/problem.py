@@ -123,7 +123,7 @@ class Segmented(Problem):
         self.num_items, self.num_segments = of_x[0].shape[0], offsets.shape[0] - 1
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "one pass", views[:1]
 
     def for_data(self, views: Views, stream: Any) -> Problem:

@@ -40,7 +40,7 @@ from gpualgo._algorithms.select.problem import (
     TOTAL,
     WRITTEN,
 )
-from gpualgo._cpu.leaves import access_by_index
+from gpualgo._cpu.fields import access_by_index
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,

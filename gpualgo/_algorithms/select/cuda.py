@@ -90,7 +90,7 @@ class Policy:
 
     def shared_bytes(self, written: tuple[Dtype, ...], gives_lengths: bool = False) -> int:
         """Return the size of Shared with padding; the kernel checks it."""
-        sizes = [2] if self.makes_late else [leaf.itemsize for leaf in written]
+        sizes = [2] if self.makes_late else [field.itemsize for field in written]
         sizes += [2] * gives_lengths
         sections = [-(-self.tile_items * size // VECTOR_BYTES) for size in sizes]
         remaining = 32 + 28 * (self.block_threads // WARP) + VECTOR_BYTES
@@ -102,9 +102,9 @@ def policy_of(
 ) -> Policy:
     """Return the policy for elements, given the limit of shared memory in bytes."""
     element = records.register_dtype(source)
-    widest = max(leaf.itemsize for leaf in records.field_dtypes(element))
+    widest = max(field.itemsize for field in records.field_dtypes(element))
     items = max(1, VECTOR_BYTES // widest)
-    size = sum(leaf.itemsize for leaf in records.field_dtypes(element))
+    size = sum(field.itemsize for field in records.field_dtypes(element))
     numbers = items * len(records.field_dtypes(element))
     rows = min(MOST_ROWS, max(1, min(THREAD_BYTES // (items * size), THREAD_NUMBERS // numbers)))
     threads = BLOCK_THREADS
@@ -142,7 +142,7 @@ class Kind:
     written: tuple[Dtype, ...]
     access: Access
     policy: Policy
-    kept: str  # IF, MARKED or HEADS
+    criterion: str  # IF, MARKED or HEADS
     is_wide: bool  # counts take 64 bits
     keeps_rest: bool = False
     gives_lengths: bool = False
@@ -173,12 +173,12 @@ class Kind:
             str(tiling.makes_late).lower(), str(self.has_redux).lower(),
         )  # fmt: skip
         element = records.register_dtype(source)
-        result = element if self.kept == MARKED else _BOOL
+        result = element if self.criterion == MARKED else _BOOL
         arguments: tuple[Dtype, ...] = (element,)
-        if self.kept == HEADS:
+        if self.criterion == HEADS:
             arguments = (element, element)
         has_no_operator = op.name == "no_operator"  # only its source is called, if it has one
-        if self.kept == HEADS and has_no_operator:
+        if self.criterion == HEADS and has_no_operator:
             functor_type = (
                 f"gpualgo::{'WithNumbers<gpualgo::SameValue>' if op.key.numbers else 'SameValue'}"
             )
@@ -186,7 +186,7 @@ class Kind:
             functor_type = functor(op, arguments, result)
         types = (
             f"gpualgo::SelectPolicy<{', '.join(map(str, sizes))}>",
-            f"gpualgo::{self.kept}<{functor_type}>", records.cpp_name(source), *more_types,
+            f"gpualgo::{self.criterion}<{functor_type}>", records.cpp_name(source), *more_types,
         )  # fmt: skip
         expression = f"gpualgo::{name}<{', '.join(types)}>"
         reads, writes = len(records.field_dtypes(source)), len(self.written) + self.gives_lengths
@@ -214,9 +214,9 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     if num_items == 0:
         return Plan(device, [Clear(args.target(len(outs)), count.dtype.itemsize)])
     source, written = problem.source, problem.written
-    if problem.kept == MARKED and not isinstance(source, records.Computed):
+    if problem.criterion == MARKED and not isinstance(source, records.Computed):
         numbers = [*records.field_dtypes(source)[:-1], _BYTE]  # any nonzero byte is true
-        source = records.with_leaves(source, numbers)
+        source = records.with_fields(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
     if _is_index_only(problem):
@@ -229,8 +229,8 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     state_words = (1 + is_wide) * (1 + problem.gives_lengths)
     piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
     kind = Kind(
-        _NO_OPERATOR if op is None else op, source, written, access, tiling, problem.kept, is_wide,
-        problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
+        _NO_OPERATOR if op is None else op, source, written, access, tiling, problem.criterion,
+        is_wide, problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     fixed = {
@@ -302,7 +302,7 @@ def _(problem: Selecting, call: planners.HostCall) -> bool:
         return True
     arrays = [np.broadcast_to(array, problem.shape) for array in call.arrays]
     block_bytes = BLOCK_BYTES
-    if problem.kept == HEADS:  # one block, since a run may continue in the next one
+    if problem.criterion == HEADS:  # one block, since a run may continue in the next one
         block_bytes = sum(array.nbytes for array in arrays) + 1
     places = call.device_views  # views of arrays that kernels access in place
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)

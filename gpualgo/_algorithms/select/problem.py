@@ -85,7 +85,7 @@ class Selecting(Problem):
     keeps_rest = False
     gives_lengths = False  # of runs, after an element's fields
     picks: tuple[int, ...] | None = None  # indices of the inputs that are an element's fields
-    kept: str  # IF, MARKED or HEADS
+    criterion: str  # IF, MARKED or HEADS
     shape: tuple[int, ...]
     source: records.Source
 
@@ -93,7 +93,7 @@ class Selecting(Problem):
     def written(self) -> tuple[np.dtype[Any], ...]:
         """Dtypes of an element's fields, without its mark."""
         numbers = records.field_dtypes(records.register_dtype(self.source))
-        return numbers[: len(numbers) - (self.kept == MARKED)]
+        return numbers[: len(numbers) - (self.criterion == MARKED)]
 
 
 class Selection(Selecting):
@@ -105,7 +105,7 @@ class Selection(Selecting):
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
         form, self.keeps_rest = params
         self.is_marked = isinstance(form, Marked)
-        self.kept = MARKED if self.is_marked else IF
+        self.criterion = MARKED if self.is_marked else IF
         of_x = form.of_x if isinstance(form, Marked) else form
         self.picks = form.picks if isinstance(form, Marked) else None
         is_computed = isinstance(of_x, Source)

@@ -22,7 +22,7 @@ from gpualgo._algorithms.transform.problem import (
     START,
     STEP,
 )
-from gpualgo._cpu.leaves import Leaves
+from gpualgo._cpu.fields import Leaves
 from gpualgo._cpu.packing import call, load, load_each, offset, pointer_to, store
 
 _words = pointer_to(types.intp)

@@ -66,8 +66,8 @@ class Transformation(Problem):
         layouts = [view.strides for view in views if view.shape == self.shape]
         order = order_of(self.shape, layouts)
         self.results = tuple(
-            Result(self.shape, leaf, all_inputs, order)
-            for leaf in records.field_dtypes(self.result)
+            Result(self.shape, field, all_inputs, order)
+            for field in records.field_dtypes(self.result)
         )
 
 

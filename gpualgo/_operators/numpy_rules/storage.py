@@ -155,7 +155,7 @@ def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> 
 def element_type(dtype: np.dtype[Any]) -> types.Type:
     if dtype.names is None:
         return scalar_type(str(dtypes.name_of(dtype)))
-    items = [element_type(leaf) for leaf in records.field_dtypes(dtype)]
+    items = [element_type(field) for field in records.field_dtypes(dtype)]
     return records.nest_fields(dtype.names, items, _tuple_type)
 
 
@@ -170,7 +170,7 @@ def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
 def flat(ty: types.Type) -> tuple[types.Type, ...]:
     if not isinstance(ty, types.BaseTuple):
         return (ty,)
-    return tuple(leaf for item in ty for leaf in flat(item))
+    return tuple(field for item in ty for field in flat(item))
 
 
 def unpack_fields(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
@@ -202,8 +202,8 @@ def cast(context: Any, builder: Any, value: Any, source: types.Type, target: typ
 def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> Any:
     ty = element_type(dtype)
     numbers = (
-        context.unpack_value(builder, leaf, _at(context, builder, pointer, offset, leaf))
-        for leaf, offset in zip(flat(ty), records.offsets(dtype), strict=True)
+        context.unpack_value(builder, field, _at(context, builder, pointer, offset, field))
+        for field, offset in zip(flat(ty), records.offsets(dtype), strict=True)
     )
     return pack_fields(context, builder, ty, numbers)
 
@@ -211,8 +211,8 @@ def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> 
 def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: Any) -> None:
     ty = element_type(dtype)
     numbers = unpack_fields(builder, ty, value)
-    for number, leaf, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):
-        context.pack_value(builder, leaf, number, _at(context, builder, pointer, offset, leaf))
+    for number, field, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):
+        context.pack_value(builder, field, number, _at(context, builder, pointer, offset, field))
 
 
 def _at(context: Any, builder: Any, pointer: Any, offset: int, ty: types.Type) -> Any:
