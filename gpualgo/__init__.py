@@ -89,7 +89,7 @@ _LAZY = {
     "copy": "_algorithms.transform.copying",
     "count": "_algorithms.find",
     "distribute": "shards",
-    "empty_pinned": "_arrays.empty_pinned",
+    "empty_pinned": "_arrays.page_locked",
     "exclusive_scan_by_key": "_algorithms.by_key",
     "explain": "_api.explain",
     "find": "_algorithms.find",

@@ -47,7 +47,7 @@ from gpualgo._api.prepare import prepare as prepare
 from gpualgo._api.unique import unique as unique
 from gpualgo._arrays.device_array import DeviceArray as DeviceArray
 from gpualgo._arrays.device_array import from_pointer as from_pointer
-from gpualgo._arrays.empty_pinned import empty_pinned as empty_pinned
+from gpualgo._arrays.page_locked import empty_pinned as empty_pinned
 from gpualgo._base.errors import CompileError as CompileError
 from gpualgo._base.errors import NoDeviceError as NoDeviceError
 from gpualgo._driver.default_device import default_device as default_device

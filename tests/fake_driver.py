@@ -25,7 +25,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._cuda import build
 from gpualgo._cuda import operator as bound
-from gpualgo._driver import addresses, default_device, device, driver, lifetime
+from gpualgo._driver import default_device, device, driver, streams
 from gpualgo._driver.driver import Kernel
 
 NUM_DEVICES = 2
@@ -245,10 +245,10 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     monkeypatch.setattr(driver, "is_simple", True)
     monkeypatch.setattr(driver, "_probe", lambda: (NUM_DEVICES, ""))
     monkeypatch.setattr(driver, "is_installed", lambda: True)
-    monkeypatch.setattr(addresses, "_memory_type", addresses._memory_type.__wrapped__)
+    monkeypatch.setattr(device, "_memory_type", device._memory_type.__wrapped__)
     monkeypatch.setattr(default_device, "_from_environment", {})  # what "auto" means here
     monkeypatch.setattr(device, "_devices", {n: FakeDevice(n) for n in range(NUM_DEVICES)})
-    monkeypatch.setattr(lifetime, "_in_use", {})
+    monkeypatch.setattr(streams, "_in_use", {})
     monkeypatch.setattr(page_locked, "_attribute_ids", lambda: [None] * 5)
     monkeypatch.setattr(recording, "_held", [])
     monkeypatch.setattr(bound, "_recent", type(bound._recent)())

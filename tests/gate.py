@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._driver import lifetime
+from gpualgo._driver import streams
 
 PATIENCE = 30.0  # seconds until a gate gives up
 A_WHILE = 0.2  # seconds in which what does not wait for the gate would run
@@ -136,7 +136,7 @@ class Gate:
         gc.collect()
         self._xp.cuda.Device().synchronize()
         device = self._xp.cuda.runtime.getDevice()
-        lifetime.keep_until_done(0, device)  # lets go of what has run by now
+        streams.keep_until_done(0, device)  # lets go of what has run by now
         self._xp.cuda.Device().synchronize()
 
     def _queue(self, stream: Any) -> None:

@@ -190,14 +190,14 @@ def reduce_cases(
     """Return the kernels of a reduction: blocks, rows, and columns, of neighbouring elements."""
     rows_wide = aligned or (None if source.itemsize == 16 else False)
     leaves = len(records.field_dtypes(source))
-    cuts = [rows.cut_rows(op, 1, num_bytes // source.itemsize, source)]
-    cuts += [rows.cut_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
+    cuts = [rows.tile_rows(op, 1, num_bytes // source.itemsize, source)]
+    cuts += [rows.tile_rows(op, MANY_ROWS, n * rows.row_items(source), source) for n in WIDTHS]
     assert [cut.width for cut in cuts] == [0, *WIDTHS]
     access = rows.flat(aligned, leaves)
     cases = [Case(rows.rows_spec(op, source, acc, access, cut), rows_wide) for cut in cuts]
     widest = rows.column_items(source, acc, MANY_ROWS)
     items = widest if aligned else 1
-    cut = rows.cut_columns(1, 1000, MANY_ROWS, widest, items, *(2 * [rows.packed_size(source)]))
+    cut = rows.tile_columns(1, 1000, MANY_ROWS, widest, items, *(2 * [rows.packed_size(source)]))
     is_wide: bool | None = items * records.alignment_of(source) == templates.VECTOR_BYTES
     if leaves > 1 and not is_wide:
         is_wide = None  # whole records are, as partials
@@ -206,7 +206,7 @@ def reduce_cases(
 
 def strided_case(op: Operator, source: Dtype, acc: Dtype, **dims: bool) -> Case:
     """Return the kernel that reduces a few long rows of any strides, or of `policy.strided`'s."""
-    cut = rows.cut_rows(op, 1, MANY_BYTES // source.itemsize, source)
+    cut = rows.tile_rows(op, 1, MANY_BYTES // source.itemsize, source)
     is_wide = None if records.alignment_of(source) == 16 else False
     access = rows.strided(len(records.field_dtypes(source)), **dims)
     return Case(rows.rows_spec(op, source, acc, access, cut), is_wide)

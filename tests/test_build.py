@@ -187,6 +187,6 @@ def test_extremes_along_columns_that_lie_apart(name: str, tmp_path: Path) -> Non
     source = records.record(("0", "1"), (dtype, records.SHARED_POSITION))
     acc = records.record(("0", "1"), (dtype, np.dtype(np.int64)))
     widest, size = tuning.column_items(source, acc, many), tuning.packed_size(source)
-    cut = tuning.cut_columns(1, 1000, many, widest, 1, size, size)
+    cut = tuning.tile_columns(1, 1000, many, widest, 1, size, size)
     spec = tuning.columns_spec(builtin(ArgMaximum.functor), source, acc, cut, True)
     sass.check([sass.Case(spec, None)], MAIN, tmp_path)

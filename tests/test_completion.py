@@ -8,9 +8,10 @@ import subprocess
 
 import pytest
 
-from gpualgo._cli import _parser, completion, main
+from gpualgo import _cli
+from gpualgo._cli import _parser, main
 
-LEVELS = completion.levels_of(_parser(), ("gpualgo",))
+LEVELS = _cli.levels_of(_parser(), ("gpualgo",))
 
 
 def script(capsys: pytest.CaptureFixture[str], shell: str) -> str:
@@ -30,16 +31,16 @@ def test_options_with_values() -> None:
     found = {" ".join(level.path): level.options for level in LEVELS}
     assert found["gpualgo demo"] == {"--device": False}
     assert found["gpualgo warmup"] == {"--ops": True, "--arch": True, "--jobs": False}
-    assert set(completion.VALUES) <= {name for options in found.values() for name in options}
+    assert set(_cli.VALUES) <= {name for options in found.values() for name in options}
 
 
 def test_hidden_help_and_quotes() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--secret", help=argparse.SUPPRESS, action="store_true")
     parser.add_argument("--own", help="a user's own", action="store_true")
-    (level,) = completion.levels_of(parser, ("gpualgo",))
+    (level,) = _cli.levels_of(parser, ("gpualgo",))
     assert level.words == {"--secret": "", "--own": "a user's own"}
-    assert r"-d 'a user\'s own'" in completion._fish([level])
+    assert r"-d 'a user\'s own'" in _cli._fish([level])
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

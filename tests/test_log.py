@@ -15,7 +15,7 @@ import support
 from support import Backend, run_python
 
 import gpualgo as ga
-from gpualgo._base import log, ranges
+from gpualgo._base import log
 from gpualgo._operators import operator
 from gpualgo._pipeline import device_checks
 
@@ -130,8 +130,8 @@ def test_without_a_profiler_functions_are_what_they_were() -> None:
     def run() -> int:
         return 5
 
-    assert ranges._nvtx is None
-    assert ranges.each(lambda: "run")(run) is run
+    assert log._nvtx is None
+    assert log.each(lambda: "run")(run) is run
 
 
 NVTX = """
@@ -159,12 +159,12 @@ def test_when_ranges_are_wanted(
 ) -> None:
     monkeypatch.setenv("GPUALGO_NVTX", asked)
     monkeypatch.setenv("NVTX_INJECTION64_PATH", injected)
-    assert ranges.is_wanted() is is_wanted
+    assert log.is_wanted() is is_wanted
 
 
 @pytest.mark.parametrize("name", ["GPUALGO_NVTX", "GPUALGO_CHECK"])
 def test_a_switch_that_is_neither_on_nor_off(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    ask = {"GPUALGO_NVTX": ranges.is_wanted, "GPUALGO_CHECK": device_checks.are_on}[name]
+    ask = {"GPUALGO_NVTX": log.is_wanted, "GPUALGO_CHECK": device_checks.are_on}[name]
     monkeypatch.setenv(name, "no")
     with pytest.raises(ValueError, match=f"{name} must be 1 or 0, got 'no'"):
         ask()

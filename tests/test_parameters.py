@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpualgo._algorithms.histogram import parameters as histogram
+from gpualgo._algorithms.histogram import cuda_bins as histogram
 from gpualgo._algorithms.radix_sort import tuning as radix_sort
 from gpualgo._algorithms.reduce import tuning as reduce
 from gpualgo._algorithms.scan import tuning as scan
@@ -105,7 +105,7 @@ def test_bytes_are_those_of_c(kinds: list[Kind]) -> None:
     assert packed.tail == bytes(made)
     assert kernel.head.size == 0
     offsets = {name: getattr(type(made), name).offset for name in kernel.fields}
-    assert {p: at for p, at, _ in kernel.places() if p in offsets} == offsets
+    assert {p: at for p, at, _ in kernel.offsets() if p in offsets} == offsets
 
 
 def test_head_and_tail() -> None:
@@ -123,7 +123,7 @@ def test_head_and_tail() -> None:
     assert words[:5] == [7, *divisor(5), 9]
     assert words[5:9] == [1, *divisor(3)]
     takes = {"init": {"value": 0, "is_given": 1}, "input": [4, (5, 80)], "table": {"cells": 6}}
-    assert kernel.taken(takes) == ((0, 1, 4, 5, 6), (0, 0, 0, 80, 0))
+    assert kernel.address_indices(takes) == ((0, 1, 4, 5, 6), (0, 0, 0, 80, 0))
 
 
 # --- by name ------------------------------------------------------------------------------------
@@ -156,13 +156,13 @@ def test_values_are_named(change: dict[str, Any], message: str) -> None:
 
 
 def test_places_are_named() -> None:
-    assert KERNEL.taken({"output": (5, 8), "input": 4}) == ((4, 5), (0, 8))
+    assert KERNEL.address_indices({"output": (5, 8), "input": 4}) == ((4, 5), (0, 8))
     with pytest.raises(TypeError, match="Kernel: places are missing; give output"):
-        KERNEL.taken({"input": 4})
+        KERNEL.address_indices({"input": 4})
     with pytest.raises(TypeError, match="Kernel takes no places for count"):
-        KERNEL.taken({"input": 4, "output": 5, "count": 6})
+        KERNEL.address_indices({"input": 4, "output": 5, "count": 6})
     with pytest.raises(TypeError, match="Kernel has no field outputs"):
-        KERNEL.taken({"input": 4, "outputs": 5})
+        KERNEL.address_indices({"input": 4, "outputs": 5})
 
 
 # --- as kernels read them -----------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_every_field_is_described(described: Parameters) -> None:
 def test_every_field_is_asserted(described: Parameters) -> None:
     source = described.checks("gpualgo::kernel<1>")
     assert f"sizeof(Parameters) == {described.size}," in source
-    assert source.count("static_assert") == 1 + 2 * len(list(described.places()))
+    assert source.count("static_assert") == 1 + 2 * len(list(described.offsets()))
     for name, (begin, kind) in described.fields.items():
         assert f"__builtin_offsetof(Parameters, {name}) == {begin}," in source
         assert f"sizeof(Parameters::{name}) == {kind.size}," in source

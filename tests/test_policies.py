@@ -113,7 +113,7 @@ def test_pieces_cover_every_element_once(shape: tuple[int, ...], itemsize: int, 
 def test_cut_rows_covers_everything(
     op: Operator, num_rows: int, num_items: int, dtype: np.dtype[Any]
 ) -> None:
-    cut = rows.cut_rows(op, num_rows, num_items, dtype)
+    cut = rows.tile_rows(op, num_rows, num_items, dtype)
     if cut.width:
         assert cut.width in (1, 2, 4, 8, 16, 32)
         assert (cut.chunk_items, cut.blocks_per_row) == (num_items, 1)
@@ -137,7 +137,7 @@ def test_slots_of_computed_records_fit(
     op: Operator, num_items: int, numbers: list[np.dtype[Any]], fields: list[np.dtype[Any]]
 ) -> None:
     result = records.record(map(str, range(len(fields))), fields)
-    policy = rows.cut_rows(op, 1, num_items, records.Computed(tuple(numbers), result)).policy
+    policy = rows.tile_rows(op, 1, num_items, records.Computed(tuple(numbers), result)).policy
     tiles = policy.warps * (2 if op.commutative else policy.max_tiles)
     assert (tiles + policy.warps) * result.itemsize <= 48 << 10  # BlocksShared, of any GPU
 
@@ -151,8 +151,8 @@ def test_cut_columns_covers_everything(
     assert items == 1 or alignment % (items * source.itemsize) == 0
     assert num_columns % items == 0
     widest = rows.column_items(source, acc, num_columns)
-    cut = rows.cut_columns(batches, num_rows, num_columns, widest, items, source.itemsize, 4)
-    best = rows.cut_columns(batches, num_rows, num_columns, widest, widest, source.itemsize, 4)
+    cut = rows.tile_columns(batches, num_rows, num_columns, widest, items, source.itemsize, 4)
+    best = rows.tile_columns(batches, num_rows, num_columns, widest, widest, source.itemsize, 4)
     # Were these to depend on alignment, so would the association.
     assert (cut.width, cut.rows_per_block) == (best.width, best.rows_per_block)
     assert cut.items == items
@@ -164,10 +164,10 @@ def test_cut_columns_covers_everything(
 
 
 def test_narrow_columns_have_more_blocks_under_way() -> None:
-    three = rows.cut_columns(1, 1 << 26, 3, 1, 1, 4, 4)
-    four = rows.cut_columns(1, 1 << 26, 4, 4, 4, 4, 4)
+    three = rows.tile_columns(1, 1 << 26, 3, 1, 1, 4, 4)
+    four = rows.tile_columns(1, 1 << 26, 4, 4, 4, 4, 4)
     assert (three.num_blocks, four.num_blocks) == (rows.TARGET_BLOCKS, rows.COLUMN_BLOCKS)
-    assert rows.cut_columns(1, 1 << 26, 4, 4, 1, 4, 4).num_blocks == four.num_blocks
+    assert rows.tile_columns(1, 1 << 26, 4, 4, 1, 4, 4).num_blocks == four.num_blocks
 
 
 def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,9 +181,11 @@ def test_cuts_do_not_ask_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(driver, name, refuse)
     for dtype in DTYPES:
         for num_rows, num_items in ((1, 1 << 30), (1 << 20, 100), (300, 1 << 20)):
-            rows.cut_rows(ORDERED, num_rows, num_items, dtype)
+            rows.tile_rows(ORDERED, num_rows, num_items, dtype)
             widest = rows.column_items(dtype, dtype, num_items)
-            rows.cut_columns(1, num_rows, num_items, widest, widest, dtype.itemsize, dtype.itemsize)
+            rows.tile_columns(
+                1, num_rows, num_items, widest, widest, dtype.itemsize, dtype.itemsize
+            )
 
 
 @given(st.lists(dtypes, min_size=2, max_size=9), alignments)

@@ -12,7 +12,7 @@ from bench.row import row
 from gpualgo._algorithms.histogram import blocks as histograms
 from gpualgo._algorithms.scan import blocks as scans
 from gpualgo._driver import device as devices
-from gpualgo._pipeline import host_blocks
+from gpualgo._pipeline import host_whole
 
 add = lambda a, b: a + b
 affine = lambda a: a * 2 + 1
@@ -88,7 +88,7 @@ WHOLE = 1 << 60
 @contextmanager
 def limited(nbytes):
     """Let a call take so many bytes of the first GPU."""
-    device, share = devices.get(0), host_blocks.ALLOWED
+    device, share = devices.get(0), host_whole.ALLOWED
     total, blocks = device.memory_bytes, (scans.BLOCK_BYTES, histograms.BLOCK_BYTES)
     device.__dict__["memory_bytes"] = nbytes * share[1] // share[0]
     if nbytes >= WHOLE:

@@ -201,7 +201,7 @@ def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
     steps = []
     for step in plan.steps:
         if isinstance(step, Clear):
-            memory = (Touched(arrays[step.place].name, step.num_bytes),)
+            memory = (Touched(arrays[step.slot].name, step.num_bytes),)
             steps.append(Step("memset", is_compiled=False, memory=memory))
         else:
             steps.append(_of_launch(step, plan.device.ordinal, arrays))
@@ -228,7 +228,7 @@ def _of_launch(launch: Launch, device: int, arrays: dict[int, Touched]) -> Step:
     expression = build.expression_of(kernel.name)
     name = expression.partition("<")[0].rpartition("::")[2]
     used = kernel.resources(device)
-    memory = tuple(arrays[slot] for slot in dict.fromkeys(launch.places) if slot in arrays)
+    memory = tuple(arrays[slot] for slot in dict.fromkeys(launch.slots) if slot in arrays)
     shared = launch.shared_bytes if used is None else used.shared_bytes + launch.shared_bytes
     return Step(
         name, expression, grid=launch.grid, block=launch.threads,
@@ -322,7 +322,7 @@ def compiled_on_cpu(request: Request) -> Request:
             compile_operator(operator, (acc, acc), acc)
     except (CapturesChanged, TypeError, CompileError) as error:
         checks.name(error, op, problem.where, problem.op_name)
-        return retried(error, op, problem.hot, lambda: compiled_on_cpu(request.again()))
+        return retried(error, op, problem.op_key, lambda: compiled_on_cpu(request.respecialized()))
     return request
 
 
@@ -331,7 +331,9 @@ def cuda_plan(request: Request) -> Plan | None:
     try:
         return _cuda_plan(request)
     except (TypeError, CompileError) as error:
-        return retried(error, request.op, request.problem.hot, lambda: cuda_plan(request.again()))
+        return retried(
+            error, request.op, request.problem.op_key, lambda: cuda_plan(request.respecialized())
+        )
 
 
 def _cuda_plan(request: Request) -> Plan | None:

@@ -25,7 +25,7 @@ from gpualgo._arrays.view import (
     overlap,
     view_of,
 )
-from gpualgo._base import ranges, recording
+from gpualgo._base import log, recording
 from gpualgo._driver import default_device, driver
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
@@ -149,7 +149,7 @@ class Plan:
         kernel_plan = cuda_plan(request)
         self.temp_storage_bytes = 0 if kernel_plan is None else kernel_plan.temp_storage_bytes
         if request.problem.has_numbers:  # some may have been compiled in by now
-            problem = request.problem.again(request.views, request.op, request.init)
+            problem = request.problem.respecialized(request.views, request.op, request.init)
             request = request._replace(problem=problem)
         # The example arrays are released.
         views = tuple(view.without_owner() for view in request.views)
@@ -157,7 +157,7 @@ class Plan:
         self._name = f"{request.problem.where}: an argument of the plan"
         self._layouts = [layout_of(view) for view in views]
         self._op = changeable(request.op, request.problem)
-        self._key = operator_key_of_function(request.problem.hot)
+        self._key = operator_key_of_function(request.problem.op_key)
         self._repeat: Repeat | None = None
         self._has_tuples = request.problem.broadcasts_arguments or any(
             form is not None for form in request.problem.forms
@@ -176,7 +176,7 @@ class Plan:
         arrays = ", ".join(f"{view.dtype}{list(view.shape)}" for view in self._request.views)
         return f"Plan({self._request.problem.where}, {arrays})"
 
-    @ranges.each(lambda plan, *_: f"plan of {plan._request.problem.where}")
+    @log.each(lambda plan, *_: f"plan of {plan._request.problem.where}")
     def __call__(
         self,
         *arrays: ty.AnyArray,
@@ -228,7 +228,7 @@ class Plan:
         if self._relook is not None:
             views, op, problem = self._request_for_lazy(self._relook, arrays)
         elif self._has_tuples:
-            views = inputs.like(problem, arrays, self._name)
+            views = inputs.parse_prepared(problem, arrays, self._name)
         else:
             views = tuple([view_of(x, self._name) for x in arrays])
         if [layout_of(view) for view in views] != self._layouts:
@@ -236,7 +236,7 @@ class Plan:
         if (
             self._op is not None and self._relook is None and operator_key(self._op) != self._key
         ):  # captured values have changed
-            problem = problem.again(views, op, init)
+            problem = problem.respecialized(views, op, init)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
         solve: Callable[..., Any] = run if problem.form is None else inputs.run_tuples

@@ -17,7 +17,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import as_bytes_view, overlap, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import combining, is_lazy, places
+from gpualgo._lazy import combining, is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks, inputs
 
@@ -136,7 +136,7 @@ def in_order(x: Any, needs_order: bool, stream: Any = None) -> tuple[Any, Any]:
     if not order.shape[0]:
         return copy(x, stream=stream).reshape(-1), order
     is_on_host = view_of(x, f"{_WHERE}: x").device == CPU
-    source = places.aligned(x, f"{_WHERE}: x") if is_on_host else x
+    source = combining.aligned(x, f"{_WHERE}: x") if is_on_host else x
     return copy(_TAKE((source, order), _WHERE), stream=stream), order
 
 

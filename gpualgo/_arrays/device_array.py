@@ -14,9 +14,10 @@ from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._base import strides as _strides
 from gpualgo._base.strides import bounds, dense_strides, merge
-from gpualgo._driver import addresses, driver, streams
+from gpualgo._driver import device as addresses
 from gpualgo._driver import device as gpu
-from gpualgo._driver.lifetime import Memory
+from gpualgo._driver import driver, streams
+from gpualgo._driver.streams import Memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -353,7 +354,7 @@ def from_pointer(
     driver.require_device(0)
     check_alignment(address, extents, byte_strides, element, _WHERE)
     low, high = bounds(extents, byte_strides, element.itemsize)
-    device, pointer = addresses.place(address, low, high, _WHERE)
+    device, pointer = addresses.locate(address, low, high, _WHERE)
     producer = producer if producer != 1 else 0
     return DeviceArray(
         pointer, extents, byte_strides, element, device, producer, bool(readonly), owner

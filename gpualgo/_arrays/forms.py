@@ -40,12 +40,12 @@ class Form(NamedTuple):
         return tuple(paths)
 
     @property
-    def places(self) -> tuple[str, ...]:
+    def subscripts(self) -> tuple[str, ...]:
         """The Python index expressions of all arrays of a tuple, such as [0][1]."""
         expressions: list[str] = []
         for i, item in enumerate(self.items):
             part = f"[{self.keys[i]!r}]" if isinstance(self.cls, np.dtype) else f"[{i}]"
-            expressions += [part] if item is None else [part + inner for inner in item.places]
+            expressions += [part] if item is None else [part + inner for inner in item.subscripts]
         return tuple(expressions)
 
     def packed(self, arrays: Sequence[Any]) -> Any:
@@ -113,7 +113,7 @@ def is_tuple(x: Any) -> bool:
     return isinstance(x, tuple) or (isinstance(x, np.ndarray) and x.dtype.names is not None)
 
 
-def taken_apart(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf], Form]:
+def flatten_tuple(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf], Form]:
     """Return the arrays of a tuple or structured array, and its form.
 
     `has_names`: field names must be identifiers, as an operator accesses fields by name.

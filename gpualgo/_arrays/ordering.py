@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gpualgo._arrays.view import View
-from gpualgo._driver import lifetime
+from gpualgo._driver import streams as lifetime
 from gpualgo._driver.streams import LAST_DEFAULT, check_device, handle_of, wait_for
 
 
@@ -72,7 +72,7 @@ def keep(handle: int, streams: Iterable[int], views: Sequence[View]) -> None:
     So later work on an array's own stream sees the results and does not overwrite inputs too early.
     """
     from gpualgo._driver import driver
-    from gpualgo._driver.lifetime import Memory
+    from gpualgo._driver.streams import Memory
 
     device = views[0].device
     if not driver.is_capturing(handle):

@@ -13,8 +13,9 @@ from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import NumPy, View
 from gpualgo._base import recording
 from gpualgo._base.strides import dense_strides
-from gpualgo._driver import addresses, driver, lifetime
+from gpualgo._driver import device as addresses
 from gpualgo._driver import device as gpu
+from gpualgo._driver import driver, streams
 
 
 class Protocol:
@@ -96,7 +97,7 @@ class Borrowed:
         try:
             with gpu.get(self.tensor.device_id).current():
                 if driver.is_free(0):
-                    lifetime.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
+                    streams.keep_until_done(0, self.tensor.device_id, self.tensor.owner)
         except RuntimeError:  # a forked child, or CUDA has shut down: nothing is running
             pass
 

@@ -6,14 +6,77 @@ See https://github.com/gpualgo/gpualgo/blob/main/docs/logging.md.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from gpualgo._base import ranges
+# --- Boolean environment variables.
+
+
+def flag(name: str) -> bool | None:
+    """Return the value of a variable that is 1 or 0, None if it is not set."""
+    text = os.environ.get(name, "")
+    if text not in ("", "0", "1"):
+        raise ValueError(f"{name} must be 1 or 0, got {text!r}; unset it for the default")
+    return text == "1" if text else None
+
+
+# --- NVTX ranges around calls, graph launches and compilation, for profilers.
+#
+# They are enabled at import, if NVTX_INJECTION64_PATH is set (by nsys and ncu) or
+# GPUALGO_NVTX=1, and if the package `nvtx` is installed. Otherwise they add no cost to calls.
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+DOMAIN = "gpualgo"
+
+
+def is_wanted() -> bool:
+    requested = flag("GPUALGO_NVTX")
+    return bool(os.environ.get("NVTX_INJECTION64_PATH")) if requested is None else requested
+
+
+def _load_nvtx() -> Any:
+    if not is_wanted():
+        return None
+    try:
+        import nvtx
+    except ImportError:
+        return None
+    return nvtx
+
+
+_nvtx = _load_nvtx()
+
+
+def named(text: str, *args: Any) -> AbstractContextManager[Any]:
+    if _nvtx is None:
+        return nullcontext()
+    context: AbstractContextManager[Any] = _nvtx.annotate(text % args, domain=DOMAIN)
+    return context
+
+
+def each(name: Callable[..., str]) -> Callable[[Function], Function]:
+    """Decorate a function so that each call is a range; `name` maps the arguments to its name."""
+
+    def decorate(function: Function) -> Function:
+        if _nvtx is None:
+            return function
+
+        @functools.wraps(function)
+        def ranged(*args: Any, **kwargs: Any) -> Any:
+            with named("%s", name(*args)):
+                return function(*args, **kwargs)
+
+        result: Any = ranged
+        return cast(Function, result)
+
+    return decorate
+
 
 DEBUG, INFO, WARNING = 10, 20, 30
 _LEVELS = {"debug": DEBUG, "info": INFO, "warning": WARNING, "error": 40}
@@ -62,6 +125,6 @@ def warn(text: str, *args: Any) -> None:
 @contextmanager
 def timed_block(what: str, *args: Any) -> Iterator[None]:
     start = perf_counter()
-    with ranges.named(what, *args):
+    with named(what, *args):
         yield
     log(INFO, f"{what} in %.3f s", *args, perf_counter() - start)

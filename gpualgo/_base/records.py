@@ -170,7 +170,7 @@ def offsets(dtype: Dtype) -> tuple[int, ...]:
     return tuple(dtype.fields[name][1] for name in dtype.names)
 
 
-def with_leaves(dtype: Element, fields: Sequence[Dtype]) -> Any:
+def with_fields(dtype: Element, fields: Sequence[Dtype]) -> Any:
     """Return the element with the same structure and other field dtypes."""
     if isinstance(dtype, Computed):
         return Computed(tuple(fields), dtype.result)
@@ -263,7 +263,7 @@ def read_bytes(dtype: Element) -> tuple[int, ...]:
     return tuple(map(step_of, field_dtypes(dtype)))
 
 
-def memory_leaves(dtype: Element) -> tuple[Dtype, ...]:
+def memory_fields(dtype: Element) -> tuple[Dtype, ...]:
     if isinstance(dtype, Interleaved):
         return field_dtypes(dtype.record)
     return tuple(leaf for leaf in field_dtypes(dtype) if leaf not in _POSITIONS)

@@ -8,7 +8,144 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
+
+# --- ``gpualgo completion``: prints a shell script that completes the commands.
+#
+# The script contains all words, so completing does not start Python.
+
+VALUES = {
+    "--device": ("auto", "cpu", "cuda", *(f"cuda:{i}" for i in range(8))),
+    "--arch": tuple(f"sm_{number}" for number in (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121)),
+}
+"""The values of options that take a value from a list. Others take none that is known."""
+
+_BASH = """\
+# For bash: eval "$(gpualgo completion bash)"
+_gpualgo() {{
+    local path="gpualgo" word option="" current="${{COMP_WORDS[COMP_CWORD]}}"
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case "$path $word" in
+            {paths}) path="$path $word" option="" ;;
+            {valued}) option="$word" ;;
+            *" -"*) option="" ;;
+            *" =") ;;
+            *) case "$option" in {several}) ;; *) option="" ;; esac ;;
+        esac
+    done
+    [ "$current" = "=" ] && current=""
+    case "$path $option" in
+{cases}
+    esac
+}}
+complete -F _gpualgo gpualgo
+"""
+_ZSH = """\
+#compdef gpualgo
+# For zsh: eval "$(gpualgo completion zsh)", after compinit
+_gpualgo() {{
+    local path_="gpualgo" word option=""
+    for word in "${{(@)words[2,CURRENT-1]}}"; do
+        case "$path_ $word" in
+            {paths}) path_="$path_ $word" option="" ;;
+            {valued}) option="$word" ;;
+            *" -"*) option="" ;;
+            *) case "$option" in {several}) ;; *) option="" ;; esac ;;
+        esac
+    done
+    case "$path_ $option" in
+{cases}
+    esac
+}}
+compdef _gpualgo gpualgo
+"""
+
+
+class Level(NamedTuple):
+    """The words that may follow a sequence of commands: commands, choices and options."""
+
+    path: tuple[str, ...]
+    words: dict[str, str]  # with their help texts
+    options: dict[str, bool]  # those that take a value, and whether they take several
+
+
+def run(parser: argparse.ArgumentParser, shell: str) -> int:
+    levels = levels_of(parser, ("gpualgo",))
+    print({"bash": _bash, "zsh": _zsh, "fish": _fish}[shell](levels), end="")
+    return 0
+
+
+def levels_of(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> list[Level]:
+    words: dict[str, str] = {}
+    options: dict[str, bool] = {}
+    nested_levels: list[Level] = []
+    for action in parser._actions:  # argparse has no public name for it
+        help_text = action.help if action.help not in (None, argparse.SUPPRESS) else ""
+        if isinstance(action, argparse._SubParsersAction):
+            helps = {each.dest: each.help or "" for each in action._choices_actions}
+            for name, subparser in action.choices.items():
+                words[name] = helps.get(name, "")
+                nested_levels += levels_of(subparser, (*path, name))
+        elif action.option_strings:
+            name = max(action.option_strings, key=len)
+            words[name] = help_text or ""
+            if action.nargs != 0:
+                options[name] = action.nargs is not None
+        elif action.choices is not None:
+            words.update((str(choice), "") for choice in action.choices)
+    return [Level(path, words, options), *nested_levels]
+
+
+def _patterns(levels: list[Level]) -> dict[str, str]:
+    options = [
+        (f"{' '.join(level.path)} {name}", name, takes_several)
+        for level in levels
+        for name, takes_several in level.options.items()
+    ]
+    found = {
+        "paths": [" ".join(level.path) for level in levels[1:]],
+        "valued": [place for place, _, _ in options],
+        "several": sorted({name for _, name, takes_several in options if takes_several}),
+    }
+    return {key: "|".join(f'"{text}"' for text in texts) for key, texts in found.items()}
+
+
+def _cases(levels: list[Level], line: str) -> str:
+    cases = []
+    for level in levels:
+        path = " ".join(level.path)
+        for name, takes_several in level.options.items():
+            words = [*VALUES.get(name, ()), *(level.words if takes_several else ())]
+            cases.append(line.format(f'"{path} {name}"', " ".join(words)))
+        cases.append(line.format(f'"{path} "', " ".join(level.words)))
+    return "\n".join(cases)
+
+
+def _bash(levels: list[Level]) -> str:
+    line = '        {}) COMPREPLY=($(compgen -W "{}" -- "$current")) ;;'
+    return _BASH.format(cases=_cases(levels, line), **_patterns(levels))
+
+
+def _zsh(levels: list[Level]) -> str:
+    cases = _cases(levels, "        {}) compadd -- {} ;;")
+    return _ZSH.format(cases=cases, **_patterns(levels))
+
+
+def _fish(levels: list[Level]) -> str:
+    lines = ["# For fish: gpualgo completion fish | source", "complete -c gpualgo -f"]
+    for path, words, options in levels:
+        conditions = [f"__fish_seen_subcommand_from {name}" for name in path[1:]]
+        subcommands = [level.path[-1] for level in levels if level.path[:-1] == path]
+        if subcommands:
+            conditions.append(f"not __fish_seen_subcommand_from {' '.join(subcommands)}")
+        condition = "; and ".join(conditions)
+        for word, help_text in words.items():
+            completion = f"-l {word[2:]}" if word.startswith("--") else f"-a {word}"
+            if word in options:
+                completion += f" -x -a '{' '.join(VALUES.get(word, ()))}'"
+            description = help_text.replace("\\", "\\\\").replace("'", "\\'")
+            lines.append(f"complete -c gpualgo -n '{condition}' {completion} -d '{description}'")
+    return "\n".join(lines) + "\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,9 +197,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
         return cache.warmup(args.ops, args.arch, args.jobs)
     if args.command == "completion":
-        from gpualgo._cli import completion
-
-        return completion.run(parser, args.shell)
+        return run(parser, args.shell)
     from gpualgo._cli import cache
 
     return cache.clear() if args.action == "clear" else cache.info(as_json=args.json)

@@ -17,15 +17,29 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils, compiler, config
+from numba.core import cgutils, compiler, compiler_lock, config
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
 
-from gpualgo._base import records
+from gpualgo._base import forks, records
 from gpualgo._base.records import Argument
-from gpualgo._cpu import code, forking
+from gpualgo._cpu import image
 from gpualgo._cpu import llvm as own
-from gpualgo._cpu.elements import storage
+from gpualgo._cpu.packing import storage
+from gpualgo._operators.numpy_rules.errors import check_numba
+
+# --- Checks that numba can compile.
+#
+# Forks wait for compilations: the child cannot free numba's locks.
+
+forks.wait_for(compiler_lock.global_compiler_lock._lock, around=own.LOCK)  # an RLock, too
+
+
+def check() -> None:
+    """Raise CompileError if numba is disabled, RuntimeError in a child forked while compiling."""
+    check_numba()
+    forks.check("compiling for the CPU")
+
 
 OPERATOR = "gpualgo_operator"
 """Symbol of an operator's function on storage scalars, in numba's calling convention."""
@@ -44,7 +58,7 @@ class Unlinked:
     """A function compiled by numba to LLVM IR, without machine code."""
 
     def __init__(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        forking.check()
+        check()
         dispatcher = njit(**OPTIONS, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
         target, options = dispatcher._compiler.targetdescr, dispatcher._compiler.targetoptions
         flags = compiler.Flags()
@@ -114,7 +128,7 @@ def compile_shell(function: Callable[..., None]) -> bytes:
         module = unlinked.context.create_module("gpualgo kernel")
         word, returns = ir.IntType(64), unlinked.return_type == types.intp
         entry_type = ir.FunctionType(word if returns else ir.IntType(32), [word] * count)
-        entry = ir.Function(module, entry_type, code.ENTRY)
+        entry = ir.Function(module, entry_type, image.ENTRY)
         builder = ir.IRBuilder(entry.append_basic_block())
         fndesc = unlinked.described
         status, value = unlinked.context.call_conv.call_function(
@@ -122,15 +136,15 @@ def compile_shell(function: Callable[..., None]) -> bytes:
         )
         builder.ret(value if returns else builder.zext(status.is_error, ir.IntType(32)))
         final = unlinked.join(module)
-        _hide(final, code.ENTRY)
+        _hide(final, image.ENTRY)
         _simplify(final, unlinked.context.codegen()._tm)
         bitcode: bytes = final.as_bitcode()
         return bitcode
 
 
-def machine_code(shell: bytes, operator: bytes | None) -> code.Code:
+def machine_code(shell: bytes, operator: bytes | None) -> image.Code:
     """Return the machine code of a shell linked with its operator."""
-    forking.check()
+    check()
     with global_compiler_lock:
         module, machine = link_modules(shell, operator)
         needed = [
@@ -138,7 +152,7 @@ def machine_code(shell: bytes, operator: bytes | None) -> code.Code:
             for value in (*module.functions, *module.global_variables)
             if value.is_declaration and not value.name.startswith("llvm.")
         ]
-        return code.of_object(machine.emit_object(module), needed)
+        return image.of_object(machine.emit_object(module), needed)
 
 
 def _hide(module: Any, entry: str) -> None:
@@ -189,7 +203,7 @@ def link_modules(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
     module = library._final_module
     for part in parts:
         module.link_in(part)
-    _hide(module, code.ENTRY)
+    _hide(module, image.ENTRY)
     library._optimize_final_module()
     module.verify()
     return module, codegen._tm

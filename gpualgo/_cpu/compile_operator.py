@@ -22,10 +22,10 @@ from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import captured as state
-from gpualgo._cpu import forking
-from gpualgo._cpu.code import WORDS
+from gpualgo._cpu import compile_kernel
 from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
-from gpualgo._cpu.elements import storage
+from gpualgo._cpu.image import WORDS
+from gpualgo._cpu.packing import storage
 from gpualgo._operators.captured import NUMBER_WORDS, STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.numpy_rules import storage as elements
@@ -56,7 +56,7 @@ def compile_operator(
     op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> tuple[bytes, np.dtype[Any]]:
     """Compile op for arguments of arg_dtypes; return its bitcode and the dtype of its result."""
-    forking.check()
+    compile_kernel.check()
     fn = rewrite.function_of(op, len(arg_dtypes))
     adopter = _Adopter(op)
     args = tuple(map(argument_type, arg_dtypes))
@@ -149,8 +149,8 @@ def _from_storage(context: Any, builder: Any, value: Any, dtype: np.dtype[Any]) 
     """Convert a storage scalar to numba's type of the element."""
     if dtype.names is not None:
         numbers = (
-            _from_storage(context, builder, builder.extract_value(value, i), leaf)
-            for i, leaf in enumerate(records.field_dtypes(dtype))
+            _from_storage(context, builder, builder.extract_value(value, i), field)
+            for i, field in enumerate(records.field_dtypes(dtype))
         )
         return elements.pack_fields(context, builder, element_type(dtype), numbers)
     ty = element_type(dtype)
@@ -165,8 +165,8 @@ def _to_storage(context: Any, builder: Any, value: Any, source: Any, dtype: np.d
         record = llvm.Constant(context.get_value_type(storage(dtype)), llvm.Undefined)
         numbers = elements.unpack_fields(builder, source, value)
         parts = zip(numbers, elements.flat(source), records.field_dtypes(dtype), strict=True)
-        for i, (number, ty, leaf) in enumerate(parts):
-            number = _to_storage(context, builder, number, ty, leaf)
+        for i, (number, ty, field) in enumerate(parts):
+            number = _to_storage(context, builder, number, ty, field)
             record = builder.insert_value(record, number, i)
         return record
     ty = element_type(dtype)

@@ -17,10 +17,18 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import access_by_index, field_offsets
+from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.memory import SHAPE_WORD
-from gpualgo._cpu.packing import call, copy_bytes, load, load_each, pointer_to, pointers_to, store
+from gpualgo._cpu.packing import (
+    call,
+    copy_bytes,
+    load,
+    load_each,
+    pointer_to,
+    pointers_to,
+    storage,
+    store,
+)
 from gpualgo._cpu.parameters import (
     ENTRY,
     JOB_ENTRY,

@@ -10,7 +10,7 @@ from functools import cache
 
 from gpualgo._base import disk_cache as disk
 from gpualgo._base import loaded
-from gpualgo._base.provenance import PACKAGE, digest_of_sources, files_of, versions_of
+from gpualgo._base.disk_cache import PACKAGE, digest_of_sources, files_of, versions_of
 
 # Lines of /proc/cpuinfo that identify a CPU model; others vary by core or over time.
 _LINES = (

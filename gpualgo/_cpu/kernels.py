@@ -17,8 +17,8 @@ from gpualgo._base import dtypes, log, records
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo, paused
 from gpualgo._base.records import Argument, Separate
-from gpualgo._cpu import code as machine
 from gpualgo._cpu import host
+from gpualgo._cpu import image as machine
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator, count_code, source_location

@@ -102,8 +102,18 @@ class Launch:
     """A kernel and its table of arguments, with slots that each call fills."""
 
     __slots__ = (
-        "_at_once", "_held", "_kernel", "_run_kernel", "_tables", "entry", "pace", "places",
-        "scratch_bytes", "table", "tasks", "work",
+        "_at_once",
+        "_held",
+        "_kernel",
+        "_run_kernel",
+        "_tables",
+        "entry",
+        "pace",
+        "scratch_bytes",
+        "slots",
+        "table",
+        "tasks",
+        "work",
     )  # fmt: skip
 
     def __init__(
@@ -116,7 +126,7 @@ class Launch:
         """
         self._kernel, self.table, self._held = kernel, table, held
         self._run_kernel = status_function(kernel)
-        self.places, self.scratch_bytes = tuple(places), scratch_bytes
+        self.slots, self.scratch_bytes = tuple(places), scratch_bytes
         self.tasks, self.work = tasks, work
         self._tables: list[Memory] = []  # unused ones
         self.pace = CostEstimate()
@@ -124,7 +134,7 @@ class Launch:
         self.entry = int(loaded.loaded.address)  # of the kernel's code
         self._at_once: Callable[..., int] | None = None  # for little work, by one thread
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
-            self._at_once = launch_function([self.step], self.places)
+            self._at_once = launch_function([self.step], self.slots)
 
     @property
     def step(self) -> Step:
@@ -151,7 +161,7 @@ class Launch:
         except IndexError:
             table = self.filled()
         head, values = table.address, table.words
-        for slot, word in zip(self.places, words, strict=True):
+        for slot, word in zip(self.slots, words, strict=True):
             values[slot] = address(word) if isinstance(word, np.ndarray) else word
         if self.work <= threads.SMALL_BYTES:
             memory = take_scratch(self.scratch_bytes)
@@ -223,7 +233,7 @@ class LaunchSequence:
         self._run_kernel = status_function(self._kernel)
         self._made: list[_StepTables] = []
         self._first, *later_launches = launches
-        self._reads = launches[0].places[1:]
+        self._reads = launches[0].slots[1:]
         self._may_be = all(launch.work <= threads.SMALL_BYTES for launch in later_launches)
 
     @property
@@ -242,7 +252,7 @@ class LaunchSequence:
         launches, sizes = self._launches, self._sizes
         starts = [0, *accumulate(len(launch.table) for launch in launches)]
         places = [
-            [start + place for place in launch.places]
+            [start + place for place in launch.slots]
             for start, launch in zip(starts, launches, strict=False)
         ]
         slots = [places[-1][0], *places[0][1 : -len(sizes[0])], *places[-1][1 + len(sizes[-1]) :]]
@@ -256,7 +266,7 @@ class LaunchSequence:
 
     def __call__(self, word: int, starts: Sequence[int], outs: Sequence[int]) -> None:
         """Run all launches, from these input addresses to these output addresses."""
-        last = self._launches[-1].places
+        last = self._launches[-1].slots
         try:
             tables = self._made.pop()
         except IndexError:
@@ -296,7 +306,7 @@ class _StepTables:
         offset = 0
         for i, outputs in enumerate(sizes):
             for k, size in enumerate(outputs):
-                slot, source = launches[i].places[k - len(outputs)], launches[i + 1].places[1 + k]
+                slot, source = launches[i].slots[k - len(outputs)], launches[i + 1].slots[1 + k]
                 self.between.append((tables[i].words, slot, tables[i + 1].words, source, offset))
                 offset += _round_to_lines(size)
         head = Memory(8 * STEP * len(launches))

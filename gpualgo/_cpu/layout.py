@@ -79,8 +79,7 @@ def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
 
     def write() -> Callable[..., None]:
         from gpualgo._cpu.compile_operator import cast
-        from gpualgo._cpu.elements import storage
-        from gpualgo._cpu.packing import convert_kernel
+        from gpualgo._cpu.packing import convert_kernel, storage
 
         return convert_kernel(cast(source, target), storage(source), storage(target))
 

@@ -20,9 +20,9 @@ import numpy as np
 
 from gpualgo._base import disk_cache as disk
 from gpualgo._base import loaded, log, records
+from gpualgo._base.disk_cache import PACKAGE, digest_of_sources, files_of, versions_of
 from gpualgo._base.errors import CompileError
 from gpualgo._base.memo import Memo
-from gpualgo._base.provenance import PACKAGE, digest_of_sources, files_of, versions_of
 from gpualgo._base.records import Argument, Computed
 from gpualgo._base.threads import run_concurrently
 from gpualgo._cuda.parameters import Parameters

@@ -23,7 +23,8 @@ from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo, paused
 from gpualgo._base.records import Argument
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, lifetime
+from gpualgo._driver import driver
+from gpualgo._driver import streams as lifetime
 from gpualgo._driver.default_device import CPU
 from gpualgo._driver.streams import wait_for
 from gpualgo._operators.captured import (

@@ -117,7 +117,7 @@ class Parameters:
             numbers += items
         return Packed(self, self._tail.pack(*numbers))
 
-    def taken(self, takes: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def address_indices(self, takes: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the address indices of the head's fields, and the bytes added to each address.
 
         `takes` maps each field of the head to an index, or to (index, offset).
@@ -138,7 +138,7 @@ class Parameters:
             f'static_assert(sizeof(Parameters) == {self.size}, "size of {self.name}");',
         ]
         offset_checks = ["#ifdef __has_builtin", "#if __has_builtin(__builtin_offsetof)"]
-        for path, offset, size in self.places():
+        for path, offset, size in self.offsets():
             size_checks.append(
                 f'static_assert(sizeof(Parameters::{path}) == {size}, "size of '
                 f'{self.name}.{path}");'
@@ -149,7 +149,7 @@ class Parameters:
             )
         return "\n".join([*size_checks, *offset_checks, "#endif", "#endif"]) + "\n"
 
-    def places(self, path: str = "", offset: int = 0) -> Iterator[tuple[str, int, int]]:
+    def offsets(self, path: str = "", offset: int = 0) -> Iterator[tuple[str, int, int]]:
         """Yield path, offset and size of every field, including fields of nested structs."""
         for field, (begin, kind) in self.fields.items():
             name = path + field
@@ -157,7 +157,7 @@ class Parameters:
             if isinstance(kind, Array):
                 name, kind = f"{name}[0]", kind.item
             if isinstance(kind, Parameters):
-                yield from kind.places(f"{name}.", offset + begin)
+                yield from kind.offsets(f"{name}.", offset + begin)
 
     def _values(self, leaves: list[_Leaf], mapping: Mapping[str, Any], what: str) -> list[Any]:
         values = dict(self._spread(self, mapping, ""))

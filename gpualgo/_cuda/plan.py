@@ -17,8 +17,8 @@ from gpualgo._base import recording
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, pools
-from gpualgo._driver.context import leave
 from gpualgo._driver.device import Device
+from gpualgo._driver.driver import leave
 from gpualgo._driver.pools import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
 
 # --- Temporary storage of a plan: pieces of a stream's workspace, or of one allocation.
@@ -168,9 +168,23 @@ class Launch:
     `free` and returned, so threads never share one.
     """
 
-    __slots__ = ("_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel",
-                 "offsets", "pack", "pick", "places", "shared_bytes", "submit",
-                 "threads")  # fmt: skip
+    __slots__ = (
+        "_head",
+        "_overlaps",
+        "_tail",
+        "device",
+        "free",
+        "grid",
+        "handle",
+        "kernel",
+        "offsets",
+        "pack",
+        "pick",
+        "shared_bytes",
+        "slots",
+        "submit",
+        "threads",
+    )  # fmt: skip
 
     def __init__(
         self, kernel: driver.Kernel, grid: int, threads: int, packed: Packed,
@@ -184,8 +198,8 @@ class Launch:
         self.pack, self.handle = self._head.pack_into, kernel.handle
         if NUMBERS in packed.parameters.fields:
             takes = {NUMBERS: AT_NUMBERS, **takes}
-        places, offsets = packed.parameters.taken(takes)
-        self.places = places
+        places, offsets = packed.parameters.address_indices(takes)
+        self.slots = places
         only = places[0] if len(places) == 1 else None  # itemgetter of one item returns no tuple
         self.pick: Callable[[Any], Any] = operator.itemgetter(
             *places if only is None else (slice(only, only + 1),)
@@ -275,7 +289,7 @@ class ArgMap(NamedTuple):
 class Clear(NamedTuple):
     """A step that sets bytes at an address to zero."""
 
-    place: int
+    slot: int
     num_bytes: int
 
 
@@ -313,7 +327,7 @@ class Plan:
             for step in self.steps:
                 if type(step) is Clear:
                     self.device.context.ensure()
-                    pools.clear(addresses[step.place], step.num_bytes, stream)
+                    pools.clear(addresses[step.slot], step.num_bytes, stream)
                     continue
                 try:
                     block = step.free.pop()

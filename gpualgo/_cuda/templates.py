@@ -172,7 +172,7 @@ def interleaved(
     """
     if not isinstance(source, np.dtype) or source.names is None:
         return None
-    sizes = [leaf.itemsize for leaf in records.memory_leaves(source)]
+    sizes = [field.itemsize for field in records.memory_fields(source)]
     if len(sizes) < len(pointers) or any(len(set(axis_strides)) > 1 for axis_strides in strides):
         return None
     layout = records.in_one_piece(pointers, sizes)
@@ -181,11 +181,11 @@ def interleaved(
     return Interleaved(source, step, layout[0])
 
 
-def fitting(leaf: Element, unit: int) -> int:
+def fitting(field: Element, unit: int) -> int:
     """Return how many neighbouring elements one access may load at multiples of `unit` bytes."""
-    if not isinstance(leaf, Interleaved):
-        return unit // records.step_of(leaf)
+    if not isinstance(field, Interleaved):
+        return unit // records.step_of(field)
     most = 0
-    while most < VECTOR_BYTES and unit % math.gcd(VECTOR_BYTES, max(1, 2 * most) * leaf.size) == 0:
+    while most < VECTOR_BYTES and unit % math.gcd(VECTOR_BYTES, max(1, 2 * most) * field.size) == 0:
         most = max(1, 2 * most)
     return most

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gpualgo._base import forks
-from gpualgo._driver import addresses, driver, lifetime, staging
 from gpualgo._driver import device as gpu
+from gpualgo._driver import driver, staging, streams
 from gpualgo._driver.driver import check
 
 # Smaller sources owned by this package are kept alive until copied. For larger ones the owner's
@@ -152,7 +152,7 @@ def copy_all(copies: Sequence[Copy], are_ours: bool) -> None:
     for copy in copies:
         move(copy)
     for (device, stream), owners in kept.items():
-        lifetime.keep_until_done(stream, device, *owners)
+        streams.keep_until_done(stream, device, *owners)
     _wait(after)
     _mark_used([source for _, source, _ in copies])
 
@@ -168,8 +168,8 @@ def can_read(readers: Iterable[int], memory: Memory) -> bool:
         return False
     if not others:
         return True
-    pool = addresses.pool_of(memory.address)
-    return gpu.get(memory.device).pool.is_own(pool) or addresses.is_open(memory.address)
+    pool = gpu.pool_of(memory.address)
+    return gpu.get(memory.device).pool.is_own(pool) or gpu.is_open(memory.address)
 
 
 Read = tuple[Stream, Memory]
@@ -202,7 +202,7 @@ def _mark_used(memories: Sequence[Memory]) -> None:
     """Let memory of this package be freed only after the work that its stream has queued so far."""
     for memory in memories:
         own = getattr(memory.owner, "owner", None)
-        if type(own) is lifetime.Memory:
+        if type(own) is streams.Memory:
             own.use_on(memory.stream)
 
 

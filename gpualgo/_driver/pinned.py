@@ -13,8 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpualgo._driver import driver
-from gpualgo._driver.context import Context
-from gpualgo._driver.driver import check
+from gpualgo._driver.driver import Context, check
 
 # --- Trays: reusable buffers for calls on small host arrays, page-locked memory plus device
 # memory.

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from gpualgo._driver import driver
-from gpualgo._driver.context import Context
-from gpualgo._driver.driver import check
+from gpualgo._driver.driver import Context, check
 
 KEPT_SHARE = 4  # up to a quarter of the device's memory stays in the pool when unused
 

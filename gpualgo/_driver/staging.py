@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._base import pages, threads
-from gpualgo._driver import addresses, driver
+from gpualgo._base import threads
+from gpualgo._driver import device, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
 from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane, Part
@@ -167,7 +167,7 @@ def _with_pages(parts: Sequence[Part]) -> Iterator[Part]:
     for offset, address, size in parts:
         for done in range(0, size, PAGES_BYTES):
             length = min(PAGES_BYTES, size - done)
-            pages.populate(address + done, length)
+            threads.populate(address + done, length)
             yield offset + done, address + done, length
 
 
@@ -192,9 +192,9 @@ class _Route:
         The driver copies page-locked memory. It would refuse memory that is page-locked at one end
         only.
         """
-        if self._is_direct and addresses.is_pageable(place, num_bytes):
+        if self._is_direct and device.is_pageable(place, num_bytes):
             return False
-        return not addresses.is_page_locked(place, num_bytes)
+        return not device.is_page_locked(place, num_bytes)
 
 
 def land(slot: Any, target: Array) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import operator
+import threading
+import weakref
+from contextlib import suppress
 from typing import Any
 
+from gpualgo._base import forks
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._driver.driver import check
@@ -94,3 +98,109 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
             check(api.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
         finally:
             check(api.cuEventDestroy(event), "cuEventDestroy")
+
+
+# --- Lifetime of device memory: results of no library, and objects that a stream still uses.
+
+
+def allocate_array(size: int, stream: int, device: int) -> int:
+    """Return memory for a result, usable on a stream.
+
+    The memory may outlive the stream and the supplier of temporary storage.
+    """
+    gpu_device = gpu.get(device)
+    array_stream = gpu_device.array_stream
+    with gpu_device.outside_capture():
+        address = gpu_device.pool.allocate(size, array_stream)
+        if driver.is_capturing(stream):  # captured work must not wait for work outside the capture
+            driver.synchronize(array_stream)
+        else:
+            wait_for(stream, array_stream, device)
+    return address
+
+
+def release(address: int, device: int, events: dict[int, Any]) -> None:
+    """Free a result's memory after the events of its uses on each stream.
+
+    Also waits for the legacy default stream, on which most other libraries work.
+    """
+    with suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
+        gpu_device, api = gpu.get(device), driver.api()
+        array_stream = gpu_device.array_stream
+        if driver.is_free(0):
+            wait_for(array_stream, 0, device)
+        for event in events.values():
+            check(api.cuStreamWaitEvent(array_stream, event, 0), "cuStreamWaitEvent")
+            check(api.cuEventDestroy(event), "cuEventDestroy")
+        gpu_device.pool.free(address, array_stream)
+
+
+_in_use: dict[Any, list[tuple[Any, Any]]] = {}  # by stream, oldest first
+_in_use_lock = threading.RLock()  # reentrant: a finalizer may run while it is held
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _in_use_lock
+    _in_use_lock = threading.RLock()
+
+
+def keep_until_done(stream: int, device: int, *objects: Any) -> None:
+    """Keep objects alive until the stream's queued work has run.
+
+    During a capture the graph keeps them instead.
+    """
+    if driver.is_capturing(stream):
+        return
+    api = driver.api()
+    with gpu.get(device).current():
+        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        check(api.cuEventRecord(event, stream), "cuEventRecord")
+    keep_until_event((device, stream), event, objects)
+
+
+def keep_until_event(key: Any, event: Any, objects: Any) -> None:
+    """Keep objects alive until an event, then destroy it; events of one key complete in order."""
+    api = driver.api()
+    finished: list[Any] = []  # released outside the lock
+    with _in_use_lock, driver.relaxed():  # querying an event would invalidate captures
+        _in_use.setdefault(key, []).append((event, objects))
+        for other, entries in list(_in_use.items()):
+            while entries and not api.cuEventQuery(entries[0][0])[0]:
+                finished.append(entries.pop(0))
+            if not entries:
+                _in_use.pop(other, None)
+    for done, _ in finished:
+        check(api.cuEventDestroy(done), "cuEventDestroy")
+
+
+class Memory:
+    """Device memory that is freed once it has no references and the GPU has finished using it."""
+
+    __slots__ = ("__weakref__", "_events", "device", "stream")
+
+    def __init__(self, stream: int, device: int) -> None:
+        self.stream = stream  # kept: the handle may own its stream
+        self.device = device
+        self._events: dict[int, Any] = {}  # after the last use on each stream, by stream id
+
+    def take(self, size: int) -> int:
+        """Allocate `size` bytes, first used on the stream; return the address."""
+        address = allocate_array(size, int(self.stream), self.device)
+        free = weakref.finalize(self, release, address, self.device, self._events)
+        free.atexit = False
+        return address
+
+    def use_on(self, stream: int) -> None:
+        """Record that the work queued on a stream so far uses the memory."""
+        if driver.is_capturing(stream):  # the graph keeps its arrays
+            return
+        api = driver.api()
+        gpu_device = gpu.get(self.device)
+        with gpu_device.current():
+            identity = gpu_device.stream_id(stream)
+            event = self._events.get(identity)
+            if event is None:
+                event = driver.check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+                event = self._events.setdefault(identity, event)
+            driver.check(api.cuEventRecord(event, stream), "cuEventRecord")

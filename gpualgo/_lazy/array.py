@@ -16,8 +16,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._base.strides import full_shape
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, hooks
-from gpualgo._lazy.expression import Item, Node, Value, cast
-from gpualgo._lazy.leaf import Array, Leaf, Place
+from gpualgo._lazy.expression import Array, InputArray, Item, Node, Place, Value, cast
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, operator_key, retried
 from gpualgo._pipeline import checks, outputs
@@ -47,7 +46,7 @@ class LazyArray(Operators):
     )  # fmt: skip
 
     def __init__(
-        self, shape: tuple[int, ...], node: Node, leaves: Sequence[Leaf], text: str,
+        self, shape: tuple[int, ...], node: Node, leaves: Sequence[InputArray], text: str,
         forms: tuple[Form, ...] = (),
     ) -> None:  # fmt: skip
         """`leaves` are one or more, all with the shape. `text` describes the expression.

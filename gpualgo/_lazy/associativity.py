@@ -14,7 +14,7 @@ from gpualgo._base import dtypes, recording, records
 from gpualgo._base.errors import CompileError
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import combining, hooks, places
+from gpualgo._lazy import combining, hooks
 from gpualgo._lazy.construction import arange_of
 from gpualgo._lazy.expression import is_own
 from gpualgo._operators import operator
@@ -97,7 +97,7 @@ def _sampled(
     x: Any, kinds: Sequence[np.dtype[Any]], where: str, stream: Any
 ) -> tuple[Form | None, Fields]:
     """Return the form of x's elements, and some of them in order, in the accumulator's dtypes."""
-    lazy = places.aligned(x, where)
+    lazy = combining.aligned(x, where)
     size = lazy.size
     step = 1 if size <= _ELEMENTS else int(size * _SPREAD)
     while math.gcd(step, size) > 1:  # so that no element is taken twice
@@ -107,7 +107,7 @@ def _sampled(
         return lazy.form, [np.empty(0, kind) for kind in kinds]
     indices = arange_of(0, count * step, step, np.int64, None)
     (indices,) = combining.place_lazy((indices,), (lazy,), where)
-    found = hooks.copy(places.taken(lazy, indices, None, "wrap", where), stream=stream)
+    found = hooks.copy(combining.gathered(lazy, indices, None, "wrap", where), stream=stream)
     order = np.argsort(np.arange(count) * step % size)
     fields = [_on_host(array, where, stream)[order] for array in _parts(found, lazy.form)]
     return lazy.form, [array.astype(kind) for array, kind in zip(fields, kinds, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -10,19 +11,20 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from gpualgo._arrays import forms
+from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import NumPy, NumPyOnCPU, View, view_of
 from gpualgo._base import dtypes, records
+from gpualgo._base.strides import dense_strides
 from gpualgo._driver.default_device import CPU, name_of
-from gpualgo._lazy import expression, leaf
+from gpualgo._lazy import expression, hooks
 from gpualgo._lazy.array import LazyArray, is_number
-from gpualgo._lazy.expression import Call, Group, Node, Value, cast_to
-from gpualgo._lazy.leaf import Leaf, Place
+from gpualgo._lazy.expression import AT, Call, Group, InputArray, Node, Place, Value, cast_to
 from gpualgo._operators.captured import is_array
 from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import as_operator
 from gpualgo._operators.tokens import strong
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, inputs
 
 MAX_LEAVES = 16  # for transform; other algorithms accept elements of 8 fields
 
@@ -32,11 +34,11 @@ class _Merged:
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
-        self.leaves: list[Leaf] = []
+        self.leaves: list[InputArray] = []
         self._leaf_nodes: dict[Any, expression.Leaf] = {}
         self._nodes: expression.Known = {}
 
-    def add(self, one: Leaf) -> expression.Leaf:
+    def add(self, one: InputArray) -> expression.Leaf:
         one = one.broadcast_to(self.shape)
         node = self._leaf_nodes.get(one.place)
         if node is None:
@@ -81,7 +83,7 @@ def parted(x: Any, where: str, depth: int = 0) -> Part:
         return _Tuple(Form(cls, tuple(inner)), items)
     view = view_of(x, where)
     if view.dtype.names is not None:
-        fields, form = forms.taken_apart(view.owner, where)
+        fields, form = forms.flatten_tuple(view.owner, where)
         items = [_of_view(view_of(array, name), name) for array, name in fields]
         return _Tuple(form, items)
     return _of_view(view, where)
@@ -97,7 +99,7 @@ def _of_view(view: View, where: str) -> LazyArray:
     checks.element(view, name, func_name)
     if view.device != CPU:
         checks.aligned(view, name, func_name)
-    array_leaf = leaf.of_view(view)
+    array_leaf = expression.of_view(view)
     text = f"{getattr(view.library, 'name', 'array')} {view.dtype}"
     return LazyArray(view.shape, expression.Leaf(0), [array_leaf], text)
 
@@ -117,7 +119,7 @@ def combined(parts: Sequence[Part], where: str, node: Callable[[list[Node]], Nod
     return LazyArray(shape, root, merged.leaves, text, tuple(forms))
 
 
-def check_count(leaves: Sequence[Leaf], most: int, reads: str) -> None:
+def check_count(leaves: Sequence[InputArray], most: int, reads: str) -> None:
     if len(leaves) > most:
         raise TypeError(
             f"{reads} {len(leaves)} arrays, at most {most} are possible; "
@@ -131,7 +133,7 @@ def _forms_in(part: Part) -> tuple[Form, ...]:
     return (part.form,) if isinstance(part, _Tuple) else ()
 
 
-def check_places(leaves: Sequence[Leaf], where: str) -> None:
+def check_places(leaves: Sequence[InputArray], where: str) -> None:
     """Raise unless all leaves are on one device, and positions are for that device or any."""
     arrays = [one for one in leaves if not one.is_position]
     if len(arrays) > 1:
@@ -253,10 +255,10 @@ def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) ->
     if dtype is None:
         return result
     dtype_of_op = result.dtype
-    wanted = elements.requested_dtype(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
+    wanted = checks.requested_dtype(dtype_of_op, dtype, where) if _is_tuple_dtype(dtype) else None
     if wanted is None:
         scalar_dtype = dtypes.as_dtype(dtype, where)
-        wanted = records.with_leaves(
+        wanted = records.with_fields(
             dtype_of_op, [scalar_dtype] * len(records.field_dtypes(dtype_of_op))
         )
     for source, target in zip(
@@ -281,3 +283,181 @@ def _shown(part: Part) -> str:
 
 def _name_of(fn: Any) -> str:
     return str(getattr(fn, "__name__", type(fn).__name__))
+
+
+# --- Gathers from lazy arrays: `take`, and reshapes that change the order of elements in memory.
+
+
+def _wrapped(i: Any, n: Any) -> Any:
+    index = np.int64(i)
+    return index if 0 <= index < n else index % n  # avoids a division, slower than a load
+
+
+def _clipped(i: Any, n: Any) -> Any:
+    return min(max(np.int64(i), 0), n - 1)
+
+
+def _wrapped_unsigned(i: Any, n: Any) -> Any:
+    return np.int64(i % np.uint64(n))
+
+
+def _clipped_unsigned(i: Any, n: Any) -> Any:
+    return np.int64(min(i, np.uint64(n - 1)))
+
+
+def _axis_index(i: Any, step: Any, n: Any) -> Any:
+    return i // step % n
+
+
+def _offset(start: Any, i: Any, step: Any) -> Any:
+    return start + i * step
+
+
+MODES = {"wrap": _wrapped, "clip": _clipped}
+_UNSIGNED = {"wrap": _wrapped_unsigned, "clip": _clipped_unsigned}  # for uint64 indices
+
+
+def reshaped(x: LazyArray, shape: tuple[int, ...], text: str) -> LazyArray:
+    arrays = [expression.reshaped(one.array, shape) for one in x.leaves]
+    leaves = [one.with_array(a) for one, a in zip(x.leaves, arrays, strict=True) if a is not None]
+    if len(leaves) == len(x.leaves):
+        return LazyArray(shape, x.node, leaves, text, x.forms)
+    positions = LazyArray(
+        shape, expression.Leaf(0), [expression.positions(shape, place=x.wish)], ""
+    )
+
+    def node(nodes: list[Node]) -> Node:
+        return at(x, _unravelled(nodes[0], x.shape))
+
+    return _with_forms_of(combined([positions], "reshape", node, text), x)
+
+
+def _with_forms_of(made: LazyArray, x: LazyArray) -> LazyArray:
+    """Return a lazy array made from x's elements, with x's tuple structures and device."""
+    leaves = made.leaves
+    device, library = x.wish
+    if library is not None and not made.reads_arrays:
+        leaves = tuple([one._replace(device=device, library=library) for one in leaves])
+    return LazyArray(made.shape, made.node, leaves, made.text, (*made.forms, *x.forms))
+
+
+def _unravelled(position: Node, shape: Sequence[int]) -> list[Node]:
+    """Return an element's index along each axis, from its index in C order."""
+    steps = dense_strides(shape, 1)
+    return [
+        Call(_axis_index, position, Value(step), Value(n))
+        for step, n in zip(steps, shape, strict=True)
+    ]
+
+
+def at(x: LazyArray, indices: Sequence[Node]) -> Node:
+    """Return the node of a lazy array's element at indices, which are within bounds."""
+    return expression.with_leaves(x.node, lambda i: _leaf_at(x.leaves[i], indices))
+
+
+def _leaf_at(one: InputArray, indices: Sequence[Node]) -> Node:
+    array = one.array
+    used_axes = [i for i, (n, s) in enumerate(zip(array.shape, array.strides, strict=True))
+              if s and n > 1]  # fmt: skip
+    if one.is_position:
+        node: Node = Value(np.int64(one.address))
+        for i in used_axes:
+            node = Call(_offset, node, indices[i], Value(array.strides[i]))
+        return node
+    if not array.size:
+        return Value(one.dtype.type(0))  # never evaluated
+    used = array[(*(slice(None) if i in used_axes else 0 for i in range(array.ndim)), ...)]
+    if not used_axes:
+        return Call(AT, Value(_capturable(one.with_array(used[None]))), Value(0))
+    table = _capturable(one.with_array(used))
+    return Call(AT, Value(table), *(indices[i] for i in used_axes))
+
+
+def _capturable(one: InputArray) -> Any:
+    """Return a leaf's array in a form that operators may capture."""
+    if one.device == CPU:
+        return one.array
+    array = one.array
+    return DeviceArray(
+        one.address, array.shape, array.strides, one.dtype, one.device,
+        one.library.stream(one.device), True, one.owner,
+    )  # fmt: skip
+
+
+def aligned(x: Any, where: str) -> LazyArray:
+    """Return an input as one lazy array that operators may capture.
+
+    Unaligned host arrays, such as fields of packed structured arrays, are copied. In a graph the
+    copy is a recorded call.
+    """
+    lazy = zipped(x, where)
+    leaves = [one if is_aligned(one) else one.with_array(_copied(one)) for one in lazy.leaves]
+    return LazyArray(lazy.shape, lazy.node, leaves, lazy.text, lazy.forms)
+
+
+def _copied(one: InputArray) -> Any:
+    return hooks.copy(LazyArray(one.array.shape, expression.Leaf(0), [one], ""))
+
+
+def is_aligned(one: InputArray) -> bool:
+    return one.device != CPU or one.is_position or bool(one.array.flags.aligned)
+
+
+def _check_aligned(x: LazyArray, where: str) -> None:
+    for one in x.leaves:
+        if not is_aligned(one):
+            raise ValueError(
+                f"{where} reads an array of {one.dtype} whose elements lie at addresses that are "
+                f"no multiples of {one.array.dtype.alignment}; copy it to aligned memory"
+            )
+
+
+def gathered(x: Any, indices: Any, axis: int | None, mode: str, where: str) -> LazyArray:
+    """Return the elements of x at indices: along an axis, or of flattened x."""
+    source = zipped(x, f"{where}: x")
+    if isinstance(indices, list):
+        indices = np.asarray(indices)
+    index_array = parted(indices, f"{where}: indices")
+    if not isinstance(index_array, LazyArray):
+        index_array = parted(np.asarray(indices), f"{where}: indices")
+    if index_array.dtype.names is not None or index_array.dtype.kind not in "iu":
+        raise TypeError(
+            f"{where}: indices have dtype {index_array.dtype}; pass integers, such as "
+            "indices.astype(np.int64)"
+        )
+    check_places([*source.leaves, *index_array.leaves], where)
+    _check_aligned(source, f"{where}: x")
+    if mode not in MODES:
+        raise ValueError(f"{where}: mode must be 'wrap' or 'clip', got {mode!r}")
+    text = f"take({source.text}, {index_array.text})"
+    if axis is None:
+        length, shape = source.size, index_array.shape
+        parts = [index_array]
+    else:
+        (axis,) = checks.axes_of(axis, source.ndim, where)
+        length = source.shape[axis]
+        before, after = source.shape[:axis], source.shape[axis + 1 :]
+        shape = (*before, *index_array.shape, *after)
+        spread = index_array.reshape((*index_array.shape, *(1,) * len(after)))
+        parts = [spread.broadcast_to(shape), *_along(shape, len(before), len(after), source.wish)]
+    if not length and math.prod(shape):
+        raise ValueError(f"{where}: x of shape {source.shape} has no elements to take")
+
+    modes = _UNSIGNED if index_array.dtype == np.uint64 else MODES
+
+    def node(nodes: list[Node]) -> Node:
+        index = Call(modes[mode], nodes[0], Value(length))
+        if axis is None:
+            return at(source, _unravelled(index, source.shape))
+        others = nodes[1:]
+        return at(source, [*others[:axis], index, *others[axis:]])
+
+    return led_by(_with_forms_of(combined(parts, where, node, text), source), source)
+
+
+def _along(
+    shape: tuple[int, ...], before: int, after: int, place: expression.Place
+) -> list[LazyArray]:
+    axes = [*range(before), *range(len(shape) - after, len(shape))]
+    index_leaves = [expression.along(shape, axis, place) for axis in axes]
+    return [LazyArray(shape, expression.Leaf(0), [one], "") for one in index_leaves]

@@ -12,7 +12,7 @@ from gpualgo._arrays.view import NumPyOnCPU
 from gpualgo._base import dtypes, recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import expression, hooks, is_lazy, leaf
+from gpualgo._lazy import expression, hooks, is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import zipped
 from gpualgo._lazy.expression import Call, Value
@@ -149,11 +149,11 @@ RANDOM_BITS = {np.uint64: philox, np.uint32: _bits32}
 def _positions(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str | None, where: str
 ) -> LazyArray:
-    place: leaf.Place = (CPU, None)
+    place: expression.Place = (CPU, None)
     if device is not None:
         device_number = default_device.parse(device, where)
         place = (CPU, NumPyOnCPU) if device_number == CPU else (device_number, _device_library())
-    return LazyArray(shape, expression.Leaf(0), [leaf.positions(shape, dtype, place)], "")
+    return LazyArray(shape, expression.Leaf(0), [expression.positions(shape, dtype, place)], "")
 
 
 def _device_library() -> Any:

@@ -18,10 +18,10 @@ from gpualgo._arrays.view import View, address_of, layout_of, view_of
 from gpualgo._base.memo import Memo
 from gpualgo._base.strides import bounds
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import LAZY, expression, is_lazy, leaf
+from gpualgo._lazy import LAZY, expression, is_lazy
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import led_by, zipped
-from gpualgo._lazy.leaf import Leaf
+from gpualgo._lazy.expression import InputArray
 
 
 class _Location(NamedTuple):
@@ -32,7 +32,7 @@ class _Location(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     is_whole: bool  # the leaf is the whole array
-    leaf: Leaf | None  # for positions
+    leaf: InputArray | None  # for positions
     view: View | None  # for positions on a GPU
 
 
@@ -61,7 +61,7 @@ class CachedExpression(LazyArray):
         self.shape, self.forms, self.text, self.marked = made.shape, made.forms, made.text, None
         self._known, self._given, self._pointers = known, views, pointers
         self._dtype = made._dtype
-        self._leaves: tuple[Leaf, ...] | None = None
+        self._leaves: tuple[InputArray, ...] | None = None
         self._node: expression.Node | None = None
         new_views = []
         for number, offset, shape, strides, _, _, position in known.places:
@@ -76,7 +76,7 @@ class CachedExpression(LazyArray):
         self.is_kept = known.bind is None
 
     @property
-    def leaves(self) -> tuple[Leaf, ...]:  # type: ignore[override]
+    def leaves(self) -> tuple[InputArray, ...]:  # type: ignore[override]
         if self._leaves is None:
             self._leaves = tuple(_leaves_of(self._known.places, self._given, self._pointers))
         return self._leaves
@@ -234,15 +234,17 @@ def _instantiate(entry: _Entry, views: list[View], pointers: list[int]) -> LazyA
     return result
 
 
-def _leaves_of(places: tuple[_Location, ...], views: list[View], pointers: list[int]) -> list[Leaf]:
+def _leaves_of(
+    places: tuple[_Location, ...], views: list[View], pointers: list[int]
+) -> list[InputArray]:
     leaves = []
     for index, offset, shape, strides, is_whole, one, _ in places:
         if one is not None:
             leaves.append(one)
         elif is_whole:
-            leaves.append(leaf.of_view(views[index]))
+            leaves.append(expression.of_view(views[index]))
         else:
-            leaves.append(leaf.within(views[index], pointers[index] + offset, shape, strides))
+            leaves.append(expression.within(views[index], pointers[index] + offset, shape, strides))
     return leaves
 
 

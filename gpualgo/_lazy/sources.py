@@ -16,7 +16,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._operators.key import resolve
 from gpualgo._operators.operator import Operator, as_operator
 from gpualgo._operators.tokens import same
-from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 
 # Operators fused with lazy arrays' functions, if both are the package's own. They are cached from
 # their second call on, when the captured numbers that must be constants are known.
@@ -110,7 +110,7 @@ def elements_of(
         return computed(op, views, form, device, where)
     for view, name in zip(views, inputs.names(views, form, "x"), strict=True):
         checks.element(view, name, where)
-    return elements.element_of(views, form), form, views
+    return checks.element_of(views, form), form, views
 
 
 def fused(

@@ -102,9 +102,9 @@ class Guard:
         "key",
         "may_capture",
         "numbers",
+        "scalars",
         "values",
         "views",
-        "words",
     )  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
@@ -112,7 +112,7 @@ class Guard:
         self.defaults: tuple[Any, ...] | None = fn.__defaults__
         self.numbers: list[tuple[Any, Any]] = []  # source and name of each number that is data
         # Packs a function's current numbers, None if one has another type.
-        self.words: Callable[[types.FunctionType], bytes | None] = lambda fn: b""
+        self.scalars: Callable[[types.FunctionType], bytes | None] = lambda fn: b""
         self.are_own = True  # numbers are read from the function itself or its globals
         self._fixed_cells: list[tuple[int, Any]] = []
         self.cells: list[Any] = []
@@ -197,7 +197,7 @@ class Guard:
         sources = [source for source, _ in self.numbers]
         self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
         if numbers:
-            self.words = _packer([_reader(*number) for number in self.numbers], numbers)
+            self.scalars = _packer([_reader(*number) for number in self.numbers], numbers)
         self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not _ANY]
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
@@ -214,7 +214,7 @@ class Guard:
             views.append(view)
         return tuple(views)
 
-    def words_of(self, fn: types.FunctionType, key: Key) -> bytes | None:
+    def scalars_of(self, fn: types.FunctionType, key: Key) -> bytes | None:
         """Return the packed numbers of fn, whose key was `key` when its call began.
 
         None if the guard belongs to another function with the same code: only the last guard of
@@ -222,10 +222,10 @@ class Guard:
         """
         if self.key is not key or fn.__globals__ is not self.globals:
             return None
-        return self.words(fn) if self.are_own or self.holds(fn) else None
+        return self.scalars(fn) if self.are_own or self.holds(fn) else None
 
     def is_plain(self, fn: types.FunctionType) -> bool:
-        return not self.array_sources and self.holds(fn) and self.words(fn) is not None
+        return not self.array_sources and self.holds(fn) and self.scalars(fn) is not None
 
     def holds(self, fn: types.FunctionType) -> bool:
         """Return whether fn, with the same code, still reads the same objects."""

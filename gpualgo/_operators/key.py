@@ -9,17 +9,314 @@ the copy of the callable that is compiled.
 
 from __future__ import annotations
 
+import builtins
+import enum
 import types
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
 
+from gpualgo._base import records
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._operators import captured
-from gpualgo._operators.captured import FixedPolicy, Key, Location, Policy, Resolved, Token
-from gpualgo._operators.guards import Guard, Reads, Tree, contents_of, reads_of
-from gpualgo._operators.snapshot import CodeFacts, Replacement, Snapshot, python_function
-from gpualgo._operators.tokens import constant_token, intern, object_token
+from gpualgo._operators.captured import (
+    SHORT_POWERS,
+    DataPlaceholder,
+    FixedPolicy,
+    Key,
+    Location,
+    Number,
+    Policy,
+    Resolved,
+    Token,
+    number_of,
+)
+from gpualgo._operators.guards import (
+    CELLS,
+    DEFAULTS,
+    MISSING,
+    UNREACHED,
+    Guard,
+    Reads,
+    Tree,
+    contents_of,
+    reads_of,
+)
+from gpualgo._operators.tokens import (
+    constant_token,
+    content_of,
+    intern,
+    is_library,
+    number_token,
+    object_token,
+)
+
+# --- Snapshots of operators: their content, and a copy that reads no variables.
+#
+# Each variable is read once, and its value is used for both the key and the copy. So code compiled
+# later from the copy matches the key (docs/adr/0011-snapshots.md).
+
+Replacement: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
+
+
+class CodeFacts(NamedTuple):
+    content: Token
+    parameters: tuple[str, ...]  # part of the content of inner functions: calls may use keywords
+    reads: Reads
+
+
+def python_function(fn: Any) -> types.FunctionType | None:
+    """Return the Python function behind fn (also of a numba dispatcher), else None."""
+    if type(fn) is types.FunctionType:
+        return fn
+    inner = getattr(fn, "py_func", None)
+    return inner if type(inner) is types.FunctionType else None
+
+
+class Snapshot:
+    """Reads an operator once; the guard records what was read."""
+
+    def __init__(
+        self, guard: Guard, facts_of: Callable[[types.CodeType], CodeFacts], policy: Policy
+    ) -> None:
+        self._guard, self._facts_of, self._policy = guard, facts_of, policy
+        self._functions: dict[int, _Copied] = {}
+        self._classes: dict[type, int] = {}
+        self._depth = self._num_words = 0
+        self._num_number_words = 0
+        self.arrays: list[Token] = []
+        self.numbers: list[tuple[Number, Location]] = []  # numbers passed as data
+        self.values: list[Any] = []  # their values
+
+    def function(self, fn: types.FunctionType) -> Replacement:
+        """Return the content of a function, including the functions that it calls, and its copy."""
+        copied = self._functions.get(id(fn))
+        if copied is not None:
+            if copied.captures and not self._guard.may_capture:
+                raise TypeError(UNREACHED)
+            return ("again", copied.number), copied.copy
+        code, defaults, kwdefaults = fn.__code__, fn.__defaults__, fn.__kwdefaults__
+        names: dict[str, Any] = {"__name__": fn.__module__}
+        cells = tuple(types.CellType() for _ in fn.__closure__ or ())
+        copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
+        copied = self._functions[id(fn)] = _Copied(fn, copy, len(self._functions))
+        self._guard.is_stable &= kwdefaults is None
+        if self._depth:
+            self._guard.functions.append((fn, code, defaults))
+        else:
+            self._guard.defaults = defaults
+        facts, num_arrays = self._facts_of(code), len(self.arrays)
+        self._depth += 1
+        token = (
+            "function",
+            facts.content,
+            facts.parameters if self._depth > 1 else (),
+            self._cells(fn, code, cells, facts.reads, copied.number),
+            *self._defaults(copy, defaults, kwdefaults),
+            self._globals(fn, names, facts.reads, copied.number),
+        )
+        self._depth -= 1
+        copied.captures = len(self.arrays) > num_arrays
+        return token, copy
+
+    def _cells(
+        self,
+        fn: types.FunctionType,
+        code: types.CodeType,
+        cells: tuple[types.CellType, ...],
+        reads: Reads,
+        number: int,
+    ) -> Token:
+        tokens = []
+        originals = fn.__closure__ or ()
+        for index, (cell, original) in enumerate(zip(cells, originals, strict=True)):
+            value = self._guard.read_cell(original, self._depth)
+            if value is MISSING:
+                tokens.append(("empty",))
+                continue
+            tree = reads.variables.get(code.co_freevars[index], {})
+            source = CELLS if self._depth == 1 else original
+            as_data = self._number(value, (number, index), source, index)
+            token, cell.cell_contents = as_data or self._variable(value, None, index, tree, reads)
+            if self._depth == 1 and self._is_closed(cell.cell_contents):
+                self._guard.is_closed(index, cell.cell_contents.__code__)
+            tokens.append(token)
+        return tuple(tokens)
+
+    def _is_closed(self, value: Any) -> bool:
+        return (
+            type(value) is types.FunctionType and not value.__code__.co_freevars
+            and value.__defaults__ is None and value.__kwdefaults__ is None
+            and not self._facts_of(value.__code__).reads.globals
+        )  # fmt: skip
+
+    def _defaults(self, copy: types.FunctionType, defaults: Any, kwdefaults: Any) -> list[Token]:
+        tokens = []
+        if self._depth == 1:
+            pairs = [
+                self._number(value, ("default", index), DEFAULTS, index) or self.value(value)
+                for index, value in enumerate(defaults or ())
+            ]
+            token: Token = ("tuple", tuple(token for token, _ in pairs))
+            values = tuple(value for _, value in pairs)
+        else:
+            token, values = self.value(defaults or ())
+        tokens.append(token)
+        copy.__defaults__ = values or None
+        named = {name: self.value(value) for name, value in sorted((kwdefaults or {}).items())}
+        tokens.append(tuple((name, token) for name, (token, _) in named.items()))
+        if named:
+            copy.__kwdefaults__ = {name: value for name, (_, value) in named.items()}
+        return tokens
+
+    def _globals(
+        self, fn: types.FunctionType, names: dict[str, Any], reads: Reads, number: int
+    ) -> Token:
+        tokens = []
+        for name in reads.globals:
+            source = fn.__globals__
+            value = self._guard.read(source, name)
+            if value is MISSING:
+                source = builtins.__dict__
+                value = self._guard.read(source, name)
+            if value is MISSING:
+                raise TypeError(f"op reads the global name {name!r}, which is not defined")
+            tree = reads.variables[name]
+            as_data = self._number(value, (number, name), source, name)
+            token, names[name] = as_data or self._variable(value, fn.__globals__, name, tree, reads)
+            tokens.append((name, token))
+        return tuple(tokens)
+
+    def _number(self, value: Any, location: Location, source: Any, name: Any) -> Replacement | None:
+        """Return the token and the placeholder of a data number, None if the value is not one."""
+        number = number_of(value, self._num_number_words)
+        is_exponent = location in self._policy.exponents  # read once: other threads may add to it
+        if number is None or (is_exponent and value in SHORT_POWERS):
+            return None
+        if not self._policy.is_data(location, value):
+            return None
+        if is_exponent:
+            number = number._replace(is_exponent=True)
+        self._guard.is_data(source, name)
+        self._num_number_words += number.num_words
+        self.numbers.append((number, location))
+        self.values.append(value)
+        return number.token, DataPlaceholder(number)
+
+    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Replacement:
+        """Return the content and replacement of a variable; only variables may hold arrays."""
+        if captured.is_array(value):
+            token = self._guard.capture(value, names, name, self._depth)
+            slot = captured.Slot(token, self._num_words)
+            self._num_words += captured.num_words(slot.ndim)
+            self.arrays.append(token)
+            return token, slot
+        if isinstance(value, types.ModuleType):
+            return self._module(value, tree, reads.loose, {})
+        function = python_function(value)
+        return self.value(value) if function is None else self.function(function)
+
+    def _module(
+        self,
+        module: types.ModuleType,
+        tree: Tree,
+        loose: tuple[str, ...],
+        under_way: dict[int, types.ModuleType],
+    ) -> Replacement:
+        """Return the attributes of a module that code may read, and a module with only these."""
+        name = module.__name__
+        if not tree and id(module) in under_way:
+            return ("module again", name), under_way[id(module)]
+        is_known = is_library(name)
+        copy = module if is_known else types.ModuleType(name)
+        under_way = {**under_way, id(module): copy}
+        tokens = []
+        for attribute in dict.fromkeys((*tree, *loose)):
+            value = self._guard.read_attribute(module, attribute)
+            if value is MISSING:
+                continue
+            location = ("module", name, attribute)
+            as_data = None
+            if attribute in tree and not is_known and attribute in module.__dict__:
+                as_data = self._number(value, location, module.__dict__, attribute)
+            try:
+                token, value = as_data or (
+                    self._module(value, tree.get(attribute, {}), loose, under_way)
+                    if isinstance(value, types.ModuleType)
+                    else self._attribute(value)
+                )
+            except (TypeError, CompileError):
+                if is_known:  # such as a C function without a name
+                    token = ("named", name, attribute)
+                elif attribute in tree:
+                    raise
+                else:  # most likely an attribute of another object; if not, numba raises
+                    continue
+            tokens.append((attribute, token))
+            if not is_known:
+                setattr(copy, attribute, value)
+        return ("module", name, tuple(tokens)), copy
+
+    def _attribute(self, value: Any) -> Replacement:
+        if captured.is_array(value):
+            raise CompileError(
+                "op reads an array that is an attribute of a module; give it a name of its own "
+                "outside of op and use that"
+            )
+        return self.value(value)
+
+    def value(self, value: Any) -> Replacement:
+        """Return the content of a value that contains no array, and its copy."""
+        if type(value) is tuple:
+            items = [self.value(item) for item in value]
+            return ("tuple", tuple(token for token, _ in items)), tuple(v for _, v in items)
+        if captured.is_array(value):
+            self._guard.is_stable = False  # the guard does not check it
+            raise TypeError(UNREACHED)
+        function = python_function(value)
+        if function is None:
+            token = self._token(value)
+            if not records.is_tuple_class(value):
+                return token, value
+            if not records.is_made_of_fields(value):
+                raise TypeError(
+                    f"op makes tuples of class {value.__name__}, which has its own __new__, "
+                    "which kernels do not run; make a plain tuple, or a namedtuple without one"
+                )
+            return token, records.class_of(value._fields)  # shared by all classes with these fields
+        before, self._guard.may_capture = self._guard.may_capture, False
+        try:
+            return self.function(function)
+        finally:
+            self._guard.may_capture = before
+
+    def _token(self, value: Any) -> Token:
+        if isinstance(value, enum.Enum):
+            return ("member", self._token(type(value)), value.name, self._token(value.value))
+        token = number_token(value)
+        if token is not None:
+            return token
+        if isinstance(value, type) and issubclass(value, (enum.Enum, tuple)):
+            number = self._classes.get(value)
+            if number is not None:
+                return ("class again", number)
+            content = content_of(value, self._token)
+            if content is not None:
+                if not issubclass(value, enum.Enum):
+                    self._guard.read_class(value)
+                self._classes[value] = len(self._classes)
+                return content
+        return object_token(value)
+
+
+class _Copied:
+    """A visited function and its copy; the function is kept alive so that its id stays unique."""
+
+    __slots__ = ("captures", "copy", "fn", "number")
+
+    def __init__(self, fn: types.FunctionType, copy: types.FunctionType, number: int) -> None:
+        self.fn, self.copy, self.number, self.captures = fn, copy, number, False
+
 
 __all__ = ["call_key", "key_of", "python_function", "resolve"]
 
@@ -93,7 +390,7 @@ def resolve(fn: Any) -> Resolved:
     info = _code_info(fn.__code__)
     guard = info.guard
     if guard is not None and guard.holds(fn):
-        views, words = guard.recapture(fn), guard.words(fn)
+        views, words = guard.recapture(fn), guard.scalars(fn)
         if views is not None and words is not None:
             return Resolved(guard.key, views, words)
     guard = Guard(fn)
@@ -140,7 +437,7 @@ def packed_numbers_now(fn: Any, key: Key) -> bytes | None:
     """Return the packed data numbers that fn captures now, None if its key has changed."""
     if type(fn) is types.FunctionType:
         guard = _code_info(fn.__code__).guard
-        words = None if guard is None else guard.words_of(fn, key)
+        words = None if guard is None else guard.scalars_of(fn, key)
         if words is not None:
             return words
     captures = recapture_for(fn, key)
@@ -150,7 +447,7 @@ def packed_numbers_now(fn: Any, key: Key) -> bytes | None:
 def make_constant(
     fn: Any, key: Key, words: Iterable[int] | None = None, is_exponent: bool = False
 ) -> tuple[list[Location], list[Location]]:
-    """Compile numbers of a key in as constants from now on: those at `words`, or all.
+    """Compile numbers of a key in as constants from now on: those at `scalars`, or all.
 
     With `is_exponent`, only values in `SHORT_POWERS` at first. Returns the numbers' locations, and
     those of them that were newly added, for `make_data`.

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View, byte_bounds
-from gpualgo._base.environment import flag
+from gpualgo._base.log import flag
 from gpualgo._driver import default_device, driver, staging
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU

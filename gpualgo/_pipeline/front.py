@@ -102,7 +102,7 @@ def remember(
             return
 
     def add(key: Any) -> None:
-        if not is_function or key[0] is problem.hot:
+        if not is_function or key[0] is problem.op_key:
             type(problem).problems.add(key, problem)
 
     run(add, op, init, None, options, *arrays)

@@ -50,9 +50,9 @@ def run(
         *new, count = host_warm.counted(parts, problem.results[0].is_upper_bound)
         return (*[library.from_numpy(array, arrays[0]) for array in new], count)
     if whole is not None:
-        return whole[()] if problem.gives_scalars and not whole.shape else whole
+        return whole[()] if problem.returns_scalars and not whole.shape else whole
     answers = [library.from_numpy(result, arrays[0]) for result in results]
-    if problem.gives_scalars and not results[0].shape:
+    if problem.returns_scalars and not results[0].shape:
         answers = [library.scalar(result) for result in answers]
     return tuple(answers) if len(answers) > 1 else answers[0]
 
@@ -154,7 +154,8 @@ def _staged(
 ) -> str:  # fmt: skip
     """Run on the problem's device; return the staging strategy used, for the log."""
     from gpualgo._driver import device as gpu
-    from gpualgo._pipeline import host_blocks, host_small, host_whole
+    from gpualgo._pipeline import host_small, host_whole
+    from gpualgo._pipeline import host_whole as host_blocks
 
     device, where = problem.device, problem.where
     if (stand_in := gpu.get(device).stand_in) is not None:
@@ -166,7 +167,7 @@ def _staged(
             if host_small.run(problem, arrays, results, op, init, encoded, is_new):
                 return "as small arrays"
     if op is not None:
-        op = host_blocks.on_device(op, device, stream, where)
+        op = host_blocks.operator_on_device(op, device, stream, where)
     with gpu.get(device).current():
         device_views = host_whole.page_locked_views(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked

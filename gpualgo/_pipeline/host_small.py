@@ -20,9 +20,9 @@ from gpualgo._base import log, records
 from gpualgo._base.errors import CapturesChanged
 from gpualgo._base.strides import inverse
 from gpualgo._cpu.memory import address
-from gpualgo._driver import addresses, driver, pinned, staging
+from gpualgo._driver import device, driver, pinned, staging
 from gpualgo._driver import device as gpu
-from gpualgo._driver.context import leave
+from gpualgo._driver.driver import leave
 from gpualgo._driver.pools import aligned
 from gpualgo._pipeline import host_whole, planners
 
@@ -60,7 +60,7 @@ def run(
         if records.is_position(operand.dtype):  # has no memory
             return False
     for operand in arrays if is_new else operands:
-        if not addresses.is_pageable(address(operand), operand.nbytes):
+        if not device.is_pageable(address(operand), operand.nbytes):
             return False
     small = problem.small
     if small is not None and problem.has_dynamic_length and not small.is_for(results):
@@ -73,7 +73,7 @@ def run(
         small = problem.small = Small(problem, arrays, results, op)
         if small.is_warm:
             problem.warm = small
-    small.solve(arrays, results, problem.start(start), b"" if op is None else op.words)
+    small.solve(arrays, results, problem.start(start), b"" if op is None else op.captured_scalars)
     return True
 
 
@@ -109,7 +109,7 @@ class Small:
         )
         is_plain &= not any(inverse(result.order) for result in problem.results)
         self.is_warm = is_plain and not problem.arrays  # the instance may be called directly
-        self._is_scalar = problem.gives_scalars and not results[0].shape
+        self._is_scalar = problem.returns_scalars and not results[0].shape
         if end > pinned.TRAY_BYTES:
             self._strategy = SEPARATE_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
@@ -143,14 +143,14 @@ class Small:
                     return None
                 start = problem.start(init)
             if problem.has_numbers:
-                scalars = problem.words(op)
+                scalars = problem.captured_scalars(op)
         except (TypeError, ValueError, CapturesChanged):
             return None
         context = gpu.get(self._device).context
         previous_context = context.enter()
         try:
             for array in arrays if out is None else (*arrays, out):
-                if addresses.is_known(address(array)):
+                if device.is_known(address(array)):
                     return None
             self.solve(arrays, results, start, scalars)
         finally:

@@ -74,7 +74,7 @@ class Warm:
             problem.has_dynamic_length,
             problem.results[0].is_upper_bound,
         )
-        self.is_scalar = problem.gives_scalars and not problem.results[0].shape
+        self.is_scalar = problem.returns_scalars and not problem.results[0].shape
         # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
         is_one = len(self._results) == 1 and self._names is None
@@ -125,7 +125,7 @@ class Warm:
                     if is_plain(init):
                         self.init = init, start, init_address
                 if self._state is not None:
-                    scalars = self._problem.words(op)
+                    scalars = self._problem.captured_scalars(op)
             except (TypeError, ValueError, CapturesChanged):
                 return None
         if out is not None:

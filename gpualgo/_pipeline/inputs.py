@@ -24,7 +24,7 @@ class NumberOnGPU(TypeError):
     """Raised for a number among GPU arrays: it has no device memory, so it must be computed."""
 
 
-def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
+def parse_arrays(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
     """Return the views of an argument's arrays, and the form if it is a tuple."""
     if not isinstance(x, tuple):
         view = NumPy.view(x) if type(x) is np.ndarray else view_of(x, where)
@@ -36,13 +36,13 @@ def taken(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | Non
                 "pass a tuple of arrays, one for each field"
             )
         x = view.owner
-    leaves, form = forms.taken_apart(x, where, has_names)
+    leaves, form = forms.flatten_tuple(x, where, has_names)
     return _views(leaves, where), form
 
 
 def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
-    """Return the same as `taken`, with the arrays of a tuple broadcast against each other."""
-    views, form = taken(x, where, has_names)
+    """Return what `parse_arrays` does, with a tuple's arrays broadcast against each other."""
+    views, form = parse_arrays(x, where, has_names)
     if form is not None:
         name, _, what = where.partition(": ")
         for view, path in zip(views, form.names, strict=True):
@@ -58,9 +58,9 @@ def several(
 ) -> tuple[Views, tuple[Form | None, ...]]:
     """Return the views of several arguments' arrays, and the form of each argument."""
     if len(arguments) == 1:
-        views, form = taken(arguments[0], where, has_names)
+        views, form = parse_arrays(arguments[0], where, has_names)
         return views, (form,)
-    pairs = [taken(x, where, has_names) for x in arguments]
+    pairs = [parse_arrays(x, where, has_names) for x in arguments]
     views = tuple([view for argument_views, _ in pairs for view in argument_views])
     return views, tuple([form for _, form in pairs])
 
@@ -114,9 +114,9 @@ def whole(view: View) -> View:
     return view_of(view.owner, "an array")
 
 
-def like(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
+def parse_prepared(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
     """Return the views of arguments, which must have the structure of the problem's."""
-    parsed, has_names = problem.taken(arguments, where), problem.has_names
+    parsed, has_names = problem.parse_arrays(arguments, where), problem.has_names
     views, found_forms = several(arguments, where, has_names) if parsed is None else parsed
     if found_forms != problem.forms and len(views) == len(problem.inputs):
         raise TypeError(
@@ -145,7 +145,7 @@ def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
         return out if isinstance(out, tuple) else (out,)
     parts = forms.parts_of(out, problem.form)
     if parts is None:
-        names = ", ".join(f"out{place}" for place in problem.form.places)
+        names = ", ".join(f"out{place}" for place in problem.form.subscripts)
         raise TypeError(
             f"{problem.where}: out must be a tuple of arrays like the result, with {names}"
         )

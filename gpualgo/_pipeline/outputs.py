@@ -14,7 +14,7 @@ from gpualgo._base import dtypes, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import checks, elements
+from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem
 
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
@@ -72,7 +72,7 @@ def names_of(problem: Problem) -> Sequence[str]:
         return ("out",)
     if problem.output_names:
         return problem.output_names
-    suffixes = [f"[{i}]" for i in range(count)] if problem.form is None else problem.form.places
+    suffixes = [f"[{i}]" for i in range(count)] if problem.form is None else problem.form.subscripts
     return [f"out{suffix}" for suffix in suffixes]
 
 
@@ -138,4 +138,4 @@ def dtype_of(
             return infer(dtypes.as_dtype(wanted, where))
         except records.ReturnsTuple:  # apply the dtype to each field
             pass
-    return infer(elements.requested_dtype(infer(None), wanted, where))
+    return infer(checks.requested_dtype(infer(None), wanted, where))

@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
-from gpualgo._pipeline import checks, elements, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem
 
@@ -103,10 +103,10 @@ def check(
     return names
 
 
-def again(arguments: Any, pattern: Any, where: str) -> Views | None:
+def parse_init_alike(arguments: Any, pattern: Any, where: str) -> Views | None:
     """Return the views of init if it has the structure `pattern`, else None."""
     views, new = parse_init(arguments, where)
-    is_alike = new == pattern and elements.classes_of(new) == elements.classes_of(pattern)
+    is_alike = new == pattern and checks.classes_of(new) == checks.classes_of(pattern)
     return views if is_alike else None
 
 
@@ -136,15 +136,15 @@ class PerRowInit(Problem):
         """Return the shape of init's arrays."""
         raise NotImplementedError
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        parsed = self.taken_before(arguments[:-1], where)
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        parsed = self.parse_before_init(arguments[:-1], where)
         if parsed is None:
             return None
-        init_views = again(arguments[-1], self.pattern, where)
+        init_views = parse_init_alike(arguments[-1], self.pattern, where)
         return None if init_views is None else ((*parsed[0], *init_views), (*parsed[1], None))
 
-    def taken_before(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        """Return what `taken` does for the arguments before init."""
+    def parse_before_init(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        """Return what `parse_arrays` does for the arguments before init."""
         if len(arguments) != 1:
             return None
         try:

@@ -1,14 +1,15 @@
 """Planners: how each backend computes a problem. An algorithm registers them by class.
 
-A planner of a class is registered in the module `cuda`, `cpu` or `blocks` of the class's package,
-which is imported when a problem is first planned for that backend. A class inherits the planners of
-its bases.
+A planner of a class is registered in the module `cuda` or `cpu` of the class's package, which is
+imported when a problem is first planned for that backend. Planners in blocks may have a module
+`blocks` of their own. A class inherits the planners of its bases.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Sequence
 from functools import cache, singledispatch
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,7 +32,7 @@ class HostCall(NamedTuple):
     op: Any
     init: Array | None
     stream: Any
-    places: list[View | None]  # device views of arrays and results, None for pageable ones
+    device_views: list[View | None]  # device views of arrays and results, None for pageable ones
     is_forced: bool = False  # the arrays do not fit in the GPU's memory as a whole
 
 
@@ -78,6 +79,7 @@ def cpu_plan(
 
 
 def run_chunked(problem: Problem, call: HostCall) -> bool:
+    load(type(problem), "cuda")
     load(type(problem), "blocks")
     return for_blocks(problem, call)
 
@@ -85,7 +87,7 @@ def run_chunked(problem: Problem, call: HostCall) -> bool:
 def load(kind: type[Problem], backend: str) -> None:
     """Import the planners of a class and of its bases."""
     for base in kind.__mro__[: kind.__mro__.index(Problem)]:
-        _import_if_present(f"{base.__module__.rpartition('.')[0]}.{backend}")
+        _import_if_present(f"{sys.modules[base.__module__].__package__}.{backend}")
 
 
 @cache

@@ -29,7 +29,7 @@ from gpualgo._operators.operator import (
     packed_numbers_of,
     retried,
 )
-from gpualgo._pipeline import checks, elements
+from gpualgo._pipeline import checks
 
 if TYPE_CHECKING:
     from gpualgo._cpu.plan import Plan as CPUPlan
@@ -105,7 +105,7 @@ class Problem:
     inputs: Sequence[str] = ("x",)  # names of the inputs, for messages
     needs_alignment = True  # kernels load whole items, so addresses are multiples of the item size
     copies_page_locked = False  # on a GPU, page-locked arrays are copied, never used in place
-    gives_scalars = False  # 0-d NumPy results are returned as scalars
+    returns_scalars = False  # 0-d NumPy results are returned as scalars
     reads_data = False  # the problem depends on the values of elements, which each call reads
     takes_any_items = False  # outputs may have any dtype of plain bytes
     spreads_tuples = False  # arrays within a tuple are broadcast against each other
@@ -140,7 +140,7 @@ class Problem:
             checks.dimensions(view, name, where)
         self.device, self.params, self.where = device, params, where
         self.num_arguments = 2  # number of arguments of the operator
-        self.hot: Any = None  # the operator's key when the first call began
+        self.op_key: Any = None  # the operator's key when the first call began
         self.arrays = () if op is None else ownerless(op.arrays)  # captured by op
         self.has_numbers = op is not None and bool(op.key.numbers)  # passed at run time
         self._kept = None if op is None else op.identity  # kept alive, as its id is part of the key
@@ -168,7 +168,7 @@ class Problem:
         """Return the 0-d value that all results hold if no element is read."""
         raise NotImplementedError
 
-    def taken(
+    def parse_arrays(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
         """Return the views and forms of arguments; None if each argument is parsed by itself."""
@@ -195,7 +195,7 @@ class Problem:
         """Return init as a 0-d array of the accumulator's dtype; None without init."""
         if init is None:
             return self.default_start
-        return elements.encoded(init, self.acc or self.results[0].dtype, self.where)
+        return checks.encoded(init, self.acc or self.results[0].dtype, self.where)
 
     def start(self, init: Any) -> Start:
         """Return init as a kernel argument; the last one is cached."""
@@ -215,18 +215,20 @@ class Problem:
             raise ValueError(f"{self.where}: {hint}; pass init= or ga.Operator(op, identity=...)")
         if op.identity is None:  # identities of recognised operators: 0, 1 and -1 fit every dtype
             return np.array(identity).astype(dtype)
-        return elements.encoded(identity, dtype, self.where, "identity")
+        return checks.encoded(identity, dtype, self.where, "identity")
 
     def parts_of(self, content: Array) -> list[Array]:
         """Return the value of each result, given the common value of all."""
         names = content.dtype.names
         return [content] * len(self.results) if names is None else [content[n] for n in names]
 
-    def again(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
+    def respecialized(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
         """Return the problem of the same call for op's current captured values."""
-        return self.like(views, op, init, self.params)
+        return self.of_same_kind(views, op, init, self.params)
 
-    def like(self, views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...]) -> Problem:
+    def of_same_kind(
+        self, views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...]
+    ) -> Problem:
         """Return a problem of this kind on this device, whatever the default device is now."""
         device = self.choice or self.device
         return problem_of(
@@ -242,15 +244,15 @@ class Problem:
             type(self), views, op, init, self.params, self.where, self.num_arguments, choice
         )
 
-    def words(self, op: Any) -> bytes:
+    def captured_scalars(self, op: Any) -> bytes:
         """Return the current values of op's captured numbers; may raise `CapturesChanged`."""
-        return packed_numbers_of(op, self.hot, self.where)
+        return packed_numbers_of(op, self.op_key, self.where)
 
     def operator(self, op: Any) -> Operator | None:
         """Return the operator as it was when the call began."""
         if not self.num_arguments:
             return None
-        return as_operator(op, self.where, self.num_arguments, self.hot)
+        return as_operator(op, self.where, self.num_arguments, self.op_key)
 
 
 class Request(NamedTuple):
@@ -263,9 +265,9 @@ class Request(NamedTuple):
     out: Any
     stream: Any
 
-    def again(self) -> Request:
+    def respecialized(self) -> Request:
         """Return the same call for op's current captured values."""
-        return self._replace(problem=self.problem.again(self.views, self.op, self.init))
+        return self._replace(problem=self.problem.respecialized(self.views, self.op, self.init))
 
 
 def _memory_kind(views: tuple[View, ...]) -> int:
@@ -275,7 +277,7 @@ def _memory_kind(views: tuple[View, ...]) -> int:
 
 
 def _is_check_on() -> bool:
-    from gpualgo._base.environment import flag
+    from gpualgo._base.log import flag
 
     return flag(_CHECKED) is True
 
@@ -307,7 +309,7 @@ def problem_of(
     init_kind: Any = type(init)
     if init_kind not in PLAIN:
         is_view = init_kind is View
-        init_kind = (init.dtype, init.device, init.library) if is_view else elements.kinds_of(init)
+        init_kind = (init.dtype, init.device, init.library) if is_view else checks.kinds_of(init)
     layouts = layout_of(first) if len(views) == 1 else tuple([layout_of(view) for view in views])
     # An invalid operator has the key None; a marker keeps it apart from "no operator".
     key: tuple[Any, ...] = (
@@ -356,7 +358,7 @@ def problem_of(
         # a closure would make each call's variables slower
         arguments = kind, views, op, init, params, where, num_arguments, host_device
         return retried(error, op, op_key, functools.partial(problem_of, *arguments))
-    problem.num_arguments, problem.hot = num_arguments, op_key
+    problem.num_arguments, problem.op_key = num_arguments, op_key
     if is_checked:
         problem.is_checked = True
     # Equal dtypes can have several names on a platform; results use one of them.

@@ -63,12 +63,12 @@ def run(
         cached_init, start = problem.last_start
         if cached_init is not init:
             start = problem.start(init)
-        scalars = problem.words(op) if problem.has_numbers else b""
+        scalars = problem.captured_scalars(op) if problem.has_numbers else b""
     except (CapturesChanged, TypeError, CompileError) as error:
         checks.name(error, op, problem.where, problem.op_name)
         # a closure would make each call's variables slower
         attempt = functools.partial(_run_again, problem, views, op, init, out, stream)
-        return retried(error, op, problem.hot, attempt)
+        return retried(error, op, problem.op_key, attempt)
     try:
         if len(views) == 1:
             plan.queue(handle, (*start, scalars, views[0].ptr, *targets))
@@ -81,7 +81,7 @@ def run(
 
 
 def _run_again(problem: Problem, views: tuple[View, ...], op: Any, init: Any, *places: Any) -> Any:
-    return run(problem.again(views, op, init), views, op, init, *places)
+    return run(problem.respecialized(views, op, init), views, op, init, *places)
 
 
 def known_plan(
@@ -110,6 +110,6 @@ HAS_RANGES = bool(os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPU
 """Whether calls are annotated for a profiler (NVTX): then each call goes through `run`."""
 
 if HAS_RANGES:
-    from gpualgo._base import ranges  # imported only if profiling is on
+    from gpualgo._base import log  # imported only if profiling is on
 
-    run = ranges.each(lambda problem, *_: problem.where)(run)
+    run = log.each(lambda problem, *_: problem.where)(run)

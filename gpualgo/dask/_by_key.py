@@ -17,7 +17,6 @@ from gpualgo.dask import _inputs
 from gpualgo.dask._folds import init_in_task, parse_init
 from gpualgo.dask._graph import Graph, pack_results, result_arrays
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
 from gpualgo.dask._sort import (
     Order,
     Run,
@@ -29,16 +28,19 @@ from gpualgo.dask._sort import (
 from gpualgo.dask._tasks import (
     ChunkArg,
     Parts,
+    PickledOperator,
     Structure,
     concatenate,
     copy_slice,
     element_of,
     index_parts,
+    load_operator,
     meta_like,
     namespace_of,
     on_host,
     pack,
     parts_of,
+    pickle_operator,
     result,
     unpack,
 )

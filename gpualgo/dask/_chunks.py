@@ -15,17 +15,19 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, pack_results, result_arrays
 from gpualgo.dask._inputs import Input, blocks, is_dask
-from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
 from gpualgo.dask._tasks import (
     ChunkArg,
     Parts,
+    PickledOperator,
     concatenate,
     element_of,
+    load_operator,
     namespace_of,
     pack,
     parts_of,
     pattern_of,
     pattern_of_value,
+    pickle_operator,
     result,
     sum_arrays,
     unpack,

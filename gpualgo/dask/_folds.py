@@ -19,16 +19,18 @@ from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import FAN_IN, Graph, Index, pack_results, result_arrays
 from gpualgo.dask._inputs import Input, blocks
-from gpualgo.dask._operators import PickledOperator, load_operator, pickle_operator
 from gpualgo.dask._tasks import (
     ChunkArg,
     Parts,
+    PickledOperator,
     Structure,
     concatenate,
     library_of,
+    load_operator,
     pack,
     parts_of,
     pattern_of_value,
+    pickle_operator,
     result,
     unpack,
 )

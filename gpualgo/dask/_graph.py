@@ -163,7 +163,7 @@ def array_of(
 ) -> Any:
     """Return a dask array of tasks, which refer to chunks of `sources` by name."""
     if da.array_expr_enabled():
-        from gpualgo.dask._operators import array_of_tasks
+        from gpualgo.dask._tasks import array_of_tasks
 
         return array_of_tasks(tasks, name, chunks, meta, sources)
     from dask.highlevelgraph import HighLevelGraph

@@ -12,7 +12,7 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
-from gpualgo._arrays.forms import Form, is_tuple, taken_apart
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
@@ -186,7 +186,7 @@ def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Inp
     form: Form | None = None
     fields: list[tuple[Any, str]] = [(x, name)]
     if is_tuple(x) and not isinstance(x, np.ndarray):
-        fields, form = taken_apart(x, name)
+        fields, form = flatten_tuple(x, name)
     arrays = _aligned([_as_dask(field, f"{where}: {n}", like) for field, n in fields], where, name)
     specs = tuple(
         (field_name, array.dtype, library_of(array._meta))
@@ -298,7 +298,7 @@ def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tupl
         result = function(*args, **options)
     if not isinstance(result, tuple):
         return unpack(result), None
-    fields, form = taken_apart(result, "a result", has_names=False)
+    fields, form = flatten_tuple(result, "a result", has_names=False)
     return tuple(field for field, _ in fields), form
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import show_signatures as _show_signatures
-from gpualgo._lazy import construction, hooks, places
+from gpualgo._lazy import combining, construction, hooks
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.lazy import functions
@@ -20,7 +20,7 @@ from gpualgo.lazy.reductions import accumulated, reduced
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
-hooks.applied, hooks.reshaped, hooks.copy = applied, places.reshaped, copy
+hooks.applied, hooks.reshaped, hooks.copy = applied, combining.reshaped, copy
 hooks.reduced, hooks.accumulated, hooks.functions = reduced, accumulated, functions.TABLE
 
 __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "take", "transform"]
@@ -235,7 +235,7 @@ def take(
     >>> float(np.sum(ga.lazy.take(prices, [0, 0, 2, -1])))
     3.5
     """
-    return places.taken(x, indices, axis, mode, "lazy.take")
+    return combining.gathered(x, indices, axis, mode, "lazy.take")
 
 
 def random(

@@ -11,7 +11,7 @@ from gpualgo._algorithms.extremes import argmax, argmin
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
-from gpualgo._lazy import is_lazy, operators, places
+from gpualgo._lazy import combining, is_lazy, operators
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.lazy import reductions
@@ -137,7 +137,7 @@ def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "
             "np.take: a lazy array cannot raise for an index that is out of range; pass "
             "mode='wrap', which accepts the same negative indices, or mode='clip'"
         )
-    return _written_to(places.taken(a, indices, axis, mode, "np.take"), out, "np.take")
+    return _written_to(combining.gathered(a, indices, axis, mode, "np.take"), out, "np.take")
 
 
 def _view_function(fn: Callable[..., Any]) -> Callable[..., Any]:

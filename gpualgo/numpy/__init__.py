@@ -15,14 +15,21 @@ import numpy as _np
 from gpualgo._base import show_signatures as _show_signatures
 
 # These modules write their functions into the table.
-from gpualgo.numpy import _counting, _products, _scans, _selection, _sets, _sorting  # noqa: F401
+from gpualgo.numpy import (  # noqa: F401
+    _counting,
+    _elementwise,
+    _moments,
+    _products,
+    _quantiles,
+    _reductions,
+    _scans,
+    _selection,
+    _sets,
+    _sorting,
+)
 from gpualgo.numpy._call.arguments import NotTaken
 from gpualgo.numpy._call.function import TABLE as _TABLE
-from gpualgo.numpy._elementwise import functions as _functions  # noqa: F401
-from gpualgo.numpy._elementwise.ufuncs import UFunc as _UFunc
-from gpualgo.numpy._ranks import quantiles as _quantiles  # noqa: F401
-from gpualgo.numpy._reductions import moments as _moments  # noqa: F401
-from gpualgo.numpy._reductions import reductions as _reductions  # noqa: F401
+from gpualgo.numpy._ufuncs import UFunc as _UFunc
 from gpualgo.numpy._wrap import Namespace, wrap
 
 globals().update({name: entry.function for name, entry in _TABLE.items()})

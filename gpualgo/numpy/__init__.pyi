@@ -12,28 +12,28 @@ from gpualgo._algorithms.top_k import TopK
 from gpualgo._base.annotations import Side, TopMode
 from gpualgo.numpy._call.arguments import NotTaken as NotTaken
 from gpualgo.numpy._counting import histogram_bin_edges as histogram_bin_edges
-from gpualgo.numpy._elementwise.functions import angle as angle
-from gpualgo.numpy._elementwise.functions import around as around
-from gpualgo.numpy._elementwise.functions import clip as clip
-from gpualgo.numpy._elementwise.functions import fix as fix
-from gpualgo.numpy._elementwise.functions import imag as imag
-from gpualgo.numpy._elementwise.functions import isclose as isclose
-from gpualgo.numpy._elementwise.functions import isneginf as isneginf
-from gpualgo.numpy._elementwise.functions import isposinf as isposinf
-from gpualgo.numpy._elementwise.functions import nan_to_num as nan_to_num
-from gpualgo.numpy._elementwise.functions import real as real
-from gpualgo.numpy._elementwise.functions import round as round
-from gpualgo.numpy._elementwise.functions import sinc as sinc
-from gpualgo.numpy._elementwise.functions import vectorize as vectorize
-from gpualgo.numpy._elementwise.ufuncs import UFunc
+from gpualgo.numpy._elementwise import angle as angle
+from gpualgo.numpy._elementwise import around as around
+from gpualgo.numpy._elementwise import clip as clip
+from gpualgo.numpy._elementwise import fix as fix
+from gpualgo.numpy._elementwise import imag as imag
+from gpualgo.numpy._elementwise import isclose as isclose
+from gpualgo.numpy._elementwise import isneginf as isneginf
+from gpualgo.numpy._elementwise import isposinf as isposinf
+from gpualgo.numpy._elementwise import nan_to_num as nan_to_num
+from gpualgo.numpy._elementwise import real as real
+from gpualgo.numpy._elementwise import round as round
+from gpualgo.numpy._elementwise import sinc as sinc
+from gpualgo.numpy._elementwise import vectorize as vectorize
+from gpualgo.numpy._moments import average as average
 from gpualgo.numpy._products import dot as dot
 from gpualgo.numpy._products import inner as inner
 from gpualgo.numpy._products import vdot as vdot
-from gpualgo.numpy._reductions.moments import average as average
-from gpualgo.numpy._reductions.reductions import count_nonzero as count_nonzero
+from gpualgo.numpy._reductions import count_nonzero as count_nonzero
 from gpualgo.numpy._scans import trapezoid as trapezoid
 from gpualgo.numpy._selection import where as where
 from gpualgo.numpy._sets import unique as unique
+from gpualgo.numpy._ufuncs import UFunc
 from gpualgo.numpy._wrap import Namespace as Namespace
 from gpualgo.numpy._wrap import wrap as wrap
 

@@ -22,7 +22,6 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
-from gpualgo._operators.numpy_rules import promotion
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
@@ -338,7 +337,7 @@ def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
     weights_dtype = None if weights is None else function.dtype_of(weights, name)
     if resolved.edges.size < 2:
         empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
-        return function.copy_to_device_of(like(a), empty, name)
+        return function.copy_to_device_of(library_argument(a), empty, name)
     bins = native(resolved.edges) if resolved.ends is None else resolved.edges.size - 1
     if weights_dtype is not None and weights_dtype.kind == "b":
         if resolved.ends is None and 0 not in shape_of(a):
@@ -384,10 +383,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     weights = _weights_of(weights, shape_of(a), name)
     kind = sample_dtype(a, name)
     resolved = bins_of(a, kind, bins, range, weights is not None, name)
-    return function.copy_to_device_of(like(a), resolved.edges, name)
+    return function.copy_to_device_of(library_argument(a), resolved.edges, name)
 
 
-def like(a: Any) -> Any:
+def library_argument(a: Any) -> Any:
     """Return an array whose library and device results of an argument have."""
     return function.new(a, (0,), FLOAT) if is_lazy(a) else a
 
@@ -441,7 +440,7 @@ def _joint_counts(
     shape = tuple(one.size - 1 for one in edges)
     if any(n < 1 for n in shape):
         empty = np.zeros([max(n, 0) for n in shape])
-        return function.copy_to_device_of(like(columns[0]), empty, name)
+        return function.copy_to_device_of(library_argument(columns[0]), empty, name)
     samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
     if weights is not None:
         return count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
@@ -487,7 +486,7 @@ def _joint_bins(columns: list[Any], bins: Any, range: Any, name: str) -> Any:
     if len(ranges) != count:
         raise ValueError(f"{name}: there are {len(ranges)} ranges for {count} dimensions")
     names = [str(dtypes.name_of(sample_dtype(one, name))) for one in columns]
-    kind = dtypes.from_name(functools.reduce(promotion.promote, names))  # as NumPy stacks them
+    kind = dtypes.from_name(functools.reduce(dtypes.promote, names))  # as NumPy stacks them
     dimensions = [
         _dimension(x, one, span, kind, f"{name}: dimension {i}")
         for i, (x, one, span) in enumerate(zip(columns, per_dim, ranges, strict=True))
@@ -569,7 +568,7 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         return np.bincount(original, weights, least)
     _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:
-        return function.copy_to_device_of(like(x), np.zeros(least, COUNT), name)
+        return function.copy_to_device_of(library_argument(x), np.zeros(least, COUNT), name)
     low, high = (int(host_of(one, name)) for one in minmax(x))
     if low < 0:
         raise ValueError(f"{name}: x holds {low}; pass integers from 0 on")

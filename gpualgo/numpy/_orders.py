@@ -16,8 +16,7 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import place_lazy
-from gpualgo._lazy.places import is_aligned
+from gpualgo._lazy.combining import is_aligned, place_lazy
 from gpualgo.numpy._call import function
 
 # --- Gathers along an axis, with separate indices for each row.

@@ -10,7 +10,7 @@ from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function, loops
 from gpualgo.numpy._call.arguments import NotTaken, as_array, flattened
 from gpualgo.numpy._call.function import numpy_function
-from gpualgo.numpy._elementwise.ufuncs import UFUNCS
+from gpualgo.numpy._ufuncs import UFUNCS
 
 # --- Products of vectors: one reduction, which does not store the elementwise products.
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from gpualgo._base import show_signatures as _show_signatures
-from gpualgo.shards._argsort import argsort
 from gpualgo.shards._by_key import reduce_by_key
+from gpualgo.shards._elementwise import select, transform
+from gpualgo.shards._folds import exclusive_scan, inclusive_scan, reduce
 from gpualgo.shards._histogram import histogram
-from gpualgo.shards._reduce import reduce
-from gpualgo.shards._scan import exclusive_scan, inclusive_scan
-from gpualgo.shards._search import argmax, argmin, count, find, minmax
-from gpualgo.shards._select import select
+from gpualgo.shards._search import argmax, argmin, count, find, minmax, top_k
 from gpualgo.shards._shards import ShardedArray, distribute
-from gpualgo.shards._sort import radix_sort, sort
-from gpualgo.shards._top_k import top_k
-from gpualgo.shards._transform import transform
+from gpualgo.shards._sort import argsort, radix_sort, sort
 
 __all__ = [
     "ShardedArray",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from gpualgo._api.explain import describe
-from gpualgo._arrays.forms import Form, is_tuple, taken_apart
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
 from gpualgo._driver.default_device import CPU
@@ -50,9 +50,9 @@ class Argument(NamedTuple):
     def is_on_host(self) -> bool:
         return self.places[0].number == CPU
 
-    def on(self, seat: int) -> Any:
+    def on(self, index: int) -> Any:
         """Return a shard, as the functions of one device take it."""
-        return self.packed([x.shards[seat] for x in self.arrays])
+        return self.packed([x.shards[index] for x in self.arrays])
 
     def packed(self, parts: Sequence[Any]) -> Any:
         """Return an argument of the same structure from other arrays."""
@@ -97,7 +97,7 @@ def parse_argument(
     form: Form | None = None
     fields: list[tuple[Any, str]] = [(x, name)]
     if is_tuple(x):
-        fields, form = taken_apart(x, name)
+        fields, form = flatten_tuple(x, name)
     first = like
     for field, label in fields:
         if not isinstance(field, ShardedArray):
@@ -155,7 +155,7 @@ def fields_of(result: Any) -> tuple[list[Any], Form | None]:
     """Return the arrays of a result, and its form."""
     if not isinstance(result, tuple):
         return [result], None
-    fields, form = taken_apart(result, "a result", has_names=False)
+    fields, form = flatten_tuple(result, "a result", has_names=False)
     return [field for field, _ in fields], form
 
 

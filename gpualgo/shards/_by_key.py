@@ -11,7 +11,7 @@ import gpualgo as ga
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
-from gpualgo.shards import _moving
+from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (
     Argument,
     build_result,
@@ -20,8 +20,8 @@ from gpualgo.shards._arguments import (
     parse_argument,
     refuse,
 )
-from gpualgo.shards._moving import Piece, joined
-from gpualgo.shards._select import call_with_counts
+from gpualgo.shards._devices import Piece, joined
+from gpualgo.shards._elementwise import call_with_counts
 from gpualgo.shards._shards import ShardedArray
 from gpualgo.shards._sort import Runs, exact_cuts, exchanged
 
@@ -92,7 +92,7 @@ def _by_ranges(keys: Argument, runs: list[Piece]) -> list[list[Piece]]:
     ]
     distinct = Runs(keys._replace(arrays=tuple(arrays)), False, (0, None))
     lengths = np.array(distinct.lengths, np.int64)
-    shares = _moving.shares(int(lengths.sum()), len(runs))
+    shares = _devices.shares(int(lengths.sum()), len(runs))
     ranks = np.cumsum(shares)[:-1].tolist()
     found = exact_cuts(distinct, ranks)
     borders = _behind_equal_keys(distinct, found)

@@ -24,8 +24,15 @@ from gpualgo.shards._arguments import (
     parse_argument,
     stacked,
 )
-from gpualgo.shards._devices import Device, all_on_host, on_host
-from gpualgo.shards._moving import can_read, peer_view, reading, stream_at
+from gpualgo.shards._devices import (
+    Device,
+    all_on_host,
+    can_read,
+    on_host,
+    peer_view,
+    reading,
+    stream_at,
+)
 
 _NAME = "histogram"
 

@@ -13,7 +13,7 @@ from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import View, view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
-from gpualgo.shards import _moving
+from gpualgo.shards import _devices
 from gpualgo.shards._devices import GPU, Device, Host, all_on_host, parse_devices, refuse_in_graph
 
 if TYPE_CHECKING:
@@ -200,10 +200,10 @@ class ShardedArray:
         if target.number == CPU and self.places[0].number != CPU:
             result = np.empty(self.shape, self.dtype)
             parts = zip(self.starts, self.lengths, strict=True)
-            into = [_moving.cut(result, self.axis, i, i + length) for i, length in parts]
+            into = [_devices.cut(result, self.axis, i, i + length) for i, length in parts]
             all_on_host(self.shards, into)
             return result
-        (gathered,) = _moving.spread(
+        (gathered,) = _devices.spread(
             self.shards, self.axis, [target], [self.shape[self.axis]], self.axis, self.library
         )
         return gathered
@@ -367,8 +367,8 @@ def distribute(
     new_axis = checks.axis_of(checks.plain_axis(axis, _NAME, "an int"), len(shape), _NAME)
     if new_axis is None:
         raise TypeError(f"{_NAME}: axis must be an int, got None")
-    lengths = _moving.shares(shape[new_axis], len(places))
+    lengths = _devices.shares(shape[new_axis], len(places))
     if len(pieces) == 1:
         old_axis = new_axis
-    shards = _moving.spread(pieces, old_axis, places, lengths, new_axis, library)
+    shards = _devices.spread(pieces, old_axis, places, lengths, new_axis, library)
     return ShardedArray(shards, places, new_axis)

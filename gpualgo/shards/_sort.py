@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import gpualgo as ga
-from gpualgo._algorithms.merge_sort.comparison import descending_of
-from gpualgo._algorithms.merge_sort.merge_runs import Runs as MergedRuns
-from gpualgo._algorithms.merge_sort.merge_runs import can_merge
+from gpualgo._algorithms.merge_sort.cuda import Runs as MergedRuns
+from gpualgo._algorithms.merge_sort.cuda import can_merge
+from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import threads
@@ -28,15 +28,17 @@ from gpualgo.shards._arguments import (
     parse_argument,
     refuse,
 )
-from gpualgo.shards._devices import Device, all_on_host, to_devices
-from gpualgo.shards._moving import (
+from gpualgo.shards._devices import (
+    Device,
     Piece,
+    all_on_host,
     can_read,
     cut,
     joined,
     local_stream,
     reading,
     stream_at,
+    to_devices,
 )
 from gpualgo.shards._shards import ShardedArray
 
@@ -58,8 +60,8 @@ Span = tuple[int, int, int]
 class Runs:
     """Sorted runs, one on each device."""
 
-    def __init__(self, keys: Argument, ways: Any, bits: tuple[int, int | None]) -> None:
-        self.keys, self.ways, self.bits = keys, ways, bits
+    def __init__(self, keys: Argument, directions: Any, bits: tuple[int, int | None]) -> None:
+        self.keys, self.directions, self.bits = keys, directions, bits
         self.lengths = keys.first.lengths
 
     def order(self, parts: Sequence[Any]) -> np.ndarray[Any, Any]:
@@ -67,7 +69,9 @@ class Runs:
         if self.bits != (0, None):
             parts = [_bits(parts[0], *self.bits)]
         with default_device.fixed(CPU, "splitters are found on the host"):
-            order: np.ndarray[Any, Any] = ga.argsort(self.keys.packed(parts), descending=self.ways)
+            order: np.ndarray[Any, Any] = ga.argsort(
+                self.keys.packed(parts), descending=self.directions
+            )
         return order
 
     def at(self, spans: Sequence[Sequence[Span]]) -> list[list[list[np.ndarray[Any, Any]]]]:
@@ -351,9 +355,9 @@ def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: 
     starts, lengths, library = keys.first.starts, keys.first.lengths, keys.first.library
     count, index_bytes = len(keys.arrays), 0 if index_dtype is None else index_dtype.itemsize
     dtypes = [view.dtype for view in views[0]]
-    ways = descending_of(order.descending, keys.form, None, "radix_sort")
+    directions = descending_of(order.descending, keys.form, None, "radix_sort")
     sizes = tuple(dtype.itemsize for dtype in dtypes[count:])
-    merged = MergedRuns(tuple(dtypes[:count]), sizes, ways, lengths, index_bytes)
+    merged = MergedRuns(tuple(dtypes[:count]), sizes, directions, lengths, index_bytes)
     if index_bytes:
         dtypes, count = [index_dtype], 0
     sources = [view.ptr for fields in views for view in fields]
@@ -423,3 +427,34 @@ def _as_runs(keys: Argument, runs: list[Piece], order: Order) -> Runs:
     begin, end = order.bits
     bits = (0, None) if order.is_whole else (int(begin), None if end is None else int(end))
     return Runs(keys._replace(arrays=tuple(arrays)), order.descending, bits)
+
+
+# --- Argsort of sharded keys: a sort by key, with indices of which each merge makes global ones.
+
+
+def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
+    """Return the indices p that sort sharded keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
+
+    Parameters and result are those of `gpualgo.argsort`, with sharded arrays for arrays; along the
+    sharded axis the result holds indices into the whole array. Cost and memory are those of
+    `radix_sort` with indices as values.
+    """
+    func_name, order = "argsort", Order(descending, (0, None))
+    key_arg, sort_axis = line_of(keys, func_name, "keys", axis)
+    first = key_arg.first
+    options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
+    (dtype_,), _ = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
+    length = first.shape[sort_axis]
+    if length > int(np.iinfo(dtype_).max) + 1:
+        raise ValueError(
+            f"argsort: dtype {dtype_} is too narrow for indices below {length}; pass a wider dtype="
+        )
+    if sort_axis != first.axis:
+        rows = on_each(
+            first.places, key_arg.seats,
+            lambda i: ga.argsort(key_arg.on(i), **options),
+        )  # fmt: skip
+        return build_result(rows, first.places, first.axis)
+    one_row(key_arg, sort_axis, func_name)
+    pieces = long_row(key_arg, None, order, dtype_)
+    return build_result([indices for _, (indices,) in pieces], first.places, 0)

@@ -10,7 +10,7 @@ import pytest
 from support import Backend, assert_same, forget_problems
 
 import gpualgo as ga
-from gpualgo._algorithms.transform import blocks
+from gpualgo._algorithms.transform import cuda as blocks
 from gpualgo._driver import staging
 
 

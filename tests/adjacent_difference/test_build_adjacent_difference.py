@@ -12,8 +12,8 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.adjacent_difference import tuning
-from gpualgo._algorithms.select import tuning as reading
+from gpualgo._algorithms.adjacent_difference import cuda
+from gpualgo._algorithms.select import cuda as reading
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
@@ -29,17 +29,17 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def dense(op: Operator, dtype: Any, inner: int = 1) -> Spec:
     """Return the kernel of elements without gaps that are aligned."""
     numbers = records.field_dtypes(dtype)
-    items = tuning.pack_items((*numbers, *numbers), inner, tuning.VECTOR_BYTES)
-    loads = tuning.loads_in_flight(numbers, items)
-    access = reading.dense(in_packs=True), tuning.DENSE
-    return tuning.Kind(op, dtype, dtype, *access, items, loads, inner == 1).spec
+    items = cuda.pack_items((*numbers, *numbers), inner, cuda.VECTOR_BYTES)
+    loads = cuda.loads_in_flight(numbers, items)
+    access = reading.dense(in_packs=True), cuda.DENSE
+    return cuda.Kind(op, dtype, dtype, *access, items, loads, inner == 1).spec
 
 
 def spaced(op: Operator, dtype: Any) -> Spec:
     """Return the kernel of elements and results in strides of several dimensions."""
     count = len(records.field_dtypes(dtype))
-    access = reading.spaced(count, is_even=False), tuning.spaced(count, is_even=False)
-    return tuning.Kind(op, dtype, dtype, *access, 1, 4, is_along=False).spec
+    access = reading.spaced(count, is_even=False), cuda.spaced(count, is_even=False)
+    return cuda.Kind(op, dtype, dtype, *access, 1, 4, is_along=False).spec
 
 
 @needs_cuobjdump
@@ -83,4 +83,4 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 )  # fmt: skip
 def test_packs(names: list[str], inner: int, alignment: int, items: int) -> None:
     numbers = [np.dtype(name) for name in names]
-    assert tuning.pack_items(numbers, inner, alignment) == items
+    assert cuda.pack_items(numbers, inner, alignment) == items

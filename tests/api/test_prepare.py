@@ -16,7 +16,7 @@ from support import Backend, scaled
 
 import gpualgo as ga
 from gpualgo._base import recording
-from gpualgo._driver import lifetime
+from gpualgo._driver import streams
 
 N = scaled(300_001, emulated=30_001)
 
@@ -139,7 +139,7 @@ def test_arrays_that_are_made_by_calls() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize(("module", "name"), [(recording, "_lock"), (lifetime, "_in_use_lock")])
+@pytest.mark.parametrize(("module", "name"), [(recording, "_lock"), (streams, "_in_use_lock")])
 def test_a_child_waits_for_no_lock_of_its_parent(module: Any, name: str) -> None:
     held, go_on = threading.Event(), threading.Event()
 

@@ -13,7 +13,7 @@ import pytest
 from support import BFLOAT16, DTYPES, Backend, assert_same, random_array, scaled
 
 import gpualgo as ga
-from gpualgo._driver import addresses, driver
+from gpualgo._driver import device, driver
 from gpualgo._driver import device as gpu
 
 BASE = 0x7F00_0000_0000
@@ -23,12 +23,12 @@ BASE = 0x7F00_0000_0000
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the driver know one allocation of 1024 bytes at BASE, seen by kernels elsewhere."""
 
-    def find(pointer: int) -> addresses.Allocation | None:
+    def find(pointer: int) -> device.Allocation | None:
         if not BASE <= pointer < BASE + 1024:
             return None
-        return addresses.Allocation(BASE, 1024, 0, pointer + 0x1000)
+        return device.Allocation(BASE, 1024, 0, pointer + 0x1000)
 
-    monkeypatch.setattr(addresses, "find", find)
+    monkeypatch.setattr(device, "find", find)
     monkeypatch.setattr(driver, "require_device", lambda ordinal: None)
 
 

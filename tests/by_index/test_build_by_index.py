@@ -13,7 +13,7 @@ from sass import OTHERS, Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.by_index import tuning
-from gpualgo._algorithms.select import tuning as reading
+from gpualgo._algorithms.select import cuda as reading
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
@@ -74,7 +74,7 @@ def test_cuts(log: int) -> None:
     """Shares hold all elements, tables few bytes beside them, and their number is bounded."""
     for n in {1 << log, (1 << log) + 1}:
         for size in (1, 16, 1000, 4000):
-            cut = tuning.cut_of(n, size)
+            cut = tuning.tiling_of(n, size)
             assert (cut.num_shares - 1) * cut.share_items < n <= cut.num_shares * cut.share_items
             assert cut.num_shares <= tuning.MOST_SHARES
             assert cut.share_items >= size

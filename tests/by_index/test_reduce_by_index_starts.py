@@ -9,7 +9,7 @@ import pytest
 from support import Backend, affine, assert_same, compose
 
 import gpualgo as ga
-from gpualgo._algorithms.by_index import cpu_parameters
+from gpualgo._algorithms.by_index import problem
 
 
 def _wanted(indices: Any, x: Any, init: Any) -> Any:
@@ -34,8 +34,8 @@ def test_starts_come_first(backend: Backend, n: int) -> None:
 @pytest.mark.parametrize("most_direct", [0, 1, 16])
 def test_cpu_has_tables_or_none(monkeypatch: pytest.MonkeyPatch, most_direct: int) -> None:
     """On the CPU elements are folded in tables of shares, or into what results start from."""
-    monkeypatch.setattr(cpu_parameters, "SHARE", 64)
-    monkeypatch.setattr(cpu_parameters, "DIRECT_SHARES", most_direct)
+    monkeypatch.setattr(problem, "SHARE", 64)
+    monkeypatch.setattr(problem, "DIRECT_SHARES", most_direct)
     indices = np.random.default_rng(5).integers(0, 35, 3001)
     x, init = affine(3001), affine(40, seed=3)
     with ga.default_device("cpu"):

@@ -12,8 +12,8 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.by_key import tuning
-from gpualgo._algorithms.select.tuning import dense, spaced
+from gpualgo._algorithms.by_key import cuda
+from gpualgo._algorithms.select.cuda import dense, spaced
 from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
@@ -43,19 +43,19 @@ def kind_of(
     *,
     is_dense: bool = True,
     is_wide: bool = False,
-) -> tuning.Kind:
+) -> cuda.Kind:
     leaves = [*records.field_dtypes(key), *records.field_dtypes(acc)]
     source = records.record(tuple(map(str, range(len(leaves)))), leaves)
     written = tuple(leaves) if way == "reduce" else records.field_dtypes(acc)
     access = dense(True) if is_dense else spaced(len(leaves), False)
-    cut = tuning.policy_of(source, written, acc)
+    cut = cuda.policy_of(source, written, acc)
     has_init = way == "exclusive"
-    return tuning.Kind(
+    return cuda.Kind(
         way, op, key, source, acc, access, cut, written, is_wide, False, has_init
     )  # fmt: skip
 
 
-def check(kind: tuning.Kind, capability: Capability, folder: Path) -> sass.Sass:
+def check(kind: cuda.Kind, capability: Capability, folder: Path) -> sass.Sass:
     code = sass.read(kind.spec, capability, folder)
     where = f"{build.arch_of(capability)} {kind.spec.expression}"
     assert not code.calls(), f"{where}: calls"

@@ -19,7 +19,7 @@ from support import Backend
 
 import gpualgo as ga
 from gpualgo import lazy
-from gpualgo._algorithms.by_key import tuning
+from gpualgo._algorithms.by_key import cuda as tuning
 from gpualgo._algorithms.by_key.problem import InclusiveScan, Reduction
 
 

@@ -14,7 +14,7 @@ import gpualgo as ga
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
-from gpualgo._cpu import code, direct, host, image, kernels, operator
+from gpualgo._cpu import direct, host, image, kernels, operator
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 
@@ -208,13 +208,13 @@ def test_symbols_that_are_gone_are_a_miss(
     fresh: Path, compiled: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert _total(np.arange(5)) == 10
-    load = code.Loaded.__init__
+    load = image.Loaded.__init__
 
     def fails_once(self: Any, *args: Any) -> None:
-        monkeypatch.setattr(code.Loaded, "__init__", load)
+        monkeypatch.setattr(image.Loaded, "__init__", load)
         raise RuntimeError("compiled code needs numba_something")
 
-    monkeypatch.setattr(code.Loaded, "__init__", fails_once)
+    monkeypatch.setattr(image.Loaded, "__init__", fails_once)
     _forget(monkeypatch)
     assert _total(np.arange(5)) == 10
     assert len(compiled) == 2

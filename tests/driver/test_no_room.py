@@ -34,7 +34,7 @@ def full(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(device, "allocate", limited)
     monkeypatch.setattr(host_small, "MOST_BYTES", 0)
     monkeypatch.setattr(staging.pieces, "__defaults__", (256,))
-    from gpualgo._algorithms.transform import blocks
+    from gpualgo._algorithms.transform import cuda as blocks
 
     monkeypatch.setattr(blocks, "SLOT_BYTES", 512)
     monkeypatch.setattr(blocks, "MOST_LANES", 2)

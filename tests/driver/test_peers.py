@@ -9,7 +9,7 @@ import fake_driver
 import pytest
 from fake_driver import FakeDriver
 
-from gpualgo._driver import lifetime, peers
+from gpualgo._driver import peers, streams
 from gpualgo._driver.peers import HELD_BYTES, Copy, Memory
 
 STREAMS = (0x40, 0x50)  # of cuda:0 and cuda:1
@@ -64,10 +64,10 @@ def test_both_ways_at_once(fake: FakeDriver, size: int, are_ours: bool) -> None:
     assert order.before["0xa -> 0xb"] == order.before["0xc -> 0xd"] == earlier
     both = {"0xa -> 0xb", "0xc -> 0xd"}
     if are_ours and size == SMALL:  # their owners are held instead
-        assert [len(held) for held in lifetime._in_use.values()] == [1, 1]
+        assert [len(held) for held in streams._in_use.values()] == [1, 1]
     else:
         assert all(both <= order.done[stream] for stream in STREAMS)
-        assert not lifetime._in_use
+        assert not streams._in_use
 
 
 def test_contexts(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ Host = np.ndarray[Any, Any]
 @pytest.fixture(params=["direct", "stages", "lanes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes; lanes then have many blocks."""
-    from gpualgo._algorithms.transform import blocks as transformations
+    from gpualgo._algorithms.transform import cuda as transformations
     from gpualgo._driver import device as gpu
     from gpualgo._driver import pinned, staging
 
@@ -112,8 +112,8 @@ def test_a_stretch_of_an_array() -> None:
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut transformations and reductions of all sizes into small blocks."""
-    from gpualgo._algorithms.reduce import blocks as reductions
-    from gpualgo._algorithms.transform import blocks as transformations
+    from gpualgo._algorithms.reduce import cuda as reductions
+    from gpualgo._algorithms.transform import cuda as transformations
     from gpualgo._driver import staging
 
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
@@ -183,7 +183,7 @@ def test_threads_share_the_lanes(cuda: Backend) -> None:
 def test_lanes_are_given_back_after_an_error(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpualgo._algorithms.transform import blocks as transformations
+    from gpualgo._algorithms.transform import cuda as transformations
     from gpualgo._driver import pinned
 
     x = np.arange(5000, dtype=np.int32)

@@ -15,7 +15,8 @@ from fake_driver import FakeDriver, install
 from gpualgo._arrays import ordering
 from gpualgo._arrays.device_array import DeviceArray
 from gpualgo._arrays.view import as_view
-from gpualgo._driver import driver, lifetime, streams
+from gpualgo._driver import driver, streams
+from gpualgo._driver import streams as lifetime
 
 
 class Stream:

@@ -14,7 +14,7 @@ import gpualgo as ga
 
 @pytest.fixture
 def blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    from gpualgo._algorithms.extremes import blocks as cut
+    from gpualgo._algorithms.extremes import cuda as cut
 
     monkeypatch.setattr(cut, "BLOCK_BYTES", 400)
     forget_problems()

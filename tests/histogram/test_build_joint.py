@@ -56,7 +56,7 @@ class Machine:
         assert 0 < grid < 1 << 31
         assert shared_bytes <= self.device.shared_limit
         numbers = {NUMBERS: AT_NUMBERS} if NUMBERS in packed.parameters.fields else {}
-        packed.parameters.taken({**numbers, **takes})
+        packed.parameters.address_indices({**numbers, **takes})
         self.specs.append(spec)
 
     def plan(

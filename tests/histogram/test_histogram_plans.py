@@ -177,7 +177,7 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
 
     def launch(*args: Any, **kwargs: Any) -> Launch:
         packed = args[3]
-        taken.append((packed.parameters.head, *packed.parameters.taken(kwargs["takes"])))
+        taken.append((packed.parameters.head, *packed.parameters.address_indices(kwargs["takes"])))
         return Launch(*args, **kwargs)
 
     def plan(*args: Any, **kwargs: Any) -> Plan:

@@ -139,7 +139,7 @@ def test_cut_fits_the_machine(
     machine: tuning.Machine, bins: device.DeviceBins, channels: int, num_rows: int, num_items: int,
     itemsize: int,
 ) -> None:  # fmt: skip
-    cut = tuning.cut(machine, bins, channels, num_rows, num_items * channels, itemsize)
+    cut = tuning.tiling(machine, bins, channels, num_rows, num_items * channels, itemsize)
     slots = channels * bins.table_bins
     assert cut.shared_bytes(bins) <= machine.shared_bytes
     assert cut.words % 4 == 0
@@ -155,5 +155,5 @@ def test_cut_fits_the_machine(
 def test_many_samples_keep_the_gpu_busy() -> None:
     for table_bins, itemsize in itertools.product((1, 256, 4096, 1 << 15, 1 << 16), (2, 4, 8)):
         bins = _bins(table_bins)
-        cut = tuning.cut(H200, bins, 1, 1, 1 << 28, itemsize)
+        cut = tuning.tiling(H200, bins, 1, 1, 1 << 28, itemsize)
         assert cut.num_blocks == H200.num_sms * cut.policy.min_blocks

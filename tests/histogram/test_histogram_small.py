@@ -31,7 +31,7 @@ LENGTHS = (1, 15, 63, 1024, 4097, 9001)
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Count in one way, and let no plan outlive the test."""
-    shapes, cut = WAYS[request.param], tuning.small_cut
+    shapes, cut = WAYS[request.param], tuning.small_tiling
     if shapes is None:
         monkeypatch.setattr(tuning, "SMALL_MOST_BYTES", 0)
     else:
@@ -44,7 +44,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         found.append(cut(*args))
         return found[-1]
 
-    monkeypatch.setattr(tuning, "small_cut", noted)
+    monkeypatch.setattr(tuning, "small_tiling", noted)
     Histogram.__init_subclass__()
     yield
     Histogram.__init_subclass__()
@@ -180,7 +180,7 @@ def test_which_values_are_bins(dtype: str, number: int, ends: Any, is_unit: bool
 )  # fmt: skip
 def test_cut_fits(machine: tuning.Machine, kind: tuple[str, int], num_items: int) -> None:
     bins, itemsize = _bins(*kind), np.dtype(kind[0]).itemsize
-    cut = tuning.small_cut(machine, bins, kind[1], num_items, itemsize)
+    cut = tuning.small_tiling(machine, bins, kind[1], num_items, itemsize)
     is_small = num_items * itemsize <= tuning.SMALL_MOST_BYTES
     is_small = is_small and num_items < 1 << tuning.COUNT_BITS
     if cut is None:
@@ -212,7 +212,7 @@ def test_cut_fits(machine: tuning.Machine, kind: tuple[str, int], num_items: int
 )
 def test_what_is_not_small(dtype: str, number: int, num_items: int) -> None:
     itemsize = np.dtype(dtype).itemsize
-    assert tuning.small_cut(H200, _bins(dtype, number), number, num_items, itemsize) is None
+    assert tuning.small_tiling(H200, _bins(dtype, number), number, num_items, itemsize) is None
 
 
 def test_words_are_those_of_the_kernel() -> None:

@@ -43,7 +43,7 @@ def test_cut_of_sums_fits_the_machine(
     found = sums.sum_of(dtype)
     if items:
         channels = 1
-    cut = tuning.cut_sums(machine, bins, found, channels, num_rows, num_samples, items)
+    cut = tuning.tile_sums(machine, bins, found, channels, num_rows, num_samples, items)
     slots = channels * bins.table_bins
     assert cut.shared_bytes(bins) <= machine.shared_bytes
     assert cut.words % 4 == 0
@@ -61,7 +61,7 @@ def test_cut_of_counts_fits_the_machine(
 ) -> None:  # fmt: skip
     if items:
         channels = 1
-    cut = tuning.cut_counts(machine, bins, channels, num_rows, num_samples, items)
+    cut = tuning.tile_counts(machine, bins, channels, num_rows, num_samples, items)
     assert cut.shared_bytes(bins) <= machine.shared_bytes
     tile = cut.policy.block_threads * cut.policy.loads * max(1, items)
     assert cut.table != tuning.PACKED or tile <= 0x8000  # before PackedTable has to be looked at
@@ -71,11 +71,11 @@ def test_many_samples_keep_the_gpu_busy() -> None:
     for table_bins in (1, 256, 4096, 1 << 15, 1 << 20):
         bins = _bins(table_bins)
         for items in (1, 2, 4):
-            counted = tuning.cut_counts(H200, bins, 1, 1, 1 << 28, items)
+            counted = tuning.tile_counts(H200, bins, 1, 1, 1 << 28, items)
             assert counted.parts >= H200.num_sms
             for dtype in ("int32", "float32", "float64"):
                 found = sums.sum_of(np.dtype(dtype))
-                assert tuning.cut_sums(H200, bins, found, 1, 1, 1 << 28, items).parts >= 132
+                assert tuning.tile_sums(H200, bins, found, 1, 1, 1 << 28, items).parts >= 132
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -13,8 +13,8 @@ from support import LAYOUTS, Backend, random_array
 
 import gpualgo as ga
 from gpualgo._lazy.combining import zipped
+from gpualgo._lazy.expression import positions
 from gpualgo._lazy.expression_cache import ExpressionCache
-from gpualgo._lazy.leaf import positions
 from gpualgo.lazy import LazyArray
 
 DTYPES = ("float32", "int16")

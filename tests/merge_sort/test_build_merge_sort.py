@@ -14,7 +14,7 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.merge_sort import tuning
-from gpualgo._algorithms.merge_sort.comparison import Comparison
+from gpualgo._algorithms.merge_sort.problem import Comparison
 from gpualgo._base import records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator

@@ -10,7 +10,7 @@ from support import Backend, sampled, scaled
 
 import gpualgo as ga
 from gpualgo._algorithms.merge_sort import tuning
-from gpualgo._algorithms.merge_sort.merge_runs import Runs, can_merge
+from gpualgo._algorithms.merge_sort.cuda import Runs, can_merge
 from gpualgo._arrays.view import view_of
 from gpualgo._base import dtypes
 

@@ -16,7 +16,7 @@ from gpualgo._base import recording
 from gpualgo._cuda import operator as bound
 from gpualgo._cuda.parameters import POINTER, Parameters
 from gpualgo._cuda.plan import ArgMap, Launch, Plan
-from gpualgo._driver import lifetime
+from gpualgo._driver import streams
 from gpualgo._pipeline.problem import NO_INIT
 
 STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
@@ -26,7 +26,7 @@ STREAM, HOME, CODE = 5, 7, (b"machine code", "kernel")
 def fake(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeDriver]:
     yield install(monkeypatch)
     bound._recent.clear()  # what is left is given back to this driver
-    lifetime._in_use.clear()
+    streams._in_use.clear()
     recording._held.clear()
     gc.collect()
 
@@ -78,7 +78,7 @@ def test_an_array_is_held_until_its_kernel_has_run(fake: FakeDriver) -> None:
     gc.collect()
     assert alive() is not None
     fake.is_done = True
-    lifetime.keep_until_done(STREAM, 0)
+    streams.keep_until_done(STREAM, 0)
     gc.collect()
     assert alive() is None
     other = _Array()
@@ -105,7 +105,7 @@ def test_only_so_many_stay_loaded(fake: FakeDriver) -> None:
     launches = [_launch(array, 4096 + 64 * i) for i, array in enumerate(arrays)]
     for launch in launches:
         launch(STREAM, 1)
-    lifetime.keep_until_done(STREAM, 0)
+    streams.keep_until_done(STREAM, 0)
     gc.collect()
     assert len(fake.named("cuLibraryUnload")) == 6
     launches[-1](STREAM, 1)

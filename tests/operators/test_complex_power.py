@@ -12,8 +12,8 @@ from walk import same
 from walk_cases import Array, grid
 
 from gpualgo._operators.numpy_rules import complexes, table
-from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.complexes import by_logarithm
+from gpualgo._operators.numpy_rules.storage import Code
 
 DTYPES = [np.dtype("complex64"), np.dtype("complex128")]
 

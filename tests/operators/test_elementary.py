@@ -105,12 +105,12 @@ def test_no_library_is_called(
     fn: Callable[..., Any], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call would keep the loop at one element at a time."""
-    from gpualgo._cpu import code
+    from gpualgo._cpu import image
 
     objects: list[bytes] = []
-    of_object = code.of_object
+    of_object = image.of_object
     monkeypatch.setattr(
-        code, "of_object", lambda made, needed: objects.append(made) or of_object(made, needed)
+        image, "of_object", lambda made, needed: objects.append(made) or of_object(made, needed)
     )
     x = np.linspace(0.5, 1.5, 100).astype(dtype)
     nobodys = 1 + int(np.random.default_rng().integers(1 << 30))  # a kernel that no cache has

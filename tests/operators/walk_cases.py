@@ -11,7 +11,7 @@ import numpy as np
 from support import BFLOAT16
 
 from gpualgo._base import dtypes
-from gpualgo._operators.numpy_rules import promotion, table
+from gpualgo._operators.numpy_rules import table
 from gpualgo._operators.numpy_rules.table import Entry
 
 Array = np.ndarray[Any, Any]
@@ -68,7 +68,7 @@ def _loop(ufunc: np.ufunc, *args: Any, names: tuple[str, ...] | None = None) -> 
         type(a).__name__ if type(a) in (int, float, complex) else str(dtypes.name_of(a.dtype))
         for a in args
     )
-    call, result = promotion.loop_of(ufunc, found)
+    call, result = dtypes.loop_of(ufunc, found)
     if "bfloat16" not in (*call, *found):
         return ufunc(*args)
     held = [np.asarray(a).astype(dtypes.from_name(n)) for a, n in zip(args, call, strict=True)]
@@ -135,8 +135,8 @@ def _of_math(entry: Entry) -> Callable[..., Any]:
         if is_complex(*args):
             raise TypeError("math has no complex numbers")
         names = [dtypes.name_of(a.dtype) for a in args]
-        joint = promotion.result_name([str(name) for name in names], [])
-        joint = joint if promotion.is_inexact(joint) else "float64"
+        joint = dtypes.result_name([str(name) for name in names], [])
+        joint = joint if dtypes.is_inexact(joint) else "float64"
         held = [a.astype(dtypes.from_name(joint)) for a in args]
         if numpy_s is not None:
             return numpy_s(*held)

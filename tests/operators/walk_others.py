@@ -11,7 +11,7 @@ from support import BFLOAT16
 from walk_cases import Array, Case
 
 from gpualgo._base import dtypes
-from gpualgo._operators.numpy_rules import promotion, table
+from gpualgo._operators.numpy_rules import table
 
 
 def _name(a: Any) -> str:
@@ -19,7 +19,7 @@ def _name(a: Any) -> str:
 
 
 def _joint(*args: Any) -> np.dtype[Any]:
-    return dtypes.from_name(promotion.result_name([_name(a) for a in args], []))
+    return dtypes.from_name(dtypes.result_name([_name(a) for a in args], []))
 
 
 def _is_complex(a: Any) -> bool:

@@ -19,7 +19,7 @@ from support import sampled
 from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
-from gpualgo._algorithms.radix_sort.words import Descending
+from gpualgo._algorithms.radix_sort.tuple_problem import Descending
 from gpualgo._base import dtypes
 from gpualgo._cuda import build, copy
 

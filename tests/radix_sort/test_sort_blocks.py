@@ -22,7 +22,7 @@ def small(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[None]:
     """Let calls take so few bytes that a row of some hundred keys does not fit."""
-    from gpualgo._algorithms.radix_sort import blocks
+    from gpualgo._algorithms.radix_sort import cuda as blocks
     from gpualgo._driver import device as gpu
     from gpualgo._driver import staging
 

@@ -29,7 +29,7 @@ def _cases(
 ) -> list[sass.Case]:
     """Return the kernels of all lengths."""
     size = tuning.bytes_read(dtype)
-    cuts = [tuning.small_cut(most // size, dtype) for most in tuning.SMALL_POLICIES]
+    cuts = [tuning.small_tiling(most // size, dtype) for most in tuning.SMALL_POLICIES]
     specs = [tuning.small_spec(op, dtype, dtype, access, cut.policy) for cut in cuts if cut]
     assert len(specs) >= len(cuts) - 2
     return [sass.Case(spec, is_wide) for spec in specs]
@@ -99,7 +99,7 @@ def test_every_architecture(capability: Capability, name: str, tmp_path: Path) -
 def test_the_wait_is_there_and_short(capability: Capability, tmp_path: Path) -> None:
     """Compilers leave out loops that leave nothing, and unroll those that end."""
     dtype = sass.dtype_of("float32")
-    cuts = [tuning.small_cut(most // 4, dtype) for most in tuning.SMALL_POLICIES]
+    cuts = [tuning.small_tiling(most // 4, dtype) for most in tuning.SMALL_POLICIES]
     found = [cut for cut in cuts if cut is not None]
     access = tuning.flat(True)
     specs = [tuning.small_spec(ADD, dtype, dtype, access, cut.policy) for cut in found]

@@ -41,7 +41,7 @@ LENGTHS = (1, 2, 3, 4, 5, 127, 128, 129, 1023, 2048, 2051, 4096, 9001)
 @pytest.fixture(params=WAYS)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Reduce in one way, and let no plan outlive the test."""
-    cut = tuning.small_cut
+    cut = tuning.small_tiling
     monkeypatch.setattr(tuning, "SMALL_POLICIES", WAYS[request.param])
     monkeypatch.setattr(tuning, "MANY_LOADS_BYTES", 1)
     found: list[Any] = []
@@ -50,7 +50,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
         found.append((num_items >= tuning.row_items(source), cut(num_items, source)))
         return found[-1][1]
 
-    monkeypatch.setattr(tuning, "small_cut", noted)
+    monkeypatch.setattr(tuning, "small_tiling", noted)
     Reduction.__init_subclass__()
     yield
     Reduction.__init_subclass__()

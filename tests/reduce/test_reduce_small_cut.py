@@ -12,7 +12,7 @@ from support import DTYPES
 
 import gpualgo as ga
 from gpualgo._algorithms.reduce import tuning
-from gpualgo._algorithms.reduce.tuning import Small, SmallCut
+from gpualgo._algorithms.reduce.tuning import Small, SmallTiling
 from gpualgo._base import records
 
 dtypes = st.sampled_from(DTYPES)
@@ -20,7 +20,7 @@ dtypes = st.sampled_from(DTYPES)
 
 @given(st.integers(0, 26).flatmap(lambda bits: st.integers(1, 1 << bits)), dtypes)
 def test_cut_covers_everything(num_items: int, dtype: np.dtype[Any]) -> None:
-    cut = tuning.small_cut(num_items, dtype)
+    cut = tuning.small_tiling(num_items, dtype)
     items = tuning.row_items(dtype)
     most = (4 << 20) if dtype.itemsize < 4 else (16 << 20)
     is_small = num_items * dtype.itemsize <= most
@@ -36,7 +36,7 @@ def test_cut_covers_everything(num_items: int, dtype: np.dtype[Any]) -> None:
 @given(st.integers(1, 1 << 22), st.lists(dtypes, min_size=2, max_size=8))
 def test_cut_of_records(num_items: int, fields: list[np.dtype[Any]]) -> None:
     dtype = records.record(map(str, range(len(fields))), fields)
-    cut = tuning.small_cut(num_items, dtype)
+    cut = tuning.small_tiling(num_items, dtype)
     if cut is None:
         return
     vectors, tile = (
@@ -52,11 +52,11 @@ def test_cut_of_records(num_items: int, fields: list[np.dtype[Any]]) -> None:
 POSITIONS = records.Computed((records.POSITION,), np.dtype(np.int64))
 
 
-def _of_positions(num_blocks: int) -> SmallCut | None:
+def _of_positions(num_blocks: int) -> SmallTiling | None:
     """Return the cut of as many positions as fill so many blocks of the first row's shape."""
     first = next(iter(tuning.SMALL_POLICIES.values()))
     tile = first.block_threads * first.loads * tuning.row_items(POSITIONS)
-    return tuning.small_cut(num_blocks * tile, POSITIONS)
+    return tuning.small_tiling(num_blocks * tile, POSITIONS)
 
 
 def test_positions_come_to_many_blocks() -> None:
@@ -71,7 +71,7 @@ def test_positions_wait_as_arrays_of_as_many_blocks() -> None:
     dtype = np.dtype(np.float32)
     waits: dict[int, set[int]] = {}
     for size in range(1, 1 << 22, 1 << 10):
-        cut = tuning.small_cut(size + tuning.row_items(dtype), dtype)
+        cut = tuning.small_tiling(size + tuning.row_items(dtype), dtype)
         if cut is not None:
             waits.setdefault(cut.num_blocks, set()).add(cut.policy.wait)
     assert {1, 64, 65, 128, 129, tuning.SMALL_MOST_BLOCKS} <= set(waits)
@@ -93,7 +93,7 @@ anything = dtypes | computed | st.lists(dtypes, min_size=2, max_size=8).map(
 
 @given(st.integers(0, 22).flatmap(lambda bits: st.integers(1, 1 << bits)), anything)
 def test_one_block_alone_waits_for_nobody(num_items: int, source: records.Element) -> None:
-    cut = tuning.small_cut(num_items, source)
+    cut = tuning.small_tiling(num_items, source)
     if cut is not None:
         assert (cut.policy.wait == 0) == (cut.num_blocks == 1)
 
@@ -101,7 +101,7 @@ def test_one_block_alone_waits_for_nobody(num_items: int, source: records.Elemen
 @pytest.mark.parametrize("n", [4113, 12_300])
 @pytest.mark.usefixtures("cuda")
 def test_positions_that_several_blocks_reduce(n: int) -> None:
-    cut = tuning.small_cut(n, POSITIONS)
+    cut = tuning.small_tiling(n, POSITIONS)
     assert cut is not None
     assert cut.num_blocks > 1
     x = ga.lazy.arange(n, device="cuda")

@@ -28,7 +28,7 @@ from support import LAYOUTS, Backend, sampled
 
 import gpualgo as ga
 from gpualgo._algorithms.reduce import cpu
-from gpualgo._algorithms.reduce import cpu_parameters as parameters
+from gpualgo._algorithms.reduce import problem as parameters
 from gpualgo._base import records
 from gpualgo._cpu.captured import captures_bound
 from gpualgo._cpu.memory import address

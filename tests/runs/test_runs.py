@@ -229,7 +229,7 @@ def test_counts_of_64_bits(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch, kinds: list[str]
 ) -> None:
     """Those of 2^32 elements, of fewer; problems of a size of their own."""
-    from gpualgo._algorithms.select import tuning
+    from gpualgo._algorithms.select import cuda as tuning
 
     monkeypatch.setattr(tuning, "NARROW_COUNTS", 1)
     x = in_runs(5 * TILE + 91, 7, "int32")

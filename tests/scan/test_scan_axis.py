@@ -183,7 +183,7 @@ def test_aggregates_that_come_late(
 ) -> None:
     """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
     from gpualgo._algorithms.scan import cpu as scan
-    from gpualgo._algorithms.scan import cpu_parameters as parameters
+    from gpualgo._algorithms.scan import problem as parameters
     from gpualgo._cpu.layout import address
 
     def backwards(arguments: Any, num_tasks: int, _: int, num_memory: int) -> None:

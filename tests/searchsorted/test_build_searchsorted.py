@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.searchsorted import tuning
+from gpualgo._algorithms.merge_sort.problem import Comparison
+from gpualgo._algorithms.searchsorted import cuda
 from gpualgo._base import records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
@@ -30,13 +30,13 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 
 def specs(element: Any, op: Operator | None = None, num_queries: int = MANY) -> list[Spec]:
     """Return the kernels for arrays that lie as samples do."""
-    cut = tuning.policy_of(element, 64 << 10)
-    cut = tuning.with_samples(cut, element, MANY, num_queries, 16)
+    cut = cuda.policy_of(element, 64 << 10)
+    cut = cuda.with_samples(cut, element, MANY, num_queries, 16)
     ways = (False,) * len(records.field_dtypes(element))
     order = Comparison(element, op, ways)
-    found = [tuning.spec(order, (element, element), False, INT64, cut, True)]
+    found = [cuda.spec(order, (element, element), False, INT64, cut, True)]
     if cut.node_bits:
-        found.append(tuning.samples_spec(element, element, cut.node_bits))
+        found.append(cuda.samples_spec(element, element, cut.node_bits))
     return found
 
 
@@ -48,7 +48,7 @@ def test_nodes_are_loaded_whole(name: str, tmp_path: Path) -> None:
     for code in (search, samples):
         assert code.local_bytes <= 64  # of four nodes under way
         assert not code.calls()
-    width = min(128, 8 * dtype.itemsize << tuning.NODE_BITS.get(dtype.itemsize, 3))
+    width = min(128, 8 * dtype.itemsize << cuda.NODE_BITS.get(dtype.itemsize, 3))
     assert search.count(rf"LDG\.E\.{width}") > 0
 
 
@@ -69,10 +69,10 @@ def test_other_architectures(capability: Capability, tmp_path: Path) -> None:
 def test_samples(num_sorted: int, name: str, num_queries: int) -> None:
     """Nodes of all samples, and of the tree, are enough for every place."""
     dtype = sass.dtype_of(name)
-    kind = tuning.policy_of(dtype, 64 << 10)
-    kind = tuning.with_samples(kind, dtype, num_sorted, num_queries, 16)
-    cut = tuning.cut_of(kind, num_sorted, num_queries, 132)
-    assert cut.num_samples <= tuning.MOST_SAMPLES
+    kind = cuda.policy_of(dtype, 64 << 10)
+    kind = cuda.with_samples(kind, dtype, num_sorted, num_queries, 16)
+    cut = cuda.tiling_of(kind, num_sorted, num_queries, 132)
+    assert cut.num_samples <= cuda.MOST_SAMPLES
     assert num_sorted >> cut.stretch_bits < 1 << cut.num_levels
     assert cut.num_levels <= kind.levels
     assert bool(cut.begins) == bool(kind.node_bits)

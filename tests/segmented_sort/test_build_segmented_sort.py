@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.segmented_sort import tuning
+from gpualgo._algorithms.merge_sort.problem import Comparison
+from gpualgo._algorithms.segmented_sort import cuda
 from gpualgo._base import records
 from gpualgo._cuda import build
 
@@ -34,12 +34,12 @@ def check(
     spilled: int = 64, mean: int = 16,
 ) -> None:  # fmt: skip
     limit, overlaps = SHARED_LIMITS.get(capability, 227 << 10), capability >= (9, 0)
-    cut = tuning.policy_of(num_items, num_items // mean, element.itemsize, values, limit)
+    cut = cuda.policy_of(num_items, num_items // mean, element.itemsize, values, limit)
     order = Comparison(element, None, (True,) * len(records.field_dtypes(element)))
     for spec in (
-        tuning.tiles_spec(order, values, cut, overlaps),
-        *tuning.merge_specs(order, values, cut, overlaps, limit if capability >= (8, 0) else 0),
-        *tuning.span_specs(cut, overlaps),
+        cuda.tiles_spec(order, values, cut, overlaps),
+        *cuda.merge_specs(order, values, cut, overlaps, limit if capability >= (8, 0) else 0),
+        *cuda.span_specs(cut, overlaps),
     ):
         code = sass.read(spec, capability, folder)
         where = f"{build.arch_of(capability)} {spec.expression}"
@@ -88,7 +88,7 @@ def test_wide_keys(tmp_path: Path) -> None:
 def test_tiles_fit_shared_memory(
     num_items: int, num_segments: int, key_bytes: int, has_values: bool, limit: int
 ) -> None:
-    cut = tuning.policy_of(num_items, num_segments, key_bytes, [8] * has_values, limit)
+    cut = cuda.policy_of(num_items, num_segments, key_bytes, [8] * has_values, limit)
     assert cut.shared_bytes(key_bytes, has_values) <= limit
     assert cut.tile_items <= 1 << 15
     assert cut.tile_items % cut.merge_items == 0

@@ -10,10 +10,10 @@ import pytest
 from support import assert_same
 
 import gpualgo as ga
-from gpualgo._algorithms.segmented_sort import cpu, cpu_parameters
+from gpualgo._algorithms.segmented_sort import cpu, problem
 
 Array = np.ndarray[Any, Any]
-SHORT, TASK = cpu_parameters.SHORT, cpu_parameters.TASK
+SHORT, TASK = problem.SHORT, problem.TASK
 
 
 def offsets_of(kind: str, n: int) -> Array:

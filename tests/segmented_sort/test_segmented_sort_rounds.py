@@ -14,15 +14,15 @@ from segmented_sort.test_segmented_sort import orders
 from support import Backend, assert_same, need_memory
 
 import gpualgo as ga
-from gpualgo._algorithms.segmented_sort import tuning
+from gpualgo._algorithms.segmented_sort import cuda
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 
 Array = np.ndarray[Any, Any]
 SORT = ga.segmented_sort
 POLICIES = {  # tiles of 256, of 512 and of 128, two, four and one of which is merged at once
-    "256": tuning.Policy(64, 4, 1, 32, 4, 1),
-    "512": tuning.Policy(128, 4, 1, 32, 4, 1),
-    "128": tuning.Policy(32, 4, 1, 32, 4, 1),
+    "256": cuda.Policy(64, 4, 1, 32, 4, 1),
+    "512": cuda.Policy(128, 4, 1, 32, 4, 1),
+    "128": cuda.Policy(32, 4, 1, 32, 4, 1),
 }
 
 
@@ -31,8 +31,8 @@ def small_tiles(request: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     """Cut some thousands of elements as millions are, and let no plan outlive the test."""
     chosen = POLICIES[request.param]
     for table in ("SHORT", "LONG"):
-        monkeypatch.setattr(tuning, table, {(128, False): chosen, (128, True): chosen})
-    monkeypatch.setattr(tuning, "SPAN_THREADS", 32)  # of many blocks
+        monkeypatch.setattr(cuda, table, {(128, False): chosen, (128, True): chosen})
+    monkeypatch.setattr(cuda, "SPAN_THREADS", 32)  # of many blocks
     SegmentedSort.problems.clear()
     yield chosen.tile_items
     SegmentedSort.problems.clear()

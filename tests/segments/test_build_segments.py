@@ -12,8 +12,8 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.segments import tuning
-from gpualgo._algorithms.select import tuning as reading
+from gpualgo._algorithms.segments import cuda
+from gpualgo._algorithms.select import cuda as reading
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
 from gpualgo._operators.operator import Operator
@@ -33,14 +33,14 @@ def reductions(
     """Return the kernels of a reduction."""
     count = len(records.field_dtypes(dtype))
     access = reading.spaced(count, is_even=True) if is_spaced else reading.dense(in_packs=False)
-    return tuning.reduce_specs(op, dtype, dtype, INDEX, access, tuning.policy_of(dtype, overlaps))
+    return cuda.reduce_specs(op, dtype, dtype, INDEX, access, cuda.policy_of(dtype, overlaps))
 
 
 def scans(op: Operator, dtype: Any) -> list[Spec]:
     """Return the kernels of both scans, from one start and from one for each segment."""
-    access, kind = reading.dense(in_packs=False), tuning.scan_policy_of(dtype, SHARED_LIMIT)
+    access, kind = reading.dense(in_packs=False), cuda.scan_policy_of(dtype, SHARED_LIMIT)
     return [
-        tuning.scan_spec(op, dtype, dtype, access, kind, way, index)
+        cuda.scan_spec(op, dtype, dtype, access, kind, way, index)
         for way in (False, True)
         for index in (None, INDEX)
     ]
@@ -48,7 +48,7 @@ def scans(op: Operator, dtype: Any) -> list[Spec]:
 
 def starts(op: Operator, dtype: Any) -> list[Spec]:
     """Return the kernel that puts starts before results."""
-    return [tuning.starts_spec(op, dtype, INDEX)]
+    return [cuda.starts_spec(op, dtype, INDEX)]
 
 
 @pytest.mark.slow
@@ -67,7 +67,7 @@ def test_every_dtype(name: str, tmp_path: Path) -> None:
 def test_loads(tmp_path: Path) -> None:
     """A warp has so many rows under way at once, of chunks and of short segments."""
     short, long, _ = sass.read_all(reductions(Operator(operator.add), FLOAT32), MAIN, tmp_path)
-    rows = tuning.policy_of(FLOAT32, overlaps=True).rows
+    rows = cuda.policy_of(FLOAT32, overlaps=True).rows
     assert short.count(r"LDG\.E") >= 2 * rows
     assert long.count(r"LDG\.E") >= rows
 
@@ -83,7 +83,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
     specs = [
         *reductions(Operator(operator.add), FLOAT32, overlaps=overlaps),
         *reductions(swapped, pair, is_spaced=True, overlaps=overlaps),
-        *scans(swapped, pair), *starts(swapped, pair), tuning.heads_spec(INDEX),
+        *scans(swapped, pair), *starts(swapped, pair), cuda.heads_spec(INDEX),
     ]  # fmt: skip
     # On sm_100 the kernel of chunks has a frame of 8 bytes, on sm_90 and sm_120 none.
     spilled = 8 if capability == (10, 0) else 0
@@ -103,15 +103,15 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 def test_cut(
     num_items: int, num_segments: int, per_warp: int, long_items: int, chunk_bits: int
 ) -> None:
-    cut = tuning.cut_of(num_items, num_segments)
+    cut = cuda.tiling_of(num_items, num_segments)
     assert cut[:3] == (per_warp, long_items, chunk_bits)
-    assert num_items >> cut.chunk_bits <= tuning.MOST_CHUNKS
-    assert tuning.STAGE_ITEMS <= cut.long_items <= 1 << cut.chunk_bits
+    assert num_items >> cut.chunk_bits <= cuda.MOST_CHUNKS
+    assert cuda.STAGE_ITEMS <= cut.long_items <= 1 << cut.chunk_bits
 
 
 @pytest.mark.parametrize("name", dtypes.NAMES)
 def test_sizes_in_shared_memory(name: str) -> None:
     """What kernels take at most fits in what every GPU has."""
     dtype = sass.dtype_of(name)
-    assert tuning.policy_of(dtype, overlaps=False).shared_bytes <= 48 << 10
-    assert tuning.scan_policy_of(dtype, SHARED_LIMIT).tile_items % 32 == 0
+    assert cuda.policy_of(dtype, overlaps=False).shared_bytes <= 48 << 10
+    assert cuda.scan_policy_of(dtype, SHARED_LIMIT).tile_items % 32 == 0

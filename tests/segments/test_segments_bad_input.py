@@ -12,7 +12,7 @@ from segments.test_segments import ALL, EXCLUSIVE, INCLUSIVE, REDUCE, SCANS, STA
 from support import Backend, affine, assert_same, compose
 
 import gpualgo as ga
-from gpualgo._algorithms.segments import tuning
+from gpualgo._algorithms.segments import cuda as tuning
 
 each = pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
 
@@ -138,7 +138,7 @@ def test_many_that_overlap(cuda: Backend) -> None:
     n = 9001
     offsets = np.array([0, n] * 20 + [5])
     check_any(cuda, affine((n,)), offsets)
-    cut = tuning.cut_of(n, len(offsets) - 1)
+    cut = tuning.tiling_of(n, len(offsets) - 1)
     assert 20 * (n >> cut.chunk_bits) > cut.capacity
 
 

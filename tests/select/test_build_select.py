@@ -12,7 +12,7 @@ import sass
 from sass import Capability, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.select import tuning
+from gpualgo._algorithms.select import cuda
 from gpualgo._algorithms.select.problem import HEADS, IF, MARKED
 from gpualgo._base import dtypes, records
 from gpualgo._cuda.build import Spec
@@ -28,15 +28,15 @@ NO_OPERATOR = builtin("no_operator")
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def kinds(dtype: Any, capability: Capability = MAIN) -> list[tuning.Kind]:
+def kinds(dtype: Any, capability: Capability = MAIN) -> list[cuda.Kind]:
     """Return a selection by a function and by marks, a partition, heads, and run lengths."""
     limit, has_redux = LIMITS.get(capability, 227 << 10), capability >= (8, 0)
     marked = records.record(["0", "1"], [dtype, BYTE])
 
-    def kind(op: Any, source: Any, kept: str, **more: Any) -> tuning.Kind:
+    def kind(op: Any, source: Any, kept: str, **more: Any) -> cuda.Kind:
         lengths = more.get("gives_lengths", False)
-        cut = tuning.policy_of(source, (dtype,), limit, lengths)
-        found = tuning.Kind(op, source, (dtype,), tuning.dense(True), cut, kept, False, **more)
+        cut = cuda.policy_of(source, (dtype,), limit, lengths)
+        found = cuda.Kind(op, source, (dtype,), cuda.dense(True), cut, kept, False, **more)
         return replace(found, has_redux=has_redux)
 
     return [
@@ -48,10 +48,10 @@ def kinds(dtype: Any, capability: Capability = MAIN) -> list[tuning.Kind]:
     ]
 
 
-def wide(kind: tuning.Kind) -> tuning.Kind:
+def wide(kind: cuda.Kind) -> cuda.Kind:
     """Return it for counts of 64 bits, of elements in any strides."""
     leaves = len(records.field_dtypes(kind.source))
-    return replace(kind, is_wide=True, access=tuning.spaced(leaves, is_even=False))
+    return replace(kind, is_wide=True, access=cuda.spaced(leaves, is_even=False))
 
 
 def check(specs: list[Spec], capability: Capability, folder: Path) -> None:
@@ -80,7 +80,7 @@ def test_every_architecture(capability: Capability, tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [48 << 10, 64 << 10, 99 << 10, 163 << 10, 227 << 10])
 def test_tiles_of_positions_fit_shared_memory(limit: int) -> None:
     """And what a warp's threads hold is counted in words of 16 bits."""
-    cut = tuning.index_policy(limit)
+    cut = cuda.index_policy(limit)
     assert cut.shared_bytes(()) <= limit
     assert cut.block_threads >= 64
     assert cut.tile_items <= 1 << 15

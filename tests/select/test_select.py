@@ -335,7 +335,7 @@ def test_no_waiting(cuda: Backend, gate: Gate) -> None:
 
 
 def test_large_arrays_go_by_blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpualgo._algorithms.select import blocks
+    from gpualgo._algorithms.select import cuda as blocks
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 5000)
     forget_problems()

@@ -14,7 +14,7 @@ from sharded import leaves
 
 import gpualgo as ga
 from gpualgo._arrays import device_array
-from gpualgo._driver import addresses, driver, peers
+from gpualgo._driver import device, driver, peers
 from gpualgo.shards import _sort
 
 N = 1000
@@ -27,7 +27,7 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     made = fake_driver.install(monkeypatch)
     fake_driver.stub_kernels(monkeypatch)
     monkeypatch.setattr(driver, "is_simple", False)
-    monkeypatch.setattr(addresses, "is_pageable", lambda *place: True)
+    monkeypatch.setattr(device, "is_pageable", lambda *place: True)
     return made
 
 

@@ -12,8 +12,7 @@ from ranked import MODES, check, check_ranks, some
 from support import Backend
 
 import gpualgo as ga
-from gpualgo._algorithms.top_k import cpu, tuning
-from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
+from gpualgo._algorithms.top_k import FirstElements, RankedElements, cpu, tuning
 
 N = 9001
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpualgo._algorithms.adjacent_difference.problem import AdjacentDifference, Parts
+from gpualgo._algorithms.adjacent_difference import AdjacentDifference, Parts
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
 from gpualgo._cpu.operator import Applied
@@ -29,8 +29,8 @@ def _(
     routines: list[Routine] = []
     computing = None
     if isinstance(problem.source, records.Computed):
-        leaves = records.field_dtypes(element)
-        computed = [np.empty(shape, leaf) for leaf in leaves]
+        fields = records.field_dtypes(element)
+        computed = [np.empty(shape, field) for field in fields]
         numbers = tuple(map(records.operand_dtype, problem.source.numbers))
         computing = cpu.plan_of(Applied(op.source, numbers, element), arrays, computed)
         routines += computing.routines
@@ -38,16 +38,16 @@ def _(
     differing = None
     if has_steps:
         applied = Applied(op, (argument, argument), result)
-        differing = cpu.plan_of(applied, *parts.cut(arrays, results))
+        differing = cpu.plan_of(applied, *parts.split(arrays, results))
         routines += differing.routines
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         if computing is not None:
-            computed = [np.empty(shape, leaf) for leaf in leaves]
+            computed = [np.empty(shape, field) for field in fields]
             computing.run([np.broadcast_to(array, shape) for array in arrays], computed, init)
             arrays = computed
         if differing is not None:
-            differing.run(*parts.cut(arrays, outs), init)
+            differing.run(*parts.split(arrays, outs), init)
         parts.copy_first(arrays, outs)
 
     return Plan(run, routines)

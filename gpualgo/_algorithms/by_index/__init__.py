@@ -10,7 +10,7 @@ from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import tried
-from gpualgo._pipeline import checks, elements, inputs, per_row_init
+from gpualgo._pipeline import checks, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
@@ -125,13 +125,13 @@ def _parse_call(
             error.args = (text,)
         raise
     params: tuple[Any, ...] = (
-        dtype, form, num_keys, classes, False, elements.classes_of(dtype), size
+        dtype, form, num_keys, classes, False, checks.classes_of(dtype), size
     )  # fmt: skip
     kind: type[ByIndex] = ByIndex
     if type(init) not in PLAIN and per_row_init.are_arrays(init, _WHERE, one_is_value=False):
         init_views, pattern = per_row_init.parse_init(init, _WHERE)
         kind, views, init = PerRowInitByIndex, (*views, *init_views), None
-        params = (*params, pattern, elements.classes_of(pattern))
+        params = (*params, pattern, checks.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, _WHERE)
     assert isinstance(problem, ByIndex)
     return problem, views, init, op

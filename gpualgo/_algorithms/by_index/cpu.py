@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.by_index import cpu_parameters as at
+from gpualgo._algorithms.by_index import problem as at
 from gpualgo._algorithms.by_index.problem import ByIndex, check_indices
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records

@@ -11,22 +11,21 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.by_index import cpu_parameters as at
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import access_by_index
-from gpualgo._cpu.packing import load, pointer_to, store
+from gpualgo._algorithms.by_index import problem as at
+from gpualgo._cpu.fields import access_by_index
+from gpualgo._cpu.packing import load, pointer_to, storage, store
 
 _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 
 
 def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that folds the elements of shares into tables."""
-    leaves, as_a, as_index = (
+    fields, as_a, as_index = (
         access_by_index(acc),
         pointer_to(storage(acc)),
         pointer_to(storage(index)),
     )
-    pointers, get = leaves.pointers, leaves.load
+    pointers, get = fields.pointers, fields.load
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p = _words(table)
@@ -49,12 +48,12 @@ def fold_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[.
 
 def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that folds all elements into the initial values, without tables."""
-    leaves, as_a, as_index = (
+    fields, as_a, as_index = (
         access_by_index(acc),
         pointer_to(storage(acc)),
         pointer_to(storage(index)),
     )
-    pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
+    pointers, get, put, number = fields.pointers, fields.load, fields.store, fields.number
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p = _words(table)
@@ -74,8 +73,8 @@ def direct_kernel(fn: Any, acc: np.dtype[Any], index: np.dtype[Any]) -> Callable
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that joins the tables of all shares."""
-    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
-    pointers, put, number = leaves.pointers, leaves.store, leaves.number
+    fields, as_a = access_by_index(acc), pointer_to(storage(acc))
+    pointers, put, number = fields.pointers, fields.store, fields.number
     indices_per_task = at.JOINED
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:

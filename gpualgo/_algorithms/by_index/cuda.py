@@ -28,7 +28,7 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     inputs, init_views = views[: problem.num_own], views[problem.num_own :]
     acc, size, device = problem.acc, problem.size, targets[0].device
     args, num_items = ArgMap(len(views), len(targets)), math.prod(problem.shape)
-    table, cut = tuning.table_of(size, acc), tuning.cut_of(num_items, size)
+    table, tiling = tuning.table_of(size, acc), tuning.tiling_of(num_items, size)
     strides = zip(*(view.strides for view in inputs), strict=True)
     dims = merge(list(zip(problem.shape, strides, strict=True)))
     access, fields = access_of(problem.source, dims, [view.ptr for view in inputs], 1)
@@ -38,7 +38,7 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     )
     sizes = [
         aligned(count * size * item_bytes)
-        for count in (cut.num_shares, cut.num_groups)
+        for count in (tiling.num_shares, tiling.num_groups)
         for item_bytes in (acc.itemsize, 1)
     ]
     ends = [0, *itertools.accumulate(sizes)]
@@ -46,12 +46,12 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     if not piece.fits:
         piece = Piece(piece.num_bytes)
     columns = -(-size // WARP)
-    grids = [-(-cut.num_shares // table.warps), cut.num_groups * columns, columns]
+    grids = [-(-tiling.num_shares // table.warps), tiling.num_groups * columns, columns]
     threads = [table.warps * WARP, tuning.JOIN_THREADS, tuning.JOIN_THREADS]
     stages = [stage for stage in zip(kind.specs, grids, threads, strict=True) if stage[1] > 0]
     specs = [spec for spec, _, _ in stages]
     packed = specs[0].parameters.pack(
-        num_items=num_items, **cut._asdict(), group=tuning.GROUP, num_groups=cut.num_groups,
+        num_items=num_items, **tiling._asdict(), group=tuning.GROUP, num_groups=tiling.num_groups,
         num_columns=columns, size=size, is_start=problem.is_start, **table._asdict(),
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
         output_steps=[target.strides[0] for target in targets], access=fields,

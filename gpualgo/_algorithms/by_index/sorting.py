@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._algorithms import by_key
 from gpualgo._algorithms.by_index.problem import ByIndex
-from gpualgo._algorithms.by_key import grouped
 from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._algorithms.by_key.problem import InclusiveScan
 from gpualgo._algorithms.histogram import histogram
@@ -57,10 +57,10 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     if 0 in problem.shape:
         filled = transform(_empty_only, counts[:size], fills, out=out, stream=stream)
         form = problem.x_form
-        return filled if form is None or out is not None else form.packed(grouped.leaves(filled))
+        return filled if form is None or out is not None else form.packed(by_key.leaves(filled))
     scans = _scans_of_keys(keys, x, size, (init, op, dtype), problem.x_form, stream)
     ends = inclusive_scan(counts, stream=stream)[:size]
-    last = grouped.gather(scans, applied(_previous, (ends,), _WHERE), _WHERE, "clip")
+    last = by_key.gather(scans, applied(_previous, (ends,), _WHERE), _WHERE, "clip")
     return transform(_value_or_empty, counts[:size], last, fills, out=out, stream=stream)
 
 
@@ -95,9 +95,9 @@ def _scans_of_keys(keys: Any, x: Any, size: int, options: Any, form: Any, stream
 
 def _sorted(keys: Any, x: Any, size: int, form: Any, stream: Any) -> Any:
     """Return the keys in order, and the elements in the keys' order."""
-    if grouped.is_nested(form):
+    if by_key.is_nested(form):
         order = argsort(keys, axis=None, stream=stream)
-        return grouped.gathered(keys, x, order, _WHERE, stream)
+        return by_key.gathered(keys, x, order, _WHERE, stream)
     return radix_sort(keys, x, axis=None, end_bit=size.bit_length(), stream=stream)
 
 

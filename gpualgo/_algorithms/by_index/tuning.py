@@ -74,7 +74,7 @@ def table_of(size: int, acc: Dtype) -> Table:
     return Table(values, values + _round_up(size * MARK_BYTES, VECTOR_BYTES))
 
 
-class Cut(NamedTuple):
+class Tiling(NamedTuple):
     """Tiling of elements over warps."""
 
     share_items: int
@@ -86,12 +86,12 @@ class Cut(NamedTuple):
         return -(-self.num_shares // GROUP) if self.num_shares > FEW_TABLES else 0
 
 
-def cut_of(num_items: int, size: int) -> Cut:
+def tiling_of(num_items: int, size: int) -> Tiling:
     """Return the shares of elements (at least one), given the number of results."""
     preferred = min(SHARE_PER_INDEX * size, num_items // ENOUGH_SHARES)
     least = max(SHARE_ITEMS, size, preferred, -(-num_items // MOST_SHARES))
     share = _round_up(least, SHARE_UNIT)
-    return Cut(share, -(-num_items // share))
+    return Tiling(share, -(-num_items // share))
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.by_key import cpu_parameters as at
+from gpualgo._algorithms.by_key import problem as at
 from gpualgo._algorithms.by_key.problem import EXCLUSIVE, REDUCE, ByKey
 from gpualgo._algorithms.select import cpu as selection
-from gpualgo._algorithms.select import cpu_parameters as table_at
+from gpualgo._algorithms.select import problem as table_at
 from gpualgo._base import records, threads
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
@@ -97,7 +97,7 @@ def _job_of(
 
 def _fold_code(problem: ByKey, op: Operator) -> Any:
     """Return the code that folds runs."""
-    mode, acc, has_init = problem.way, problem.acc, problem.has_init
+    mode, acc, has_init = problem.mode, problem.acc, problem.has_init
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.by_key import cpu_kernels

@@ -15,7 +15,7 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.by_key.cpu_parameters import (
+from gpualgo._algorithms.by_key.problem import (
     BEFORE,
     CHUNK,
     ELEMENTS,
@@ -43,7 +43,7 @@ from gpualgo._algorithms.by_key.cpu_parameters import (
     value_bytes,
 )
 from gpualgo._algorithms.select.cpu_kernels import copy_out, input_entries, load_chunk, mark_changes
-from gpualgo._algorithms.select.cpu_parameters import (
+from gpualgo._algorithms.select.problem import (
     COUNTS,
     INPUTS,
     LENGTH,
@@ -60,9 +60,8 @@ from gpualgo._algorithms.select.cpu_parameters import (
     SIZE,
     WRITTEN,
 )
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import access_by_index
-from gpualgo._cpu.packing import call, load, pointer_to, reader, store, writer
+from gpualgo._cpu.fields import access_by_index
+from gpualgo._cpu.packing import call, load, pointer_to, reader, storage, store, writer
 
 _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)

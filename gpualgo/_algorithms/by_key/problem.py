@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._algorithms.select.problem import CHUNK as CHUNK
+from gpualgo._algorithms.select.problem import PIECE as PIECE
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View, overlap
 from gpualgo._base import records
@@ -18,8 +20,36 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source, computed, tried
 from gpualgo._operators.captured import check_no_overlap
 from gpualgo._operators.operator import Operator, as_operator
-from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
+
+# --- Argument tables of the kernels by key on the CPU, and sizes.
+
+# The argument table is that of a selection (select/problem.py), with the inputs, comparisons
+# and outputs of each field of a key, then of a value. After its records: FOLD: address of the
+# function below. INIT: address of the initial value, or 0. PARTS: address of the parts' records,
+# RECORD bytes each; 0 if there is one part, whose record is at STATE in scratch memory. XS, YS:
+# offsets in scratch memory of the addresses of values and of results; RESULTS: of results that are
+# not written to the output directly. IN_TURN: one thread processes all parts. TOTAL: where to write
+# the number of runs.
+(FOLD, INIT, PARTS, RECORD, STATE, XS, YS, RESULTS, KEYS, REDUCES, IN_TURN, NUM_PARTS,
+ TOTAL) = range(13)  # fmt: skip
+EXTRA = 13
+
+# A part's record: numbers of runs that begin in it and before it, whether it has had an element,
+# whether a run is open before it, the number of aggregates written last, and the address of the
+# initial value; then the fold of its elements since its last run began, and the run open before it.
+HEADS, BEFORE, HAS_VALUE, HAS_CARRY, NUM_WRITTEN, START_AT = range(6)
+VALUE = 64  # bytes
+
+# Steps of the function f(step, record, marks, xs, count, ys).
+ELEMENTS, NEXT, LAST = range(3)
+
+
+def value_bytes(itemsize: int) -> int:
+    """Return the distance of a record's two values."""
+    return -(-itemsize // 16) * 16
+
 
 # --- Arguments of calls by key: keys and values.
 
@@ -47,7 +77,7 @@ def parse_call(
     """Return the problem of runs of equal neighbouring keys, its views, and its operator."""
     keys, x = place_lazy_inputs(keys, x, outs, where)
     views, op, form, num_keys, classes = input_of(keys, x, op, eq, where, stream)
-    params = ByKeyParams(dtype, form, num_keys, classes, eq is not None, elements.classes_of(dtype))
+    params = ByKeyParams(dtype, form, num_keys, classes, eq is not None, checks.classes_of(dtype))
     problem = problem_of(kind, views, op, init, params, where)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
@@ -149,7 +179,7 @@ def check_outputs(
 ) -> list[View]:
     """Raise unless `out` fits the results and overlaps no input; return its views."""
     where, form = problem.where, problem.x_form
-    names = ["out"] if form is None else [f"out{path}" for path in form.places]
+    names = ["out"] if form is None else [f"out{path}" for path in form.subscripts]
     outs = (out,) if form is None else inputs.outputs(problem, out)
     targets = [
         checks.output(array, views[0], shape, result.dtype, where, name)
@@ -182,7 +212,7 @@ class ByKey(Problem):
 
     needs_associativity = True
     spreads_tuples = True
-    way = REDUCE
+    mode = REDUCE
     keys_name = "keys"
 
     def __init__(self, call: Call) -> None:
@@ -200,16 +230,16 @@ class ByKey(Problem):
         self.composes_operator = params.has_eq
         self.shape = views[0].shape
         values = self._set_elements(views, op, form)
-        self.acc: np.dtype[Any] = elements.accumulator(
+        self.acc: np.dtype[Any] = checks.element_accumulator(
             values, self.x_form, init, params.dtype, where
         )
-        elements.check_operator(op, self.acc, where)
+        checks.check_operator(op, self.acc, where)
         self.has_init = init is not None
         self.has_eq = params.has_eq
         if self.has_eq:
             self._check_equality(op)
         self._set_results(count, isinstance(form, Source))
-        if self.way == EXCLUSIVE and init is None:
+        if self.mode == EXCLUSIVE and init is None:
             reason = "op has no known identity for the first result of a run"
             self.default_start = self.identity(op, reason)
             self.has_init = True
@@ -273,7 +303,7 @@ class ByKey(Problem):
             for i, leaf in enumerate(records.field_dtypes(self.acc))
         )
 
-    def taken(
+    def parse_arrays(
         self, arguments: Sequence[Any], where: str
     ) -> tuple[tuple[View, ...], tuple[Form | None, ...]] | None:
         if len(arguments) != 2:
@@ -287,13 +317,13 @@ class ByKey(Problem):
 class InclusiveScan(ByKey):
     """Arguments that equal calls of `inclusive_scan_by_key` share."""
 
-    way = INCLUSIVE
+    mode = INCLUSIVE
 
 
 class ExclusiveScan(ByKey):
     """Arguments that equal calls of `exclusive_scan_by_key` share."""
 
-    way = EXCLUSIVE
+    mode = EXCLUSIVE
 
 
 class Reduction(ByKey):
@@ -307,7 +337,7 @@ class Reduction(ByKey):
         outs = tuple(Result(size, kind, is_upper_bound=True) for kind in kinds)
         self.results = (*outs, Result((), COUNT))
         self.form = Form(ReducedByKey, (self.key_form, self.x_form))
-        self.output_names = (*[f"out{p}" for p in self.form.places], "out_count")
+        self.output_names = (*[f"out{p}" for p in self.form.subscripts], "out_count")
 
 
 __all__ = ["ByKey", "ExclusiveScan", "Forms", "InclusiveScan", "ReducedByKey", "Reduction"]

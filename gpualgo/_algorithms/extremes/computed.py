@@ -14,8 +14,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import check_count, combined, parted
-from gpualgo._lazy.expression import Group, Leaf, Node
-from gpualgo._lazy.leaf import positions
+from gpualgo._lazy.expression import Group, Leaf, Node, positions
 from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator, builtin, fuse
 from gpualgo._pipeline import checks

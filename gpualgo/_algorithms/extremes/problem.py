@@ -16,7 +16,7 @@ INDEX = np.dtype(np.int64)
 class Extremes(Problem):
     """Arguments that equal calls of `argmin`, `argmax` or `minmax` share."""
 
-    gives_scalars = True
+    returns_scalars = True
     functor: ClassVar[str]  # the functor's name in parts/operator.cuh, in lower case
     are_least: ClassVar[tuple[bool, ...]]  # for each result: least, else greatest
     has_index = True  # results are indices, not elements

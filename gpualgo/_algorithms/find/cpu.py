@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpualgo._algorithms.find.problem import UNSIGNED, Counting, Finding
+from gpualgo._algorithms.find import UNSIGNED, Counting, Finding
 from gpualgo._algorithms.reduce import cpu as reduction
 from gpualgo._algorithms.select import cpu as selection
 from gpualgo._base.strides import squeezed

@@ -49,7 +49,6 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo._operators.numpy_rules import promotion
 
 Array = np.ndarray[Any, Any]
 
@@ -94,7 +93,7 @@ class Bins:
         if self.sample_dtype.kind in "iu":
             return edges
         names = str(dtypes.name_of(self.sample_dtype)), str(dtypes.name_of(edges))
-        return dtypes.from_name(promotion.promote(*names))
+        return dtypes.from_name(dtypes.promote(*names))
 
     def _even_edges(self) -> Array:
         with np.errstate(all="ignore"):  # overflow is rejected by its result
@@ -193,7 +192,7 @@ def _even_dtype(lo: Any, hi: Any, sample: np.dtype[Any]) -> np.dtype[Any]:
         name = str(dtypes.name_of(sample))
         for value in (lo, hi):
             if isinstance(value, np.generic):
-                name = promotion.promote(name, str(dtypes.name_of(value.dtype)))
+                name = dtypes.promote(name, str(dtypes.name_of(value.dtype)))
         joint = dtypes.from_name(name)
     return np.dtype(np.float64) if joint.kind in "iu" else joint
 

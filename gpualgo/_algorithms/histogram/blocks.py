@@ -19,8 +19,8 @@ from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, pools, staging
-from gpualgo._pipeline import host_blocks, host_whole, planners
-from gpualgo._pipeline.host_blocks import Index
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_whole import Index
 from gpualgo._pipeline.problem import NO_INIT, Array
 
 BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
@@ -29,12 +29,12 @@ RESULT_BYTES = 1 << 30  # of counters per pass over the samples
 
 @planners.for_blocks.register(Histogram)
 def _(problem: Histogram, call: planners.HostCall) -> bool:
-    arrays, (result,), places = call.arrays, call.results, call.places
+    arrays, (result,), places = call.arrays, call.results, call.device_views
     if call.op is not None:  # computed samples are not in memory
         return False
     if None not in places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
         return False
-    handle = host_blocks.begin(
+    handle = host_whole.begin(
         problem, arrays[0], call.stream, host_whole.pageable(is_input=True, where=problem.where)
     )
     if len(problem.axes) == arrays[0].ndim:  # order does not matter: use that of memory
@@ -68,13 +68,13 @@ class _Histogram:
         else:
             limit = RESULT_BYTES // (self.problem.dtype.itemsize * self.problem.num_bins)
         limit = max(1, min(limit, BLOCK_BYTES // self.item_bytes))
-        return list(host_blocks.indices(self.shape, self.kept, 1, limit))
+        return list(host_whole.indices(self.shape, self.kept, 1, limit))
 
     def _blocks(self, group: Index) -> list[Index]:
         """Return the blocks of samples of a group of kept indices."""
         num_indices = math.prod(_length(group[axis]) for axis in self.kept)
         size = num_indices * self.item_bytes
-        blocks = host_blocks.indices(self.shape, self.problem.axes, size, BLOCK_BYTES)
+        blocks = host_whole.indices(self.shape, self.problem.axes, size, BLOCK_BYTES)
         kept = set(self.kept)
         return [
             tuple(group[i] if i in kept else block[i] for i in range(len(self.shape)))
@@ -82,12 +82,12 @@ class _Histogram:
         ]
 
     def _plan(self, shape: tuple[int, ...]) -> Plan:
-        part: Any = self.problem.like(
-            host_blocks.placeholder_host_views(self.dtypes, shape), None, None, self.problem.params
+        part: Any = self.problem.of_same_kind(
+            host_whole.placeholder_host_views(self.dtypes, shape), None, None, self.problem.params
         )
         out = self._result_shape(shape)
-        views = host_blocks.placeholder_views(self.dtypes, shape, self.device)
-        targets = host_blocks.placeholder_views([self.problem.dtype], out, self.device, len(views))
+        views = host_whole.placeholder_views(self.dtypes, shape, self.device)
+        targets = host_whole.placeholder_views([self.problem.dtype], out, self.device, len(views))
         plan: Plan = planners.cuda_plan(part, views, None, targets)
         return plan
 
@@ -107,14 +107,14 @@ class _Histogram:
         if self.sum_bytes:  # the sums persist between launches: no temporary storage
             run, storage_plans = self._add_up, []
             sizes.append(max(plan.temp_storage_bytes for plan in plans.values()))
-        with host_blocks.memory(self.device, self.stream, sizes, storage_plans) as (memory, queue):
+        with host_whole.memory(self.device, self.stream, sizes, storage_plans) as (memory, queue):
             for group, blocks in self.groups:
                 part = result[tuple(group[axis] for axis in self.kept)]
                 run(part, blocks, plans, memory, queue, start)
 
     def _count(
         self, part: Array, blocks: list[Index], plans: dict[Any, Plan], memory: list[int],
-        queue: host_blocks.Queue, start: Any,
+        queue: host_whole.Queue, start: Any,
     ) -> None:  # fmt: skip
         part[...] = 0
         counts = np.empty_like(part, order="C")
@@ -126,7 +126,7 @@ class _Histogram:
 
     def _add_up(
         self, part: Array, blocks: list[Index], plans: dict[Any, Plan], memory: list[int],
-        queue: host_blocks.Queue, start: Any,
+        queue: host_whole.Queue, start: Any,
     ) -> None:  # fmt: skip
         rounding = None
         for block in blocks:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.histogram import cpu_joint
-from gpualgo._algorithms.histogram import cpu_parameters as hk
+from gpualgo._algorithms.histogram import problem as hk
 from gpualgo._algorithms.histogram.cpu_bins import Finder, finder_for
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import threads
@@ -180,7 +180,7 @@ class _Job:
     def _kernel(self) -> Any:
         def generate() -> Any:
             from gpualgo._algorithms.histogram.cpu_kernels import counting_kernel
-            from gpualgo._cpu.elements import storage
+            from gpualgo._cpu.packing import storage
 
             return counting_kernel(storage(self.counter))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.histogram.bins import UNMADE, Bins
-from gpualgo._algorithms.histogram.cpu_parameters import UPPER
+from gpualgo._algorithms.histogram.problem import UPPER
 from gpualgo._base import dtypes
 from gpualgo._cpu.kernels import get_entry
 from gpualgo._cpu.memory import address
@@ -89,7 +89,7 @@ def _stage(name: str, dtype: np.dtype[Any], *options: bool) -> int:
 
     def generate() -> Any:
         from gpualgo._algorithms.histogram import cpu_kernels
-        from gpualgo._cpu.elements import storage
+        from gpualgo._cpu.packing import storage
 
         return getattr(cpu_kernels, name)(storage(dtype), *options)
 

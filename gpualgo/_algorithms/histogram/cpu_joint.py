@@ -14,13 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cpu_joint_parameters as jk
+from gpualgo._algorithms.histogram import sums as jk
 from gpualgo._algorithms.histogram.cpu_bins import Finder, exact_finder_for
-from gpualgo._algorithms.histogram.cpu_parameters import MOST
-from gpualgo._algorithms.histogram.problem import Histogram
+from gpualgo._algorithms.histogram.problem import MOST, Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import records, threads
-from gpualgo._cpu.code import Loaded
+from gpualgo._cpu.image import Loaded
 from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
 from gpualgo._cpu.layout import ScratchLayout, field_arguments, is_dense, merge, table
 from gpualgo._cpu.memory import address
@@ -192,7 +191,7 @@ class _Job:
         number, form, parts = sums.number, sums.format, sums.parts
 
         def generate() -> Callable[..., None]:
-            from gpualgo._cpu.elements import storage
+            from gpualgo._cpu.packing import storage
 
             kind = "i" if name == "add" else "u"  # signed integers keep the sign of floats
             bits = storage(np.dtype(f"{kind}{number.itemsize}"))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numba
 from numba import types
 
-from gpualgo._algorithms.histogram.cpu_joint_parameters import (
+from gpualgo._algorithms.histogram.sums import (  # fmt: skip
     ADD,
     BINS,
     COMPUTE,
@@ -41,7 +41,7 @@ from gpualgo._algorithms.histogram.cpu_joint_parameters import (
     TABLES,
     TAIL,
     TARGET,
-)  # fmt: skip
+)
 from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import LEAF, START
 

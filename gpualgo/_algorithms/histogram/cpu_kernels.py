@@ -15,16 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._algorithms.histogram.cpu_joint_parameters import (
-    HIGH,
-    IS_NAN,
-    IS_NEGATIVE,
-    IS_POSITIVE,
-    LOW,
-    SPECIALS,
-    span_of,
-)
-from gpualgo._algorithms.histogram.cpu_parameters import (
+from gpualgo._algorithms.histogram.problem import (
     BIN_OF_SLOT,
     BINS,
     BUFFER,
@@ -60,7 +51,16 @@ from gpualgo._algorithms.histogram.cpu_parameters import (
     X_SIZE,
     X,
 )
-from gpualgo._algorithms.histogram.sums import Format
+from gpualgo._algorithms.histogram.sums import (
+    HIGH,
+    IS_NAN,
+    IS_NEGATIVE,
+    IS_POSITIVE,
+    LOW,
+    SPECIALS,
+    Format,
+    span_of,
+)
 from gpualgo._cpu.packing import call, load, offset, pointer_to, store
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}

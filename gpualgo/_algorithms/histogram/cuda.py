@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda_bins, parameters, tuning
+from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._algorithms.histogram.sums import Sum, sum_of
@@ -66,17 +66,17 @@ def _(
     machine = machine_of(device)
     bins = device_bins(problem.bins[0], machine.capability)
     if not kept and _flat_channels(samples, kept, view.dtype.itemsize):
-        small = tuning.small_cut(
+        small = tuning.small_tiling(
             machine, bins, problem.num_bins, problem.num_samples, view.dtype.itemsize
         )
         if small is not None:
             return _small(problem, view, target, start, bins, small)
-    cut, spec, own_params = _cut(machine, bins, view.dtype, samples, kept)
-    joint = _join(problem, cut, math.prod(extent for extent, _ in kept), target, _SLOTS)
+    tiling, spec, own_params = _tiling(machine, bins, view.dtype, samples, kept)
+    joint = _join(problem, tiling, math.prod(extent for extent, _ in kept), target, _SLOTS)
     kernel = build.kernel(spec, device)
     table = table_of(problem, bins.table)
     packed = spec.parameters.pack(
-        common=_common(problem, bins, cut, joint, kept, target.strides), **own_params,
+        common=_common(problem, bins, tiling, joint, kept, target.strides), **own_params,
         bins=bins.values(0 if table is None else table.address),
     )  # fmt: skip
     common = {
@@ -84,41 +84,41 @@ def _(
         "tickets": joint.tickets,
     }  # fmt: skip
     launch = Launch(
-        kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
-        takes={"common": common}, shared_bytes=cut.shared_bytes(bins),
+        kernel, tiling.num_blocks, tiling.policy.block_threads, packed, device,
+        takes={"common": common}, shared_bytes=tiling.shared_bytes(bins),
     )  # fmt: skip
     return Plan(device, [*joint.clears, launch], joint.pieces, table)
 
 
 def _small(
     problem: Histogram, view: View, target: View, start: int, bins: DeviceBins,
-    cut: tuning.SmallCut,
+    tiling: tuning.SmallTiling,
 ) -> Plan:  # fmt: skip
     """Return the plan of few dense samples."""
     device = view.device
-    spec = tuning.small_spec(view.dtype, bins, cut)
+    spec = tuning.small_spec(view.dtype, bins, tiling)
     kernel = build.kernel(spec, device)
     table = table_of(problem, bins.table)
     packed = spec.parameters.pack(
-        bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=cut.num_slots,
+        bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=tiling.num_slots,
         num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize,
         bins=bins.values(0 if table is None else table.address),
     )  # fmt: skip
     pieces: tuple[Piece, ...] = ()
-    if cut.joint_bytes:
-        pieces = (Piece(cut.joint_bytes, TICKETS, is_zeroed=True),)
+    if tiling.joint_bytes:
+        pieces = (Piece(tiling.joint_bytes, TICKETS, is_zeroed=True),)
     launch = Launch(
-        kernel, cut.num_blocks, cut.policy.block_threads, packed, device,
+        kernel, tiling.num_blocks, tiling.policy.block_threads, packed, device,
         takes={"input": (_SLOTS.source(0), start), "output": _SLOTS.target(0),
                "words": _SLOTS.piece(0) if pieces else NONE},
-        shared_bytes=cut.shared_bytes(bins),
+        shared_bytes=tiling.shared_bytes(bins),
     )  # fmt: skip
     return Plan(device, [launch], pieces, table)
 
 
-def _cut(
+def _tiling(
     machine: tuning.Machine, bins: DeviceBins, dtype: np.dtype[Any], samples: Dims, kept: Dims
-) -> tuple[tuning.Cut, Spec, dict[str, Any]]:
+) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
     """Return how blocks share the work, the kernel for that, and its own parameters."""
     num_places = math.prod(extent for extent, _ in kept)
     num_samples = math.prod(extent for extent, _ in samples)
@@ -129,56 +129,58 @@ def _cut(
         channels = 0 if tuning.channels_of_block(machine, bins, num_places) > 1 else channels
     if channels:
         num_items = num_samples * channels
-        cut = tuning.cut(machine, bins, channels, num_places // channels, num_items, dtype.itemsize)
-        spec = tuning.flat_spec(machine, dtype, bins, cut)
-        return cut, spec, {"num_items": num_items}
+        tiling = tuning.tiling(
+            machine, bins, channels, num_places // channels, num_items, dtype.itemsize
+        )
+        spec = tuning.flat_spec(machine, dtype, bins, tiling)
+        return tiling, spec, {"num_items": num_items}
     group = 1
     if _is_side_by_side(samples, kept) or num_samples < tuning.SHORT_ROW:
         group = tuning.channels_of_block(machine, bins, num_places)
-    cut = tuning.cut(machine, bins, group, -(-num_places // group), num_samples * group)
-    spec = tuning.strided_spec(machine, dtype, bins, cut)
-    return cut, spec, {
+    tiling = tuning.tiling(machine, bins, group, -(-num_places // group), num_samples * group)
+    spec = tuning.strided_spec(machine, dtype, bins, tiling)
+    return tiling, spec, {
         "num_items": num_samples, "num_places": num_places, "channels": group, "samples": samples,
     }  # fmt: skip
 
 
 def _join(
-    problem: Histogram, cut: tuning.Cut, num_places: int, target: View, args: ArgMap
+    problem: Histogram, tiling: tuning.Tiling, num_places: int, target: View, args: ArgMap
 ) -> _Joint:
     """Decide how blocks combine counts: in the stream's tickets, the result, or temporary storage.
 
     Never in a strided result, nor in one on the host, where atomics are slow.
     """
-    if cut.parts == 1 and cut.table == tuning.REPLICATED:
+    if tiling.parts == 1 and tiling.table == tuning.REPLICATED:
         return _Joint(_WRITE_ROWS, (NONE, 0), NONE)
     num_counters = num_places * problem.num_bins
     size, num_bytes = problem.dtype.itemsize, num_counters * _COUNTER_BYTES
     fits = num_bytes <= pools.TICKET_BYTES - _TICKETS_BYTES
-    fits = fits and cut.num_rows * 4 <= _TICKETS_BYTES
+    fits = fits and tiling.num_rows * 4 <= _TICKETS_BYTES
     is_dense = target.strides == problem.strides and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
         slot = args.target(0)
         clears = (Clear(slot, num_counters * size),)
         return _Joint(_ADD_TO_ROWS, (slot, 0), NONE, clears=clears)
-    tickets = _TICKETS_BYTES if fits else pools.aligned(cut.num_rows * 4)
+    tickets = _TICKETS_BYTES if fits else pools.aligned(tiling.num_rows * 4)
     piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
     slot = args.piece(0)
     return _Joint(_JOIN_ROWS, (slot, tickets), slot, pieces=(piece,))
 
 
 def _common(
-    problem: Histogram, bins: DeviceBins, cut: tuning.Cut, joint: _Joint, kept: Dims,
+    problem: Histogram, bins: DeviceBins, tiling: tuning.Tiling, joint: _Joint, kept: Dims,
     out_strides: tuple[int, ...],
 ) -> dict[str, Any]:  # fmt: skip
     """Return HistogramCommon without the addresses."""
     size = problem.dtype.itemsize
     counter_bytes = size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES
-    slots = cut.channels * bins.table_bins
+    slots = tiling.channels * bins.table_bins
     return {
         "counter_bytes": counter_bytes, "result": joint.result, "num_bins": problem.num_bins,
         "output_bytes": size, "bin_stride": out_strides[-1],
-        "table": {"num_slots": slots, "replicas": cut.replicas, "words": cut.words},
-        "blocks_per_row": cut.parts, "kept": kept,
+        "table": {"num_slots": slots, "replicas": tiling.replicas, "words": tiling.words},
+        "blocks_per_row": tiling.parts, "kept": kept,
     }  # fmt: skip
 
 
@@ -353,7 +355,7 @@ def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
     kinds = ", ".join(part.cpp for part in parts)
     return DeviceBins(
         f"gpualgo::JointBins<gpualgo::Tuple<{kinds}>>",
-        parameters.bins_params([part.fields for part in parts]), values, table, 4 * words[-1],
+        cuda_bins.bins_params([part.fields for part in parts]), values, table, 4 * words[-1],
         problem.num_bins, any(part.is_search for part in parts),
     )  # fmt: skip
 
@@ -416,11 +418,11 @@ def _access(
         )
     )
     cpp = f"gpualgo::FlatItems<{str(is_aligned).lower()}, {repeated}>"
-    return Access(cpp, parameters.FLAT_PARAMS), items
+    return Access(cpp, cuda_bins.FLAT_PARAMS), items
 
 
 def _strided(leaves: int) -> Access:
-    return Access(f"gpualgo::StridedItems<{leaves}>", parameters.joint_strided_params(leaves))
+    return Access(f"gpualgo::StridedItems<{leaves}>", cuda_bins.joint_strided_params(leaves))
 
 
 # --- Weighted histograms on a GPU: exact sums, rounded to the result.
@@ -458,28 +460,30 @@ def _add_launch(
 ) -> Launch:  # fmt: skip
     """Return the launch that adds the weights of `count` kept indices."""
     num_rows, num_bins = -(-count // channels), case.problem.num_bins
-    cut = tuning.cut_sums(
+    tiling = tuning.tile_sums(
         case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.items
     )
     weight = dtypes.cpp_name(views[-1].dtype) if case.problem.has_array else "gpualgo::NoWeight"
     spec = case.spec(
-        "weighted.cuh", "histogram_weighted_kernel", cut.policy.cpp(case.machine.capability),
+        "weighted.cuh", "histogram_weighted_kernel", tiling.policy.cpp(case.machine.capability),
         (weight, dtypes.cpp_name(sums.dtype), case.bins.cpp, case.access.cpp),
-        parameters.weighted_params(
+        cuda_bins.weighted_params(
             len(views), sums.dtype.itemsize, case.bins.fields, case.access.fields
         ),
     )  # fmt: skip
     packed = spec.parameters.pack(
-        num_bins=num_bins, num_digits=cut.digits, num_slots=count * num_bins,
-        table={"num_slots": channels * num_bins, "replicas": cut.replicas, "words": cut.words},
-        rows=case.rows(channels, cut.parts, first, count), bins=bins,
+        num_bins=num_bins, num_digits=tiling.digits, num_slots=count * num_bins,
+        table={
+            "num_slots": channels * num_bins, "replicas": tiling.replicas, "words": tiling.words,
+        },
+        rows=case.rows(channels, tiling.parts, first, count), bins=bins,
     )  # fmt: skip
     piece = case.at.piece(0)
     return Launch(
-        build.kernel(spec, case.device), cut.parts * num_rows, cut.policy.block_threads, packed,
-        case.device,
+        build.kernel(spec, case.device), tiling.parts * num_rows, tiling.policy.block_threads,
+        packed, case.device,
         {"weight": START, "input": case.inputs, "sums": (piece, _HEAD_BYTES), "head": piece},
-        shared_bytes=cut.shared_bytes(case.bins),
+        shared_bytes=tiling.shared_bytes(case.bins),
     )  # fmt: skip
 
 
@@ -489,7 +493,7 @@ def _round_launch(case: _Case, sums: Sum, first: int, count: int) -> Launch:
     types = f"{tile.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
     spec = Spec(
         "histogram/weighted.cuh", f"gpualgo::histogram_round_kernel<{types}>",
-        parameters.ROUND_PARAMS,
+        cuda_bins.ROUND_PARAMS,
     )  # fmt: skip
     packed = spec.parameters.pack(
         num_slots=count * num_bins, num_bins=num_bins, first_place=first,
@@ -534,29 +538,29 @@ def _joint_plan(
 def _counted(case: _Case, target: View, bins: dict[str, Any], table: Any) -> Plan:
     problem, channels = case.problem, case.channels()
     num_rows = -(-case.num_places // channels)
-    cut = tuning.cut_counts(
+    tiling = tuning.tile_counts(
         case.machine, case.bins, channels, num_rows, case.num_samples, case.items
     )
     spec = case.spec(
-        "joint_count.cuh", "histogram_joint_kernel", cut.policy.cpp(case.machine.capability),
-        (case.bins.cpp, cut.table, case.access.cpp),
-        parameters.counted_params(len(case.inputs), case.bins.fields, case.access.fields),
+        "joint_count.cuh", "histogram_joint_kernel", tiling.policy.cpp(case.machine.capability),
+        (case.bins.cpp, tiling.table, case.access.cpp),
+        cuda_bins.counted_params(len(case.inputs), case.bins.fields, case.access.fields),
     )  # fmt: skip
-    joint = _join(problem, cut, case.num_places, target, case.at)
+    joint = _join(problem, tiling, case.num_places, target, case.at)
     size = problem.dtype.itemsize
     packed = spec.parameters.pack(
         counter_bytes=size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES, result=joint.result,
         num_bins=problem.num_bins, output_bytes=size,
-        table={"num_slots": channels * problem.num_bins, "replicas": cut.replicas,
-               "words": cut.words},
+        table={"num_slots": channels * problem.num_bins, "replicas": tiling.replicas,
+               "words": tiling.words},
         places=case.places, cells=case.cells, bins=bins,
-        rows=case.rows(channels, cut.parts, 0, case.num_places),
+        rows=case.rows(channels, tiling.parts, 0, case.num_places),
     )  # fmt: skip
     launch = Launch(
-        build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,
+        build.kernel(spec, case.device), tiling.num_blocks, tiling.policy.block_threads, packed,
         case.device,
         {"input": case.inputs, "output": case.at.target(0), "counters": joint.counters,
          "tickets": joint.tickets},
-        shared_bytes=cut.shared_bytes(case.bins),
+        shared_bytes=tiling.shared_bytes(case.bins),
     )  # fmt: skip
     return Plan(case.device, [*joint.clears, launch], joint.pieces, table)

@@ -19,6 +19,24 @@ from gpualgo._lazy.sources import Source, arguments_of, computed
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
+# --- Argument table slots and sizes of the counting kernel of a histogram and its stages.
+
+MOST = 2048  # samples per call of a stage; buffers stay in L1
+
+# The table of arguments. After TAIL follow lengths and strides of the dimensions between groups of
+# rows, then those of the dimensions within a group.
+(X, X_SIZE, LENGTH, GROUPS, SPLIT, STEP, STAGE, STAGE_TABLE, PACK) = range(9)
+(TABLES, GROUP_ROWS, COPIES, SLOTS, TARGET, BINS, BIN_OF_SLOT, OUTER, INNER, TAIL) = range(9, 19)
+
+# Scratch memory: slots and samples of one run, then the tables.
+BUFFER = 4 * MOST
+HEAD_BYTES = BUFFER + 8 * MOST
+
+# Table entries of the stages for even bins and for a search, 8 bytes each.
+(ORIGIN, SCALE, LAST, OUTSIDE) = range(4)
+(START, WIDTH, LO, HI) = range(4, 8)
+(CELLS, VALUES, NUM_VALUES, LEVELS, UPPER) = range(4, 9)
+
 
 class HistogramParams(NamedTuple):
     """The parameters of a call, without its arrays."""
@@ -41,10 +59,10 @@ class Histogram(Problem):
     max_kept = 256  # few, because calls with detected ranges are not equal
     spreads_tuples = True
     has_names = False  # there is no operator
-    rest: HistogramParams
+    params: HistogramParams
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "histogram", views[:1]
 
     def __init__(self, call: Call) -> None:
@@ -77,7 +95,7 @@ class Histogram(Problem):
             numbers = [bins.sample_dtype for bins in self.bins]
             self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
             if isinstance(params.form, Source):
-                self.element = source._replace(result=records.with_leaves(source.result, numbers))
+                self.element = source._replace(result=records.with_fields(source.result, numbers))
         self.num_bins = math.prod(bins.num_bins for bins in self.bins)
         shape = (*self.kept, *(bins.num_bins for bins in self.bins))
         self.results = (Result(shape, self.dtype),)
@@ -115,7 +133,7 @@ class Histogram(Problem):
 
     def for_data(self, views: tuple[View, ...], stream: Any) -> Problem:
         bins = redetect_bins(self.params.bins, views, self.inputs, stream)
-        return self.like(views, None, None, self.params._replace(bins=bins))
+        return self.of_same_kind(views, None, None, self.params._replace(bins=bins))
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import parameters
+from gpualgo._algorithms.histogram import cuda_bins
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.histogram.sums import Sum
 from gpualgo._base import dtypes
@@ -81,7 +81,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Cut:
+class Tiling:
     """How blocks share rows, and each block's table."""
 
     policy: Policy
@@ -131,10 +131,10 @@ def whole_words(words: int) -> int:
     return -(-words // 4) * 4
 
 
-def cut(
+def tiling(
     machine: Machine, bins: DeviceBins, channels: int, num_rows: int, num_items: int,
     itemsize: int = 0,
-) -> Cut:  # fmt: skip
+) -> Tiling:  # fmt: skip
     """Return how blocks share num_rows rows of num_items samples, of all channels together.
 
     itemsize is given for rows without gaps.
@@ -166,7 +166,7 @@ def cut(
         max_replicas = min(MAX_REPLICAS, budget // num_slots, num_items // parts // num_slots)
         replicas = 1 << max(1, max_replicas).bit_length() - 1
     words = _words(table, num_slots, replicas)
-    return Cut(policy, table, replicas, words, channels, parts, num_rows)
+    return Tiling(policy, table, replicas, words, channels, parts, num_rows)
 
 
 def channels_of_block(machine: Machine, bins: DeviceBins, num_places: int) -> int:
@@ -180,23 +180,23 @@ def sample(dtype: np.dtype[Any], bins: DeviceBins) -> str:
     return "gpualgo::uint8" if is_bytes(bins) else dtypes.cpp_name(dtype)
 
 
-def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Cut) -> Spec:
+def flat_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling) -> Spec:
     """Return the kernel for rows without gaps."""
     return Spec(
         "histogram/kernel.cuh",
         f"gpualgo::histogram_flat_kernel<{found.policy.cpp(machine.capability)}, "
         f"{sample(dtype, bins)}, {bins.cpp}, {found.table}, {found.channels}>",
-        parameters.flat_params(bins.fields),
+        cuda_bins.flat_params(bins.fields),
     )
 
 
-def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Cut) -> Spec:
+def strided_spec(machine: Machine, dtype: np.dtype[Any], bins: DeviceBins, found: Tiling) -> Spec:
     """Return the kernel for samples of any strides."""
     return Spec(
         "histogram/kernel.cuh",
         f"gpualgo::histogram_strided_kernel<{found.policy.cpp(machine.capability)}, "
         f"{sample(dtype, bins)}, {bins.cpp}, {found.table}>",
-        parameters.strided_params(bins.fields),
+        cuda_bins.strided_params(bins.fields),
     )
 
 
@@ -256,7 +256,7 @@ SEARCH_THREADS = 512  # more would have too few registers
 
 
 @dataclass(frozen=True)
-class SmallCut:
+class SmallTiling:
     """How many blocks there are, and the table of each."""
 
     policy: Small
@@ -274,9 +274,9 @@ class SmallCut:
         return 4 * self.policy.copies * self.num_slots if self.num_blocks > 1 else 0
 
 
-def small_cut(
+def small_tiling(
     machine: Machine, bins: DeviceBins, num_bins: int, num_items: int, itemsize: int
-) -> SmallCut | None:
+) -> SmallTiling | None:
     """Return how blocks share one dense row; None if it is too large."""
     num_bytes, num_slots = num_items * itemsize, bins.table_bins
     if num_bytes > SMALL_MOST_BYTES or num_items >= 1 << COUNT_BITS:
@@ -301,14 +301,14 @@ def small_cut(
     words = whole_words(num_slots * replicas)
     if bins.shares_bins:
         words += num_slots + whole_words(num_bins)
-    return SmallCut(Small(threads, shape.loads, replicas, copies), blocks, num_slots, words)
+    return SmallTiling(Small(threads, shape.loads, replicas, copies), blocks, num_slots, words)
 
 
-def small_spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallCut) -> Spec:
+def small_spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallTiling) -> Spec:
     return Spec(
         "histogram/small.cuh",
         f"gpualgo::histogram_small_kernel<{found.policy.cpp()}, {sample(dtype, bins)}, {bins.cpp}>",
-        parameters.small_params(bins.fields),
+        cuda_bins.small_params(bins.fields),
     )
 
 
@@ -332,7 +332,7 @@ SUMS_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class SumsCut:
+class SumsTiling:
     """How blocks share rows with weights, and each block's table."""
 
     policy: Policy
@@ -347,15 +347,15 @@ class SumsCut:
         return SHARED_HEAD_BYTES + 4 * self.words + bins.shared_bytes
 
 
-def cut_counts(
+def tile_counts(
     machine: Machine, bins: DeviceBins, channels: int, num_rows: int, num_samples: int, items: int
-) -> Cut:
+) -> Tiling:
     """Return how blocks share num_rows rows of num_samples samples of `channels` kept indices.
 
     `items`: samples per load of dense rows; 0: rows have gaps.
     """
     itemsize = VECTOR_BYTES // items if items else 0
-    shares = cut(machine, bins, channels, num_rows, num_samples * channels, itemsize)
+    shares = tiling(machine, bins, channels, num_rows, num_samples * channels, itemsize)
     if not items:
         return replace(shares, policy=JOINT_STRIDED)
     return replace(shares, policy=JOINT_LARGE if shares.policy is LARGE else JOINT_FLAT)
@@ -369,11 +369,11 @@ def slot_words(sums: Sum) -> int:
     return sums.parts * digits
 
 
-def cut_sums(
+def tile_sums(
     machine: Machine, bins: DeviceBins, sums: Sum, channels: int, num_rows: int, num_samples: int,
     items: int,
-) -> SumsCut:  # fmt: skip
-    """Return how blocks share num_rows rows, as `cut_counts` does."""
+) -> SumsTiling:  # fmt: skip
+    """Return how blocks share num_rows rows, as `tile_counts` does."""
     slot_size = slot_words(sums)
     num_slots, all_samples = channels * bins.table_bins, channels * num_samples
     max_words = (machine.shared_bytes - SHARED_HEAD_BYTES - bins.shared_bytes) // 4
@@ -391,11 +391,11 @@ def cut_sums(
         parts = min(parts, max(1, all_samples // (BLOCK_SAMPLES_PER_SLOT * num_slots)))
     parts = max(parts, -(-num_samples // MAX_BLOCK_SAMPLES))
     if not in_shared:
-        return SumsCut(kind, 0, 1, 0, channels, parts)
+        return SumsTiling(kind, 0, 1, 0, channels, parts)
     max_replicas = min(
         MAX_REPLICAS, min(machine.small_words, max_words) // min_words,
         all_samples // parts // num_slots,
     )  # fmt: skip
     replicas = 1 << max(1, max_replicas).bit_length() - 1
     words = -(-num_slots * slot_size * replicas // 4) * 4
-    return SumsCut(kind, slot_size // sums.parts, replicas, words, channels, parts)
+    return SumsTiling(kind, slot_size // sums.parts, replicas, words, channels, parts)

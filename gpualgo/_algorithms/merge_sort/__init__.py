@@ -119,7 +119,7 @@ def merge_sort(
 
 def _sort_by(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...], Any]:
     """Return a comparison sort's problem, views and out; imports its module on first use."""
-    from gpualgo._algorithms.merge_sort import calls
+    from gpualgo._algorithms.merge_sort import problem as calls
 
     return calls.sort_spec(where, *arguments)
 
@@ -280,7 +280,7 @@ def merge(
     ...          b_values=np.array(["c"]))
     (array([1, 3, 3]), array(['a', 'b', 'c'], dtype='<U1'))
     """
-    from gpualgo._algorithms.merge_sort import calls
+    from gpualgo._algorithms.merge_sort import problem as calls
 
     problem, views = calls.merge_problem(a, b, a_values, b_values, less, descending, out, stream)
     solve = run if problem.form is None else inputs.run_tuples

@@ -7,9 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort import cpu_parameters as mk
-from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
-from gpualgo._algorithms.merge_sort.problem import Merge, MergeSort
+from gpualgo._algorithms.merge_sort import problem as mk
+from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
 from gpualgo._algorithms.radix_sort.cpu import each_part, fetch
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
@@ -99,14 +98,14 @@ def _address(array: Array | None) -> int:
 
 def _kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
     """Return a kernel of cpu_kernels.py."""
-    element, ways = order.element, order.ways
+    element, directions = order.element, order.directions
 
     def generate(fn: Any = None) -> Any:
         from gpualgo._algorithms.merge_sort import cpu_kernels
 
-        return getattr(cpu_kernels, name)(fn, element, ways, value_bytes)
+        return getattr(cpu_kernels, name)(fn, element, directions, value_bytes)
 
-    key = ("merge_sort", name, element, ways, value_bytes)
+    key = ("merge_sort", name, element, directions, value_bytes)
     if order.op is None:
         return get_kernel(key, generate)
     return get_kernel(key, generate, Applied(order.op, (element, element), BOOL))

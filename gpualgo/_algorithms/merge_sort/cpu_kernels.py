@@ -14,11 +14,10 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._algorithms.merge_sort import cpu_parameters as mk
+from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._base import dtypes, records
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.packing import copy_bytes, load, pointer_to, store
+from gpualgo._cpu.packing import copy_bytes, load, pointer_to, storage, store
 
 # --- Comparison by value in CPU kernels, of elements in their storage representation.
 
@@ -28,14 +27,14 @@ def inline(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy")(function)
 
 
-def before(element: np.dtype[Any], ways: tuple[bool, ...]) -> Any:
+def before(element: np.dtype[Any], directions: tuple[bool, ...]) -> Any:
     """Return before(a, b): NumPy's order; zeros are equal, NaN is last in both directions."""
     if element.names is None:
-        return _before_number(element, ways[0])
+        return _before_number(element, directions[0])
     compare = _never
     for i in reversed(range(len(element.names))):
         dtype = records.field_dtypes(element)[i]
-        compare = _before_by(_field(i), _before_number(dtype, ways[i]), compare)
+        compare = _before_by(_field(i), _before_number(dtype, directions[i]), compare)
     return compare
 
 
@@ -94,16 +93,18 @@ class _DeviceFunctions:
     """Generates device functions for a key dtype and a value size (0: no values)."""
 
     def __init__(
-        self, fn: Any, key: np.dtype[Any], ways: tuple[bool, ...], value_bytes: int
+        self, fn: Any, key: np.dtype[Any], directions: tuple[bool, ...], value_bytes: int
     ) -> None:
         """`fn`: less, of elements in their storage representation; None: the order is by value."""
         self.as_key, self.key_bytes = pointer_to(storage(key)), key.itemsize
         self.value_bytes = value_bytes
         self.as_value = pointer_to(storage(_value(value_bytes))) if value_bytes else _words
         if fn is None:
-            self.first = before(key, ways)
+            self.first = before(key, directions)
         else:
-            self.first = inline(lambda a, b: fn(b, a)) if ways[0] else inline(lambda a, b: fn(a, b))
+            self.first = (
+                inline(lambda a, b: fn(b, a)) if directions[0] else inline(lambda a, b: fn(a, b))
+            )
 
     def finish(self) -> Any:
         """Return finish(a, na, b, nb, out, va, vb, vout): merges the remaining elements."""
@@ -210,10 +211,10 @@ def _value(size: int) -> np.dtype[Any]:
 
 
 def sort_kernel(
-    fn: Any, key: np.dtype[Any], ways: tuple[bool, ...], value_bytes: int
+    fn: Any, key: np.dtype[Any], directions: tuple[bool, ...], value_bytes: int
 ) -> Callable[..., None]:
     """Return the kernel that sorts blocks of rows, each in its output and scratch memory."""
-    functions = _DeviceFunctions(fn, key, ways, value_bytes)
+    functions = _DeviceFunctions(fn, key, directions, value_bytes)
     as_key, first, size = functions.as_key, functions.first, functions.key_bytes
     insert, meet, finish = functions.insertion(), functions.from_both_ends(), functions.finish()
     as_position = pointer_to(types.uintp)
@@ -269,10 +270,10 @@ def sort_kernel(
 
 
 def merge_kernel(
-    fn: Any, key: np.dtype[Any], ways: tuple[bool, ...], value_bytes: int
+    fn: Any, key: np.dtype[Any], directions: tuple[bool, ...], value_bytes: int
 ) -> Callable[..., None]:
     """Return the kernel that merges pairs of runs, piece by piece (merge path)."""
-    functions = _DeviceFunctions(fn, key, ways, value_bytes)
+    functions = _DeviceFunctions(fn, key, directions, value_bytes)
     size = functions.key_bytes
     split, finish = functions.splitting(), functions.finish()
 

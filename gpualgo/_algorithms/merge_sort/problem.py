@@ -4,20 +4,107 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort.comparison import comparison_of
-from gpualgo._algorithms.radix_sort.tuple_problem import Forms, TupleSort, values_of
+from gpualgo._algorithms.radix_sort import materialize
+from gpualgo._algorithms.radix_sort.problem import key_dtype_of
+from gpualgo._algorithms.radix_sort.tuple_problem import (
+    Forms,
+    TupleSort,
+    descending_by_field,
+    values_of,
+)
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view, check_items
-from gpualgo._base import recording
+from gpualgo._base import recording, records
 from gpualgo._base.strides import order_of
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks, device_checks, inputs
+from gpualgo._lazy import is_lazy
+from gpualgo._operators.operator import Operator
+from gpualgo._pipeline import checks, device_checks, inputs, outputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import Call, Problem, Result
+from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
+
+# --- Argument table slots and sizes of the merge sort's CPU kernels.
+
+RUN = 8  # elements sorted by insertion
+BLOCK_BYTES = 1 << 17  # of a block that one thread sorts; with a copy it fits L2
+PIECE_ITEMS = 1 << 14  # elements merged by one task
+
+# Sorting blocks: addresses of keys, values and outputs (VALUES 0: positions are generated); the
+# lengths of a row and of a block, and the blocks per row.
+KEYS, VALUES, OUT_KEYS, OUT_VALUES, ROW_ITEMS, BLOCK, BLOCKS = range(7)
+
+# Merging pairs of runs: addresses of both runs' keys and values, and of the outputs; the length of
+# a row, the maximum lengths of first and second runs, the distance between their starts, pairs per
+# row and pieces per pair.
+(A_KEYS, A_VALUES, B_KEYS, B_VALUES, TO_KEYS, TO_VALUES, LENGTH, FIRST, SECOND, SECOND_BEGIN, PAIRS,
+ PIECES) = range(12)  # fmt: skip
+
+
+def block_items(key: np.dtype[Any], value_bytes: int) -> int:
+    """Return the block size: the largest RUN · 2^i whose keys and values fit BLOCK_BYTES."""
+    items = RUN
+    while 2 * items * (key.itemsize + value_bytes) <= BLOCK_BYTES:
+        items *= 2
+    return items
+
+
+# --- Comparison of two elements: by a user function, or by value.
+
+Dtype: TypeAlias = np.dtype[Any]
+BOOL = np.dtype(np.bool_)
+
+
+class Comparison(NamedTuple):
+    """Order of two elements."""
+
+    element: Dtype
+    op: Operator | None  # `less`; None: by value, the first field first
+    directions: tuple[bool, ...]  # whether descending: per field, or one flag for op
+
+    @property
+    def is_turned(self) -> bool:
+        """Whether a sorts before b if less(b, a)."""
+        return self.directions[0]
+
+    def with_op(self, op: Operator | None) -> Comparison:
+        """Return the same comparison with a call's operator."""
+        return self._replace(op=op)
+
+
+def descending_of(descending: Any, form: Form | None, less: Any, where: str) -> tuple[bool, ...]:
+    """Return the checked `descending`: one flag if `less` is given, else one per field."""
+    if less is not None:
+        return (checks.flag_argument(descending, "descending", where),)
+    return descending_by_field(descending, form, where)
+
+
+def comparison_of(
+    views: Sequence[View], names: Sequence[str], form: Form | None, op: Operator | None,
+    directions: tuple[bool, ...], device: int, where: str,
+) -> Comparison:  # fmt: skip
+    """Return the comparison of elements after checking them, without its operator.
+
+    `names`: names of the views in messages.
+    """
+    for view, name in zip(views, names, strict=True):
+        if op is None:
+            key_dtype_of(view.dtype, where, name)
+        else:
+            checks.element(view, name, where)
+    element = checks.element_of(views, form)
+    if op is not None:
+        checks.check_operator(op, element, where)
+        dtype = outputs.dtype_of(op, (element, element), None, device, where)
+        if dtype != BOOL:
+            raise TypeError(
+                f"op returns {records.shown(dtype)}, and not a bool; return a comparison, as "
+                "lambda a, b: a < b does"
+            )
+    return Comparison(element, None, directions)  # cached problems must not hold captured arrays
 
 
 class MergeSort(Problem):
@@ -30,7 +117,7 @@ class MergeSort(Problem):
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        ways, axis, self.num_keys, self.forms = params
+        directions, axis, self.num_keys, self.forms = params
         keys, values = views[: self.num_keys], views[self.num_keys :]
         keys_form, values_form = (*self.forms, None)[:2]
         key_names = inputs.names(keys, keys_form, "keys")
@@ -40,7 +127,7 @@ class MergeSort(Problem):
         checks.same_place(list(views), where)
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
-        self.order = comparison_of(keys, key_names, keys_form, op, ways, device, where)
+        self.order = comparison_of(keys, key_names, keys_form, op, directions, device, where)
         self.shape = shape = keys[0].shape
         self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
         if len(values) == 1 and values[0].shape != shape:
@@ -62,14 +149,14 @@ class MergeSort(Problem):
         if op is None:
             forms = self.forms if values else self.forms[:1]
             self.by_value = TupleSort(
-                call._replace(op=None, init=None, params=(ways, 0, None, axis, None, forms))
+                call._replace(op=None, init=None, params=(directions, 0, None, axis, None, forms))
             )
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "merge sort", views[: rest[2]]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "merge sort", views[: params[2]]
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if not 0 < len(arguments) < 3:
             return None
         try:
@@ -100,7 +187,7 @@ class Merge(Problem):
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        ways, self.num_keys, self.forms = params
+        directions, self.num_keys, self.forms = params
         count = self.num_keys
         a, b, values = views[:count], views[count : 2 * count], views[2 * count :]
         self.num_values = len(values) // 2
@@ -132,14 +219,14 @@ class Merge(Problem):
                         f"{where}: {label} has shape {view.shape} but its keys have {key.shape}; "
                         "pass one value for each key"
                     )
-        self.order = comparison_of(a, names[:count], form, op, ways, device, where)
+        self.order = comparison_of(a, names[:count], form, op, directions, device, where)
         self.lengths = a[0].shape[0], b[0].shape[0]
         self.results = tuple(Result((sum(self.lengths),), view.dtype) for view in (*a, *a_values))
         self.form = form
         if values and (form is not None or values_form is not None):
             self.form = Form(tuple, (form, values_form))
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) not in (2, 4):
             return None
         try:
@@ -229,3 +316,56 @@ def _part(x: Any, length: int, part: slice) -> Any:
 def _on_host(array: Any, where: str, stream: Any) -> Host:
     view = as_view(array, where)
     return np.asarray(array) if view.device == CPU else device_checks.values(view, where, stream)
+
+
+# --- Calls of `merge_sort` and `merge`: argument checks, then the problem.
+
+
+def sort_spec(
+    where: str, keys: Any, values: Any, less: Any, descending: Any, axis: Any, out: Any,
+    stream: Any,
+) -> tuple[Problem, Views, Any]:  # fmt: skip
+    """Return the problem of a comparison sort, its views, and out."""
+    if is_lazy(keys) or is_lazy(values):
+        keys, values, out = materialize(keys, values, axis, out, stream, where)
+    arguments = (keys,) if values is None else (keys, values)
+    views, forms = arguments_of(arguments, where, less is not None)
+    directions = descending_of(descending, forms[0], less, where)
+    num_keys = 1 if forms[0] is None else len(forms[0].names)
+    params = directions, checks.plain_axis(axis, where), num_keys, forms
+    num_arguments = 0 if less is None else 2
+    kind = MergeSort
+    return problem_of(kind, views, less, None, params, where, num_arguments), views, out
+
+
+def merge_problem(
+    a: Any, b: Any, a_values: Any, b_values: Any, less: Any, descending: Any, out: Any, stream: Any
+) -> tuple[Problem, Views]:
+    where, arguments = "merge", [a, b]
+    if (a_values is None) != (b_values is None):
+        missing, present = ("a", "b") if a_values is None else ("b", "a")
+        raise TypeError(
+            f"{where}: {missing}_values is missing where {present}_values is given; pass both"
+        )
+    if a_values is not None:
+        arguments += [a_values, b_values]
+    if any(map(is_lazy, arguments)):
+        from gpualgo._lazy.combining import place_lazy
+        from gpualgo._lazy.construction import made
+
+        arguments = list(place_lazy(arguments, (out,), where))
+        names = ("a", "b", "a_values", "b_values")
+        arguments = [
+            made(x, False, f"{where}: {name}", stream)
+            for x, name in zip(arguments, names, strict=False)
+        ]
+    views, forms = merge_arguments(tuple(arguments), where, less is not None)
+    directions = descending_of(descending, forms[0], less, where)
+    num_keys = 1 if forms[0] is None else len(forms[0].names)
+    params = directions, num_keys, forms
+    num_arguments = 0 if less is None else 2
+    problem = problem_of(Merge, views, less, None, params, where, num_arguments)
+    if device_checks.are_on():
+        for x, name, first in zip(arguments, ("a", "b"), (0, num_keys), strict=False):
+            check(x, views[first], name, where, less, descending, stream)
+    return problem, views

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple
 
-from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
+from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
 from gpualgo._algorithms.radix_sort.tuning import WORDS, word
 from gpualgo._base import records
 from gpualgo._cuda import build
@@ -147,7 +147,7 @@ def prefetches(
     if not values:
         return False
     fits = 2 * merging.shared_bytes(element.itemsize, is_ahead=True) <= async_bytes
-    return fits and all(leaf.itemsize >= 4 for leaf in records.field_dtypes(element))
+    return fits and all(field.itemsize >= 4 for field in records.field_dtypes(element))
 
 
 def specs(
@@ -278,7 +278,9 @@ def _spec(
 def order_name(order: Comparison) -> str:
     """Return the C++ type that compares elements (parts/order.cuh)."""
     if order.op is None:
-        descending_mask = sum(1 << i for i, is_descending in enumerate(order.ways) if is_descending)
+        descending_mask = sum(
+            1 << i for i, is_descending in enumerate(order.directions) if is_descending
+        )
         return f"gpualgo::ByValue<{descending_mask}>"
     less = functor(order.op, (order.element, order.element), BOOL)
     return f"gpualgo::ByFunction<{less}, {str(order.is_turned).lower()}>"

@@ -16,7 +16,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._algorithms.radix_sort import cpu_parameters as at
+from gpualgo._algorithms.radix_sort import digits as at
 from gpualgo._cpu.packing import call, copy_bytes, load, offset, pointer_to, store
 
 as_intp = pointer_to(types.intp)

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_parameters as at
+from gpualgo._algorithms.radix_sort import digits as at
 from gpualgo._base import threads
 from gpualgo._cpu.direct import row_function, status_function
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_kernels as digits
-from gpualgo._algorithms.radix_sort import cpu_parameters as at
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.packing import copy_bytes, load, pointer_to, store
+from gpualgo._algorithms.radix_sort import digits as at
+from gpualgo._cpu.packing import copy_bytes, load, pointer_to, storage, store
 
 _KINDS = {"i": "int", "u": "uint", "f": "float"}
 

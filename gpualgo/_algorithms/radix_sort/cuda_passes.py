@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy as shallow_copy
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -19,8 +20,7 @@ from gpualgo._algorithms.radix_sort.digits import (
     last_key,
     packed_digits,
 )
-from gpualgo._algorithms.radix_sort.operands import Operand
-from gpualgo._algorithms.radix_sort.words import Descending
+from gpualgo._algorithms.radix_sort.tuple_problem import Descending
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims
 from gpualgo._cuda import build, copy
@@ -31,6 +31,52 @@ from gpualgo._driver import device as gpu
 from gpualgo._driver import pools
 from gpualgo._driver.driver import Kernel
 from gpualgo._driver.pools import KEPT_BYTES, aligned
+
+# --- Arrays of a GPU sort, viewed as rows along the sorted axis.
+
+
+class Operand:
+    """An array viewed as rows along the sorted axis."""
+
+    def __init__(self, view: View, axis: int | None, place: int) -> None:
+        self.slot = place
+        self.itemsize, self.address = view.dtype.itemsize, view.ptr
+        self.dims = list(zip(view.shape, view.strides, strict=True))
+        if axis is not None:
+            self.dims.append(self.dims.pop(axis))
+        self.strides = [stride for _, stride in self.dims]
+        self.row_strides: list[int] = []  # strides of dense rows
+        step = self.itemsize
+        for extent, _ in reversed(self.dims):
+            self.row_strides.insert(0, step)
+            step *= extent
+        self.num_bytes = step
+        self.is_gapless = all(
+            extent == 1 or stride == rows
+            for (extent, stride), rows in zip(self.dims, self.row_strides, strict=True)
+        )
+        self.is_aligned = view.ptr % self.itemsize == 0 and all(
+            extent == 1 or stride % self.itemsize == 0 for extent, stride in self.dims
+        )
+        # Dense rows of a size that kernels can move.
+        self.is_ready = (
+            self.is_gapless and self.itemsize in tuning.WORDS and view.ptr % self.itemsize == 0
+        )
+
+    def dense_rows(self, place: int, itemsize: int) -> Operand:
+        """Return dense, aligned rows of as many items, with another item size and slot."""
+        operand = shallow_copy(self)
+        step = operand.itemsize = itemsize
+        operand.slot, operand.address, operand.strides = place, 0, []
+        for extent, _ in reversed(self.dims):
+            operand.strides.insert(0, step)
+            step *= extent
+        operand.dims = [(e, s) for (e, _), s in zip(self.dims, operand.strides, strict=True)]
+        operand.row_strides, operand.num_bytes = operand.strides, step
+        operand.is_gapless = operand.is_aligned = True
+        operand.is_ready = itemsize in tuning.WORDS
+        return operand
+
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
 _KEPT_TILES = (pools.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
@@ -399,32 +445,32 @@ class Builder:
         near, far = operand.strides, operand.row_strides
         pairs = zip(near, far, strict=True) if inward else zip(far, near, strict=True)
         dims: Dims = [(e, pair) for (e, _), pair in zip(operand.dims, pairs, strict=True)]
-        ends = (operand.place, rows) if inward else (rows, operand.place)
+        ends = (operand.slot, rows) if inward else (rows, operand.slot)
         slots = dict(zip(("input", "output"), ends, strict=True))
         alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
         self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, slots))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:
         """Return the slots of the sort's source and target, and whether these are the same."""
-        slot = target.place if target.is_ready else self._scratch(target.num_bytes)
+        slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
         if source.is_ready:
-            is_same = slot == target.place and source.address == target.address
-            return source.place, slot, is_same
+            is_same = slot == target.slot and source.address == target.address
+            return source.slot, slot, is_same
         self._copy(source, True, slot)
         return slot, slot, True
 
     def _scatter(self, target: Operand, slot: int) -> None:
-        if slot != target.place:
+        if slot != target.slot:
             self._copy(target, False, slot)
 
     def _gather_items(self, items: Operand, target: Operand, indices: int, index_bytes: int) -> int:
         """Add the gather of values; return the slot of the result."""
-        source, alignment = items.place, items.address
+        source, alignment = items.slot, items.address
         if not items.is_gapless:
             source, alignment = self._scratch(items.num_bytes), 0
             self._copy(items, True, source)
-        result = target.place
-        if not target.is_gapless or (source == items.place and items.address == target.address):
+        result = target.slot
+        if not target.is_gapless or (source == items.slot and items.address == target.address):
             result = self._scratch(target.num_bytes)
         else:
             alignment |= target.address

@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cuda_passes as passes
-from gpualgo._algorithms.radix_sort import tuning, words
+from gpualgo._algorithms.radix_sort import tuning, tuple_problem
 from gpualgo._algorithms.radix_sort.cuda_passes import (
     Arrays,
     Builder,
     Job,
+    Operand,
     launch_of,
     position_bytes,
 )
-from gpualgo._algorithms.radix_sort.operands import Operand
-from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
-from gpualgo._algorithms.radix_sort.words import Dtype, Group
+from gpualgo._algorithms.radix_sort.tuple_problem import Dtype, Group, TupleSort
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
@@ -51,7 +50,7 @@ def pack(
     spec = pack_spec(word_bytes, _sizes(operands), index_bytes, _is_dense(operands))
     packed = spec.parameters.pack(num_items=num_items, row_items=rows[1], layout=_dims(operands))
     slots: dict[str, Any] = {
-        "numbers": [operand.place for operand in operands], "indices": index_slot, "words": target,
+        "numbers": [operand.slot for operand in operands], "indices": index_slot, "words": target,
     }  # fmt: skip
     kernel = build.kernel(spec, device)
     return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, slots)
@@ -64,7 +63,7 @@ def unpack(
     operands = _in_order(parts)
     spec = unpack_spec(word_bytes, _sizes(operands), _is_dense(operands))
     packed = spec.parameters.pack(num_items=num_items, layout=_dims(operands))
-    slots: dict[str, Any] = {"numbers": [o.place for o in operands], "words": source}
+    slots: dict[str, Any] = {"numbers": [o.slot for o in operands], "words": source}
     kernel = build.kernel(spec, device)
     return Launch(kernel, _grid(num_items), _BLOCK_THREADS, packed, device, slots)
 
@@ -158,7 +157,7 @@ class _Builder(Builder):
     def add_argsort(self, result_bytes: int) -> None:
         """Sort the positions of elements by the elements."""
         target, groups = self._targets[0], self.problem.groups
-        key_dst = target.place if target.is_ready else self._scratch(target.num_bytes)
+        key_dst = target.slot if target.is_ready else self._scratch(target.num_bytes)
         size = position_bytes(self._row_items)
         if len(groups) == 1:
             self._order_group(groups[0], key_dst, size, result_bytes)
@@ -167,7 +166,7 @@ class _Builder(Builder):
         else:  # widen once, at the end
             indices = self._scratch(self._num_items * size)
             self._order(indices, size)
-            narrow = target.like(indices, size)
+            narrow = target.dense_rows(indices, size)
             self._pack([(narrow, 0)], result_bytes, key_dst)
         self._scatter(target, key_dst)
 
@@ -238,13 +237,13 @@ class _Builder(Builder):
         if group.first == 0 and not group.is_word and self._out_keys:
             source, target = self._sources[0], self._out_keys[0]
             if target.is_ready and target.address != source.address:
-                return target.place
+                return target.slot
         return self._shared_piece("keys", self._num_items * group.dtype.itemsize)
 
     def _order_group(self, group: Group, indices: int, size: int, result_bytes: int) -> None:
         """Write the order of a group's keys, which stay unchanged."""
         source = self._keys[group.first]
-        key_src = source.place
+        key_src = source.slot
         if group.is_word or not source.is_ready:
             key_src = self._shared_piece("keys", self._num_items * group.dtype.itemsize)
             self._pack(self._parts(group), group.dtype.itemsize, key_src)
@@ -279,7 +278,7 @@ class _Builder(Builder):
         problem = self.problem
         begin, end = problem.begin_bit, problem.end_bit
         if end is None:
-            begin, end = 0, words.used_bits(group.dtype)
+            begin, end = 0, tuple_problem.used_bits(group.dtype)
         return Job(
             self.device, group.dtype, self._num_rows, self._row_items, group.descending, begin, end,
             is_in_place=is_in_place, has_to_write=has_to_write,
@@ -320,7 +319,8 @@ class _Builder(Builder):
     def _unpack(self, source: int, word: Dtype, targets: Sequence[Operand]) -> None:
         """Add the step that writes words' fields to arrays, unaligned ones through a copy."""
         aligned = [
-            t if t.is_aligned else t.like(self._scratch(t.num_bytes), t.itemsize) for t in targets
+            t if t.is_aligned else t.dense_rows(self._scratch(t.num_bytes), t.itemsize)
+            for t in targets
         ]
         self.steps.append(
             unpack(
@@ -329,14 +329,14 @@ class _Builder(Builder):
         )
         for target, dense in zip(targets, aligned, strict=True):
             if dense is not target:
-                self._scatter(target, dense.place)
+                self._scatter(target, dense.slot)
 
     def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
         """Add the steps that gather an array's items by indices."""
-        if source.itemsize not in words.PARTS or not source.is_aligned:
+        if source.itemsize not in tuple_problem.PARTS or not source.is_aligned:
             self._scatter(target, self._gather_items(source, target, indices, size))
             return
-        slot = target.place
+        slot = target.slot
         if not target.is_ready or target.address == source.address:
             slot = self._shared_piece("numbers", target.num_bytes)
         self._pack([(source, 0)], source.itemsize, slot, (indices, size))
@@ -348,8 +348,8 @@ class _Builder(Builder):
         """Return an array, or a copy of it if its items are not aligned."""
         if operand.is_aligned:
             return operand
-        dense_copy = operand.like(self._scratch(operand.num_bytes), operand.itemsize)
-        self._copy(operand, True, dense_copy.place)
+        dense_copy = operand.dense_rows(self._scratch(operand.num_bytes), operand.itemsize)
+        self._copy(operand, True, dense_copy.slot)
         return dense_copy
 
     def _shared_piece(self, name: str, num_bytes: int) -> int:

@@ -1,7 +1,7 @@
 """Digits of keys: their positions, inverted bits, and padding keys.
 
-A key is a number, or a word of several (words.py); the properties of a word combine those of its
-numbers.
+A key is a number, or a word of several (tuple_problem.py); the properties of a word combine those
+of its numbers.
 """
 
 from __future__ import annotations
@@ -12,9 +12,53 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import words
-from gpualgo._algorithms.radix_sort.words import Descending, Dtype, Number
+from gpualgo._algorithms.radix_sort import tuple_problem
+from gpualgo._algorithms.radix_sort.tuple_problem import Descending, Dtype, Number
 from gpualgo._base import dtypes
+
+# --- Argument table slots and sizes of the CPU kernels of the radix sort and around NumPy's sort.
+
+BLOCK = 256  # keys converted to codes at once; they stay in L1
+CODES_BYTES = 8 * BLOCK
+
+# The table of arguments. VALUES 0: a key's position is its value. OUT_KEYS 0: only values are
+# written. COUNTS holds a number for each part and bucket, SURVEY two words for each part. ENTRY is
+# the kernel that `invoke` runs.
+KEYS, VALUES, OUT_KEYS, OUT_VALUES, LENGTH, PARTS, COUNTS, SURVEY, SHIFT, BUCKETS = range(10)
+ENTRY, CODES, KEY_BYTES, FLIP, INFINITY, USED, SIZE = range(10, 17)
+
+LINE = 64  # bytes written to memory at once
+
+SHORT = 128  # up to this many keys, each is compared with all others
+ROW_BITS = 8  # digit width
+
+# Rows append to that table: addresses of kernels; the size of values; for keys, values and their
+# outputs in turn, the function that packs a strided row (0 if dense), and the stride along the row.
+# Then the lengths of the outer dimensions and their strides in each array.
+FIND, COUNT, PLACE, MOVE, TAKE, VALUE_BYTES, PACKS = range(SIZE, SIZE + 7)
+STEPS, NDIM, HEAD = PACKS + 4, PACKS + 8, PACKS + 9
+
+# Scratch memory of a thread: its own table, addresses of the row, counts, the survey's result, work
+# space of the kernels; then two buffers for keys and two for values.
+ROW = 8 * SIZE
+ROW_COUNTS = ROW + 32
+ROW_SURVEY = ROW_COUNTS + (8 << ROW_BITS)
+ROW_WORK = ROW_SURVEY + 16
+BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64
+
+
+def scratch_bytes(buckets: int) -> int:
+    """Return the kernel's scratch memory size."""
+    return (2 * LINE + 8) * buckets + CODES_BYTES
+
+
+# --- A merge of runs. SOURCE: address of the runs; SORTED: address of the merged keys.
+
+SOURCE, SORTED, NUM_KEYS, RUNS, PIECES = range(5)
+
+LANES = 4  # of a piece, merged in an interleaved loop
+MERGE_BYTES = 8 * 3 * (LANES + 1)  # of scratch memory
+
 
 DIGIT_BITS = 8
 
@@ -53,18 +97,18 @@ def digits_of(
 
 def flipped_bits(dtype: Dtype, descending: Descending) -> int:
     """Return which bits of an ordered key (KeyOrder) are inverted."""
-    return sum(_flipped(n) << n.shift for n in words.numbers(dtype, descending))
+    return sum(_flipped(n) << n.shift for n in tuple_problem.numbers(dtype, descending))
 
 
 def opposite_signs(dtype: Dtype, descending: Descending) -> int:
     """Return the sign bits of descending floats, which are inverted before keys become ordered."""
-    opposites = [n for n in words.numbers(dtype, descending) if _is_opposite(n)]
+    opposites = [n for n in tuple_problem.numbers(dtype, descending) if _is_opposite(n)]
     return sum(1 << n.shift + n.bits - 1 for n in opposites)
 
 
 def last_key(dtype: Dtype, descending: Descending) -> int:
     """Return the bits of a key that sorts after all others, used as padding."""
-    return sum(_last(n) << n.shift for n in words.numbers(dtype, descending))
+    return sum(_last(n) << n.shift for n in tuple_problem.numbers(dtype, descending))
 
 
 def _is_float(number: Number) -> bool:
@@ -89,7 +133,7 @@ def _last(number: Number) -> int:
 
 def order(dtype: Dtype, descending: Descending) -> str:
     """Return the C++ type of the keys' order; integers use the unsigned type."""
-    numbers = words.numbers(dtype, descending)
+    numbers = tuple_problem.numbers(dtype, descending)
     if not any(map(_is_float, numbers)):
         return f"gpualgo::KeyOrder<{_unsigned(dtype)}>"
     names = [_ordered_as(number) for number in numbers]
@@ -137,11 +181,11 @@ def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[
 
 
 def ranks_of(
-    keys: Sequence[Dtype], ways: Sequence[bool], bits: tuple[int, int] | None
+    keys: Sequence[Dtype], directions: Sequence[bool], bits: tuple[int, int] | None
 ) -> Callable[[Sequence[int]], tuple[int, ...]]:
     """Return the same for keys of several numbers; all bits are compared if `bits` is None."""
     ranks = [
         rank_of(dtype, is_descending, bits or (0, 8 * dtype.itemsize))
-        for dtype, is_descending in zip(keys, ways, strict=True)
+        for dtype, is_descending in zip(keys, directions, strict=True)
     ]
     return lambda numbers: tuple(rank(n) for rank, n in zip(ranks, numbers, strict=True))

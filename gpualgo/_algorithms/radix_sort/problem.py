@@ -37,7 +37,7 @@ class Sort(Problem):
         for view in views[1:]:
             check_items(view, f"{where}: values")
         checks.same_place(list(views), where)
-        self.descending, self.ways = descending, (descending,)
+        self.descending, self.directions = descending, (descending,)
         self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, self.key_dtype, where)
         self.axis = checks.axis_of(axis, len(keys.shape), where)  # None: flattened
         for values in views[1:]:
@@ -60,8 +60,8 @@ class Sort(Problem):
             self.results = (Result(shape, self.index_dtype, (), orders[0]),)
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "sort" if len(views) == 1 and rest[-1] is None else "order", views[:1]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "sort" if len(views) == 1 and params[-1] is None else "order", views[:1]
 
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import words
 from gpualgo._algorithms.radix_sort.problem import bits_of, index_dtype_of, key_dtype_of
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
@@ -17,6 +17,124 @@ from gpualgo._base.strides import order_of
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
+
+# --- Words: the fields of a tuple packed side by side, bit for bit, and sorted as one number.
+#
+# A structured dtype describes a word. The first field of a key has the highest bits, because it is
+# compared first. A value word has its widest fields first, so that no field crosses 8 bytes.
+
+Dtype: TypeAlias = np.dtype[Any]
+Descending: TypeAlias = "bool | tuple[bool, ...]"
+"""Whether the order is descending; for a word, one flag per field."""
+
+PARTS = (1, 2, 4, 8)  # sizes of a word's fields
+KEY_BYTES, VALUE_BYTES = 8, 16  # sizes of the widest words
+
+
+class Number(NamedTuple):
+    """A field of a key."""
+
+    dtype: Dtype
+    shift: int  # of its lowest bit
+    is_descending: bool
+
+    @property
+    def bits(self) -> int:
+        return 8 * self.dtype.itemsize
+
+
+def numbers(key: Dtype, descending: Descending) -> list[Number]:
+    """Return the fields of a key, most significant first; a key may be a single number."""
+    if key.names is None:
+        assert isinstance(descending, bool)
+        return [Number(key, 0, descending)]
+    assert key.fields is not None
+    assert isinstance(descending, tuple)
+    fields = [key.fields[name] for name in key.names]
+    return [
+        Number(field[0], 8 * field[1], is_descending)
+        for field, is_descending in zip(fields, descending, strict=True)
+    ]
+
+
+def used_bits(key: Dtype) -> int:
+    """Return how many bits of a key hold fields, from the lowest on."""
+    if key.names is None:
+        return 8 * key.itemsize
+    return 8 * sum(key[name].itemsize for name in key.names)
+
+
+class Group(NamedTuple):
+    """Neighbouring fields of an element that are sorted at once, as one word."""
+
+    first: int
+    size: int  # number of fields
+    dtype: Dtype  # of the field, or of the word that packs several
+    descending: Descending
+
+    @property
+    def is_word(self) -> bool:
+        return self.size > 1
+
+    @property
+    def places(self) -> range:
+        """Return the indices of the group's fields in the element."""
+        return range(self.first, self.first + self.size)
+
+
+def groups_of(dtypes: Sequence[Dtype], directions: Sequence[bool]) -> list[Group]:
+    """Return the fewest groups that fit words, most significant first."""
+    groups: list[Group] = []
+    first = 0
+    for end in range(1, len(dtypes) + 1):
+        if end < len(dtypes) and sum(d.itemsize for d in dtypes[first : end + 1]) <= KEY_BYTES:
+            continue
+        fields = tuple(dtypes[first:end])
+        if len(fields) == 1:
+            groups.append(Group(first, 1, fields[0], directions[first]))
+        else:
+            groups.append(Group(first, len(fields), _key(fields), tuple(directions[first:end])))
+        first = end
+    return groups
+
+
+@cache
+def _key(fields: tuple[Dtype, ...]) -> Dtype:
+    end = sum(field.itemsize for field in fields)
+    size = next(size for size in PARTS if end <= size)
+    offsets = []
+    for field in fields:
+        end -= field.itemsize
+        offsets.append(end)
+    return _word(fields, offsets, size)
+
+
+def value_word(dtypes: Sequence[Dtype]) -> Dtype | None:
+    """Return the word that packs values of several arrays; None if impossible or not needed."""
+    sizes = [dtype.itemsize for dtype in dtypes]
+    if len(sizes) < 2 or sum(sizes) > VALUE_BYTES or not set(sizes) <= set(PARTS):
+        return None
+    return _values(tuple(sizes))
+
+
+@cache
+def _values(sizes: tuple[int, ...]) -> Dtype:
+    offsets, end = [0] * len(sizes), 0
+    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        offsets[i] = end
+        end += sizes[i]
+    size = next(size for size in (*PARTS, VALUE_BYTES) if end <= size)
+    return _word([np.dtype(f"u{size}") for size in sizes], offsets, size)
+
+
+def _word(fields: Sequence[Dtype], offsets: Sequence[int], size: int) -> Dtype:
+    spec: Any = {
+        "names": [f"f{i}" for i in range(len(fields))], "formats": list(fields),
+        "offsets": list(offsets), "itemsize": size,
+    }  # fmt: skip
+    word: Dtype = np.dtype(spec)
+    return word
+
 
 Forms = tuple[Form | None, ...]
 
@@ -31,10 +149,10 @@ class TupleSort(Problem):
 
     def __init__(self, call: Call) -> None:
         views, params, where = call.views, call.params, call.where
-        ways, begin_bit, end_bit, axis, index_dtype, self.forms = params
+        directions, begin_bit, end_bit, axis, index_dtype, self.forms = params
         keys_form, values_form = (*self.forms, None)[:2]
-        self.ways, self.num_keys = ways, len(ways)
-        count = len(ways)
+        self.directions, self.num_keys = directions, len(directions)
+        count = len(directions)
         keys, values = views[:count], views[count:]
         key_names = inputs.names(keys, keys_form, "keys")
         value_names = inputs.names(values, values_form, "values") if values else ()
@@ -45,8 +163,8 @@ class TupleSort(Problem):
         for view, name in zip(keys, key_names, strict=True):
             key_dtype_of(view.dtype, where, name)
         checks.same_place(list(views), where)
-        self.groups = words.groups_of([view.dtype for view in keys], ways)
-        self.value_word = words.value_word([view.dtype for view in values])
+        self.groups = groups_of([view.dtype for view in keys], directions)
+        self.value_word = value_word([view.dtype for view in values])
         self.begin_bit, self.end_bit = begin_bit, end_bit
         if keys_form is None:
             self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, keys[0].dtype, where)
@@ -73,10 +191,10 @@ class TupleSort(Problem):
         self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "order", views[: len(rest[0])]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "order", views[: len(params[0])]
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         try:
             return arguments_of(tuple(arguments), self.where) if 0 < len(arguments) < 3 else None
         except ValueError:  # no prepared shape matches; the caller reports it
@@ -129,7 +247,7 @@ def problem_and_views(
 ) -> tuple[Problem, Views]:  # fmt: skip
     """Return the problem and views of function `where`; with an index dtype, of an argsort."""
     views, arg_forms = arguments_of((keys,) if values is None else (keys, values), where)
-    ways = descending_by_field(descending, arg_forms[0], where)
+    directions = descending_by_field(descending, arg_forms[0], where)
     begin_bit, end_bit = bits
     begin_bit = checks.integer(begin_bit, "begin_bit", where)
     if end_bit is not None:
@@ -139,7 +257,14 @@ def problem_and_views(
             f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
             "leave them out, and shift or mask the numbers instead"
         )
-    params = (ways, begin_bit, end_bit, checks.plain_axis(axis, where), index_dtype, arg_forms)
+    params = (
+        directions,
+        begin_bit,
+        end_bit,
+        checks.plain_axis(axis, where),
+        index_dtype,
+        arg_forms,
+    )
     return problem_of(TupleSort, views, None, None, params, where, 0), views
 
 

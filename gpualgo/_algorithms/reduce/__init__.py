@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, elements, front, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
@@ -159,7 +159,7 @@ def reduce(
         keepdims = checks.flag_argument(keepdims, "keepdims", "reduce")
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
-    params: tuple[Any, ...] = axis, keepdims, dtype, form, elements.classes_of(dtype)
+    params: tuple[Any, ...] = axis, keepdims, dtype, form, checks.classes_of(dtype)
     kind: type[Reduction] = Reduction
     if type(init) not in PLAIN:
         from gpualgo._algorithms.reduce.per_row_init import PerRowInitReduction
@@ -169,7 +169,7 @@ def reduce(
             kind = PerRowInitReduction
             init_views, pattern = per_row_init.parse_init(init, "reduce")
             views, init = (*views, *init_views), None
-            params = (*params, pattern, elements.classes_of(pattern))
+            params = (*params, pattern, checks.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, "reduce")
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, init, axis, x)

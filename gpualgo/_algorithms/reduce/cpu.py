@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.reduce import cpu_numpy
-from gpualgo._algorithms.reduce import cpu_parameters as rk
+from gpualgo._algorithms.reduce import problem as rk
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
@@ -38,7 +38,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
 if TYPE_CHECKING:
-    from gpualgo._cpu.image import Loaded
+    from gpualgo._cpu.image import LoadedImage
 
 
 # --- Layout of a CPU reduction: along the reduced elements, or across neighbouring columns.
@@ -433,7 +433,7 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     return passes, LaunchSequence([launch for launch, _ in passes], sizes[:-1])
 
 
-def _launch(kernel: Kernel, pass_: Pass, code: Loaded | None) -> Launch:
+def _launch(kernel: Kernel, pass_: Pass, code: LoadedImage | None) -> Launch:
     """Return the launch of a pass; its arguments are init, input and output addresses.
 
     `code` computes the elements, if they are computed.

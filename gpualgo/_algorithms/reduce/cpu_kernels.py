@@ -13,8 +13,8 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.reduce import cpu_parameters as parameters
-from gpualgo._algorithms.reduce.cpu_parameters import (
+from gpualgo._algorithms.reduce import problem as parameters
+from gpualgo._algorithms.reduce.problem import (  # fmt: skip
     BATCH,
     CHUNK,
     COMPUTE,
@@ -38,11 +38,19 @@ from gpualgo._algorithms.reduce.cpu_parameters import (
     TILES,
     WIDTH,
     X_STRIDE,
-)  # fmt: skip
+)
 from gpualgo._base import records
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import access_by_index, field_offsets
-from gpualgo._cpu.packing import call, copy_bytes, dense_address, load, offset, pointer_to, store
+from gpualgo._cpu.fields import access_by_index, field_offsets
+from gpualgo._cpu.packing import (
+    call,
+    copy_bytes,
+    dense_address,
+    load,
+    offset,
+    pointer_to,
+    storage,
+    store,
+)
 from gpualgo._cpu.parameters import SIZE, START
 
 _words = pointer_to(types.intp)

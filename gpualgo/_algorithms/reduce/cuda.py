@@ -11,9 +11,12 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import tuning
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._arrays.view import View
+from gpualgo._algorithms.transform import cuda as elementwise
+from gpualgo._algorithms.transform.tuning import Applied
+from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
-from gpualgo._base.strides import Dims, merge, without_axes
+from gpualgo._base.records import Separate
+from gpualgo._base.strides import Dims, dense_strides, merge, without_axes
 from gpualgo._cuda import build
 from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.plan import KEPT, NONE, TICKETS, ArgMap, Launch, Piece, Plan
@@ -26,9 +29,11 @@ from gpualgo._cuda.templates import (
     is_nested,
     tagged_bytes,
 )
+from gpualgo._driver import driver, staging
 from gpualgo._driver.pools import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import planners
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.problem import NO_INIT
 
 Dtype = np.dtype[Any]
 
@@ -62,7 +67,7 @@ class _Case:
     leaves: FieldSlots
 
     @property
-    def num_leaves(self) -> int:
+    def num_fields(self) -> int:
         return len(self.pointers)
 
     def fitting(self, offsets: Iterable[tuple[int, ...]], repeated: int = 0) -> int:
@@ -134,11 +139,11 @@ def plan_of(
         records.SHARED_POSITION if records.is_position(leaf) and stride == 0 else leaf
         for leaf, stride in zip(records.field_dtypes(source), outer[-1][1], strict=False)
     ]
-    return _columns(replace(case, source=records.with_leaves(source, leaf_dtypes)))
+    return _columns(replace(case, source=records.with_fields(source, leaf_dtypes)))
 
 
 def _rows(case: _Case) -> Plan:
-    source, acc, leaves, outer = case.source, case.acc, case.num_leaves, case.outer
+    source, acc, leaves, outer = case.source, case.acc, case.num_fields, case.outer
     num_items = math.prod(extent for extent, _ in case.reduced)
     num_rows = math.prod(extent for extent, _ in outer)
     repeated = _repeated(case)
@@ -151,35 +156,35 @@ def _rows(case: _Case) -> Plan:
         nested = is_nested(case.reduced)
         access = tuning.strided(leaves, outputs, is_even=is_even, is_nested=nested)
         fields = {"rows": outer, "elements": case.reduced}
-    small = tuning.small_cut(num_items, source) if num_rows == 1 else None
+    small = tuning.small_tiling(num_items, source) if num_rows == 1 else None
     if small is not None:
         return _small(case, num_items, access, fields, small)
-    cut = tuning.cut_rows(case.op, num_rows, num_items, source)
+    tiling = tuning.tile_rows(case.op, num_rows, num_items, source)
     pieces = []
-    if cut.blocks_per_row > 1:  # blocks combine through tagged words, initially zero
-        pieces = [Piece(cut.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
-    spec = tuning.rows_spec(case.op, source, acc, access, cut)
+    if tiling.blocks_per_row > 1:  # blocks combine through tagged words, initially zero
+        pieces = [Piece(tiling.num_blocks * tagged_bytes(acc), TICKETS, is_zeroed=True)]
+    spec = tuning.rows_spec(case.op, source, acc, access, tiling)
     packed = spec.parameters.pack(
-        num_rows=num_rows, num_items=num_items, chunk_items=cut.chunk_items,
-        blocks_per_row=cut.blocks_per_row, access=fields,
+        num_rows=num_rows, num_items=num_items, chunk_items=tiling.chunk_items,
+        blocks_per_row=tiling.blocks_per_row, access=fields,
     )  # fmt: skip
-    threads = cut.policy.block_threads
-    return case.plan(spec, cut.num_blocks, threads, packed, pieces, partials=0, tickets=0)
+    threads = tiling.policy.block_threads
+    return case.plan(spec, tiling.num_blocks, threads, packed, pieces, partials=0, tickets=0)
 
 
 def _small(
     case: _Case, num_items: int, access: Access, fields: dict[str, Any],
-    cut: tuning.SmallCut,
+    tiling: tuning.SmallTiling,
 ) -> Plan:  # fmt: skip
     """Return the plan of a single short row."""
     args, first_piece = case.leaves.at, len(case.leaves.pieces)
-    spec = tuning.small_spec(case.op, case.source, case.acc, access, cut.policy)
+    spec = tuning.small_spec(case.op, case.source, case.acc, access, tiling.policy)
     packed = spec.parameters.pack(num_items=num_items, access=fields)
     pieces = []
-    if cut.num_blocks > 1:
-        pieces = [Piece(cut.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
+    if tiling.num_blocks > 1:
+        pieces = [Piece(tiling.num_blocks * tagged_bytes(case.acc), TICKETS, is_zeroed=True)]
     launch = Launch(
-        build.kernel(spec, case.device), cut.num_blocks, cut.policy.block_threads, packed,
+        build.kernel(spec, case.device), tiling.num_blocks, tiling.policy.block_threads, packed,
         case.device,
         takes={"init": START, "input": case.leaves.inputs, "output": case.leaves.outputs,
                "words": args.piece(first_piece) if pieces else NONE},
@@ -192,12 +197,12 @@ def _is_flat(case: _Case, repeated: int | None) -> bool:
     outer = case.outer
     return len(case.reduced) <= 1 and repeated is not None and (
         not outer
-        or (len(outer) == 1 and outer[0][1][case.num_leaves :] == records.read_bytes(case.acc))
+        or (len(outer) == 1 and outer[0][1][case.num_fields :] == records.read_bytes(case.acc))
     )  # fmt: skip
 
 
 def _row_strides(case: _Case) -> tuple[int, ...]:
-    return case.outer[0][1][: case.num_leaves] if case.outer else (0,) * case.num_leaves
+    return case.outer[0][1][: case.num_fields] if case.outer else (0,) * case.num_fields
 
 
 def _is_aligned(case: _Case, repeated: int | None) -> bool:
@@ -208,7 +213,7 @@ def _is_aligned(case: _Case, repeated: int | None) -> bool:
 def _interleaved(case: _Case) -> _Case | None:
     """Return the same reduction with interleaved fields as one input; None if they are not."""
     inner = case.outer if _is_columns(case) else case.reduced
-    leaves = case.num_leaves
+    leaves = case.num_fields
     if not inner or leaves == 1:
         return None
     dims = [strides[:leaves] for _, strides in (*case.reduced, *case.outer)]
@@ -237,7 +242,7 @@ def _repeated(case: _Case) -> int | None:
 
 
 def _columns(case: _Case) -> Plan:
-    source, acc, leaves, reduced = case.source, case.acc, case.num_leaves, case.reduced
+    source, acc, leaves, reduced = case.source, case.acc, case.num_fields, case.reduced
     num_columns, strides = case.outer[-1]
     column_strides, out_strides = strides[:leaves], strides[leaves:]
     batch = case.outer[:-1]
@@ -248,27 +253,29 @@ def _columns(case: _Case) -> Plan:
     size = max(tuning.packed_size(source), acc.itemsize // 2)
     is_even = len(reduced) == 1
     bytes_read = tuning.bytes_read(source)
-    cut = tuning.cut_columns(num_batches, num_rows, num_columns, widest, items, size, bytes_read)
-    spec = tuning.columns_spec(case.op, source, acc, cut, is_even)
+    tiling = tuning.tile_columns(
+        num_batches, num_rows, num_columns, widest, items, size, bytes_read
+    )
+    spec = tuning.columns_spec(case.op, source, acc, tiling, is_even)
     packed = spec.parameters.pack(
-        num_rows=num_rows, rows_per_block=cut.rows_per_block, num_columns=num_columns,
-        num_blocks=cut.num_blocks, num_column_tiles=cut.num_column_tiles,
+        num_rows=num_rows, rows_per_block=tiling.rows_per_block, num_columns=num_columns,
+        num_blocks=tiling.num_blocks, num_column_tiles=tiling.num_column_tiles,
         column_strides=column_strides, output_column_strides=out_strides,
         rows=reduced, batch=batch,
     )  # fmt: skip
-    blocks = cut.num_column_tiles * num_batches * cut.num_blocks
+    blocks = tiling.num_column_tiles * num_batches * tiling.num_blocks
     pieces = []
-    if cut.num_blocks > 1:
-        partials = blocks * cut.columns * acc.itemsize
+    if tiling.num_blocks > 1:
+        partials = blocks * tiling.columns * acc.itemsize
         workspace_offset = KEPT + sum(aligned(piece.num_bytes) for piece in case.leaves.pieces)
         pieces = [Piece(TICKET_BYTES, TICKETS, is_zeroed=True), Piece(partials, workspace_offset)]
-    threads = cut.policy.block_threads
+    threads = tiling.policy.block_threads
     return case.plan(spec, blocks, threads, packed, pieces, partials=1, tickets=0)
 
 
 def _column_items(case: _Case) -> int:
     """Return how many neighbouring columns are loaded at once; 0: not even one record."""
-    (num_columns, strides), leaves = case.outer[-1], case.num_leaves
+    (num_columns, strides), leaves = case.outer[-1], case.num_fields
     if strides[:leaves] != records.read_bytes(case.source):
         return 1
     offsets = [s for _, s in case.reduced] + [s[:leaves] for _, s in case.outer[:-1]]
@@ -280,5 +287,125 @@ def _is_columns(case: _Case) -> bool:
     """Return whether neighbouring results are closer than the elements of one."""
     if not case.outer or not case.reduced:
         return False
-    across = case.outer[-1][1][: case.num_leaves]
+    across = case.outer[-1][1][: case.num_fields]
     return sum(map(abs, across)) < sum(map(abs, case.reduced[-1][1]))
+
+
+# --- Reduction of large pageable arrays on a GPU in blocks, so that they may exceed its memory.
+
+Array = np.ndarray[Any, Any]
+
+BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
+
+
+@planners.for_blocks.register(Reduction)
+def _(problem: Reduction, call: planners.HostCall) -> bool:
+    arrays, op = call.arrays, call.op
+    fields = records.field_dtypes(problem.source)
+    if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
+        return False
+    if None not in call.device_views[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
+        return False
+    where = problem.where
+    handle = host_whole.begin(problem, arrays[0], call.stream, host_whole.pageable(True, where))
+    axes = problem.axes
+    if len(axes) == arrays[0].ndim and all(x.flags.c_contiguous for x in arrays):
+        arrays, axes = [x.reshape(-1) for x in arrays], (0,)
+    arrays = [x if x.flags.aligned else x.copy() for x in arrays]
+    flat = [np.empty(problem.shape, leaf) for leaf in records.field_dtypes(problem.acc)]
+    size = sum(x.dtype.itemsize for x in arrays)
+    blocks = list(staging.pieces(arrays[0].shape, size, BLOCK_BYTES))
+    _Reduction(problem, op, handle).run(arrays, axes, blocks, call.init, flat)
+    for result, values in zip(call.results, flat, strict=True):
+        result[...] = values.reshape(result.shape)
+    return True
+
+
+class _Reduction:
+    """Runs blocks in C order; a block's results start its outputs or are combined with them."""
+
+    def __init__(self, problem: Reduction, op: Operator, stream: int) -> None:
+        self.acc, self.device, self.op, self.stream = problem.acc, problem.device, op, stream
+        self.source, self.leaves = problem.source, records.field_dtypes(problem.acc)
+        self.plans: dict[Any, Plan] = {}
+
+    def run(
+        self, arrays: list[Array], axes: tuple[int, ...], blocks: list[Any], init: Array | None,
+        outs: list[Array],
+    ) -> None:  # fmt: skip
+        items = max(arrays[0][(*index, ...)].size for index in blocks)
+        num_outputs = outs[0].size
+        sizes = [
+            *(items * x.dtype.itemsize for x in arrays),
+            *(out.nbytes for out in outs),
+            *(min(num_outputs, items) * leaf.itemsize for leaf in self.leaves),
+        ]
+        started: set[int] = set()
+        start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
+        buffers = staging.device_buffers(self.device, self.stream, sizes)
+        with buffers as memory, host_whole.sync_on_error(self.stream):
+            sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
+            totals, block_results = out_buffers[: len(outs)], out_buffers[len(outs) :]
+            for index in blocks:
+                # on the stream, after the previous block's reduction
+                for x, source in zip(arrays, sources, strict=True):
+                    staging.upload(x[(*index, ...)], source, self.device, self.stream)
+                offset, shape, inner = _outputs_of(arrays[0].shape, axes, index)
+                targets = [
+                    total + offset * leaf.itemsize
+                    for total, leaf in zip(totals, self.leaves, strict=True)
+                ]
+                plan = self._plan(arrays[0][(*index, ...)].shape, inner)
+                if offset not in started:
+                    started.add(offset)
+                    plan.queue(self.stream, (*start, self.op.captured_scalars, *sources, *targets))
+                else:
+                    plan.queue(
+                        self.stream, (*NO_INIT, self.op.captured_scalars, *sources, *block_results)
+                    )
+                    self._join(targets, block_results, shape)
+            for total, out in zip(totals, outs, strict=True):
+                staging.download(total, out, self.device, self.stream)
+            driver.synchronize(self.stream)
+
+    def _join(self, targets: list[int], parts: list[int], shape: tuple[int, ...]) -> None:
+        """Combine outputs with a block's results: targets = op(targets, parts)."""
+        acc = Separate(self.acc) if records.is_record(self.acc) else self.acc
+        views = [
+            dense_view(pointer, shape, leaf, self.device)
+            for side in (targets, parts)
+            for pointer, leaf in zip(side, self.leaves, strict=True)
+        ]
+        applied = Applied(self.op, (acc, acc), self.acc)
+        join = elementwise.plan_of(applied, views, shape, views[: len(targets)])
+        join.queue(self.stream, (*NO_INIT, self.op.captured_scalars, *targets, *parts, *targets))
+
+    def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:
+        key = (shape, axes)
+        if key not in self.plans:
+            kept_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
+            strides = [dense_strides(kept_shape, leaf.itemsize) for leaf in self.leaves]
+            views = host_whole.placeholder_views(
+                records.field_dtypes(self.source), shape, self.device
+            )
+            self.plans[key] = plan_of(views, self.op, axes, self.source, self.acc, strides)
+        return self.plans[key]
+
+
+def _outputs_of(
+    shape: Sequence[int], axes: tuple[int, ...], index: tuple[int | slice, ...]
+) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    """Return a block's first output, the shape of its outputs, and the axes it reduces."""
+    output = 0
+    kept_shape: list[int] = []
+    for axis, extent in enumerate(shape):
+        item = index[axis] if axis < len(index) else slice(0, extent)
+        start, length = (item, 1) if isinstance(item, int) else (item.start, item.stop - item.start)
+        if axis in axes:
+            continue
+        output = output * extent + start
+        if not isinstance(item, int):
+            kept_shape.append(length)
+    dropped = sum(isinstance(item, int) for item in index)
+    inner = tuple(axis - dropped for axis in axes if axis >= dropped)
+    return output, tuple(kept_shape), inner

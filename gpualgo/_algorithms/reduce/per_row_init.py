@@ -48,10 +48,10 @@ def _(
     of_x, inits = views[:num_own], views[num_own:]
     init_slots = slots[num_own:]
     if problem.has_no_items:  # each initial value is a row of one element
-        leaves = cuda.FieldSlots(args, init_slots, out_slots)
-        return cuda.plan_of(inits, without_source(op), (), acc, acc, strides, leaves)
-    leaves = cuda.FieldSlots(args, slots[:num_own], out_slots)
-    plan = cuda.plan_of(of_x, op, axes, problem.source, acc, strides, leaves)
+        fields = cuda.FieldSlots(args, init_slots, out_slots)
+        return cuda.plan_of(inits, without_source(op), (), acc, acc, strides, fields)
+    fields = cuda.FieldSlots(args, slots[:num_own], out_slots)
+    plan = cuda.plan_of(of_x, op, axes, problem.source, acc, strides, fields)
     outs = [
         target._replace(shape=shape, strides=step)
         for target, step in zip(targets, strides, strict=True)

@@ -171,12 +171,12 @@ def row_items(dtype: Element) -> int:
 
 def widest_read(dtype: Element) -> int:
     """Return the bytes of the widest field that is read from memory."""
-    return max((leaf.itemsize for leaf in records.memory_leaves(dtype)), default=1)
+    return max((leaf.itemsize for leaf in records.memory_fields(dtype)), default=1)
 
 
 def bytes_read(dtype: Element) -> int:
     """Return the bytes of memory read per element, including the gaps of a record."""
-    fields = records.memory_leaves(dtype)
+    fields = records.memory_fields(dtype)
     if isinstance(dtype, records.Computed) or len(fields) < len(records.field_dtypes(dtype)):
         return sum(leaf.itemsize for leaf in fields)
     return dtype.itemsize
@@ -213,7 +213,7 @@ def for_records(policy: Policy, dtype: Element) -> Policy:
 
 
 @dataclass(frozen=True)
-class RowsCut:
+class RowsTiling:
     """Tiling of rows: one row per `width` lanes, or (width 0) rows cut into blocks' chunks."""
 
     policy: Policy
@@ -223,7 +223,7 @@ class RowsCut:
     num_blocks: int
 
 
-def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> RowsCut:
+def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> RowsTiling:
     """Return the tiling of num_rows rows of num_items elements."""
     items = row_items(dtype)
     vectors = -(-num_items // items)
@@ -235,7 +235,7 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Row
         # If there are many short rows, a group takes several: each is one load of a lane.
         is_many = width < WARP and num_rows >= groups * SHORT_ROWS * TARGET_BLOCKS
         policy = replace(policy, max_tiles=min(SHORT_ROWS, policy.loads) if is_many else 1)
-        return RowsCut(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
+        return RowsTiling(policy, width, num_items, 1, -(-num_rows // (groups * policy.max_tiles)))
     policy = blocks_policy(op, num_rows * num_items * bytes_read(dtype), dtype)
     tiles = -(-vectors // (WARP * policy.loads))
     all_blocks = -(-tiles // policy.warps) * num_rows  # if each warp had one tile
@@ -243,29 +243,29 @@ def cut_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> Row
     chunk_tiles = per_warp * policy.warps
     blocks = -(-tiles // chunk_tiles)
     chunk_items = chunk_tiles * WARP * items * policy.loads
-    return RowsCut(policy, 0, chunk_items, blocks, blocks * num_rows)
+    return RowsTiling(policy, 0, chunk_items, blocks, blocks * num_rows)
 
 
-def _min_blocks(op: Operator, source: Element, access: Access, cut: RowsCut) -> int:
+def _min_blocks(op: Operator, source: Element, access: Access, tiling: RowsTiling) -> int:
     """Return 1 for kernels that would otherwise spill registers to fit more blocks, else 0."""
     if records.is_record(source):
         return 1
     size = source.itemsize
     is_strided = access in (strided(), strided(is_even=True), strided(is_nested=True))
     many_addresses = is_strided and size <= 2  # one for each of a lane's 8 or 16 items
-    many_values = (size == 1 and op.name is None) or (size == 8 and 0 < cut.width < WARP)
+    many_values = (size == 1 and op.name is None) or (size == 8 and 0 < tiling.width < WARP)
     return int(many_addresses or many_values)
 
 
 def rows_spec(
-    op: Operator, source: Element, acc: np.dtype[Any], access: Access, cut: RowsCut
+    op: Operator, source: Element, acc: np.dtype[Any], access: Access, tiling: RowsTiling
 ) -> Spec:
     """Return the kernel that reduces rows through `access`, a template of reduce/rows.cuh."""
     element = records.cpp_name(source)
-    policy = cut.policy.cpp(_min_blocks(op, source, access, cut))
+    policy = tiling.policy.cpp(_min_blocks(op, source, access, tiling))
     kernel = (
-        f"reduce_rows_kernel<{policy}, {cut.width}"
-        if cut.width
+        f"reduce_rows_kernel<{policy}, {tiling.width}"
+        if tiling.width
         else f"reduce_blocks_kernel<{policy}"
     )
     expression = (
@@ -295,7 +295,7 @@ def strided(
 
 
 @dataclass(frozen=True)
-class ColumnsCut:
+class ColumnsTiling:
     """Tiling of columns and rows over blocks."""
 
     policy: Policy
@@ -311,10 +311,10 @@ class ColumnsCut:
         return self.width * self.items
 
 
-def cut_columns(
+def tile_columns(
     num_batches: int, num_rows: int, num_columns: int, widest: int, items: int, itemsize: int,
     bytes_read: int,
-) -> ColumnsCut:  # fmt: skip
+) -> ColumnsTiling:  # fmt: skip
     """Return the tiling of num_batches × (num_rows, num_columns), reduced over rows.
 
     `widest` is the columns of one access if all were aligned, `items` those it has. The association
@@ -337,7 +337,9 @@ def cut_columns(
     blocks = min(-(-num_rows // least), max(1, target // (wide_tiles * num_batches)))
     rows_per_block = -(-num_rows // blocks)
     tiles = -(-num_columns // (width * items))
-    return ColumnsCut(policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles)
+    return ColumnsTiling(
+        policy, width, items, rows_per_block, -(-num_rows // rows_per_block), tiles
+    )
 
 
 def column_items(
@@ -349,21 +351,21 @@ def column_items(
 
 
 def columns_spec(
-    op: Operator, source: Element, acc: np.dtype[Any], cut: ColumnsCut, is_even: bool
+    op: Operator, source: Element, acc: np.dtype[Any], tiling: ColumnsTiling, is_even: bool
 ) -> Spec:
     """Return the kernel that reduces columns; is_even: rows have one dimension."""
     # Records may spill registers, unless only one field is read from memory.
-    is_one = not isinstance(source, records.Computed) and len(records.memory_leaves(source)) == 1
+    is_one = not isinstance(source, records.Computed) and len(records.memory_fields(source)) == 1
     is_wide = records.is_record(source) and not is_one
     # So may bytes under a lambda or with columns apart next to an index field, and 8-byte elements
     # under a lambda on newer GPUs.
-    is_alone = records.is_record(source) and cut.items == 1
+    is_alone = records.is_record(source) and tiling.items == 1
     size, is_lambda = widest_read(source), op.name is None
     is_tight = (size == 1 and (is_lambda or is_alone)) or (size == 8 and is_lambda)
-    policy = cut.policy.cpp(int(is_wide or is_tight))
+    policy = tiling.policy.cpp(int(is_wide or is_tight))
     rows = f"gpualgo::{layout_type(is_even)}<{len(records.field_dtypes(source))}>"
     expression = (
-        f"gpualgo::reduce_columns_kernel<{policy}, {cut.width}, {cut.items}, "
+        f"gpualgo::reduce_columns_kernel<{policy}, {tiling.width}, {tiling.items}, "
         f"{functor(op, (acc, acc), acc)}, "
         f"{records.cpp_name(acc)}, {records.cpp_name(source)}, {rows}>"
     )
@@ -426,14 +428,14 @@ SM_BLOCKS = 2  # blocks per multiprocessor at most, since MOST_BLOCKS is two eac
 
 
 @dataclass(frozen=True)
-class SmallCut:
+class SmallTiling:
     """Tiling of the elements over blocks."""
 
     policy: Small
     num_blocks: int
 
 
-def small_cut(num_items: int, source: Element) -> SmallCut | None:
+def small_tiling(num_items: int, source: Element) -> SmallTiling | None:
     """Return the tiling of one row, or None if it is not small."""
     items = row_items(source)
     num_bytes = num_items * bytes_read(source)
@@ -449,7 +451,7 @@ def small_cut(num_items: int, source: Element) -> SmallCut | None:
     blocks = -(-(num_items // items) // (small.block_threads * small.loads))
     if blocks > SMALL_MOST_BLOCKS:
         return None
-    return SmallCut(replace(small, wait=_wait(num_bytes, blocks)), blocks)
+    return SmallTiling(replace(small, wait=_wait(num_bytes, blocks)), blocks)
 
 
 def _wait(num_bytes: int, num_blocks: int) -> int:

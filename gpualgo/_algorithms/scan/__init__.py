@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import may_be_array, parse_input, tried
-from gpualgo._pipeline import checks, elements, front, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
@@ -150,7 +150,7 @@ def inclusive_scan(
 
         if per_row_init.are_arrays(init, INCLUSIVE, one_is_value=not isinstance(init, tuple)):
             init_views, pattern = per_row_init.parse_init(init, INCLUSIVE)
-            extra_params = pattern, elements.classes_of(pattern)
+            extra_params = pattern, checks.classes_of(pattern)
             kind, views, init = PerRowInitScan, (*views, *init_views), None
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], INCLUSIVE)
@@ -158,7 +158,7 @@ def inclusive_scan(
         reverse = checks.flag_argument(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
-    params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
+    params = axis, reverse, dtype, form, checks.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, INCLUSIVE)
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, init, axis, x)
@@ -271,7 +271,7 @@ def exclusive_scan(
 
         if per_row_init.are_arrays(init, EXCLUSIVE, one_is_value=not isinstance(init, tuple)):
             init_views, pattern = per_row_init.parse_init(init, EXCLUSIVE)
-            extra_params = pattern, elements.classes_of(pattern)
+            extra_params = pattern, checks.classes_of(pattern)
             kind, views, init = PerRowInitExclusiveScan, (*views, *init_views), None
         elif may_be_array(init, form):
             init = checks.start_of(init, views[0], EXCLUSIVE)
@@ -279,7 +279,7 @@ def exclusive_scan(
         reverse = checks.flag_argument(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
-    params = axis, reverse, dtype, form, elements.classes_of(dtype), *extra_params
+    params = axis, reverse, dtype, form, checks.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, EXCLUSIVE)
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, init, axis, x)

@@ -20,15 +20,15 @@ import numpy as np
 from gpualgo._algorithms.scan import cuda, tuning
 from gpualgo._algorithms.scan.cuda import ScanStrategy, strategy_of
 from gpualgo._algorithms.scan.problem import Scan
-from gpualgo._algorithms.scan.tuning_lines import cut_columns
+from gpualgo._algorithms.scan.tuning_lines import tile_columns
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import ordered_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import host_blocks, host_whole, planners
-from gpualgo._pipeline.host_blocks import Index
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_whole import Index
 from gpualgo._pipeline.problem import NO_INIT, Array, Start
 
 # --- Shared by block-wise scans: the arrays of a call, device memory for a part, and copies.
@@ -46,7 +46,7 @@ class Work(NamedTuple):
     start: Start
     stream: int
     order: tuple[int, ...]  # of axes, outermost first
-    written: host_blocks.WriteState
+    written: host_whole.WriteState
 
     @property
     def device(self) -> int:
@@ -63,7 +63,7 @@ class Work(NamedTuple):
 
     @property
     def item_bytes(self) -> int:
-        return sum(leaf.itemsize for leaf in self.leaves)
+        return sum(field.itemsize for field in self.leaves)
 
     @property
     def widest(self) -> int:
@@ -72,10 +72,10 @@ class Work(NamedTuple):
 
     def memory(
         self, items: int, plans: Sequence[Plan]
-    ) -> AbstractContextManager[tuple[list[int], host_blocks.Queue]]:
+    ) -> AbstractContextManager[tuple[list[int], host_whole.Queue]]:
         """Allocate device memory for `items` elements and results."""
-        sizes = [items * leaf.itemsize for leaf in self.leaves]
-        return host_blocks.memory(self.device, self.stream, sizes, plans)
+        sizes = [items * field.itemsize for field in self.leaves]
+        return host_whole.memory(self.device, self.stream, sizes, plans)
 
     def upload(self, parts: Sequence[Sequence[Array]], memory: Sequence[int]) -> None:
         for part, address in zip(parts, memory, strict=False):
@@ -143,8 +143,8 @@ class _Cut:
             yield tuple(slice(0, extent) for extent in work.shape)
             return
         depth = work.order.index(self.axis)
-        for outer in host_blocks.indices(work.shape, work.order[:depth], 1, 1):
-            for inner in host_blocks.indices(work.shape, work.order[depth + 1 :], 1, MOST_LINES):
+        for outer in host_whole.indices(work.shape, work.order[:depth], 1, 1):
+            for inner in host_whole.indices(work.shape, work.order[depth + 1 :], 1, MOST_LINES):
                 yield tuple(
                     outer_slice if work.order.index(i) < depth else inner_slice
                     for i, (outer_slice, inner_slice) in enumerate(zip(outer, inner, strict=True))
@@ -168,17 +168,17 @@ class _Cut:
             work = self.work
             views = [
                 view._replace(strides=(view.dtype.itemsize * width,))
-                for view in host_blocks.placeholder_views(work.leaves, (count,), work.device)
+                for view in host_whole.placeholder_views(work.leaves, (count,), work.device)
             ]
             sides = views[: len(work.arrays)], views[len(work.arrays) :]
             way = self.way._replace(is_exclusive=is_exclusive)
             self.plans[key] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], way)
         return self.plans[key]
 
-    def scan(self, group: Index, memory: Sequence[int], queue: host_blocks.Queue) -> None:
+    def scan(self, group: Index, memory: Sequence[int], queue: host_whole.Queue) -> None:
         """Scan the lines of a group, part by part."""
         work, width = self.work, self.width_of(group)
-        sizes = [leaf.itemsize for leaf in work.leaves]
+        sizes = [field.itemsize for field in work.leaves]
         lines = [
             [address + line * size for address, size in zip(memory, sizes, strict=True)]
             for line in range(width)
@@ -191,7 +191,7 @@ class _Cut:
             for count, is_exclusive in self._scans(start, end):
                 for addresses, line_start in zip(lines, starts, strict=True):
                     plan = self._plan(count, width, is_exclusive)
-                    queue(plan, *addresses, words=work.op.words, start=line_start)
+                    queue(plan, *addresses, words=work.op.captured_scalars, start=line_start)
                 if count > end - start:
                     next_starts = self._fetch_carries(memory, (end - start) * width, width)
             starts = next_starts
@@ -210,10 +210,10 @@ class _Cut:
         carries: Any = np.zeros(count, acc)
         names = acc.names or (None,)
         for name, address in zip(names, memory[len(work.arrays) :], strict=True):
-            leaf = acc if name is None else acc[name]
-            values = np.empty(count, leaf)
+            field = acc if name is None else acc[name]
+            values = np.empty(count, field)
             staging.fetch(
-                address + first * leaf.itemsize, values.ctypes.data, values.nbytes, work.stream
+                address + first * field.itemsize, values.ctypes.data, values.nbytes, work.stream
             )
             driver.synchronize(work.stream)
             (carries if name is None else carries[name])[...] = values
@@ -245,9 +245,9 @@ def _(problem: Scan, call: planners.HostCall) -> bool:
             return False  # lines that are columns in one array and rows in another
         order = _order_of(sources[0]) or ()
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
-    handle = host_blocks.begin(problem, arrays[0], stream, reason)
+    handle = host_whole.begin(problem, arrays[0], stream, reason)
     start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
-    with host_blocks.partial_write_guard(problem.where, arrays, results) as written:
+    with host_whole.partial_write_guard(problem.where, arrays, results) as written:
         _run(Work(problem, arrays, results, op, start, handle, order, written), way)
     return True
 
@@ -270,7 +270,7 @@ def _run(work: Work, way: ScanStrategy) -> None:
         return
     line_bytes, joint_lines = num_items * work.item_bytes, 1
     if way.kernel == "columns":
-        cut = cut_columns(
+        cut = tile_columns(
             *way.columns, records.register_dtype(work.problem.source), work.problem.acc
         )
         inner = work.order[work.order.index(axis) + 1 :]
@@ -286,13 +286,13 @@ def _run(work: Work, way: ScanStrategy) -> None:
 
 def _whole_lines(work: Work, way: ScanStrategy, line_bytes: int, limit: int) -> None:
     axes = [axis for axis in work.order if axis != way.axis]
-    blocks = list(host_blocks.indices(work.shape, axes, line_bytes, limit))
+    blocks = list(host_whole.indices(work.shape, axes, line_bytes, limit))
     shapes = {work.arrays[0][block].shape for block in blocks}
     plans = {}
     for shape in shapes:
         views = [
             view._replace(strides=ordered_strides(shape, view.dtype.itemsize, work.order))
-            for view in host_blocks.placeholder_views(work.leaves, shape, work.device)
+            for view in host_whole.placeholder_views(work.leaves, shape, work.device)
         ]
         sides = views[: len(work.arrays)], views[len(work.arrays) :]
         plans[shape] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], way)
@@ -305,6 +305,6 @@ def _whole_lines(work: Work, way: ScanStrategy, line_bytes: int, limit: int) -> 
         for block in blocks:
             work.upload(parts(work.arrays, block), memory)
             plan = plans[np.shape(work.arrays[0][block])]
-            queue(plan, *memory, words=work.op.words, start=work.start)
+            queue(plan, *memory, words=work.op.captured_scalars, start=work.start)
             work.download(parts(work.results, block), memory)
         driver.synchronize(work.stream)

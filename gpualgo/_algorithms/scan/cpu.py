@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.scan import cpu_parameters as parameters
+from gpualgo._algorithms.scan import problem as parameters
 from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records, threads
-from gpualgo._cpu.code import Loaded
+from gpualgo._cpu.image import Loaded
 from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
@@ -274,7 +274,7 @@ def _of_flattened(
         else:
             flat[i], shaped = out, out.reshape(x.shape)  # out has one dimension
             copies[i] = elementwise.plan_of(Applied(_COPY, (x.dtype,), out.dtype), [x], [shaped])
-    read = records.with_leaves(source, [x.dtype for x in flat])
+    read = records.with_fields(source, [x.dtype for x in flat])
     scan = plan_of(flat, outs, op, *options, read, acc)
     if not copies:  # the addresses are those of the views
         return scan
@@ -299,7 +299,8 @@ def _functions(
     read = source if kind == "strips" else None
 
     def write(index: int, fn: Any) -> Any:
-        from gpualgo._algorithms.scan import cpu_columns, cpu_kernels
+        from gpualgo._algorithms.scan import cpu_kernels
+        from gpualgo._algorithms.scan import cpu_kernels as cpu_columns
 
         if read is None:
             return cpu_columns.column_functions(fn, acc, is_exclusive)[index]

@@ -11,13 +11,17 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._algorithms.scan.cpu_parameters import (
+from gpualgo._algorithms.scan.problem import (
     ABREAST,
+    ACROSS,
     AGGREGATE,
     AGGREGATE_BYTES,
     AGGREGATES,
     CHAIN_TAIL,
     CHAINS,
+    COLUMNS,
+    COLUMNS_TAIL,
+    DOWN,
     EMIT,
     FLAGS,
     FOLD,
@@ -29,8 +33,13 @@ from gpualgo._algorithms.scan.cpu_parameters import (
     LISTS,
     MOST_POLLS,
     NEXT,
+    NUMBER,
     OUT,
+    OUT_ACROSS,
+    OUT_AT,
+    OUT_DOWN,
     OUT_JUMP,
+    OUT_PACK,
     OUT_STEP,
     OUTER,
     PREFIX_BYTES,
@@ -38,18 +47,30 @@ from gpualgo._algorithms.scan.cpu_parameters import (
     SLOTS,
     SPAN,
     STRIPS,
+    STRIPS_TAIL,
     TASKS,
     TILE,
+    WIDTH,
     X_JUMP,
     X_STEP,
     X,
 )
-from gpualgo._algorithms.scan.cpu_parameters import STRIPS_TAIL as TAIL
 from gpualgo._base import records
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import access_by_address, access_by_index
-from gpualgo._cpu.packing import call, load, offset, pointer_to, reader, store, writer
+from gpualgo._cpu.fields import access_by_address, access_by_index, field_offsets
+from gpualgo._cpu.packing import (
+    call,
+    copy_bytes,
+    dense_address,
+    load,
+    offset,
+    pointer_to,
+    reader,
+    storage,
+    store,
+    writer,
+)
+from gpualgo._cpu.parameters import START
 
 # --- Single-pass scan on the CPU: threads share rows that are cut into links and never wait.
 #
@@ -187,12 +208,12 @@ def strip_functions(
     def rows_of(table: int, scratch: int, chain: int) -> tuple[Any, Any]:
         """Return the addresses of a chain's fields in x and in out."""
         p = _words(table)
-        outer, lengths = load(p, OUTER), table + 8 * (TAIL + LISTS * count)
+        outer, lengths = load(p, OUTER), table + 8 * (STRIPS_TAIL + LISTS * count)
         for k in range(count):
             strides = lengths + 8 * outer * (1 + k)
-            x = load(p, TAIL + X * count + k) + offset(chain, outer, lengths, strides)
+            x = load(p, STRIPS_TAIL + X * count + k) + offset(chain, outer, lengths, strides)
             strides += 8 * outer * count
-            y = load(p, TAIL + OUT * count + k) + offset(chain, outer, lengths, strides)
+            y = load(p, STRIPS_TAIL + OUT * count + k) + offset(chain, outer, lengths, strides)
             store(_words(scratch), k, x)
             store(_words(scratch + SLOTS), k, y)
         return words(scratch), words(scratch + SLOTS)
@@ -206,8 +227,8 @@ def strip_functions(
         if n <= 0:
             return
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
-        jump = words(table + 8 * (TAIL + X_JUMP * count))
-        sx = x_sizes if dense else words(table + 8 * (TAIL + X_STEP * count))
+        jump = words(table + 8 * (STRIPS_TAIL + X_JUMP * count))
+        sx = x_sizes if dense else words(table + 8 * (STRIPS_TAIL + X_STEP * count))
         row, _ = rows_of(table, scratch, chain)
         s0 = moved(row, jump, link * ABREAST)
         s1, s2, s3 = moved(s0, jump, k1), moved(s0, jump, k2), moved(s0, jump, k3)
@@ -238,8 +259,8 @@ def strip_functions(
     def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
         p = _words(table)
         is_cut, init, strips = load(p, IS_CUT), load(p, INIT), load(p, STRIPS)
-        jump = words(table + 8 * (TAIL + X_JUMP * count))
-        jump_out = words(table + 8 * (TAIL + OUT_JUMP * count))
+        jump = words(table + 8 * (STRIPS_TAIL + X_JUMP * count))
+        jump_out = words(table + 8 * (STRIPS_TAIL + OUT_JUMP * count))
         x_row, out_row = rows_of(table, scratch, chain)
         first, spacing = link * load(p, SPAN), 1
         q, stop = first, min(first + load(p, SPAN), strips)
@@ -295,7 +316,7 @@ def _through(
     def through(
         table: int, s0: Any, d0: Any, spacing: int, n: int, m: int, start: int, step: int
     ) -> None:
-        lists = table + 8 * TAIL
+        lists = table + 8 * STRIPS_TAIL
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
         jump, jump_out = words(lists + 8 * X_JUMP * count), words(lists + 8 * OUT_JUMP * count)
         s1, d1 = moved(s0, jump, spacing * k1), moved(d0, jump_out, spacing * k1)
@@ -329,3 +350,125 @@ def _through(
                 a, b, c, d = fn(a, e), fn(b, f), fn(c, g), fn(d, h)
 
     return through
+
+
+# --- Functions of a scan down columns: whole rows of neighbouring elements, one after another.
+
+
+def column_functions(
+    fn: Any, acc: np.dtype[Any], exclusive: bool
+) -> tuple[Function, Function, Function]:
+    """Return aggregate, fold and emit; a chain is up to COLUMNS columns, a link TILE rows.
+
+    A chain's prefix is two rows: the prefix of this link and that of the next. Rows in scratch
+    memory store all elements' first fields, then the second fields, and so on.
+    """
+    as_a = pointer_to(storage(acc))
+    count, sizes, pointers, apart, get, put = access_by_index(acc)
+    ahead, a_size = field_offsets(acc), sum(sizes)
+
+    @inline
+    def place(table: int, scratch: int, chain: int, link: int) -> tuple[int, int]:
+        """Store a link's first addresses in x and out; return its columns and rows."""
+        p = _words(table)
+        outer, lengths = load(p, OUTER), table + 8 * COLUMNS_TAIL
+        strips = (load(p, WIDTH) + COLUMNS - 1) // COLUMNS
+        row = chain // strips
+        column, top = (chain - row * strips) * COLUMNS, link * load(p, TILE)
+        for k in range(count):
+            entry = lengths + 8 * outer + 8 * k * (NUMBER + 2 * outer)
+            q, strides = _words(entry), entry + 8 * NUMBER
+            source = load(q, START) + offset(row, outer, lengths, strides)
+            target = load(q, OUT_AT) + offset(row, outer, lengths, strides + 8 * outer)
+            source += column * load(q, ACROSS) + top * load(q, DOWN)
+            target += column * load(q, OUT_ACROSS) + top * load(q, OUT_DOWN)
+            store(_words(scratch), k, source)
+            store(_words(scratch + SLOTS), k, target)
+        return min(COLUMNS, load(p, WIDTH) - column), min(load(p, TILE), load(p, LENGTH) - top)
+
+    @inline
+    def read(table: int, scratch: int, r: int, width: int) -> int:
+        """Make row r of x dense and of dtype acc; return where its addresses are stored."""
+        p, row = _words(table), scratch + 2 * SLOTS
+        outer = load(p, OUTER)
+        for k in range(count):
+            entry = table + 8 * (COLUMNS_TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
+            source = load(_words(scratch), k) + r * load(_words(entry), DOWN)
+            dim = (table + 8 * WIDTH, entry + 8 * ACROSS)
+            store(_words(row), k, dense_address(entry, scratch, source, 0, width, 1, *dim))
+        return row
+
+    @inline
+    def copy(target: int, row: int, width: int) -> None:
+        for k in range(count):
+            copy_bytes(target + width * ahead[k], load(_words(row), k), width * sizes[k])
+
+    @inline
+    def write(table: int, scratch: int, r: int, source: int, width: int) -> None:
+        p = _words(table)
+        outer = load(p, OUTER)
+        for k in range(count):
+            entry = table + 8 * (COLUMNS_TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
+            q, dense = _words(entry), source + width * ahead[k]
+            target = load(_words(scratch + SLOTS), k) + r * load(q, OUT_DOWN)
+            if load(q, OUT_ACROSS) == sizes[k]:
+                copy_bytes(target, dense, width * sizes[k])
+            else:
+                dim = (table + 8 * WIDTH, entry + 8 * OUT_ACROSS)
+                call(load(q, OUT_PACK), (dense, target, 0, width, 1, *dim, 0))
+
+    def aggregate(
+        table: int, scratch: int, chain: int, link: int, prefix: int, target: int
+    ) -> None:
+        width, rows = place(table, scratch, chain, link)
+        copy(target, read(table, scratch, 0, width), width)
+        total = apart(target, width)
+        for r in range(1, rows):
+            row = pointers(read(table, scratch, r, width))
+            for j in range(width):
+                put(total, j, fn(get(total, j), get(row, j)))
+
+    def fold(table: int, scratch: int, chain: int, link: int, prefix: int, source: int) -> None:
+        width, _ = place(table, scratch, chain, link)
+        num_bytes, init = width * a_size, load(_words(table), INIT)
+        start, after, row = (
+            apart(prefix, width),
+            apart(prefix + num_bytes, width),
+            apart(source, width),
+        )
+        if link > 0:
+            copy_bytes(prefix, prefix + num_bytes, num_bytes)
+        elif init:
+            for j in range(width):
+                put(start, j, load(as_a(init), 0))
+        if link > 0 or init:
+            for j in range(width):
+                put(after, j, fn(get(start, j), get(row, j)))
+        else:
+            copy_bytes(prefix + num_bytes, source, num_bytes)
+
+    def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
+        init = load(_words(table), INIT)
+        width, rows = place(table, scratch, chain, link)
+        total_address = scratch + 3 * SLOTS
+        total = apart(total_address, width)
+        is_started = link > 0 or init != 0
+        if link > 0:
+            copy_bytes(total_address, prefix, width * a_size)
+        elif is_started:
+            for j in range(width):
+                put(total, j, load(as_a(init), 0))
+        for r in range(rows):
+            row = read(table, scratch, r, width)
+            for step in range(2):
+                if step == exclusive and is_started:
+                    x = pointers(row)
+                    for j in range(width):
+                        put(total, j, fn(get(total, j), get(x, j)))
+                elif step == exclusive:
+                    copy(total_address, row, width)
+                    is_started = True
+                else:
+                    write(table, scratch, r, total_address, width)
+
+    return aggregate, fold, emit

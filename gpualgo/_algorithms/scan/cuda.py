@@ -277,36 +277,36 @@ def _last_offset(elements: Dims, side: int) -> int:
 def _tiles(case: Case) -> Plan:
     """Plan scan_tiles_kernel or scan_wave_kernel: few long lines."""
     source, acc, num_items, widest = case.source, case.acc, case.num_items, case.widest
-    cut = tuning.policy_of(case.way.num_bytes, source, acc)
-    tiles_per_line = -(-num_items // cut.tile_items(widest))
+    tiling = tuning.policy_of(case.way.num_bytes, source, acc)
+    tiles_per_line = -(-num_items // tiling.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
-    access, fields = _access(case, isinstance(cut, tuning.WavePolicy))
+    access, fields = _access(case, isinstance(tiling, tuning.WavePolicy))
     fixed = {
         "num_tiles": num_tiles, "num_items": num_items, "num_words": num_words,
         "tiles_per_line": tiles_per_line, "access": fields,
     }  # fmt: skip
-    if isinstance(cut, tuning.WavePolicy):
-        spec = tuning.wave_spec(case.op, source, acc, access, cut, case.is_exclusive)
+    if isinstance(tiling, tuning.WavePolicy):
+        spec = tuning.wave_spec(case.op, source, acc, access, tiling, case.is_exclusive)
         packed = spec.parameters.pack(**fixed)
-        return _plan(case, spec, num_tiles, cut.block_threads, packed, states)
+        return _plan(case, spec, num_tiles, tiling.block_threads, packed, states)
     capability = gpu.get(case.device).capability
-    cut = cut.fitting(source, acc, gpu.get(case.device).shared_limit)
-    spec = tuning.tiles_spec(case.op, source, acc, access, cut, case.is_exclusive, capability)
-    grid = min(num_tiles, gpu.get(case.device).num_sms * cut.blocks_per_sm)
-    threads = cut.block_threads + 2 * WARP
+    tiling = tiling.fitting(source, acc, gpu.get(case.device).shared_limit)
+    spec = tuning.tiles_spec(case.op, source, acc, access, tiling, case.is_exclusive, capability)
+    grid = min(num_tiles, gpu.get(case.device).num_sms * tiling.blocks_per_sm)
+    threads = tiling.block_threads + 2 * WARP
     packed = spec.parameters.pack(**fixed)
-    return _plan(case, spec, grid, threads, packed, states, cut.shared_bytes(source, acc))
+    return _plan(case, spec, grid, threads, packed, states, tiling.shared_bytes(source, acc))
 
 
 def _rows(case: Case) -> Plan:
     """Plan scan_rows_kernel: many contiguous lines."""
     source, acc = case.source, case.acc
-    cut = lines_policy.rows_cut(case.num_items, source, acc)
+    tiling = lines_policy.rows_tiling(case.num_items, source, acc)
     units = source.itemsize, acc.itemsize
     if case.is_flat:
         strides = case.lines[0][1] if case.lines else (0, 0)
-        n = math.gcd(case.num_items, cut.pitch(case.widest))  # divides both line pitches
+        n = math.gcd(case.num_items, tiling.pitch(case.widest))  # divides both line pitches
         units = case.unit(0, (strides[0], n * units[0])), case.unit(1, (strides[1], n * units[1]))
         access = lines_policy.dense_rows(*units, case.is_reversed)
         fields: dict[str, Any] = {"strides": strides}
@@ -315,17 +315,17 @@ def _rows(case: Case) -> Plan:
         access = lines_policy.spaced_rows(source, acc)
         fields = {"strides": strides, "lines": case.lines}
     in_units, out_units = [
-        1 if cut.is_long else case.num_items * dtype.itemsize // unit
+        1 if tiling.is_long else case.num_items * dtype.itemsize // unit
         for dtype, unit in zip((source, acc), units, strict=True)
     ]
     spec = lines_policy.rows_spec(
-        case.op, source, acc, access, cut, case.is_exclusive, case.is_async
+        case.op, source, acc, access, tiling, case.is_exclusive, case.is_async
     )
     packed = spec.parameters.pack(
         num_lines=case.num_lines, num_items=case.num_items, in_units=in_units,
         out_units=out_units, access=fields,
     )  # fmt: skip
-    grid = -(-case.num_lines // cut.block_lines)
+    grid = -(-case.num_lines // tiling.block_lines)
     return _plan(case, spec, grid, lines_policy.ROWS_THREADS, packed)
 
 
@@ -358,24 +358,24 @@ def _columns(case: Case) -> Plan:
     num_columns, column_strides = case.inner_lines
     row_strides, batches = case.elements[0][1], case.lines[:-1]
     num_batches = math.prod(extent for extent, _ in batches)
-    cut = lines_policy.cut_columns(*case.way.columns, source, acc).covering(num_columns)
-    units, is_flipped = _column_units(case, cut)
-    per_chunk = cut.strips * num_batches
-    num_tiles = per_chunk * cut.chunks
-    row_words = cut.width * -(-cut.items * acc.itemsize // 4)
-    states, num_words = _states(num_tiles * row_words if cut.chunks > 1 else 0)
+    tiling = lines_policy.tile_columns(*case.way.columns, source, acc).covering(num_columns)
+    units, is_flipped = _column_units(case, tiling)
+    per_chunk = tiling.strips * num_batches
+    num_tiles = per_chunk * tiling.chunks
+    row_words = tiling.width * -(-tiling.items * acc.itemsize // 4)
+    states, num_words = _states(num_tiles * row_words if tiling.chunks > 1 else 0)
     spec = lines_policy.columns_spec(
-        case.op, source, acc, cut, units, case.is_exclusive, case.is_async
+        case.op, source, acc, tiling, units, case.is_exclusive, case.is_async
     )
     packed = spec.parameters.pack(
-        num_rows=case.num_items, num_tiles=num_tiles, num_chunks=cut.chunks, num_words=num_words,
-        segments=cut.segments, is_flipped=is_flipped, row_strides=row_strides,
+        num_rows=case.num_items, num_tiles=num_tiles, num_chunks=tiling.chunks, num_words=num_words,
+        segments=tiling.segments, is_flipped=is_flipped, row_strides=row_strides,
         column_strides=column_strides, num_columns=num_columns, tiles_per_chunk=per_chunk,
-        num_strips=cut.strips, batches=batches,
+        num_strips=tiling.strips, batches=batches,
     )  # fmt: skip
     resident = gpu.get(case.device).num_sms * lines_policy.COLUMNS_GRID
-    grid = num_tiles if cut.chunks == 1 else min(num_tiles, resident)
-    return _plan(case, spec, grid, cut.threads, packed, states, cut.shared_bytes(source, acc))
+    grid = num_tiles if tiling.chunks == 1 else min(num_tiles, resident)
+    return _plan(case, spec, grid, tiling.threads, packed, states, tiling.shared_bytes(source, acc))
 
 
 _KERNELS = {"tiles": _tiles, "rows": _rows, "walks": _walks, "columns": _columns}
@@ -436,7 +436,7 @@ def _access(case: Case, is_wave: bool) -> tuple[Access, dict[str, Any]]:
     }  # fmt: skip
 
 
-def _column_units(case: Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, int], bool]:
+def _column_units(case: Case, tiling: lines_policy.ColumnsTiling) -> tuple[tuple[int, int], bool]:
     """Return the access sizes of rows (0: by element), and whether tiles are flipped.
 
     A narrow tile without gaps is copied as one piece and has the same layout in shared memory.
@@ -450,18 +450,18 @@ def _column_units(case: Case, cut: lines_policy.ColumnsCut) -> tuple[tuple[int, 
         if column_strides[side] != itemsize or case.is_of_records:
             continue
         offsets = [strides[side] for _, strides in case.lines[:-1]]
-        if cut.is_narrow:
+        if tiling.is_narrow:
             if abs(step) != size or is_flipped not in (None, step < 0):
                 continue
             is_flipped = step < 0
-            offsets.append(size * cut.rows)
+            offsets.append(size * tiling.rows)
             if is_flipped:  # tiles are counted from the end of the last row
                 units[side] = case.unit(side, [*offsets, size * num_rows], size)
             else:
                 units[side] = case.unit(side, offsets)
         else:
-            unit = case.unit(side, [*offsets, step, size, cut.width * cut.items * itemsize])
-            units[side] = unit if unit >= cut.items * itemsize else 0
+            unit = case.unit(side, [*offsets, step, size, tiling.width * tiling.items * itemsize])
+            units[side] = unit if unit >= tiling.items * itemsize else 0
     return (units[0], units[1]), bool(is_flipped)
 
 

@@ -27,7 +27,7 @@ STRIDED_LINES_PARAMS = Parameters("StridedLines", lines=layout(2), elements=layo
 DENSE_ROWS_PARAMS = Parameters("DenseRows", strides=I64[2])
 
 
-def both_leaves(acc: Dtype) -> int:
+def both_fields(acc: Dtype) -> int:
     """Return the number of fields of an element in input and output together."""
     return 2 * len(records.field_dtypes(acc))
 
@@ -77,7 +77,7 @@ def _common(acc: Dtype, source: Element | None = None) -> Parameters:
 
 @cache
 def walks_params(acc: Dtype) -> Parameters:
-    both = both_leaves(acc)
+    both = both_fields(acc)
     return Parameters(
         "ScanWalksParams",
         common=_common(acc), num_rows=I64, num_walks=I64, row_strides=I64[both],
@@ -87,7 +87,7 @@ def walks_params(acc: Dtype) -> Parameters:
 
 @cache
 def columns_params(acc: Dtype) -> Parameters:
-    both = both_leaves(acc)
+    both = both_fields(acc)
     return Parameters(
         "ScanColumnsParams",
         common=_common(acc), num_rows=I64, num_tiles=I64, num_chunks=I64, num_words=I64,
@@ -270,13 +270,13 @@ def stepped(source: Dtype, acc: Dtype, reads: bool = False, writes: bool = False
     """
     flags = f", {str(reads).lower()}, {str(writes).lower()}" if reads or writes else ""
     cpp = f"gpualgo::SteppedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}{flags}>"
-    return Access(cpp, stepped_lines_params(both_leaves(acc)), in_bytes=reads)
+    return Access(cpp, stepped_lines_params(both_fields(acc)), in_bytes=reads)
 
 
 def apart(source: Dtype, acc: Dtype) -> Access:
     """Return the access to lines of records whose fields are contiguous and vector-aligned."""
     cpp = f"gpualgo::ApartLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    return Access(cpp, apart_lines_params(both_leaves(acc)), in_bytes=True)
+    return Access(cpp, apart_lines_params(both_fields(acc)), in_bytes=True)
 
 
 def computed(source: records.Computed, acc: Dtype) -> Access:
@@ -289,7 +289,7 @@ def computed(source: records.Computed, acc: Dtype) -> Access:
 def winding(source: Dtype, acc: Dtype) -> Access:
     """Return the access to one line of records of any strides."""
     cpp = f"gpualgo::WindingLine<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
-    return Access(cpp, winding_line_params(both_leaves(acc)))
+    return Access(cpp, winding_line_params(both_fields(acc)))
 
 
 def tiles_spec(

@@ -58,7 +58,7 @@ def kernel_of(elements: Dims, lines: Dims, source: Dtype, acc: Dtype) -> str:
     if num_lines == 1:
         return "tiles"
     if not _is_columns(elements, lines):
-        is_short = not rows_cut(num_items, source, acc).is_long
+        is_short = not rows_tiling(num_items, source, acc).is_long
         return "rows" if is_short or num_lines >= ROWS_PER_WARP else "tiles"
     if num_items <= FEW_ROWS:
         return "walks"
@@ -100,7 +100,7 @@ def _blocks(usual: int, source: Dtype, acc: Dtype) -> int:
 
 
 @dataclass(frozen=True)
-class RowsCut:
+class RowsTiling:
     """Tiling of contiguous lines over a warp (ScanRowsPolicy of scan/rows.cuh)."""
 
     vectors: int  # of 16 bytes per lane; odd
@@ -118,28 +118,28 @@ class RowsCut:
         return self.width * self.vectors * vector_items(widest)
 
 
-def cut_rows(num_items: int, widest: int, most: int = ROWS_VECTORS) -> RowsCut:
+def tile_rows(num_items: int, widest: int, most: int = ROWS_VECTORS) -> RowsTiling:
     """Return the tiling of lines of num_items elements; a lane takes at most `most` vectors."""
     vectors = -(-num_items // vector_items(widest))
     if vectors <= most:
         own = vectors | 1
-        return RowsCut(own, 1, most // own, False)
+        return RowsTiling(own, 1, most // own, False)
     owns = range(max(1, most - 4), most + 1, 2)
     cuts = [(width * own, own, width) for width in (2, 4, 8, 16, 32) for own in owns]
-    fitting = [cut for cut in cuts if cut[0] >= vectors]
+    fitting = [tiling for tiling in cuts if tiling[0] >= vectors]
     if not fitting:
-        return RowsCut(most, WARP, 1, True)
+        return RowsTiling(most, WARP, 1, True)
     _, own, width = min(fitting)
-    return RowsCut(own, width, 1, False)
+    return RowsTiling(own, width, 1, False)
 
 
-def rows_cut(num_items: int, source: Dtype, acc: Dtype) -> RowsCut:
+def rows_tiling(num_items: int, source: Dtype, acc: Dtype) -> RowsTiling:
     """Return the tiling of lines whose two stages and results fit in a block's shared memory."""
     widest = max(source.itemsize, acc.itemsize)
     results = 0 if source.itemsize == acc.itemsize else acc.itemsize
     lane_bytes = vector_items(widest) * (2 * source.itemsize + results)
     most_vectors = ROWS_SHARED // ROWS_THREADS // lane_bytes
-    return cut_rows(num_items, widest, min(ROWS_VECTORS, most_vectors - 1 | 1))
+    return tile_rows(num_items, widest, min(ROWS_VECTORS, most_vectors - 1 | 1))
 
 
 def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
@@ -150,19 +150,19 @@ def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
 
 def spaced_rows(source: Dtype, acc: Dtype) -> Access:
     """Return the access to lines of any strides."""
-    both = tuning.both_leaves(acc)
+    both = tuning.both_fields(acc)
     leaves = f", {both // 2}" if records.is_record(acc) else ""
     cpp = f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}{leaves}>"
     return Access(cpp, tuning.spaced_rows_params(both))
 
 
 def rows_spec(
-    op: Operator, source: Dtype, acc: Dtype, access: Access, cut: RowsCut, is_exclusive: bool,
+    op: Operator, source: Dtype, acc: Dtype, access: Access, tiling: RowsTiling, is_exclusive: bool,
     is_async: bool,
 ) -> Spec:  # fmt: skip
     """Return scan_rows_kernel, which scans contiguous lines."""
     arguments = (
-        ROWS_THREADS, cut.vectors, cut.width, cut.rounds, cut.is_long, is_async,
+        ROWS_THREADS, tiling.vectors, tiling.width, tiling.rounds, tiling.is_long, is_async,
         _blocks(ROWS_BLOCKS, source, acc),
     )  # fmt: skip
     params = tuning.rows_params(acc, access.fields)
@@ -189,7 +189,7 @@ def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive
 
 
 @dataclass(frozen=True)
-class ColumnsCut:
+class ColumnsTiling:
     """Tiling of columns (ScanColumnsPolicy of scan/columns.cuh)."""
 
     threads: int
@@ -207,7 +207,7 @@ class ColumnsCut:
         """Rows per tile."""
         return self.segments * self.segment_rows
 
-    def covering(self, num_columns: int) -> ColumnsCut:
+    def covering(self, num_columns: int) -> ColumnsTiling:
         """Return the same tiling for a part of the columns; narrow tiles always have all."""
         return replace(self, strips=-(-num_columns // (self.width * self.items)))
 
@@ -220,21 +220,21 @@ class ColumnsCut:
         return int(-(-tile * source.itemsize // 16) * 16 + results + remaining)
 
 
-def cut_columns(
+def tile_columns(
     num_rows: int, num_columns: int, num_batches: int, source: Dtype, acc: Dtype
-) -> ColumnsCut:
+) -> ColumnsTiling:
     """Return the tiling of num_batches matrices of num_rows elements and num_columns lines."""
     threads = COLUMNS_THREADS
     while True:
-        cut = _cut_columns(num_columns, num_batches, source, acc, threads)
-        if cut.shared_bytes(source, acc) <= COLUMNS_SHARED:
-            return replace(cut, chunks=-(-num_rows // cut.rows))
+        tiling = _cut_columns(num_columns, num_batches, source, acc, threads)
+        if tiling.shared_bytes(source, acc) <= COLUMNS_SHARED:
+            return replace(tiling, chunks=-(-num_rows // tiling.rows))
         threads //= 2  # wide records
 
 
 def _cut_columns(
     num_columns: int, num_batches: int, source: Dtype, acc: Dtype, threads: int
-) -> ColumnsCut:
+) -> ColumnsTiling:
     narrowest, widest = sorted((source.itemsize, acc.itemsize))
     items = max(1, 4 // widest)
     size = widest * items  # bytes of a thread's part of a row
@@ -255,12 +255,14 @@ def _cut_columns(
     strips = -(-num_columns // (width * items))
     window = WINDOW if strips * num_batches >= MANY_CHAINS else LONG_WINDOW
     looks = max(1, min(-(-window // segments), LOOK_BYTES // (items * acc.itemsize)))
-    cut = ColumnsCut(threads, is_narrow, width, items, segments, segment_rows, strips, 0, looks)
+    tiling = ColumnsTiling(
+        threads, is_narrow, width, items, segments, segment_rows, strips, 0, looks
+    )
     if is_few and strips > 1 and source.itemsize == acc.itemsize:
         least = max(1, segment_rows * 7 // 8)  # drop rows if four blocks fit then
-        while cut.shared_bytes(source, acc) > FOUR_BLOCKS_SHARED and cut.segment_rows > least:
-            cut = replace(cut, segment_rows=cut.segment_rows - 1 - is_odd)
-    return cut
+        while tiling.shared_bytes(source, acc) > FOUR_BLOCKS_SHARED and tiling.segment_rows > least:
+            tiling = replace(tiling, segment_rows=tiling.segment_rows - 1 - is_odd)
+    return tiling
 
 
 def _across(num_columns: int, items: int, size: int, is_few: bool) -> int:
@@ -279,12 +281,13 @@ def _across(num_columns: int, items: int, size: int, is_few: bool) -> int:
 
 
 def columns_spec(
-    op: Operator, source: Dtype, acc: Dtype, cut: ColumnsCut, units: tuple[int, int],
+    op: Operator, source: Dtype, acc: Dtype, tiling: ColumnsTiling, units: tuple[int, int],
     is_exclusive: bool, is_async: bool,
 ) -> Spec:  # fmt: skip
     """Return scan_columns_kernel; rows are copied in `units` of bytes."""
     arguments = (
-        cut.threads, 0 if cut.is_narrow else cut.width, cut.items, cut.segment_rows, cut.looks,
-        *units, is_async, _blocks(COLUMNS_BLOCKS, source, acc), cut.shared_bytes(source, acc),
+        tiling.threads, 0 if tiling.is_narrow else tiling.width, tiling.items,
+        tiling.segment_rows, tiling.looks,
+        *units, is_async, _blocks(COLUMNS_BLOCKS, source, acc), tiling.shared_bytes(source, acc),
     )  # fmt: skip
     return _kernel("columns", tuning.columns_params(acc), arguments, op, source, acc, is_exclusive)

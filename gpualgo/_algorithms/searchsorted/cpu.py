@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort.comparison import BOOL, Comparison
-from gpualgo._algorithms.searchsorted import cpu_parameters as at
+from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
+from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._algorithms.searchsorted.problem import Search
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
@@ -28,7 +28,7 @@ def _(
     problem: Search, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None
 ) -> Plan:
     """A result may be the queries' own memory."""
-    order, count = problem.order.with_op(op), problem.num_leaves
+    order, count = problem.order.with_op(op), problem.num_fields
     element, num_sorted = order.element, problem.num_sorted
     axes = problem.results[0].order  # the memory order of a new result, and perhaps of the queries
     (out,), first = results, arrays[0]
@@ -70,14 +70,16 @@ def _joined(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
 def _kernel(
     problem: Search, order: Comparison, sides: Sequence[np.dtype[Any]], is_dense: bool
 ) -> Kernel:
-    element, ways, index = order.element, order.ways, problem.results[0].dtype
+    element, directions, index = order.element, order.directions, problem.results[0].dtype
     is_right = problem.is_right
 
     def write(fn: Any = None) -> Callable[..., None]:
         from gpualgo._algorithms.searchsorted.cpu_kernels import search_kernel
 
-        return search_kernel(fn, (sides[0], sides[1]), element, ways, is_right, index, is_dense)
+        return search_kernel(
+            fn, (sides[0], sides[1]), element, directions, is_right, index, is_dense
+        )
 
-    key = ("searchsorted", *sides, element, ways, is_right, index, is_dense)
+    key = ("searchsorted", *sides, element, directions, is_right, index, is_dense)
     applied = None if order.op is None else Applied(order.op, (element, element), BOOL)
     return get_kernel(key, write, applied)

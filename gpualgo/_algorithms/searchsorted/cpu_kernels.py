@@ -9,11 +9,10 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.merge_sort.cpu_kernels import before, inline
-from gpualgo._algorithms.searchsorted import cpu_parameters as at
+from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._base import dtypes
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.packing import load, pointer_to, same, store
+from gpualgo._cpu.packing import load, pointer_to, same, storage, store
 
 _words = pointer_to(types.intp)
 _BLOCK = at.BLOCK
@@ -21,7 +20,7 @@ _BLOCK = at.BLOCK
 
 def search_kernel(
     fn: Any, sides: tuple[np.dtype[Any], np.dtype[Any]], element: np.dtype[Any],
-    ways: tuple[bool, ...], is_right: bool, index: np.dtype[Any], is_dense: bool,
+    directions: tuple[bool, ...], is_right: bool, index: np.dtype[Any], is_dense: bool,
 ) -> Callable[..., None]:  # fmt: skip
     """Return the kernel; `fn` is less, of elements as stored in memory, or None: by value.
 
@@ -33,9 +32,9 @@ def search_kernel(
     of_sorted, of_query = (_converted(side, element, compared) for side in sides)
     as_index, index_type = pointer_to(storage(index)), storage(index)
     if has_nan:
-        is_behind = _behind_number(ways[0], is_right)
+        is_behind = _behind_number(directions[0], is_right)
     else:
-        is_behind = _behind(fn, element, ways, is_right)
+        is_behind = _behind(fn, element, directions, is_right)
     size = sides[0].itemsize
 
     def element_at(first: int, step: int, i: int) -> Any:
@@ -109,12 +108,12 @@ def _behind_number(falls: bool, is_right: bool) -> Any:
     return inline((lambda query, x: not x <= query) if falls else (lambda query, x: not x >= query))
 
 
-def _behind(fn: Any, element: np.dtype[Any], ways: tuple[bool, ...], is_right: bool) -> Any:
+def _behind(fn: Any, element: np.dtype[Any], directions: tuple[bool, ...], is_right: bool) -> Any:
     """Return is_behind(query, x): whether the query's index is behind that of element x."""
     if fn is None:
-        precedes = before(element, ways)
+        precedes = before(element, directions)
     else:
-        precedes = inline(lambda a, b: fn(b, a)) if ways[0] else inline(lambda a, b: fn(a, b))
+        precedes = inline(lambda a, b: fn(b, a)) if directions[0] else inline(lambda a, b: fn(a, b))
     if is_right:
         return inline(lambda query, x: not precedes(query, x))
     return inline(lambda query, x: precedes(x, query))

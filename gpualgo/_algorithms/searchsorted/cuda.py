@@ -4,25 +4,188 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
 
-from gpualgo._algorithms.merge_sort.comparison import Comparison
-from gpualgo._algorithms.searchsorted import tuning
+import numpy as np
+
+from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
+from gpualgo._algorithms.merge_sort.tuning import order_name
 from gpualgo._algorithms.searchsorted.problem import Search
 from gpualgo._arrays.view import View, strides_for
+from gpualgo._base import records
 from gpualgo._base.strides import merge
 from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, Parameters
 from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
-from gpualgo._cuda.templates import VECTOR_BYTES
+from gpualgo._cuda.templates import VECTOR_BYTES, layout_of, layout_type
 from gpualgo._driver import device as gpu
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
+
+# --- Parameter structs of the search kernels (searchsorted/kernel.cuh).
+
+MOST_SAMPLES = 16  # most_samples of searchsorted/samples.cuh
+
+
+@cache
+def samples_params() -> Parameters:
+    return Parameters(
+        "SampleParams",
+        sorted=POINTER[1], samples=POINTER, num_sorted=I64, num_samples=I64, step=I64,
+        sample_begins=I64[MOST_SAMPLES + 1], num_items=I64,
+    )  # fmt: skip
+
+
+@cache
+def search_params(leaves: int, is_even: bool) -> Parameters:
+    """Return SearchParams of elements with `leaves` fields; is_even: queries have one dimension."""
+    return Parameters(
+        "SearchParams",
+        sorted=POINTER[leaves], queries=POINTER[leaves], output=POINTER,
+        samples=POINTER, num_sorted=I64,
+        num_queries=I64, num_tiles=I64, steps=I64[leaves], num_levels=I64, stretch_bits=I64,
+        num_samples=I64, sample_begins=I64[MOST_SAMPLES + 1],
+        places=layout_of(1 + leaves, is_even),
+    )  # fmt: skip
+
+
+# --- Tuning table of searches on a GPU: kernels, template arguments, tilings.
+
+Dtype = np.dtype[Any]
+
+BLOCK_THREADS = 256
+BLOCKS_PER_SM = 4  # with 64 registers a thread
+SAMPLE_BLOCKS_PER_SM = 8
+TREE_BYTES = 1 << 15  # of a block's tree: four of them share a multiprocessor's 227 KB
+MOST_LEVELS = 12
+# Upper bound on the elements of the sorted array that a block loads for its tree, per query: each
+# query then saves as many loads as the tree has levels.
+LOADS_PER_QUERY = 4
+# With at least one query per this many elements of the sorted array, samples of it are computed
+# first: that reads it once, and saves two of three loads of each query.
+ITEMS_PER_QUERY = 32
+NODE_BITS = {4: 3, 8: 2}  # by the upper bound on an element's bytes: nodes of a 32-byte sector
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of searchsorted_kernel (SearchPolicy)."""
+
+    items: int  # queries per thread
+    levels: int  # maximum, of the tree
+    node_bits: int = 0  # of the samples, if there are any
+    in_packs: bool = False  # the sorted array has the samples' layout
+    may_fall: bool = False  # it may be descending; then there are no samples
+
+    @property
+    def tile_items(self) -> int:
+        """Queries that a block processes at once."""
+        return BLOCK_THREADS * self.items
+
+    def shared_bytes(self, element: Dtype) -> int:
+        """Return the size of Shared with padding; the kernel checks it."""
+        return -(-(element.itemsize << self.levels) // 16) * 16
+
+
+def policy_of(element: Dtype, shared_limit: int) -> Policy:
+    """Return the policy for elements, given the limit of shared memory in bytes."""
+    room = min(TREE_BYTES, shared_limit) // element.itemsize
+    levels = min(MOST_LEVELS, room.bit_length() - 1)
+    return Policy(4 if element.itemsize <= 8 else 2 if element.itemsize <= 32 else 1, levels)
+
+
+def with_samples(
+    policy: Policy, element: Dtype, num_sorted: int, num_queries: int, alignment: int
+) -> Policy:
+    """Return the policy with samples of the sorted array, if these help.
+
+    `alignment` is that of the sorted array if it has its samples' layout, else 0.
+    """
+    bits = next((bits for limit, bits in NODE_BITS.items() if element.itemsize <= limit), 0)
+    in_packs = alignment >= min(VECTOR_BYTES, element.itemsize << bits)
+    if len(records.field_dtypes(element)) > 1 or num_queries * ITEMS_PER_QUERY < num_sorted:
+        return policy
+    if policy.may_fall or not 0 < bits < num_sorted.bit_length() - policy.levels:
+        return policy
+    return replace(policy, node_bits=bits, in_packs=in_packs)
+
+
+class Tiling(NamedTuple):
+    """Tiling of the work."""
+
+    grid: int
+    num_tiles: int
+    num_levels: int
+    stretch_bits: int
+    begins: tuple[int, ...] = ()  # start of each sample level, and end of the last one
+
+    @property
+    def num_samples(self) -> int:
+        """Number of sample levels."""
+        return max(0, len(self.begins) - 1)
+
+
+def tiling_of(policy: Policy, num_sorted: int, num_queries: int, num_sms: int) -> Tiling:
+    """Return the tiling for a non-empty sorted array and the queries."""
+    num_tiles = -(-num_queries // policy.tile_items)
+    grid = min(num_tiles, num_sms * BLOCKS_PER_SM)
+    if policy.node_bits:
+        return _sampled(policy, num_sorted, num_tiles, grid)
+    per_block = -(-num_queries // grid)
+    levels = min(policy.levels, (LOADS_PER_QUERY * per_block).bit_length(), num_sorted.bit_length())
+    # The shortest stretches for which the nodes of all levels suffice.
+    bits = num_sorted.bit_length() - levels
+    return Tiling(grid, num_tiles, levels, bits)
+
+
+def _sampled(policy: Policy, num_sorted: int, num_tiles: int, grid: int) -> Tiling:
+    bits, length = policy.node_bits, num_sorted.bit_length()
+    count = -(-(length - policy.levels) // bits)
+    starts = [0]
+    for level in range(1, count + 1):
+        nodes = (num_sorted >> level * bits >> bits) + 1
+        starts.append(starts[-1] + (nodes << bits))
+    return Tiling(grid, num_tiles, length - count * bits, count * bits, tuple(starts))
+
+
+def samples_spec(sorted_element: Dtype, element: Dtype, node_bits: int) -> Spec:
+    """Return the kernel that computes samples."""
+    names = records.cpp_name(sorted_element), records.cpp_name(element)
+    types = ", ".join(map(str, (BLOCK_THREADS, node_bits, *names)))
+    expression = f"gpualgo::search_samples_kernel<{types}>"
+    return Spec("searchsorted/samples.cuh", expression, samples_params())
+
+
+def spec(
+    order: Comparison, sides: tuple[Dtype, Dtype], is_right: bool, index: Dtype, policy: Policy,
+    is_even: bool,
+) -> Spec:  # fmt: skip
+    """Return the kernel; `sides` are the elements of the sorted array and of the queries."""
+    element, op = order.element, order.op
+    leaves = len(records.field_dtypes(element))
+    sizes = (
+        BLOCK_THREADS, policy.items, policy.levels, BLOCKS_PER_SM, policy.shared_bytes(element),
+        policy.node_bits, str(policy.in_packs).lower(), str(policy.may_fall).lower(),
+    )  # fmt: skip
+    types = (
+        f"gpualgo::SearchPolicy<{', '.join(map(str, sizes))}>", order_name(order),
+        str(is_right).lower(), *map(records.cpp_name, (*sides, element, index)),
+        f"gpualgo::{layout_type(is_even)}<{1 + leaves}>",
+    )  # fmt: skip
+    expression = f"gpualgo::searchsorted_kernel<{', '.join(types)}>"
+    header, params = "searchsorted/kernel.cuh", search_params(leaves, is_even)
+    if op is None or build.is_functor(op, (element, element), BOOL):
+        return Spec(header, expression, params)
+    return Spec(header, expression, params, op, (element, element), BOOL)
 
 
 @planners.for_cuda.register(Search)
 def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequence[View]) -> Plan:
     """Return the plan of a search of at least one element in a sorted array."""
-    (out,), count, device = targets, problem.num_leaves, targets[0].device
+    (out,), count, device = targets, problem.num_fields, targets[0].device
     order = problem.order.with_op(op)
     shape, args = out.shape, ArgMap(len(views), 1)
     sorted_views, queries = views[:count], views[count:]
@@ -31,43 +194,43 @@ def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequ
     # Neighbouring threads should read and write neighbours; the order of dimensions is free.
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     dev = gpu.get(device)
-    kind = tuning.policy_of(order.element, dev.shared_limit)
+    kind = policy_of(order.element, dev.shared_limit)
     kind = replace(kind, may_fall=problem.may_fall)
     num_queries = math.prod(shape)
     alignment = _alignment(problem, order, views[0])
-    kind = tuning.with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
-    cut = tuning.cut_of(kind, problem.num_sorted, num_queries, dev.num_sms)
-    spec = tuning.spec(
+    kind = with_samples(kind, order.element, problem.num_sorted, num_queries, alignment)
+    tiling = tiling_of(kind, problem.num_sorted, num_queries, dev.num_sms)
+    kernel_spec = spec(
         order, problem.sides, problem.is_right, problem.results[0].dtype, kind, len(dims) <= 1
     )
-    sample_starts = (0, *cut.begins, *[0] * tuning.MOST_SAMPLES)[: tuning.MOST_SAMPLES + 1]
-    packed = spec.parameters.pack(
-        num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=cut.num_tiles,
-        steps=[view.strides[0] for view in sorted_views], num_levels=cut.num_levels,
-        stretch_bits=cut.stretch_bits, places=dims, num_samples=cut.num_samples,
+    sample_starts = (0, *tiling.begins, *[0] * MOST_SAMPLES)[: MOST_SAMPLES + 1]
+    packed = kernel_spec.parameters.pack(
+        num_sorted=problem.num_sorted, num_queries=num_queries, num_tiles=tiling.num_tiles,
+        steps=[view.strides[0] for view in sorted_views], num_levels=tiling.num_levels,
+        stretch_bits=tiling.stretch_bits, places=dims, num_samples=tiling.num_samples,
         sample_begins=sample_starts,
     )  # fmt: skip
     slots = {
         "sorted": [args.source(i) for i in range(count)],
         "queries": [args.source(count + i) for i in range(count)],
-        "output": args.target(0), "samples": args.piece(0) if cut.begins else NONE,
+        "output": args.target(0), "samples": args.piece(0) if tiling.begins else NONE,
     }  # fmt: skip
     launch = Launch(
-        build.kernel(spec, device), cut.grid, tuning.BLOCK_THREADS, packed, device, slots,
+        build.kernel(kernel_spec, device), tiling.grid, BLOCK_THREADS, packed, device, slots,
         shared_bytes=kind.shared_bytes(order.element),
     )  # fmt: skip
-    if not cut.begins:
+    if not tiling.begins:
         return Plan(device, [launch])
-    sampling = tuning.samples_spec(problem.sides[0], order.element, kind.node_bits)
-    num_items = cut.begins[-1]
+    sampling = samples_spec(problem.sides[0], order.element, kind.node_bits)
+    num_items = tiling.begins[-1]
     packed = sampling.parameters.pack(
-        num_sorted=problem.num_sorted, num_samples=cut.num_samples,
+        num_sorted=problem.num_sorted, num_samples=tiling.num_samples,
         step=sorted_views[0].strides[0], sample_begins=sample_starts, num_items=num_items,
     )  # fmt: skip
-    grid = min(-(-num_items // tuning.BLOCK_THREADS), dev.num_sms * tuning.SAMPLE_BLOCKS_PER_SM)
+    grid = min(-(-num_items // BLOCK_THREADS), dev.num_sms * SAMPLE_BLOCKS_PER_SM)
     sample_slots = {"sorted": [args.source(0)], "samples": args.piece(0)}
     sample_launch = Launch(
-        build.kernel(sampling, device), grid, tuning.BLOCK_THREADS, packed, device, sample_slots
+        build.kernel(sampling, device), grid, BLOCK_THREADS, packed, device, sample_slots
     )
     return Plan(device, [sample_launch, launch], [Piece(num_items * order.element.itemsize, KEPT)])
 

@@ -8,16 +8,25 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.merge_sort import problem as in_order
-from gpualgo._algorithms.merge_sort.comparison import comparison_of, descending_of
+from gpualgo._algorithms.merge_sort.problem import comparison_of, descending_of
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._base.strides import order_of
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, device_checks, elements, inputs
+from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
+
+# --- Argument table of the search kernel on the CPU, and sizes.
+
+BLOCK = 64  # queries that are bisected together, to have that many loads in flight
+
+# The sorted array, its stride in bytes, its length; queries and results, both contiguous, and their
+# number.
+SORTED, STEP, NUM_SORTED, QUERIES, OUTPUT, NUM_QUERIES = range(6)
+
 
 Forms = tuple[Form | None, ...]
 INDEX = np.dtype(np.int64)
@@ -27,13 +36,13 @@ class Search(Problem):
     """Arguments that equal calls of `searchsorted` share. Inputs: arrays of a, then those of v."""
 
     op_name = "less"
-    gives_scalars = True
+    returns_scalars = True
     copies_page_locked = True  # a page-locked array would cross the bus for every search step
 
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        ways, self.is_right, index, self.num_leaves, self.forms, self.may_fall = params
-        count = self.num_leaves
+        directions, self.is_right, index, self.num_fields, self.forms, self.may_fall = params
+        count = self.num_fields
         a, v, form = views[:count], views[count:], self.forms[0]
         names = [*inputs.names(a, form, "a"), *inputs.names(v, form, "v")]
         self.inputs = names
@@ -43,15 +52,17 @@ class Search(Problem):
             raise ValueError(
                 f"{where}: a has {len(a[0].shape)} dimensions; pass a sorted one-dimensional array"
             )
-        comparison_of(v, names[count:], form, op, ways, device, where)  # checks the dtypes of v
+        comparison_of(
+            v, names[count:], form, op, directions, device, where
+        )  # checks the dtypes of v
         common = [
             _common(x, y, name, other, where)
             for x, y, name, other in zip(a, v, names[:count], names[count:], strict=True)
         ]
         converted = [x._replace(dtype=dtype) for x, dtype in zip(a, common, strict=True)]
-        comparison_of(a, names[:count], form, op, ways, device, where)
-        self.order = comparison_of(converted, names[:count], form, op, ways, device, where)
-        self.sides = elements.element_of(a, form), elements.element_of(v, form)
+        comparison_of(a, names[:count], form, op, directions, device, where)
+        self.order = comparison_of(converted, names[:count], form, op, directions, device, where)
+        self.sides = checks.element_of(a, form), checks.element_of(v, form)
         (self.num_sorted,), self.shape = a[0].shape, v[0].shape
         self.is_empty = self.num_sorted == 0
         result_dtype = index_dtype_of(index, self.num_sorted, where)
@@ -60,13 +71,13 @@ class Search(Problem):
         self.results = (Result(self.shape, result_dtype, in_place, order_of(self.shape, layouts)),)
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "one pass", views[rest[3] :]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "one pass", views[params[3] :]
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.results[0].dtype)
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:
             return None
         try:
@@ -155,8 +166,8 @@ def search_problem(
                 f"{where}: out has dtype {dtype}, but results are indices; pass an integer array"
             )
     directions = descending_of(descending, forms[0], less, where)
-    num_leaves = 1 if forms[0] is None else len(forms[0].names)
-    params = directions, side == "right", dtype, num_leaves, forms, False
+    num_fields = 1 if forms[0] is None else len(forms[0].names)
+    params = directions, side == "right", dtype, num_fields, forms, False
     num_arguments = 0 if less is None else 2
     problem = problem_of(Search, views, less, None, params, where, num_arguments)
     if device_checks.are_on():

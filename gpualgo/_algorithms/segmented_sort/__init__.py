@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.merge_sort.comparison import descending_of
+from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort, arguments_of
 from gpualgo._lazy import is_lazy
 from gpualgo._pipeline import inputs
@@ -86,9 +86,9 @@ def segmented_sort(
         keys = made(keys, False, f"{_WHERE}: keys", stream)
         values = made(values, False, f"{_WHERE}: values", stream)
     views, forms = arguments_of(keys, offsets, values, _WHERE, stream)
-    ways = descending_of(descending, forms[0], None, _WHERE)
+    directions = descending_of(descending, forms[0], None, _WHERE)
     num_keys = 1 if forms[0] is None else len(forms[0].names)
-    params = ways, num_keys, forms
+    params = directions, num_keys, forms
     problem = problem_of(SegmentedSort, views, None, None, params, _WHERE, 0)
     assert isinstance(problem, SegmentedSort)
     problem.for_data(views, stream)

@@ -16,7 +16,7 @@ from gpualgo._algorithms.radix_sort.cpu import plan_of
 from gpualgo._algorithms.radix_sort.cpu_digits import Order
 from gpualgo._algorithms.radix_sort.cpu_numpy import SHARED_BYTES, has_vectors_for
 from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
-from gpualgo._algorithms.segmented_sort import cpu_parameters as at
+from gpualgo._algorithms.segmented_sort import problem as at
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import view_of
@@ -32,7 +32,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @planners.for_cpu.register(SegmentedSort)
 def _(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
-    count, descending = problem.num_keys, problem.order.ways[0]
+    count, descending = problem.num_keys, problem.order.directions[0]
     keys, may_be_plain = arrays[0], False
     pairs = _pairs(problem, arrays, results)
     routines: Sequence[Routine] = pairs.routines
@@ -63,7 +63,7 @@ def _pairs(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Ar
     items = [begins, *arrays[:count], *arrays[count + 1 :]]
     form = Form(tuple, (None,) * (1 + count))
     forms = (form, Form(tuple, (None,) * len(arrays[count + 1 :])))[: 1 + (len(arrays) > count + 1)]
-    params = (False, *problem.order.ways), 0, None, 0, None, forms
+    params = (False, *problem.order.directions), 0, None, 0, None, forms
     views = tuple([view_of(x, problem.where) for x in items])
     pairs = TupleSort(Call(problem.device, views, None, None, params, problem.where))
     return planners.cpu_plan(pairs, items, [begins, *results], None)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import from_dtype, types
 
-from gpualgo._algorithms.segmented_sort import cpu_parameters as at
+from gpualgo._algorithms.segmented_sort import problem as at
 from gpualgo._cpu.packing import load, pointer_to, store
 
 _words = pointer_to(types.intp)

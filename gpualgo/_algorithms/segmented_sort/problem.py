@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpualgo._algorithms.merge_sort.comparison import comparison_of
+from gpualgo._algorithms.merge_sort.problem import comparison_of
 from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_of
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._arrays.forms import Form
@@ -13,6 +13,13 @@ from gpualgo._arrays.view import View, check_items
 from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Call, Problem, Result
+
+# --- Argument table slots of the kernel for short segments, and sizes.
+
+KEYS, ENDS, BOUNDS = range(3)  # addresses
+
+SHORT = 48  # most elements of a segment that is sorted by insertion
+TASK = 1 << 15  # elements and segments per task
 
 
 class SegmentedSort(Problem):
@@ -25,7 +32,7 @@ class SegmentedSort(Problem):
 
     def __init__(self, call: Call) -> None:
         device, views, params, where = call.device, call.views, call.params, call.where
-        ways, self.num_keys, forms = params
+        directions, self.num_keys, forms = params
         keys_form, values_form = forms[0], (*forms, None)[2]
         keys, (offsets, *value_views) = views[: self.num_keys], views[self.num_keys :]
         values = tuple(value_views)
@@ -36,7 +43,7 @@ class SegmentedSort(Problem):
         checks.same_place(list(views), where)
         for view, name in zip(values, value_names, strict=True):
             check_items(view, f"{where}: {name}")
-        self.order = comparison_of(keys, key_names, keys_form, None, ways, device, where)
+        self.order = comparison_of(keys, key_names, keys_form, None, directions, device, where)
         for view, name in zip(keys, key_names, strict=True):
             if len(view.shape) != 1:
                 raise ValueError(
@@ -58,15 +65,15 @@ class SegmentedSort(Problem):
             self.form = Form(tuple, (keys_form, values_form))
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "order", views[: rest[1]]
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "order", views[: params[1]]
 
     def for_data(self, views: Views, stream: Any) -> Problem:
         offsets = views[self.num_keys]
         of_segments.check_values(offsets, self.num_items, self.where, stream, "keys")
         return self
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if not 1 < len(arguments) < 4:
             return None
         keys, offsets, values = (*arguments, None)[:3]

@@ -14,7 +14,7 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedScan,
 )
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import elements, inputs, per_row_init
+from gpualgo._pipeline import checks, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
@@ -293,11 +293,11 @@ def _parse_call(
     of_x, op, form = parse_input(x, op, where, beside=(offsets, init, out))
     offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
     views = (*of_x, offsets_view)
-    params: tuple[Any, ...] = dtype, form, elements.classes_of(dtype)
+    params: tuple[Any, ...] = dtype, form, checks.classes_of(dtype)
     if type(init) not in PLAIN and per_row_init.are_arrays(init, where, one_is_value=False):
         init_views, pattern = per_row_init.parse_init(init, where)
         kind, views, init = STARTED[kind], (*views, *init_views), None
-        params = (*params, pattern, elements.classes_of(pattern))
+        params = (*params, pattern, checks.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, where)
     assert isinstance(problem, kind)
     of_segments.check_values(offsets_view, problem.num_items, where, stream)

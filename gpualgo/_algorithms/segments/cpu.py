@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.segments import cpu_parameters as at
+from gpualgo._algorithms.segments import problem as at
 from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records

@@ -15,10 +15,9 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.segments import cpu_parameters as at
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import access_by_index
-from gpualgo._cpu.packing import load, pointer_to, store
+from gpualgo._algorithms.segments import problem as at
+from gpualgo._cpu.fields import access_by_index
+from gpualgo._cpu.packing import load, pointer_to, storage, store
 
 _words, _bytes = pointer_to(types.intp), pointer_to(types.uint8)
 _TASK, _FAN, _CHAIN = at.TASK, at.FAN, at.CHAIN
@@ -108,8 +107,8 @@ def _fold_of(fn: Any, get: Any, acc: np.dtype[Any], commutes: bool) -> Any:
 
 def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
     """Return the kernel that folds each task's parts of segments."""
-    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
-    pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
+    fields, as_a = access_by_index(acc), pointer_to(storage(acc))
+    pointers, get, put, number = fields.pointers, fields.load, fields.store, fields.number
     fold = _fold_of(fn, get, acc, commutes)
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
@@ -149,8 +148,8 @@ def reduce_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., 
 
 def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
     """Return the kernel that joins the parts of segments that all tasks share."""
-    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
-    pointers, put, number = leaves.pointers, leaves.store, leaves.number
+    fields, as_a = access_by_index(acc), pointer_to(storage(acc))
+    pointers, put, number = fields.pointers, fields.store, fields.number
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p = _words(table)
@@ -179,8 +178,8 @@ def join_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
 
 def tail_kernel(fn: Any, acc: np.dtype[Any], commutes: bool) -> Callable[..., None]:
     """Return the kernel that folds a task's part of the segment that continues in the next task."""
-    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
-    pointers, fold = leaves.pointers, _fold_of(fn, leaves.load, acc, commutes)
+    fields, as_a = access_by_index(acc), pointer_to(storage(acc))
+    pointers, fold = fields.pointers, _fold_of(fn, fields.load, acc, commutes)
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p = _words(table)
@@ -224,8 +223,8 @@ def carry_kernel(fn: Any, acc: np.dtype[Any]) -> Callable[..., None]:
 
 def scan_kernel(fn: Any, acc: np.dtype[Any], is_exclusive: bool) -> Callable[..., None]:
     """Return the kernel that scans each task's parts of segments; results may overwrite x."""
-    leaves, as_a = access_by_index(acc), pointer_to(storage(acc))
-    pointers, get, put, number = leaves.pointers, leaves.load, leaves.store, leaves.number
+    fields, as_a = access_by_index(acc), pointer_to(storage(acc))
+    pointers, get, put, number = fields.pointers, fields.load, fields.store, fields.number
 
     def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
         p = _words(table)

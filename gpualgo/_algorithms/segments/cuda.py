@@ -3,24 +3,259 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
 
-from gpualgo._algorithms.segments import tuning
+import numpy as np
+
 from gpualgo._algorithms.segments.problem import (
     PerRowInitReduction,
     SegmentedReduction,
     SegmentedScan,
 )
-from gpualgo._algorithms.select import tuning as reading
+from gpualgo._algorithms.select import cuda as reading
 from gpualgo._arrays.view import View
-from gpualgo._base import records
+from gpualgo._base import dtypes, records
+from gpualgo._base.records import Source
 from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
 from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import START, WARP, Access, tagged_bytes
+from gpualgo._cuda.templates import (
+    START,
+    VECTOR_BYTES,
+    WARP,
+    Access,
+    functor,
+    spec_of,
+    tagged_bytes,
+)
 from gpualgo._driver import device as gpu
 from gpualgo._driver.pools import STATE_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import planners
+
+# --- Parameter structs of the kernels of segments (segments/reduce.cuh, starts.cuh and scan.cuh).
+
+Dtype = np.dtype[Any]
+
+HEADS_PARAMS = Parameters(
+    "SegmentHeadsParams",
+    offsets=POINTER, heads=POINTER, bounds=POINTER, num_items=I64, num_offsets=I64,
+    offset_step=I64,
+)  # fmt: skip
+
+
+@cache
+def reduce_params(source: Source, acc: Dtype, access: Parameters) -> Parameters:
+    inputs, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
+    return Parameters(
+        "SegmentsParams",
+        init=init(acc.itemsize), input=POINTER[inputs], offsets=POINTER, output=POINTER[outputs],
+        list=POINTER, chunks=POINTER, partials=POINTER, num_items=I64, num_segments=I64,
+        offset_step=I64, per_warp=I64, long_items=I64, chunk_bits=I64, capacity=I64, is_start=I64,
+        output_steps=I64[outputs], access=access,
+    )  # fmt: skip
+
+
+@cache
+def starts_params(acc: Dtype) -> Parameters:
+    count = len(records.field_dtypes(acc))
+    return Parameters(
+        "SegmentStartsParams",
+        starts=POINTER[count], offsets=POINTER, output=POINTER[count], num_items=I64,
+        num_segments=I64, offset_step=I64, start_steps=I64[count], output_steps=I64[count],
+    )  # fmt: skip
+
+
+@cache
+def scan_params(source: Source, acc: Dtype, access: Parameters) -> Parameters:
+    inputs, outputs = len(records.field_dtypes(source)), len(records.field_dtypes(acc))
+    return Parameters(
+        "SegmentScanParams",
+        init=init(acc.itemsize), input=POINTER[inputs], output=POINTER[outputs],
+        starts=POINTER[outputs], offsets=POINTER, heads=POINTER, bounds=POINTER, states=POINTER,
+        num_items=I64, num_tiles=I64, num_words=I64, num_segments=I64, offset_step=I64,
+        start_steps=I64[outputs], output_steps=I64[outputs], access=access,
+    )  # fmt: skip
+
+
+# --- Tuning table of segments on a GPU: kernels, template arguments, tilings.
+#
+# Tilings depend on lengths and dtypes only, never on the GPU, so that results have the same bits.
+
+# Reductions. Not measured on a GPU yet.
+BLOCK_THREADS = 256
+ROW_BYTES = 32  # bytes of elements that a lane loads before it combines them
+MOST_ROWS = 8
+STAGE_ITEMS, STAGE_BYTES = 32, 128  # per lane, in shared memory
+JOIN_SHARED = 64  # partials and indices in Joining
+BLOCKS_PER_SM = 8  # of the kernels that process the list of chunks
+WARP_ITEMS = 1024  # elements of a warp's segments of mean length
+LEAST_LONG, LONG_PER_WARP = 512, 1 << 14  # longer segments are cut into chunks
+CHUNK_BITS, MOST_CHUNKS = 12, 1 << 15  # log2 of a chunk's least elements; chunks per segment
+CHUNK_BYTES = 32  # bytes of an entry in the list of chunks
+
+# Scans. Not measured on a GPU yet.
+SCAN_THREADS, SCAN_BLOCKS_PER_SM = 256, 3
+SCAN_BYTES, MOST_SCAN_ITEMS = 32, 8  # per thread
+WINDOW_BYTES, MOST_WINDOW = 32, 8  # bytes of values whose states a lane reads at once
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of the kernels of a reduction (SegmentsPolicy)."""
+
+    rows: int
+    stage_items: int
+    itemsize: int
+    overlaps: bool  # a kernel may start while the previous one runs (sm_90)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Size of Shared; the kernel checks it."""
+        size = (self.stage_items * WARP + self.stage_items) * self.itemsize
+        return _round_up(BLOCK_THREADS // WARP * size, VECTOR_BYTES)
+
+    @property
+    def joining_bytes(self) -> int:
+        """Upper bound on the size of Joining."""
+        return _round_up(JOIN_SHARED * (self.itemsize + 8), VECTOR_BYTES) + 4 * VECTOR_BYTES
+
+    @property
+    def cpp(self) -> str:
+        sizes = BLOCK_THREADS, self.rows, self.stage_items, self.shared_bytes
+        flag = str(self.overlaps).lower()
+        return f"gpualgo::SegmentsPolicy<{', '.join(map(str, sizes))}, {flag}>"
+
+
+def policy_of(acc: Dtype, overlaps: bool) -> Policy:
+    rows = _pow2(ROW_BYTES // acc.itemsize, MOST_ROWS)
+    return Policy(rows, _pow2(STAGE_BYTES // acc.itemsize, STAGE_ITEMS), acc.itemsize, overlaps)
+
+
+class Tiling(NamedTuple):
+    """Tiling of segments."""
+
+    per_warp: int
+    long_items: int
+    chunk_bits: int
+    capacity: int  # upper bound on the number of chunks
+
+
+def tiling_of(num_items: int, num_segments: int) -> Tiling:
+    """Return the tiling of elements and segments, of which there is at least one."""
+    mean = max(1, num_items // num_segments)
+    per_warp = _pow2(WARP_ITEMS // mean, WARP)
+    chunk_bits = max(CHUNK_BITS, (-(-num_items // MOST_CHUNKS) - 1).bit_length())
+    long_items = min(1 << chunk_bits, max(LEAST_LONG, LONG_PER_WARP // per_warp))
+    capacity = num_items // long_items + (num_items >> chunk_bits) + 1
+    return Tiling(per_warp, long_items, chunk_bits, capacity)
+
+
+def reduce_specs(
+    op: Operator, source: records.Source, acc: Dtype, index: Dtype, access: Access, policy: Policy
+) -> list[Spec]:
+    """Return the kernels of a reduction, in launch order."""
+    types = (
+        policy.cpp, functor(op, (acc, acc), acc), records.cpp_name(acc), records.cpp_name(source),
+        dtypes.cpp_name(index), access.cpp,
+    )  # fmt: skip
+    params = reduce_params(source, acc, access.fields)
+    return [
+        _spec("reduce.cuh", f"segments_{kind}_kernel", types, params, op, acc, source)
+        for kind in ("short", "long", "join")
+    ]
+
+
+@dataclass(frozen=True)
+class ScanPolicy:
+    """Template arguments of segment_scan_kernel (SegmentScanPolicy)."""
+
+    block_threads: int
+    items: int
+    window: int
+    itemsize: int
+
+    @property
+    def tile_items(self) -> int:
+        return self.block_threads * self.items
+
+    @property
+    def shared_bytes(self) -> int:
+        """Upper bound on the size of Shared; the kernel checks it."""
+        tile = self.tile_items
+        values = tile + tile // WARP + self.window * WARP + self.block_threads // WARP + 1
+        numbers = 8 * self.block_threads // WARP + 8 * VECTOR_BYTES
+        return _round_up(values * self.itemsize, VECTOR_BYTES) + numbers
+
+    @property
+    def cpp(self) -> str:
+        sizes = (
+            self.block_threads, self.items, self.window, SCAN_BLOCKS_PER_SM, self.shared_bytes,
+        )  # fmt: skip
+        return f"gpualgo::SegmentScanPolicy<{', '.join(map(str, sizes))}>"
+
+
+def scan_policy_of(acc: Dtype, limit: int) -> ScanPolicy:
+    """Return the policy of a scan, given the limit of shared memory in bytes."""
+    items = _pow2(SCAN_BYTES // acc.itemsize, MOST_SCAN_ITEMS)
+    # fewer for small values, to save registers
+    most_window = MOST_WINDOW if acc.itemsize >= 4 else MOST_WINDOW // 2
+    window = _pow2(WINDOW_BYTES // acc.itemsize, most_window)
+    threads = SCAN_THREADS
+    while (policy := ScanPolicy(threads, items, window, acc.itemsize)).shared_bytes > limit:
+        threads //= 2
+    return policy
+
+
+def scan_spec(
+    op: Operator, source: records.Source, acc: Dtype, access: Access, policy: ScanPolicy,
+    is_exclusive: bool, index: Dtype | None,
+) -> Spec:  # fmt: skip
+    """Return the kernel of a scan; `index` is the offsets' dtype, None without array init."""
+    types = (
+        policy.cpp, str(is_exclusive).lower(), functor(op, (acc, acc), acc),
+        records.cpp_name(acc), records.cpp_name(source),
+        "gpualgo::NoStarts" if index is None else dtypes.cpp_name(index), access.cpp,
+    )  # fmt: skip
+    params = scan_params(source, acc, access.fields)
+    return _spec("scan.cuh", "segment_scan_kernel", types, params, op, acc, source)
+
+
+def heads_spec(index: Dtype) -> Spec:
+    """Return the kernel that marks segment starts."""
+    name = f"gpualgo::segment_heads_kernel<{dtypes.cpp_name(index)}, {BLOCK_THREADS}>"
+    return Spec("segments/heads.cuh", name, HEADS_PARAMS)
+
+
+def starts_spec(op: Operator, acc: Dtype, index: Dtype) -> Spec:
+    """Return the kernel that combines initial values with the segments' results."""
+    types = (
+        str(BLOCK_THREADS), functor(op, (acc, acc), acc), records.cpp_name(acc),
+        dtypes.cpp_name(index),
+    )  # fmt: skip
+    params = starts_params(acc)
+    return _spec("starts.cuh", "segment_starts_kernel", types, params, op, acc, acc)
+
+
+def _spec(
+    header: str, kernel: str, types: tuple[str, ...], params: Parameters, op: Operator, acc: Dtype,
+    source: records.Source,
+) -> Spec:  # fmt: skip
+    expression = f"gpualgo::{kernel}<{', '.join(types)}>"
+    return spec_of(f"segments/{header}", expression, params, op, acc, source)
+
+
+def _round_up(number: int, step: int) -> int:
+    return -(-number // step) * step
+
+
+def _pow2(number: int, limit: int) -> int:
+    """Return the largest power of two that exceeds neither `number` nor `limit`."""
+    return min(limit, 1 << max(1, number).bit_length() - 1)
+
 
 _CONTROL_BYTES = 256  # LookbackControl
 _LIST_BYTES = 16  # ChunkList
@@ -46,28 +281,32 @@ def _reduction(
     source, acc, device = problem.source, problem.acc, offsets.device
     num_items, num_segments = inputs[0].shape[0], problem.num_segments
     overlaps = gpu.get(device).may_overlap
-    kind, cut = tuning.policy_of(acc, overlaps), tuning.cut_of(num_items, num_segments)
+    kind, tiling = policy_of(acc, overlaps), tiling_of(num_items, num_segments)
     access, fields = _access(source, inputs)
-    specs = tuning.reduce_specs(op, source, acc, offsets.dtype, access, kind)
-    chunk_bytes = aligned(cut.capacity * tuning.CHUNK_BYTES)
-    piece = Piece(chunk_bytes + cut.capacity * acc.itemsize, KEPT)
+    specs = reduce_specs(op, source, acc, offsets.dtype, access, kind)
+    chunk_bytes = aligned(tiling.capacity * CHUNK_BYTES)
+    piece = Piece(chunk_bytes + tiling.capacity * acc.itemsize, KEPT)
     if not piece.fits:
         piece = Piece(piece.num_bytes)
     pieces = [Piece(_LIST_BYTES, TICKETS, is_zeroed=True), piece]
     fixed = {
         "num_items": num_items, "num_segments": num_segments, "offset_step": offsets.strides[0],
-        **cut._asdict(), "is_start": problem.is_start,
+        **tiling._asdict(), "is_start": problem.is_start,
         "output_steps": [target.strides[0] for target in targets], "access": fields,
     }  # fmt: skip
     slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
-    warps = tuning.BLOCK_THREADS // WARP
-    blocks = -(-num_segments // (cut.per_warp * warps))
-    most_blocks = gpu.get(device).num_sms * tuning.BLOCKS_PER_SM
-    grids = [blocks, min(most_blocks, cut.capacity), min(most_blocks, -(-cut.capacity // WARP))]
+    warps = BLOCK_THREADS // WARP
+    blocks = -(-num_segments // (tiling.per_warp * warps))
+    most_blocks = gpu.get(device).num_sms * BLOCKS_PER_SM
+    grids = [
+        blocks,
+        min(most_blocks, tiling.capacity),
+        min(most_blocks, -(-tiling.capacity // WARP)),
+    ]
     shared = [kind.shared_bytes, 0, kind.joining_bytes]
     launches = [
         Launch(
-            kernel, grid, tuning.BLOCK_THREADS, spec.parameters.pack(**fixed), device, slots,
+            kernel, grid, BLOCK_THREADS, spec.parameters.pack(**fixed), device, slots,
             shared_bytes=size, overlaps=overlaps and i > 0,
         )
         for i, (spec, kernel, grid, size) in enumerate(
@@ -84,21 +323,21 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     init_views = views[problem.num_own :]
     source, acc, device = problem.source, problem.acc, offsets.device
     (num_items,) = inputs[0].shape
-    kind = tuning.scan_policy_of(acc, gpu.get(device).shared_limit)
+    kind = scan_policy_of(acc, gpu.get(device).shared_limit)
     num_tiles = -(-num_items // kind.tile_items)
     access, fields = _access(source, inputs)
     states = Piece(_CONTROL_BYTES + num_tiles * tagged_bytes(acc), STATES, is_zeroed=True)
     marks = Piece(marks_bytes(num_items), KEPT)
     if not marks.fits:
         marks = Piece(marks.num_bytes)
-    scan_spec = tuning.scan_spec(
+    kernel_spec = scan_spec(
         op, source, acc, access, kind, problem.is_exclusive, offsets.dtype if init_views else None
     )
-    kernel = build.kernel(scan_spec, device)
+    kernel = build.kernel(kernel_spec, device)
     at, num_sms = ArgMap(len(views), len(targets)), gpu.get(device).num_sms
     mark_slots = slots_of_marks(at.piece(1))
     words = max(states.num_bytes, STATE_BYTES) - _CONTROL_BYTES
-    packed = scan_spec.parameters.pack(
+    packed = kernel_spec.parameters.pack(
         num_items=num_items, num_tiles=num_tiles, num_words=words // 8,
         num_segments=problem.num_segments, offset_step=offsets.strides[0],
         start_steps=[view.strides[0] for view in init_views] or [0] * len(targets),
@@ -110,7 +349,7 @@ def _(problem: SegmentedScan, views: Sequence[View], op: Operator, targets: Sequ
     if not init_views:
         slots["offsets"] = NONE
     launch = Launch(
-        kernel, min(num_tiles, num_sms * tuning.SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
+        kernel, min(num_tiles, num_sms * SCAN_BLOCKS_PER_SM), kind.block_threads, packed,
         device, slots, shared_bytes=kind.shared_bytes,
     )  # fmt: skip
     mark_launch = launch_marks(offsets, at.source(len(inputs)), num_items, mark_slots)
@@ -129,7 +368,7 @@ def slots_of_marks(marks: int) -> dict[str, Any]:
 
 def launch_marks(offsets: View, place: int, num_items: int, heads: dict[str, Any]) -> Launch:
     """Return the launch that marks segment starts; `place` is the slot of the offsets."""
-    spec, device, threads = tuning.heads_spec(offsets.dtype), offsets.device, tuning.BLOCK_THREADS
+    spec, device, threads = heads_spec(offsets.dtype), offsets.device, BLOCK_THREADS
     (num_offsets,) = offsets.shape
     packed = spec.parameters.pack(
         num_items=num_items, num_offsets=num_offsets, offset_step=offsets.strides[0]
@@ -146,7 +385,7 @@ def _(
     """Return the plan of a reduction with an initial value per segment, after the offsets."""
     args, init_views = views[: problem.num_own], views[problem.num_own :]
     offsets, at = args[-1], ArgMap(len(views), len(targets))
-    spec = tuning.starts_spec(without_source(op), problem.acc, offsets.dtype)
+    spec = starts_spec(without_source(op), problem.acc, offsets.dtype)
     packed = spec.parameters.pack(
         num_items=problem.num_items, num_segments=problem.num_segments,
         offset_step=offsets.strides[0], start_steps=[view.strides[0] for view in init_views],
@@ -156,7 +395,7 @@ def _(
         "starts": [at.source(i) for i in range(len(args), len(views))],
         "offsets": at.source(len(args) - 1), "output": [at.target(i) for i in range(len(targets))],
     }  # fmt: skip
-    device, threads = offsets.device, tuning.BLOCK_THREADS
+    device, threads = offsets.device, BLOCK_THREADS
     blocks = -(-problem.num_segments // threads)
     launch = Launch(build.kernel(spec, device), blocks, threads, packed, device, slots)
     if not problem.num_items:

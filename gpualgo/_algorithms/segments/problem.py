@@ -13,9 +13,24 @@ from gpualgo._base import dtypes, recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._pipeline import checks, device_checks, elements, inputs, per_row_init
+from gpualgo._pipeline import checks, device_checks, inputs, per_row_init
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
+
+# --- Argument table of the kernels of segments on the CPU, and sizes.
+
+TASK = 1 << 16  # elements plus segment ends per task
+FAN = 8  # independent chains of a fold
+CHAIN = 128  # maximum of elements per chain
+
+# Offsets as int64, number of segments; whether there is an init, its address, and its step in
+# elements (0: one for all segments); for each task its part of the segment continued from the
+# previous task (head) and of the one continued in the next (tail), and whether it has them (a byte
+# each); number of tasks.
+(OFFSETS, NUM_SEGMENTS, IS_START, START, START_STEP, HEADS, TAILS, HAS_HEAD, HAS_TAIL, NUM_TASKS,
+ X) = range(11)  # fmt: skip
+# Followed by the addresses of the element's fields and of the results' fields.
+
 
 # --- Offsets of segments: checks of their dtype, shape and, if the host has them, values.
 
@@ -97,8 +112,8 @@ class Segmented(Problem):
         self.source, self.form, value_views = elements_of(op, tuple(of_x), form, device, where)
         if form is not None and self.forms:
             self.forms = (*self.forms, None)
-        self.acc = elements.accumulator(value_views, self.form, init, dtype, where)
-        elements.check_operator(op, self.acc, where)
+        self.acc = checks.element_accumulator(value_views, self.form, init, dtype, where)
+        checks.check_operator(op, self.acc, where)
         if len(of_x[0].shape) != 1:
             raise ValueError(
                 f"{where}: x has {len(of_x[0].shape)} dimensions; pass a one-dimensional array, "
@@ -108,7 +123,7 @@ class Segmented(Problem):
         self.num_items, self.num_segments = of_x[0].shape[0], offsets.shape[0] - 1
 
     @classmethod
-    def row_of(cls, views: Sequence[View], rest: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "one pass", views[:1]
 
     def for_data(self, views: Views, stream: Any) -> Problem:
@@ -116,7 +131,7 @@ class Segmented(Problem):
         check_values(offsets, self.num_items, self.where, stream)
         return self
 
-    def taken(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
         if len(arguments) != 2:
             return None
         try:
@@ -180,8 +195,8 @@ class _Started(per_row_init.PerRowInit, Segmented):
     def init_shape(self) -> tuple[int, ...]:
         return (self.num_segments,)
 
-    def taken_before(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        return Segmented.taken(self, arguments, where)
+    def parse_before_init(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        return Segmented.parse_arrays(self, arguments, where)
 
 
 class PerRowInitReduction(_Started, SegmentedReduction):

@@ -8,7 +8,7 @@ from gpualgo._algorithms.select.problem import BOOL, Marked
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import records
 from gpualgo._driver.default_device import CPU
-from gpualgo._lazy import expression, is_lazy, leaf
+from gpualgo._lazy import expression, is_lazy
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
 from gpualgo._lazy.expression import Group
@@ -39,7 +39,7 @@ def _is_index_only(x: Any) -> bool:
 def _with_mask(x: LazyArray, mask: View) -> tuple[View, ...]:
     """Return the views of x's index inputs, followed by the mask."""
     if mask.device == CPU:
-        mask_view = leaf.of_view(mask).view(CPU, mask.library)
+        mask_view = expression.of_view(mask).view(CPU, mask.library)
     else:
         mask_view = mask._replace(readonly=True)
     return *(source.view(mask.device, mask.library) for source in x.leaves), mask_view

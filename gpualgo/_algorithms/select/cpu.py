@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.select import cpu_parameters as at
+from gpualgo._algorithms.select import problem as at
 from gpualgo._algorithms.select.problem import HEADS, IF, MARKED, Selecting
 from gpualgo._base import records, threads
 from gpualgo._base.records import Separate
@@ -41,18 +41,18 @@ def _(
         source = records.record(names, [source.numbers[i] for i in picks])
         arrays = [arrays[i] for i in picks]
     options = {"keeps_rest": problem.keeps_rest, "gives_lengths": problem.gives_lengths}
-    return plan_of(source, arrays, results, op, problem.kept, picks, **options)
+    return plan_of(source, arrays, results, op, problem.criterion, picks, **options)
 
 
 def plan_of(
     source: records.Source, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None,
-    kept: str, picks: tuple[int, ...] | None = None, *, keeps_rest: bool, gives_lengths: bool,
+    criterion: str, picks: tuple[int, ...] | None = None, *, keeps_rest: bool, gives_lengths: bool,
 ) -> Plan:  # fmt: skip
     """Return the plan that writes the kept elements, up to the results' length, and their number.
 
     `arrays` are those of the fields of source, of one shape with at least one element, any strides.
     The last of `results` is the number; the others have one length and any stride, and overlap
-    none. op decides which elements are kept, or (if `kept` is MARKED) the last field, which is not
+    none. op decides what is kept, or (if `criterion` is MARKED) the last field, which is not
     written. Of runs (HEADS) op decides which elements are equal, without it their values; with
     `gives_lengths` the runs' lengths are an additional result. With `keeps_rest` the other elements
     follow. `picks` are the indices of the arrays among those of a call.
@@ -60,7 +60,7 @@ def plan_of(
     outs, num_starts = list(results[:-1]), 1 + min(arrays[0].size, len(results[0]))
     if gives_lengths:
         outs[-1] = np.empty(num_starts, np.int64)
-    job = _job_of(source, arrays, outs, op, kept)
+    job = _job_of(source, arrays, outs, op, criterion)
     count_whole = _counting(job, walk(), is_whole=True) if keeps_rest else None
     write_whole = _writing(job, is_whole=True)
     count_tasks = write_tasks = None
@@ -225,25 +225,25 @@ class Job:
 
 def _job_of(
     source: records.Source, arrays: Sequence[Array], outs: Sequence[Array], op: Operator | None,
-    kept: str,
+    criterion: str,
 ) -> Job:  # fmt: skip
     """Return the job of a selection; the last output may take indices of the first of each run."""
     element = records.register_dtype(source)
-    is_plain = kept == MARKED and not isinstance(source, records.Computed)
+    is_plain = criterion == MARKED and not isinstance(source, records.Computed)
     job, leaves = (
         Job(source, arrays, element, op, counts_positions=is_plain),
         records.field_dtypes(element),
     )
     differs = [0] * len(outs)
-    if kept == IF or (kept == HEADS and op is not None and op.name != _NO_OPERATOR.name):
+    if criterion == IF or (criterion == HEADS and op is not None and op.name != _NO_OPERATOR.name):
         assert op is not None
-        code = _predicate_code if kept == IF else equality_code
+        code = _predicate_code if criterion == IF else equality_code
         job.head[at.MARK] = job.code(code(op, element))
-    elif kept == HEADS:
+    elif criterion == HEADS:
         differs[: len(leaves)] = [job.code(differing(leaf)) for leaf in leaves]
-    if kept == HEADS and len(outs) > len(leaves):
+    if criterion == HEADS and len(outs) > len(leaves):
         job.head[at.NUMBERS] = job.room.take(8 * at.CHUNK)
-    job.head[at.COMPARES] = kept == HEADS
+    job.head[at.COMPARES] = criterion == HEADS
     job.head[at.MARKS], job.head[at.PACKED] = job.room.take(at.CHUNK), job.room.take(16 * at.CHUNK)
     # Inputs are the outputs' fields, then marks, unless elements are computed.
     counts = job.counts if is_plain else [False] * len(outs)

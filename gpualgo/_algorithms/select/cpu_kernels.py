@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.select.cpu_parameters import (
+from gpualgo._algorithms.select.problem import (
     CAPACITY,
     CHUNK,
     COMPARES,
@@ -40,8 +40,7 @@ from gpualgo._algorithms.select.cpu_parameters import (
     TOTAL,
     WRITTEN,
 )
-from gpualgo._cpu.elements import storage
-from gpualgo._cpu.leaves import access_by_index
+from gpualgo._cpu.fields import access_by_index
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,
@@ -50,6 +49,7 @@ from gpualgo._cpu.packing import (
     load_each,
     pointer_to,
     pointers_to,
+    storage,
     store,
 )
 from gpualgo._cpu.parameters import START

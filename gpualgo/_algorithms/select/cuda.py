@@ -4,22 +4,200 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.select import tuning
-from gpualgo._algorithms.select.problem import MARKED, Selecting
-from gpualgo._arrays.view import View
+from gpualgo._algorithms.select.problem import HEADS, MARKED, Selecting
+from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
+from gpualgo._base.records import Element
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, Parameters
 from gpualgo._cuda.plan import STATES, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import Access, is_aligned
+from gpualgo._cuda.templates import (
+    VECTOR_BYTES,
+    WARP,
+    Access,
+    functor,
+    is_aligned,
+    layout_of,
+    layout_type,
+)
 from gpualgo._driver import device as gpu
+from gpualgo._driver import driver, staging
 from gpualgo._driver.pools import STATE_BYTES
-from gpualgo._operators.operator import builtin
-from gpualgo._pipeline import planners
+from gpualgo._operators.operator import Operator, builtin
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_whole import Operand
+from gpualgo._pipeline.problem import NO_INIT
+
+# --- Parameter structs of the selection kernels (select/kernel.cuh).
+
+DENSE_ITEMS_PARAMS = Parameters("DenseItems")
+
+
+@cache
+def spaced_items_params(leaves: int, is_even: bool) -> Parameters:
+    """Return SpacedItems of elements with `leaves` fields; is_even: one dimension."""
+    return Parameters("SpacedItems", places=layout_of(leaves, is_even))
+
+
+@cache
+def select_params(inputs: int, outputs: int, access: Parameters) -> Parameters:
+    """Return SelectParams; `inputs` and `outputs` are the numbers of fields read and written."""
+    return Parameters(
+        "SelectParams",
+        input=POINTER[inputs], output=POINTER[outputs], num_kept=POINTER, states=POINTER,
+        num_items=I64, num_tiles=I64, num_words=I64, capacity=I64, output_steps=I64[outputs],
+        access=access,
+    )  # fmt: skip
+
+
+# --- Tuning table of selections: kernels and template arguments.
+
+Dtype = np.dtype[Any]
+
+THREAD_BYTES = 64  # bytes of elements per thread
+# Upper bound on values per thread, each in a register: more small ones would spill. Not measured on
+# a GPU; with numbers of 4 bytes and more, or 4 bytes and a mark, there are fewer anyway.
+THREAD_NUMBERS = 24
+MOST_ROWS = 4  # whose counts fit into a word
+LATE_ROWS = 2  # rows of marks per warp
+BLOCK_THREADS, BLOCKS_PER_SM = 512, 2
+STAGES = 2  # tiles of kept elements in shared memory
+NARROW_COUNTS = 1 << 32  # counts below this fit into 32 bits, next to a tag in one word
+_BOOL = np.dtype(np.bool_)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Template arguments of select_kernel (SelectPolicy of select/kernel.cuh)."""
+
+    block_threads: int
+    items: int  # per lane and row
+    rows: int  # per warp
+    makes_late: bool = False  # elements are computed from their indices when they are written
+
+    @property
+    def tile_items(self) -> int:
+        """Elements per tile."""
+        return self.block_threads * self.rows * self.items
+
+    def shared_bytes(self, written: tuple[Dtype, ...], gives_lengths: bool = False) -> int:
+        """Return the size of Shared with padding; the kernel checks it."""
+        sizes = [2] if self.makes_late else [field.itemsize for field in written]
+        sizes += [2] * gives_lengths
+        sections = [-(-self.tile_items * size // VECTOR_BYTES) for size in sizes]
+        remaining = 32 + 28 * (self.block_threads // WARP) + VECTOR_BYTES
+        return STAGES * sum(sections) * VECTOR_BYTES + remaining
+
+
+def policy_of(
+    source: Element, written: tuple[Dtype, ...], limit: int, gives_lengths: bool = False
+) -> Policy:
+    """Return the policy for elements, given the limit of shared memory in bytes."""
+    element = records.register_dtype(source)
+    widest = max(field.itemsize for field in records.field_dtypes(element))
+    items = max(1, VECTOR_BYTES // widest)
+    size = sum(field.itemsize for field in records.field_dtypes(element))
+    numbers = items * len(records.field_dtypes(element))
+    rows = min(MOST_ROWS, max(1, min(THREAD_BYTES // (items * size), THREAD_NUMBERS // numbers)))
+    threads = BLOCK_THREADS
+    while (policy := Policy(threads, items, rows)).shared_bytes(written, gives_lengths) > limit:
+        threads //= 2
+    return policy
+
+
+def index_policy(limit: int) -> Policy:
+    """Return the policy for indices, of which only a mark each is read."""
+    policy = Policy(BLOCK_THREADS, VECTOR_BYTES, LATE_ROWS, makes_late=True)
+    while policy.shared_bytes(()) > limit:
+        policy = replace(policy, block_threads=policy.block_threads // 2)
+    return policy
+
+
+def dense(in_packs: bool) -> Access:
+    """Return the access to contiguous elements."""
+    return Access(f"gpualgo::DenseItems<{str(in_packs).lower()}>", DENSE_ITEMS_PARAMS)
+
+
+def spaced(leaves: int, is_even: bool) -> Access:
+    """Return the access to elements of any strides."""
+    layout = f"gpualgo::{layout_type(is_even)}<{leaves}>"
+    cpp = f"gpualgo::SpacedItems<{layout}, {leaves}>"
+    return Access(cpp, spaced_items_params(leaves, is_even))
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Parameters that determine the kernels of a selection."""
+
+    op: Operator  # the predicate, or a placeholder if elements are marked
+    source: Element
+    written: tuple[Dtype, ...]
+    access: Access
+    policy: Policy
+    criterion: str  # IF, MARKED or HEADS
+    is_wide: bool  # counts take 64 bits
+    keeps_rest: bool = False
+    gives_lengths: bool = False
+    has_redux: bool = True  # the GPU adds a warp's words in one instruction
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory per block of the selecting kernel."""
+        return self.policy.shared_bytes(self.written, self.gives_lengths)
+
+    @property
+    def selecting(self) -> Spec:
+        """The kernel that writes the kept elements."""
+        count = "gpualgo::uint64" if self.is_wide else "gpualgo::uint32"
+        flags = [str(flag).lower() for flag in (self.keeps_rest, self.gives_lengths)]
+        last = count, self.access.cpp, *flags
+        return self._spec("kernel.cuh", "select_kernel", last)
+
+    @property
+    def counting(self) -> Spec:
+        """The kernel that counts the kept elements, needed if there is a rest."""
+        return self._spec("count.cuh", "select_count_kernel", (self.access.cpp,))
+
+    def _spec(self, header: str, name: str, more_types: tuple[str, ...]) -> Spec:
+        tiling, op, source = self.policy, self.op, self.source
+        sizes = (
+            tiling.block_threads, tiling.items, tiling.rows, BLOCKS_PER_SM, self.shared_bytes,
+            str(tiling.makes_late).lower(), str(self.has_redux).lower(),
+        )  # fmt: skip
+        element = records.register_dtype(source)
+        result = element if self.criterion == MARKED else _BOOL
+        arguments: tuple[Dtype, ...] = (element,)
+        if self.criterion == HEADS:
+            arguments = (element, element)
+        has_no_operator = op.name == "no_operator"  # only its source is called, if it has one
+        if self.criterion == HEADS and has_no_operator:
+            functor_type = (
+                f"gpualgo::{'WithNumbers<gpualgo::SameValue>' if op.key.numbers else 'SameValue'}"
+            )
+        else:
+            functor_type = functor(op, arguments, result)
+        types = (
+            f"gpualgo::SelectPolicy<{', '.join(map(str, sizes))}>",
+            f"gpualgo::{self.criterion}<{functor_type}>", records.cpp_name(source), *more_types,
+        )  # fmt: skip
+        expression = f"gpualgo::{name}<{', '.join(types)}>"
+        reads, writes = len(records.field_dtypes(source)), len(self.written) + self.gives_lengths
+        params = select_params(reads, writes, self.access.fields)
+        computed = source if isinstance(source, records.Computed) else None
+        if has_no_operator and computed is None:
+            return Spec(f"select/{header}", expression, params)
+        if has_no_operator:  # the source is a part of the expression
+            arguments, result = (element,), element
+        return Spec(f"select/{header}", expression, params, op, arguments, result, computed)
+
 
 _BYTE = np.dtype(np.uint8)
 _CONTROL_BYTES = 256  # LookbackControl
@@ -36,23 +214,23 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
     if num_items == 0:
         return Plan(device, [Clear(args.target(len(outs)), count.dtype.itemsize)])
     source, written = problem.source, problem.written
-    if problem.kept == MARKED and not isinstance(source, records.Computed):
+    if problem.criterion == MARKED and not isinstance(source, records.Computed):
         numbers = [*records.field_dtypes(source)[:-1], _BYTE]  # any nonzero byte is true
-        source = records.with_leaves(source, numbers)
+        source = records.with_fields(source, numbers)
     strides = zip(*(view.strides for view in views), strict=True)
     dims = merge(list(zip(shape, strides, strict=True)))
     if _is_index_only(problem):
-        cut = tuning.index_policy(gpu.get(device).shared_limit)
+        tiling = index_policy(gpu.get(device).shared_limit)
     else:
-        cut = tuning.policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
-    access, fields = access_of(source, dims, [view.ptr for view in views], cut.items)
-    is_wide = num_items >= tuning.NARROW_COUNTS
-    num_tiles = -(-num_items // cut.tile_items)
+        tiling = policy_of(source, written, gpu.get(device).shared_limit, problem.gives_lengths)
+    access, fields = access_of(source, dims, [view.ptr for view in views], tiling.items)
+    is_wide = num_items >= NARROW_COUNTS
+    num_tiles = -(-num_items // tiling.tile_items)
     state_words = (1 + is_wide) * (1 + problem.gives_lengths)
     piece = Piece(_CONTROL_BYTES + 8 * num_tiles * state_words, STATES, is_zeroed=True)
-    kind = tuning.Kind(
-        _NO_OPERATOR if op is None else op, source, written, access, cut, problem.kept, is_wide,
-        problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
+    kind = Kind(
+        _NO_OPERATOR if op is None else op, source, written, access, tiling, problem.criterion,
+        is_wide, problem.keeps_rest, problem.gives_lengths, gpu.get(device).capability >= (8, 0),
     )  # fmt: skip
     words = max(piece.num_bytes, STATE_BYTES) - _CONTROL_BYTES
     fixed = {
@@ -65,14 +243,14 @@ def plan_of(problem: Selecting, views: Sequence[View], op: Any, targets: Sequenc
         "output": [args.target(i) for i in range(len(outs))],
         "num_kept": args.target(len(outs)), "states": args.piece(0),
     }  # fmt: skip
-    grid = min(num_tiles, gpu.get(device).num_sms * tuning.BLOCKS_PER_SM)
+    grid = min(num_tiles, gpu.get(device).num_sms * BLOCKS_PER_SM)
     specs = [kind.counting, kind.selecting] if problem.keeps_rest else [kind.selecting]
     shared = [0, kind.shared_bytes] if problem.keeps_rest else [kind.shared_bytes]
     launches = [
         Launch(
             kernel,
             grid,
-            cut.block_threads,
+            tiling.block_threads,
             spec.parameters.pack(**fixed),
             device,
             slots,
@@ -102,6 +280,117 @@ def access_of(
     numbers = records.field_dtypes(source)
     if not dims or (len(dims) == 1 and dims[0][1] == records.read_bytes(source)):
         is_packed = is_aligned(numbers, items, math.gcd(16, *pointers))
-        return tuning.dense(is_packed), {}
+        return dense(is_packed), {}
     is_even = len(dims) == 1
-    return tuning.spaced(len(numbers), is_even), {"places": dims}
+    return spaced(len(numbers), is_even), {"places": dims}
+
+
+# --- Selection of pageable arrays on a GPU in blocks; only the kept elements are copied back.
+
+Array = np.ndarray[Any, Any]
+
+BLOCK_BYTES = 256 << 20
+
+
+@planners.for_blocks.register(Selecting)
+def _(problem: Selecting, call: planners.HostCall) -> bool:
+    if call.is_forced:
+        return False
+    *outs, count = call.results
+    if 0 in problem.shape:
+        count[...] = 0
+        return True
+    arrays = [np.broadcast_to(array, problem.shape) for array in call.arrays]
+    block_bytes = BLOCK_BYTES
+    if problem.criterion == HEADS:  # one block, since a run may continue in the next one
+        block_bytes = sum(array.nbytes for array in arrays) + 1
+    places = call.device_views  # views of arrays that kernels access in place
+    reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
+    handle = host_whole.begin(problem, arrays[0], call.stream, reason)
+    if call.stream is None and any(places):  # work queued there comes first
+        driver.synchronize(handle)
+    operands = [Operand(array, place) for array, place in zip(arrays, places, strict=False)]
+    _Blocks(problem, operands, call.op, handle, block_bytes).run(outs, count)
+    return True
+
+
+class _Blocks:
+    """Blocks in C order: each is uploaded and selected from, and its kept elements downloaded.
+
+    The rest, if wanted, stays on the host until its start is known.
+    """
+
+    def __init__(
+        self, problem: Selecting, operands: Sequence[Operand], op: Operator | None, stream: int,
+        block_bytes: int,
+    ) -> None:  # fmt: skip
+        self.problem, self.operands, self.op, self.stream = problem, operands, op, stream
+        self.device = problem.device
+        shape = operands[0].array.shape
+        size = sum(records.step_of(number) for number in records.field_dtypes(problem.source))
+        pieces = staging.pieces(shape, max(1, size), block_bytes)
+        self.indices = [(*index, ...) for index in pieces]
+        self.plans: dict[Any, Plan] = {}
+
+    def run(self, outs: Sequence[Array], count: Array) -> None:
+        """Write to outs, up to their length."""
+        problem, device, stream = self.problem, self.device, self.stream
+        most = max(self.operands[0].array[index].size for index in self.indices)
+        sizes = [
+            *(0 if x.device_view else most * x.array.dtype.itemsize for x in self.operands),
+            *(most * out.dtype.itemsize for out in outs), count.dtype.itemsize,
+        ]  # fmt: skip
+        block_rests: list[list[Array]] = []
+        total, capacity = 0, outs[0].shape[0]
+        buffers = staging.device_buffers(device, stream, sizes)
+        with buffers as memory, host_whole.sync_on_error(stream):
+            sources, targets = memory[: len(self.operands)], memory[len(self.operands) :]
+            for index in self.indices:
+                num_items, kept = self._select(index, sources, targets)
+                parts = [out[total : min(total + kept, capacity)] for out in outs]
+                rest = [np.empty(num_items - kept, out.dtype) for out in outs]
+                for part, rest_part, target in zip(parts, rest, targets, strict=False):
+                    staging.download(target, part, device, stream)
+                    if problem.keeps_rest:
+                        first = target + kept * part.dtype.itemsize
+                        staging.download(first, rest_part, device, stream)
+                block_rests.append(rest)
+                total += kept
+            driver.synchronize(stream)
+        if problem.keeps_rest:
+            for out, parts_behind in zip(outs, zip(*block_rests, strict=True), strict=True):
+                np.concatenate(parts_behind, out=out[total:])
+        count[...] = total
+
+    def _select(
+        self, index: Any, sources: Sequence[int], targets: Sequence[int]
+    ) -> tuple[int, int]:
+        """Select from a block on the device; return its number of elements, and of kept ones."""
+        blocks = [operand.array[index] for operand in self.operands]
+        for operand, block, source in zip(self.operands, blocks, sources, strict=True):
+            if operand.device_view is None:  # on the stream, after the previous block's selection
+                staging.upload(block, source, self.device, self.stream)
+        views = [
+            operand.view(index, source, self.device)
+            for operand, source in zip(self.operands, sources, strict=True)
+        ]
+        plan = self._plan(views, targets)
+        words = b"" if self.op is None else self.op.captured_scalars
+        plan.queue(self.stream, (*NO_INIT, words, *[view.ptr for view in views], *targets))
+        kept = np.empty((), np.int64)
+        staging.fetch(targets[-1], kept.ctypes.data, kept.nbytes, self.stream)
+        driver.synchronize(self.stream)
+        return blocks[0].size, int(kept)
+
+    def _plan(self, views: Sequence[View], targets: Sequence[int]) -> Plan:
+        shape, kinds = views[0].shape, [result.dtype for result in self.problem.results]
+        key = (shape, *((view.ptr & 15, view.strides) for view in views))
+        if key not in self.plans:
+            size = (int(np.prod(shape)),)
+            shapes = [*[size] * (len(targets) - 1), ()]
+            outs = [
+                dense_view(target, out_shape, kind, self.device)
+                for target, out_shape, kind in zip(targets, shapes, kinds, strict=True)
+            ]
+            self.plans[key] = plan_of(self.problem, views, self.op, outs)
+        return self.plans[key]

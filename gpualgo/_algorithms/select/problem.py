@@ -10,10 +10,49 @@ import numpy as np
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
+from gpualgo._cpu.parameters import LEAF
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result
+
+# --- Argument table of the selection kernels on the CPU, and sizes.
+
+CHUNK = 2048  # elements that are marked and compacted at once, in L1
+PIECE = 32 * CHUNK  # elements per task if several threads share them
+SLOTS = 128  # bytes for the addresses of inputs and of an element's fields
+
+# The argument table. PLACES: address of one word per task: the output index of its first element
+# or, if COUNTS is set, its number of elements. TOTAL: number of all kept elements, after which the
+# rest begins, or -1 without a rest. COMPUTE, MARK: addresses of functions, or 0. MARK decides which
+# elements are kept. Without it: if COMPARES is set, elements of which a field differs from the
+# previous element's, by the functions of the output records; else those marked by the input after
+# the written ones. With COMPARES, MARK itself compares each element with the previous one. NUMBERS:
+# offset in scratch memory of the elements' indices, the last output, or 0. After TAIL come the
+# lengths of the dimensions; for each input the entries of `layout.leaf` and its strides; for each
+# output a record.
+(
+    LENGTH,
+    NDIM,
+    INPUTS,
+    OUTPUTS,
+    PER_TASK,
+    TASK_OFFSETS,
+    COUNTS,
+    TOTAL,
+    COMPUTE,
+    COMPUTED,
+    MARK,
+    MARKS,
+    PACKED,
+    COMPARES,
+    NUMBERS,
+) = range(15)
+TAIL = 15
+READ = LEAF
+OUT, SIZE, STRIDE, CAPACITY, PICK, PACK, DIFFERS = range(7)
+WRITTEN = 7
+
 
 # Selection criteria, named as templates of select/tile.cuh.
 IF, MARKED, HEADS = "KeepIf", "KeepMarked", "KeepHeads"
@@ -46,7 +85,7 @@ class Selecting(Problem):
     keeps_rest = False
     gives_lengths = False  # of runs, after an element's fields
     picks: tuple[int, ...] | None = None  # indices of the inputs that are an element's fields
-    kept: str  # IF, MARKED or HEADS
+    criterion: str  # IF, MARKED or HEADS
     shape: tuple[int, ...]
     source: records.Source
 
@@ -54,7 +93,7 @@ class Selecting(Problem):
     def written(self) -> tuple[np.dtype[Any], ...]:
         """Dtypes of an element's fields, without its mark."""
         numbers = records.field_dtypes(records.register_dtype(self.source))
-        return numbers[: len(numbers) - (self.kept == MARKED)]
+        return numbers[: len(numbers) - (self.criterion == MARKED)]
 
 
 class Selection(Selecting):
@@ -66,7 +105,7 @@ class Selection(Selecting):
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
         form, self.keeps_rest = params
         self.is_marked = isinstance(form, Marked)
-        self.kept = MARKED if self.is_marked else IF
+        self.criterion = MARKED if self.is_marked else IF
         of_x = form.of_x if isinstance(form, Marked) else form
         self.picks = form.picks if isinstance(form, Marked) else None
         is_computed = isinstance(of_x, Source)
@@ -90,7 +129,7 @@ class Selection(Selecting):
         is_upper_bound = not self.keeps_rest
         outs = tuple(Result((size,), leaf, is_upper_bound=is_upper_bound) for leaf in self.written)
         self.results = (*outs, Result((), COUNT))
-        names = [f"out{p}" for p in self.form.places] if self.form is not None else ["out"]
+        names = [f"out{p}" for p in self.form.subscripts] if self.form is not None else ["out"]
         self.output_names = (*names, "out_count")
 
     def _check_mask(self, views: tuple[View, ...], form: Any) -> None:

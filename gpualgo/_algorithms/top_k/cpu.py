@@ -13,8 +13,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu as radix_sort
 from gpualgo._algorithms.radix_sort.cpu_digits import routine_of
-from gpualgo._algorithms.top_k import tuning
-from gpualgo._algorithms.top_k.problem import FirstElements, RankedElements
+from gpualgo._algorithms.top_k import FirstElements, RankedElements, tuning
 from gpualgo._base import dtypes, threads
 from gpualgo._cpu.plan import Plan, Routine, of_numpy
 from gpualgo._pipeline import planners

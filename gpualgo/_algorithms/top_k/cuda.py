@@ -9,11 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, position_bytes
+from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, Operand, position_bytes
 from gpualgo._algorithms.radix_sort.digits import flipped_bits
-from gpualgo._algorithms.radix_sort.operands import Operand
-from gpualgo._algorithms.top_k import tuning
-from gpualgo._algorithms.top_k.problem import FirstElements, Ranked, RankedElements
+from gpualgo._algorithms.top_k import FirstElements, Ranked, RankedElements, tuning
 from gpualgo._algorithms.top_k.tuning import Lists
 from gpualgo._arrays.view import View
 from gpualgo._cuda import build
@@ -54,7 +52,7 @@ class LongRows:
     descending: bool
     row_items: int
     flip: int
-    place: int
+    slot: int
     ranks: Sequence[int]
     is_one: bool  # only elements of the ranks are wanted, not all up to a rank
 
@@ -168,7 +166,7 @@ class LongRows:
         return [int(end) for end in ends[:-1]]
 
     def _row(self, row: int) -> tuple[int, int]:
-        return self.place, row * self.row_items * self.dtype.itemsize
+        return self.slot, row * self.row_items * self.dtype.itemsize
 
     @property
     def _kind(self) -> tuple[np.dtype[Any], bool, int]:
@@ -230,11 +228,11 @@ class _Builder(Builder):
         self._flip = flipped_bits(self._dtype, self._descending)
         self._row_bytes = self._row_items * self._itemsize
         source = self._sources[0]
-        self._rows = source.place
+        self._rows = source.slot
         if not source.is_ready:
             self._rows = self._scratch(source.num_bytes)
             self._copy(source, True, self._rows)
-        self._outs = [t.place if t.is_ready else self._scratch(t.num_bytes) for t in self._targets]
+        self._outs = [t.slot if t.is_ready else self._scratch(t.num_bytes) for t in self._targets]
 
     def plan(self) -> Plan:
         """Return the plan, after adding copies of the results to their targets."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gpualgo._algorithms.transform.problem import NUMBERS, Transformation, bind, is_scalar
-from gpualgo._arrays.forms import Form, is_tuple, taken_apart
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import fused
 from gpualgo._operators.operator import MAX_ARITY
-from gpualgo._pipeline import elements, front, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -170,7 +170,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             dtype = _requested_dtype(dtype, target)
             # return out itself, not a view made from its protocol
             out = target if target.owner is out else out
-    params = dtype, forms, elements.classes_of(dtype), lazy_forms
+    params = dtype, forms, checks.classes_of(dtype), lazy_forms
     problem = problem_of(Transformation, views, op, None, params, _WHERE, len(forms))
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, None, out_dtype, *arrays)
@@ -181,9 +181,9 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
 
 def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
     """Return the dtypes that the caller requests for the numbers of a tuple."""
-    leaves, form = taken_apart(out, "transform: out")
+    leaves, form = flatten_tuple(out, "transform: out")
     out_dtypes = [as_view(x, name).dtype for x, name in leaves]
-    requested = elements.dtypes_of(dtype, form.names, _WHERE)
+    requested = checks.dtypes_of(dtype, form.names, _WHERE)
     for dtype_of_out, wanted in zip(out_dtypes, requested, strict=True):
         if wanted is not None and dtypes.as_dtype(wanted, _WHERE) != dtype_of_out:
             raise TypeError(

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform.cpu_parameters import (
+from gpualgo._algorithms.transform.problem import (
     CHUNK,
     DENSE,
     GROUP_MEMBER,
     HEAD,
     RECORD,
     ROWS,
+    Transformation,
 )
-from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._cpu.captured import captures_bound
@@ -68,14 +68,14 @@ def gapless(
     compute, shape = None, arrays[0].shape
     if isinstance(source, records.Computed):
         element = records.register_dtype(source)
-        leaves = records.field_dtypes(element)
+        fields = records.field_dtypes(element)
         applied = Applied(op.source, tuple(map(records.operand_dtype, source.numbers)), element)
         if arrays[0].size:
-            compute = plan_of(applied, arrays, [np.empty(shape, leaf) for leaf in leaves]).run
+            compute = plan_of(applied, arrays, [np.empty(shape, field) for field in fields]).run
 
     def elements(arrays: Sequence[Array]) -> list[Array]:
         if isinstance(source, records.Computed):
-            computed = [np.empty(shape, leaf) for leaf in leaves]
+            computed = [np.empty(shape, field) for field in fields]
             if compute is not None:
                 compute(arrays, computed, 0)
             arrays = computed
@@ -220,9 +220,8 @@ def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
 
     def write(fn: Any) -> Callable[..., None]:
         from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
-        from gpualgo._cpu.elements import storage
-        from gpualgo._cpu.leaves import access_by_index
-        from gpualgo._cpu.packing import pointers_to
+        from gpualgo._cpu.fields import access_by_index
+        from gpualgo._cpu.packing import pointers_to, storage
 
         # LLVM vectorises an in-place loop only if both pointers are the same value.
         sources = pointers_to(tuple(map(storage, inputs)), slots)

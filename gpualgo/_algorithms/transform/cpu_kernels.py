@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import types
 
-from gpualgo._algorithms.transform.cpu_parameters import (  # fmt: skip
+from gpualgo._algorithms.transform.problem import (
     CHUNK,
     COUNT,
     DENSE,
@@ -22,7 +22,7 @@ from gpualgo._algorithms.transform.cpu_parameters import (  # fmt: skip
     START,
     STEP,
 )
-from gpualgo._cpu.leaves import Leaves
+from gpualgo._cpu.fields import Leaves
 from gpualgo._cpu.packing import call, load, load_each, offset, pointer_to, store
 
 _words = pointer_to(types.intp)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import queue
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -12,14 +14,19 @@ from gpualgo._algorithms.transform import tuning
 from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, strides_for
-from gpualgo._base import records
+from gpualgo._base import records, threads
 from gpualgo._base.records import Element, Interleaved
-from gpualgo._base.strides import Dims, merge
+from gpualgo._base.strides import Dims, merge, order_of
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import ArgMap, Launch, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES, interleaved, is_aligned
+from gpualgo._driver import device as gpu
+from gpualgo._driver import driver, staging
+from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import planners
+from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_whole import Operand
+from gpualgo._pipeline.problem import NO_INIT, Problem
 
 # --- The input of a plan of a transformation, and the chosen kernel.
 
@@ -51,7 +58,7 @@ class Case(NamedTuple):
         return math.gcd(16, *multiples)
 
 
-class Cut(NamedTuple):
+class Tiling(NamedTuple):
     """A kernel, its number of blocks, and its parameters."""
 
     spec: build.Spec
@@ -66,7 +73,7 @@ class Cut(NamedTuple):
 MOST_NUMBERS = 4  # of a record that is read (apply_to_numbers of transform/kernel.cuh)
 
 
-def cut(case: Case) -> Cut | None:
+def tiling(case: Case) -> Tiling | None:
     """Return the kernel for contiguous operands of which some are whole records, or None."""
     if len(case.dims) != 1:
         return None
@@ -89,7 +96,7 @@ def cut(case: Case) -> Cut | None:
     spec = tuning.flat_spec(case.applied, items, loads, operands)
     blocks = -(-num_items // (tuning.BLOCK_THREADS * items * loads))
     firsts = (out_indices, [index - case.num_outputs for _, index in inputs])
-    return Cut(spec, blocks, {"num_items": num_items}, firsts)
+    return Tiling(spec, blocks, {"num_items": num_items}, firsts)
 
 
 def _outputs(case: Case) -> tuple[Element, list[int]]:
@@ -151,7 +158,7 @@ def plan_of(
     dims = merge(sorted(dims, key=lambda dim: -abs(dim[1][0])))
     pointers = tuple(view.ptr for view in (*targets, *views))
     case = Case(applied, (*applied.outputs, *applied.inputs), pointers, dims)
-    chosen = _flat(case) or cut(case) or _turned(case) or _rows(case)
+    chosen = _flat(case) or tiling(case) or _turned(case) or _rows(case)
     spec, blocks, fixed, (outs, inputs) = chosen
     device = targets[0].device
     if within is None:
@@ -171,7 +178,7 @@ def plan_of(
     return Plan(device, [launch])
 
 
-def _flat(case: Case) -> Cut | None:
+def _flat(case: Case) -> Tiling | None:
     """Return the kernel for contiguous operands, or None."""
     steps = tuple(map(records.step_of, case.operands))
     if len(case.dims) > 1 or (case.dims and case.dims[0][1] != steps):
@@ -180,7 +187,7 @@ def _flat(case: Case) -> Cut | None:
     loads = tuning.loads_in_flight(case.applied.inputs, items)
     blocks = -(-case.num_items // (tuning.BLOCK_THREADS * items * loads))
     spec = tuning.flat_spec(case.applied, items, loads, loose=loose)
-    return Cut(spec, blocks, {"num_items": case.num_items})
+    return Tiling(spec, blocks, {"num_items": case.num_items})
 
 
 def _packs(case: Case) -> tuple[int, int]:
@@ -238,7 +245,7 @@ class _Tiles(NamedTuple):
         )
 
 
-def _turned(case: Case) -> Cut | None:
+def _turned(case: Case) -> Tiling | None:
     """Return the kernel for transposed inputs, or None."""
     steps = tuple(map(records.step_of, case.operands))
     num_columns, across = case.dims[-1] if len(case.dims) > 1 else (0, ())
@@ -265,18 +272,18 @@ def _turned(case: Case) -> Cut | None:
     if tiles is None or not tiles.turned:
         return None
     items, (num_rows, down) = tiles.items(), case.dims[tiles.axis]
-    cut = [-(-n // (tuning.SQUARES * items)) for n in (num_rows, num_columns)]
+    tiling = [-(-n // (tuning.SQUARES * items)) for n in (num_rows, num_columns)]
     bits = sum(1 << k - count for k in tiles.turned)
     batch = tiles.batch
     spec = tuning.transposed_spec(case.applied, items, bits, tiles.packed(items), len(batch) <= 1)
     fixed = {
-        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": cut[0],
-        "tiles_across": cut[1], "row_strides": down, "column_strides": across, "batch": batch,
+        "num_rows": num_rows, "num_columns": num_columns, "tiles_down": tiling[0],
+        "tiles_across": tiling[1], "row_strides": down, "column_strides": across, "batch": batch,
     }  # fmt: skip
-    return Cut(spec, math.prod(cut) * math.prod(extent for extent, _ in batch), fixed)
+    return Tiling(spec, math.prod(tiling) * math.prod(extent for extent, _ in batch), fixed)
 
 
-def _rows(case: Case) -> Cut:
+def _rows(case: Case) -> Tiling:
     """Return the kernel for any operands; rows are contiguous in the outputs."""
     *outer, (extent, steps) = case.dims
     count = range(len(case.operands))
@@ -296,4 +303,155 @@ def _rows(case: Case) -> Cut:
         "num_packs": num_packs, "packs_per_row": max(1, extent // items), "steps": steps,
         "rows": outer,
     }  # fmt: skip
-    return Cut(spec, -(-num_packs // (tuning.BLOCK_THREADS * loads)), fixed)
+    return Tiling(spec, -(-num_packs // (tuning.BLOCK_THREADS * loads)), fixed)
+
+
+# --- Transformation of large pageable arrays on a GPU in blocks, on several copy streams at once.
+
+LARGE_BYTES = 512 << 20  # of all arrays; smaller ones are copied to the GPU as a whole
+
+Array = np.ndarray[Any, Any]
+
+
+def is_large(arrays: Sequence[Array]) -> bool:
+    """Return whether the operands are large enough to be processed in blocks."""
+    return sum(array.nbytes for array in arrays) > LARGE_BYTES
+
+
+@planners.for_blocks.register(Transformation)
+def _(problem: Transformation, call: planners.HostCall) -> bool:
+    arrays, results = call.arrays, call.results
+    if not (call.is_forced or is_large([*arrays, *results])):
+        return False
+    broadcast = [np.broadcast_to(array, problem.shape) for array in arrays]
+    chunked = applied(problem, call.op)
+    transform(problem, chunked, broadcast, results, call.stream, call.device_views)
+    return True
+
+
+def transform(
+    problem: Problem, applied: Applied, arrays: Sequence[Array], outs: Sequence[Array],
+    stream: Any, places: list[View | None],
+) -> None:  # fmt: skip
+    """Transform arrays of which some are pageable; the device is current."""
+    where, device = problem.where, problem.device
+    handle = host_whole.handle_on(device, stream, outs[0], where)
+    if stream is not None:
+        is_input = places.index(None) < len(arrays)
+        driver.refuse_capture(handle, host_whole.pageable(is_input, where))
+    if stream is not None or any(places):  # work queued there comes first
+        driver.synchronize(handle)
+    order = order_of(outs[0].shape, [outs[0].strides])
+    operands = [
+        Operand(array.transpose(order) if order else array, place)
+        for array, place in zip(
+            (*outs, *arrays), (*places[len(arrays) :], *places[: len(arrays)]), strict=True
+        )
+    ]
+    with host_whole.partial_write_guard(where, arrays, outs) as written:
+        _Blocks(applied, operands, device, written).run()
+
+
+class _Blocks:
+    """Blocks of all operands: a lane's first buffer holds inputs, its second results."""
+
+    def __init__(
+        self, applied: Applied, operands: Sequence[Operand], device: int,
+        written: host_whole.WriteState,
+    ) -> None:  # fmt: skip
+        self.applied, self.operands, self.device = applied, operands, device
+        self.written = written
+        count = len(applied.outputs)
+        self.targets, self.sources = operands[:count], operands[count:]
+        most = max(
+            sum(x.device_view is None for x in side) for side in (self.targets, self.sources)
+        )
+        self.share = SLOT_BYTES // most & -256  # bytes of a buffer for one operand
+        shape = self.targets[0].array.shape
+        widest = max(operand.array.dtype.itemsize for operand in operands)
+        self.indices = [(*index, ...) for index in staging.pieces(shape, widest, self.share)]
+        self._plans: dict[Any, Plan] = {}
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        device = gpu.get(self.device)
+        stream = device.copy_stream
+        sizes = [self.share * len(self.operands)] * min(MOST_LANES, len(self.indices))
+        with staging.device_buffers(self.device, stream, sizes) as memories:
+            driver.synchronize(stream)  # the memory is now usable on every lane's stream
+            idle: queue.SimpleQueue[int] = queue.SimpleQueue()
+            for memory in memories:
+                idle.put(memory)
+
+            def body(first: int, last: int) -> None:
+                memory = idle.get()  # there may be more threads than buffers
+                try:
+                    with device.current(), device.lanes.lend() as lane:
+                        self._send(lane, memory, self.indices[first:last])
+                finally:
+                    idle.put(memory)
+
+            num_bytes = sum(operand.array.nbytes for operand in self.operands)
+            threads.run(body, len(self.indices), num_bytes)
+
+    def _send(self, lane: CopyLane, memory: int, indices: Sequence[Any]) -> None:
+        """Upload, transform and download blocks; fills one while the previous one is copied."""
+        up, down = lane.slots
+        pending: list[tuple[Array, int]] = []  # results of the previous block
+        for i, index in enumerate(indices):
+            addresses_of_block = (memory + k * self.share for k in range(len(self.operands)))
+            views = [
+                operand.view(index, address, self.device)
+                for operand, address in zip(self.operands, addresses_of_block, strict=True)
+            ]
+            if i > 0:
+                up.wait()
+            self._fill(up, lane, index, views[len(self.targets) :])
+            targets, sources = views[: len(self.targets)], views[len(self.targets) :]
+            addresses = [view.ptr for view in (*sources, *targets)]
+            plan = self._plan(sources, targets)
+            if any(item.device_view for item in self.targets):
+                self.written.has_begun = True
+            plan.queue(lane.stream, (*NO_INIT, self.applied.op.captured_scalars, *addresses))
+            self._store_results(down, pending)
+            pending = self._fetch(down, lane, index, targets)
+        self._store_results(down, pending)
+
+    def _fill(self, slot: Any, lane: CopyLane, index: Any, views: Sequence[View]) -> None:
+        offset = 0
+        for operand, view in zip(self.sources, views, strict=True):
+            if operand.device_view is None:
+                block = operand.array[index]
+                np.copyto(slot.array(block.shape, block.dtype, offset), block)
+                staging.send(slot.address + offset, view.ptr, block.nbytes, lane.stream)
+                offset += self.share
+        slot.record(lane.stream)
+
+    def _fetch(
+        self, slot: Any, lane: CopyLane, index: Any, views: Sequence[View]
+    ) -> list[tuple[Array, int]]:
+        pending, offset = [], 0
+        for operand, view in zip(self.targets, views, strict=True):
+            if operand.device_view is None:
+                out = operand.array[index]
+                staging.fetch(view.ptr, slot.address + offset, out.nbytes, lane.stream)
+                pending.append((out, offset))
+                offset += self.share
+        slot.record(lane.stream)
+        return pending
+
+    def _store_results(self, slot: Any, pending: list[tuple[Array, int]]) -> None:
+        if pending:
+            slot.wait()
+            self.written.has_begun = True
+        for out, offset in pending:
+            np.copyto(out, slot.array(out.shape, out.dtype, offset))
+
+    def _plan(self, sources: Sequence[View], targets: Sequence[View]) -> Plan:
+        shape = targets[0].shape
+        views = (*targets, *sources)
+        key = (shape, *((view.ptr & 15, view.strides) for view in views))
+        with self._lock:
+            if key not in self._plans:
+                self._plans[key] = plan_of(self.applied, sources, shape, targets)
+            return self._plans[key]

@@ -18,8 +18,22 @@ from gpualgo._base.records import Separate
 from gpualgo._base.strides import order_of
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import as_operator
-from gpualgo._pipeline import checks, elements, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.problem import Call, Problem, Result
+
+# --- Argument table of the transformation kernel on the CPU, and sizes.
+
+CHUNK = 2048  # elements of each array that are buffered in L1 at once
+
+# Modes of an operand: dense, dense rows, handled by the first operand of its interleaved group, or
+# else the address of the function that packs it.
+DENSE, ROWS, GROUP_MEMBER = 0, 1, 2
+
+# The argument table: numbers of elements, of elements at once and in a row, of dimensions; then for
+# out and each array a record of address, item size and mode; then lengths; then strides.
+COUNT, STEP, ROW, NDIM, HEAD = range(5)
+START, SIZE, MODE, RECORD = range(4)
+
 
 MAX_ARRAYS = 16  # in all arguments together
 
@@ -44,7 +58,7 @@ class Transformation(Problem):
         self.reads = tuple(view.dtype for view in views)
         for argument in self.arguments:
             dtype_of_argument = argument.dtype if isinstance(argument, Separate) else argument
-            elements.check_operator(op, dtype_of_argument, where)
+            checks.check_operator(op, dtype_of_argument, where)
         self.result = outputs.dtype_of(op, self.arguments, dtype, device, where)
         if records.is_record(self.result):
             self.form = form_of(self.result.names or (), (*forms, *lazy_forms))
@@ -52,8 +66,8 @@ class Transformation(Problem):
         layouts = [view.strides for view in views if view.shape == self.shape]
         order = order_of(self.shape, layouts)
         self.results = tuple(
-            Result(self.shape, leaf, all_inputs, order)
-            for leaf in records.field_dtypes(self.result)
+            Result(self.shape, field, all_inputs, order)
+            for field in records.field_dtypes(self.result)
         )
 
 

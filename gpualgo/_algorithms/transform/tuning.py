@@ -91,7 +91,7 @@ class Applied(NamedTuple):
 
 def pack_items(operands: Sequence[Element], alignment: int) -> int:
     """Return how many elements of every operand one aligned pack holds."""
-    sizes = [leaf.itemsize for operand in operands for leaf in records.memory_leaves(operand)]
+    sizes = [field.itemsize for operand in operands for field in records.memory_fields(operand)]
     limit = max(1, min(VECTOR_BYTES // min(sizes), MAX_PACK_BYTES // max(sizes)))
     for operand in operands:
         if isinstance(operand, records.Interleaved):

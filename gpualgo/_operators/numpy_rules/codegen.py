@@ -11,11 +11,11 @@ from llvmlite import ir as llvm
 from numba import types
 from numba.core import cgutils
 
+from gpualgo._base.dtypes import WEAK, is_inexact
 from gpualgo._operators.captured import Number, Slot
 from gpualgo._operators.numpy_rules import complexes, floats, integers
-from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
-from gpualgo._operators.numpy_rules.promotion import WEAK, is_inexact
+from gpualgo._operators.numpy_rules.storage import Code
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import Weak, bounds_of, is_within, native, scalar_type
 

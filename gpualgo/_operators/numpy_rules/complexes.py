@@ -13,8 +13,8 @@ from llvmlite import ir as llvm
 from numba import types
 
 from gpualgo._operators.numpy_rules import floats
-from gpualgo._operators.numpy_rules.code import Code, f32, f64
 from gpualgo._operators.numpy_rules.errors import Refused
+from gpualgo._operators.numpy_rules.storage import Code, f32, f64
 
 # --- Complex logarithms that are accurate near |z| = 1, and complex powers for GPUs.
 #

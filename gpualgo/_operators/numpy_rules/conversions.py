@@ -8,11 +8,11 @@ from typing import Any
 from llvmlite import ir as llvm
 from numba import types
 
+from gpualgo._base.dtypes import default_name, is_inexact
 from gpualgo._operators.captured import WHOLE_POWERS
 from gpualgo._operators.numpy_rules import codegen, complexes, floats
-from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
-from gpualgo._operators.numpy_rules.promotion import default_name, is_inexact
+from gpualgo._operators.numpy_rules.storage import Code
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
     WEAK_KINDS,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir as llvm
 
-from gpualgo._operators.numpy_rules.code import Code, f32, f64
+from gpualgo._operators.numpy_rules.storage import Code, f32, f64
 
 # --- Exponentials, logarithms and tanh on the CPU, in double precision.
 

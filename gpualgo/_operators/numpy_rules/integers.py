@@ -10,7 +10,7 @@ from typing import Any
 
 from llvmlite import ir as llvm
 
-from gpualgo._operators.numpy_rules.code import Code
+from gpualgo._operators.numpy_rules.storage import Code
 
 
 def _negative(code: Code, signed: bool, a: Any) -> Any:

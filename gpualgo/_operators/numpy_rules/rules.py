@@ -13,11 +13,11 @@ import numpy as np
 from numba import types
 
 from gpualgo._base import dtypes, records
+from gpualgo._base.dtypes import WEAK, default_name, is_inexact, loop_of
 from gpualgo._operators.captured import ConstantNeeded
 from gpualgo._operators.numpy_rules import codegen, conversions, errors, integers
-from gpualgo._operators.numpy_rules.code import Code
 from gpualgo._operators.numpy_rules.errors import Refused, source_of
-from gpualgo._operators.numpy_rules.promotion import WEAK, default_name, is_inexact, loop_of
+from gpualgo._operators.numpy_rules.storage import Code
 from gpualgo._operators.numpy_rules.table import Entry
 from gpualgo._operators.numpy_rules.types import (
     WEAK_KINDS,

@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from llvmlite import ir as llvm
 from numba import types
+from numba.core import cgutils
 
 from gpualgo._base import dtypes, records
 from gpualgo._base.records import Argument, Separate
@@ -152,7 +155,7 @@ def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> 
 def element_type(dtype: np.dtype[Any]) -> types.Type:
     if dtype.names is None:
         return scalar_type(str(dtypes.name_of(dtype)))
-    items = [element_type(leaf) for leaf in records.field_dtypes(dtype)]
+    items = [element_type(field) for field in records.field_dtypes(dtype)]
     return records.nest_fields(dtype.names, items, _tuple_type)
 
 
@@ -167,7 +170,7 @@ def _tuple_type(cls: type, items: Sequence[Any]) -> types.Type:
 def flat(ty: types.Type) -> tuple[types.Type, ...]:
     if not isinstance(ty, types.BaseTuple):
         return (ty,)
-    return tuple(leaf for item in ty for leaf in flat(item))
+    return tuple(field for item in ty for field in flat(item))
 
 
 def unpack_fields(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
@@ -199,8 +202,8 @@ def cast(context: Any, builder: Any, value: Any, source: types.Type, target: typ
 def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> Any:
     ty = element_type(dtype)
     numbers = (
-        context.unpack_value(builder, leaf, _at(context, builder, pointer, offset, leaf))
-        for leaf, offset in zip(flat(ty), records.offsets(dtype), strict=True)
+        context.unpack_value(builder, field, _at(context, builder, pointer, offset, field))
+        for field, offset in zip(flat(ty), records.offsets(dtype), strict=True)
     )
     return pack_fields(context, builder, ty, numbers)
 
@@ -208,11 +211,93 @@ def unpacked(context: Any, builder: Any, dtype: np.dtype[Any], pointer: Any) -> 
 def pack(context: Any, builder: Any, dtype: np.dtype[Any], value: Any, pointer: Any) -> None:
     ty = element_type(dtype)
     numbers = unpack_fields(builder, ty, value)
-    for number, leaf, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):
-        context.pack_value(builder, leaf, number, _at(context, builder, pointer, offset, leaf))
+    for number, field, offset in zip(numbers, flat(ty), records.offsets(dtype), strict=True):
+        context.pack_value(builder, field, number, _at(context, builder, pointer, offset, field))
 
 
 def _at(context: Any, builder: Any, pointer: Any, offset: int, ty: types.Type) -> Any:
     byte = builder.bitcast(pointer, llvm.IntType(8).as_pointer())
     address = builder.gep(byte, [llvm.IntType(64)(offset)])
     return builder.bitcast(address, context.get_data_type(ty).as_pointer())
+
+
+# --- Helpers to generate LLVM code for a target, including calls of its math library.
+
+# libdevice names that differ from those in Python's math.
+_LIBDEVICE = {"gamma": "tgamma"}
+# C functions to call on the CPU: numba's math lacks them, or lowers them to an LLVM intrinsic.
+_EXTERNAL = ("cbrt", "exp2", "pow")
+i1, f32, f64 = llvm.IntType(1), llvm.FloatType(), llvm.DoubleType()
+
+
+@dataclass(frozen=True)
+class Code:
+    """An LLVM builder and its target."""
+
+    context: Any
+    builder: Any
+    is_cuda: bool
+
+    @property
+    def narrowing(self) -> Narrowing:
+        return Narrowing(self.is_cuda)
+
+    def select(self, *cases: Any) -> Any:
+        """Return the value of the first true condition: condition, value, …, default."""
+        *pairs, result = cases
+        for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
+            result = self.builder.select(condition, value, result)
+        return result
+
+    def both(self, first: Any, *others: Any) -> Any:
+        for other in others:
+            first = self.builder.and_(first, other)
+        return first
+
+    def either(self, first: Any, *others: Any) -> Any:
+        for other in others:
+            first = self.builder.or_(first, other)
+        return first
+
+    def libm(self, name: str, *values: Any) -> Any:
+        ty = values[0].type
+        suffix = "f" if ty == f32 else ""
+        if self.is_cuda or name in _EXTERNAL:
+            symbol = f"__nv_{_LIBDEVICE.get(name, name)}" if self.is_cuda else name
+            kind = llvm.FunctionType(ty, [ty] * len(values))
+            function = cgutils.get_or_insert_function(self.builder.module, kind, symbol + suffix)
+            if symbol == "pow":
+                # LLVM replaces calls with some constants, such as 8 ** a by exp2. A number must
+                # give the same bits as a constant and as data.
+                for attribute in ("nobuiltin", "nounwind", "readnone"):
+                    function.attributes.add(attribute)
+            return self.builder.call(function, values)
+        scalar = types.float32 if ty == f32 else types.float64
+        signature = scalar(*(scalar,) * len(values))
+        return self.context.get_function(getattr(math, name), signature)(self.builder, values)
+
+    def intrinsic(self, name: str, *values: Any) -> Any:
+        """Call an LLVM intrinsic that is overloaded on the type of its arguments."""
+        if self.is_cuda and name == "trunc":  # CUDA 13.0's NVVM lacks it for float32
+            return self.libm(name, *values)
+        function = self.builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])
+        return self.builder.call(function, values)
+
+    def loop(self, start: list[Any], goes_on: Callable[..., Any], step: Callable[..., Any]) -> Any:
+        builder = self.builder
+        before = builder.block
+        head = builder.append_basic_block("head")
+        body = builder.append_basic_block("body")
+        after = builder.append_basic_block("after")
+        builder.branch(head)
+        builder.position_at_end(head)
+        variables = [builder.phi(value.type) for value in start]
+        for variable, value in zip(variables, start, strict=True):
+            variable.add_incoming(value, before)
+        builder.cbranch(goes_on(*variables), body, after)
+        builder.position_at_end(body)
+        for variable, value in zip(variables, step(*variables), strict=True):
+            variable.add_incoming(value, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return variables

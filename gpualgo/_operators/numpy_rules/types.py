@@ -17,9 +17,9 @@ from numba import types
 from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype, from_dtype
 
+from gpualgo._base.dtypes import WEAK, result_name
 from gpualgo._operators.captured import extend_to_range
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded, shown_integer
-from gpualgo._operators.numpy_rules.promotion import WEAK, result_name
 
 NARROW = ("float16", "bfloat16")
 WEAK_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}

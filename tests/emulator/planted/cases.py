@@ -39,7 +39,7 @@ from emulator.planted.calls import (
 from emulator.planted.search import searches
 from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
 from gpualgo._algorithms.by_index import tuning as indexed
-from gpualgo._algorithms.by_key import tuning as by_key
+from gpualgo._algorithms.by_key import cuda as by_key
 from gpualgo._algorithms.histogram import tuning as histogram
 from gpualgo._algorithms.merge_sort import tuning as merge_sort
 from gpualgo._algorithms.radix_sort import cuda, cuda_passes
@@ -47,9 +47,9 @@ from gpualgo._algorithms.radix_sort import tuning as radix_sort
 from gpualgo._algorithms.reduce import tuning as reduce
 from gpualgo._algorithms.scan import tuning as scan
 from gpualgo._algorithms.scan import tuning_lines as lines
-from gpualgo._algorithms.searchsorted import tuning as searchsorted
-from gpualgo._algorithms.segmented_sort import tuning as segment_policy
-from gpualgo._algorithms.select import tuning as select
+from gpualgo._algorithms.searchsorted import cuda as searchsorted
+from gpualgo._algorithms.segmented_sort import cuda as segment_policy
+from gpualgo._algorithms.select import cuda as select
 from gpualgo._algorithms.top_k import tuning as top_k
 
 Patch = tuple[Any, str, Any]  # a module's constant, for as long as the case runs

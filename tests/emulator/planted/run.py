@@ -16,7 +16,7 @@ from support import Backend
 from emulator import streams, trial, work
 from emulator.planted.bug import WRONG, Bug
 from emulator.planted.cases import CASES, Case
-from gpualgo._algorithms.merge_sort import merge_runs
+from gpualgo._algorithms.merge_sort import cuda
 from gpualgo._cuda import build
 from gpualgo._pipeline.problem import Problem
 
@@ -94,7 +94,7 @@ def _forget() -> None:
         for kind in below:
             kind.problems.clear()
         kinds += below
-    merge_runs._plans.clear()
+    cuda._plans.clear()
     build._kernels.clear()
     build._images.clear()
     streams.renew()

@@ -26,7 +26,7 @@ from gpualgo._operators.numpy_rules import table
 from gpualgo.lazy import reductions
 from gpualgo.numpy._call import loops
 from gpualgo.numpy._call.function import TABLE
-from gpualgo.numpy._elementwise.ufuncs import UFUNCS, UFunc
+from gpualgo.numpy._ufuncs import UFUNCS, UFunc
 
 SMALL = settings(
     max_examples=examples(60, emulated=10),

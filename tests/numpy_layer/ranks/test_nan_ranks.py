@@ -16,12 +16,12 @@ from support import BFLOAT16, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy._ranks import computed, quantile_methods
+from gpualgo.numpy import _quantile_methods, _ranks
 
 SMALL = settings(
     max_examples=examples(60, emulated=3), deadline=None, database=None, derandomize=True
 )
-METHODS = [*quantile_methods.DISCRETE_METHODS, *quantile_methods.INTERPOLATING_METHODS]
+METHODS = [*_quantile_methods.DISCRETE_METHODS, *_quantile_methods.INTERPOLATING_METHODS]
 FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64")]
 
 
@@ -71,7 +71,7 @@ def test_nanquantile(backend: Backend, method: str) -> None:
     ],
 )
 def test_many_rows(backend: Backend, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(computed, "_SMALL", 0)  # as if there were many
+    monkeypatch.setattr(_ranks, "_SMALL", 0)  # as if there were many
     x = filled((4, 9, 3), dtype)
     methods = ("linear", "hazen", "inverted_cdf")
     for (i, method), (j, q), (k, axis) in itertools.product(

@@ -14,12 +14,12 @@ from support import BFLOAT16, Backend, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy._ranks import quantile_methods
+from gpualgo.numpy import _quantile_methods
 
 SMALL = settings(
     max_examples=examples(80, emulated=4), deadline=None, database=None, derandomize=True
 )
-METHODS = [*quantile_methods.DISCRETE_METHODS, *quantile_methods.INTERPOLATING_METHODS]
+METHODS = [*_quantile_methods.DISCRETE_METHODS, *_quantile_methods.INTERPOLATING_METHODS]
 REAL = [dtype for dtype in DTYPES if dtype.kind in "iuf"]
 # NumPy's differences of few bits overflow.
 PLAIN = [dtype for dtype in REAL if dtype.kind == "f"]
@@ -156,7 +156,7 @@ def test_special_cases(backend: Backend) -> None:
     check_same(backend, "quantile", f, 0.5, axis=(0, 0))
     check_same(backend, "quantile", f + 1j, 0.5)
     check_same(backend, "quantile", f > 2, 0.5)
-    for method in quantile_methods.DISCRETE_METHODS:
+    for method in _quantile_methods.DISCRETE_METHODS:
         check_same(backend, "quantile", f > 2, 0.5, method=method)
     for x in (np.array([1.0, np.inf]), np.array([-np.inf, -np.inf, 2])):
         for q in (0.3, 1.0, 0.0, 1, [0.5, 1.0]):

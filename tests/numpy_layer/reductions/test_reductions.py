@@ -15,7 +15,7 @@ from support import Backend
 import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo.numpy._call import function
-from gpualgo.numpy._reductions.reductions import MANY_BOOLS
+from gpualgo.numpy._reductions import MANY_BOOLS
 
 SMALL = settings(
     max_examples=examples(60, emulated=3), deadline=None, database=None, derandomize=True

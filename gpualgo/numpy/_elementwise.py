@@ -20,14 +20,7 @@ from gpualgo.lazy import functions
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
 from gpualgo.numpy._call.function import numpy_function
-from gpualgo.numpy._elementwise.ufuncs import (
-    LAZY,
-    NUMBERS_ALONE,
-    UFUNCS,
-    UFunc,
-    arguments_of,
-    mapped,
-)
+from gpualgo.numpy._ufuncs import LAZY, NUMBERS_ALONE, UFUNCS, UFunc, arguments_of, mapped
 
 _UNSET: Any = np._NoValue
 _ALL = 1 << 62

@@ -25,9 +25,9 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same, second
 from gpualgo._pipeline import checks
 from gpualgo.numpy import _orders
+from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
-from gpualgo.numpy._ranks import quantile_methods as methods
 
 # --- Elements of given ranks along axes: by selection for few ranks, else by one sort.
 

@@ -1,4 +1,4 @@
-"""`reduce`: reduces each shard, then the results in order on the first device."""
+"""`reduce` and scans: an aggregate of each shard, combined on the first device."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
     build_result,
+    fields_of,
     infer_result,
     on_each,
     parse_argument,
@@ -19,8 +20,17 @@ from gpualgo.shards._arguments import (
     refuse_sharded,
     stack_results,
 )
-from gpualgo.shards._devices import Device
-from gpualgo.shards._moving import can_read, local_stream, peer_view, reading, stream_at
+from gpualgo.shards._devices import (
+    Device,
+    can_read,
+    local_stream,
+    peer_view,
+    reading,
+    stream_at,
+    to_devices,
+)
+
+# --- `reduce`: reduces each shard, then the results in order on the first device.
 
 _NAME = "reduce"
 
@@ -159,3 +169,117 @@ def kept_axes(found: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
         items = [kept_axes(item, axes, shape) for item in found]
         return getattr(type(found), "_make", tuple)(items)
     return found.reshape(tuple(1 if a in axes else n for a, n in enumerate(shape)))
+
+
+# --- Scans: an aggregate of each shard, prefixes on the first device, a scan of each shard.
+
+
+def inclusive_scan(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
+
+    Parameters are those of `gpualgo.inclusive_scan`, with sharded arrays for arrays; the result is
+    sharded like x. An `init` with a value for each row must be on the first device.
+
+    Notes
+    -----
+    Along the sharded axis each device but the last reads its shard twice, along other axes once,
+    and writes it once. The aggregate of each shard, one number or row, is copied to the first
+    device, and its prefix is copied back. The host does not wait.
+    """
+    return _scan(ga.inclusive_scan, x, init, op, axis, reverse, dtype)
+
+
+def exclusive_scan(
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None,
+) -> Any:  # fmt: skip
+    """Return all before each element, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
+
+    As `inclusive_scan`; the default of `init` is the operator's identity, as for
+    `gpualgo.exclusive_scan`.
+    """
+    return _scan(ga.exclusive_scan, x, init, op, axis, reverse, dtype)
+
+
+def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any) -> Any:
+    func_name = call.__name__
+    x_arg = parse_argument(x, func_name)
+    refuse_sharded(init, func_name, "init")
+    reverse = checks.flag_argument(reverse, "reverse", func_name)
+    scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
+    if scan_axis is None:
+        x_arg, scan_axis = x_arg.flat(func_name), 0
+    first, devices, full = x_arg.first, x_arg.places, x_arg.full
+    order = full[::-1] if reverse else full
+    options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
+    prefixes: dict[int, Any] = {}
+    if scan_axis != first.axis:
+        if per_row_init.are_arrays(init, func_name, one_is_value=True):
+            refuse(func_name, "init is an array, and rows are on several devices", "pass one value")
+    elif first.size and len(order) > 1:
+        device = devices[order[0]]
+        local_init = at_place(init, device, x_arg)
+        dtypes, _ = infer_result(call, device, x_arg.on(order[0]), local_init, op, **options)
+        if init is None and call is ga.exclusive_scan:
+            init = as_operator(op, func_name, 2).identity_for(dtypes[0])
+        prefixes = _prefixes(x_arg, order, init, op, scan_axis, reverse, dtypes)
+        options["dtype"] = x_arg.packed(dtypes)
+    results = on_each(
+        devices, x_arg.seats,
+        lambda i: _scan_shard(call, x_arg, i, prefixes.get(i), init, op, options),
+    )  # fmt: skip
+    return build_result(results, devices, first.axis)
+
+
+def _prefixes(
+    x_arg: Argument, order: list[int], init: Any, op: Any, axis: int, reverse: bool, dtypes: Dtypes
+) -> dict[int, list[Any]]:
+    """Return the prefix of each shard but the first, an array for each field."""
+    device, acc = x_arg.places[0], x_arg.packed(dtypes)
+    parts = on_each(
+        x_arg.places, order[:-1],
+        lambda i: ga.reduce(_scan_order(x_arg, i, axis, reverse), None, op, axis=axis, dtype=acc),
+    )  # fmt: skip
+    with device.running():
+        x = x_arg.packed(stack_results(parts, device, x_arg.first.library))
+        local_init = at_place(init, device, x_arg)
+        parts_, _ = fields_of(ga.inclusive_scan(x, local_init, op, axis=0, dtype=acc))
+    moves = [(x_arg.places[i], x[row : row + 1]) for row, i in enumerate(order[1:]) for x in parts_]
+    moved = iter(to_devices(moves, x_arg.first.library, are_ours=True))
+    return {i: [next(moved) for _ in parts_] for i in order[1:]}
+
+
+def _scan_order(x_arg: Argument, i: int, axis: int, reverse: bool) -> Any:
+    """Return a shard in scan order."""
+    if not reverse:
+        return x_arg.on(i)
+    backwards = (*(slice(None),) * axis, slice(None, None, -1))
+    parts = [x.shards[i] for x in x_arg.arrays]
+    if x_arg.first.library.name == "torch":  # torch has no negative strides
+        parts = [ga.lazy.asarray(part) for part in parts]
+    return x_arg.packed([part[backwards] for part in parts])
+
+
+def _scan_shard(
+    call: Any, x_arg: Argument, i: int, prefix: list[Any] | None, init: Any, op: Any,
+    options: dict[str, Any],
+) -> Any:  # fmt: skip
+    """Scan a shard, starting from its prefix."""
+    device, x = x_arg.places[i], x_arg.on(i)
+    if prefix is None:
+        return call(x, at_place(init, device, x_arg), op, **options)
+    if x_arg.first.ndim > 1:
+        rows = x_arg.packed([part.reshape(tuple(part.shape[1:])) for part in prefix])
+        return call(x, rows, op, **options)
+    if x_arg.is_on_host:
+        return call(x, x_arg.packed([part[0] for part in prefix]), op, **options)
+    if x_arg.form is None:
+        return call(x, prefix[0], op, **options)
+    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
+    row = x_arg.packed([shard.shards[i].reshape((1, -1)) for shard in x_arg.arrays])
+    results, form = fields_of(call(row, x_arg.packed(prefix), op, **{**options, "axis": 1}))
+    assert form is not None
+    return form.packed([part.reshape(-1) for part in results])

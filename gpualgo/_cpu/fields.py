@@ -17,8 +17,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._base import records
-from gpualgo._cpu.elements import Record, put, storage
-from gpualgo._cpu.packing import pointers_to
+from gpualgo._cpu.packing import Record, pointers_to, put, storage
 
 
 class Leaves(NamedTuple):

@@ -20,9 +20,9 @@ from gpualgo._operators.numpy_rules import table
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
+from gpualgo.numpy import _ufunc_docs
 from gpualgo.numpy._call import function, loops
 from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of
-from gpualgo.numpy._elementwise import ufunc_docs
 from gpualgo.numpy._folds import accumulated, reduced
 
 # --- Calls of ufuncs: conversion of arguments, and calls with ``out=``, ``where=`` or ``dtype=``.
@@ -495,6 +495,6 @@ def _all_ufuncs() -> dict[str, UFunc]:
 UFUNCS = _all_ufuncs()
 for _name, _ufunc in UFUNCS.items():
     function.TABLE[_name] = function.Entry(
-        _name, _ufunc, _ufunc._native, ufunc_docs.PASSES, ufunc_docs.differs(_ufunc._native)
+        _name, _ufunc, _ufunc._native, _ufunc_docs.PASSES, _ufunc_docs.differs(_ufunc._native)
     )
-UFunc.__doc__ = ufunc_docs.Doc(UFunc.__doc__ or "")  # type: ignore[assignment]
+UFunc.__doc__ = _ufunc_docs.Doc(UFunc.__doc__ or "")  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""`select`: filters each shard and redistributes the result evenly."""
+"""`transform` and `select`: each shard alone; what is selected is redistributed evenly."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 import gpualgo as ga
+from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
-from gpualgo.shards import _moving
+from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
@@ -20,11 +21,43 @@ from gpualgo.shards._arguments import (
     on_each,
     parse_argument,
 )
-from gpualgo.shards._devices import all_on_host
-from gpualgo.shards._moving import cut, local_stream
+from gpualgo.shards._devices import all_on_host, cut, local_stream
 from gpualgo.shards._shards import ShardedArray
 
-_NAME = "select"
+# --- `transform`: one call per shard.
+
+_TRANSFORM = "transform"
+
+
+def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
+    """Return a function applied to each element: ``result[i] = op(a[i], b[i], …)``.
+
+    Parameters and result are those of `gpualgo.transform`; arguments are numbers, and arrays of one
+    shape that are sharded alike. The result is sharded like them. Nothing is copied between
+    devices, and the host does not wait.
+    """
+    arguments: list[Argument | Any] = []
+    first = None
+    for k, x in enumerate(arrays):
+        if is_scalar(x):
+            arguments.append(x)
+            continue
+        argument = parse_argument(x, _TRANSFORM, f"argument {k}", first)
+        first = argument.first if first is None else first
+        arguments.append(argument)
+    assert first is not None  # the caller dispatches here only for sharded arguments
+    devices = first.places
+
+    def call(i: int) -> Any:
+        local_args = [x.on(i) if isinstance(x, Argument) else x for x in arguments]
+        return ga.transform(op, *local_args, dtype=dtype)
+
+    return build_result(on_each(devices, range(len(devices)), call), devices, first.axis)
+
+
+# --- `select`: filters each shard and redistributes the result evenly.
+
+_SELECT = "select"
 _COUNT_DTYPE = np.dtype(np.int64)
 
 
@@ -41,24 +74,24 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     once for the number of elements of all devices; then elements are copied to the devices of their
     shards, which takes about as long as the selection.
     """
-    balance = checks.flag_argument(balance, "balance", _NAME)
-    x_arg = parse_argument(x, _NAME)
+    balance = checks.flag_argument(balance, "balance", _SELECT)
+    x_arg = parse_argument(x, _SELECT)
     mask = None
-    if not is_function(predicate, _NAME):
-        mask = parse_argument(predicate, _NAME, "predicate", x_arg.first).flat(_NAME)
-    x_arg = x_arg.flat(_NAME)
+    if not is_function(predicate, _SELECT):
+        mask = parse_argument(predicate, _SELECT, "predicate", x_arg.first).flat(_SELECT)
+    x_arg = x_arg.flat(_SELECT)
 
-    def arguments(seat: int) -> tuple[Any, ...]:
-        return x_arg.on(seat), predicate if mask is None else mask.on(seat)
+    def arguments(index: int) -> tuple[Any, ...]:
+        return x_arg.on(index), predicate if mask is None else mask.on(index)
 
     (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     if not balance:
         return build_result([x_arg.packed(parts) for parts in kept], x_arg.places, 0)
     first = x_arg.first
-    lengths = _moving.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
+    lengths = _devices.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
     outputs = [
-        _moving.spread([parts[i] for parts in kept], 0, first.places, lengths, 0, first.library)
+        _devices.spread([parts[i] for parts in kept], 0, first.places, lengths, 0, first.library)
         for i in range(len(x_arg.arrays))
     ]
     return x_arg.packed([ShardedArray(shards, first.places, 0) for shards in outputs])

@@ -17,12 +17,12 @@ from gpualgo._algorithms.transform.copying import copy
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
+from gpualgo.numpy import _quantile_methods as methods
+from gpualgo.numpy import _ranks
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import array_of, is_host
 from gpualgo.numpy._call.function import define
-from gpualgo.numpy._ranks import computed
-from gpualgo.numpy._ranks import quantile_methods as methods
-from gpualgo.numpy._ranks.computed import Rows, at_ranks, has_nan, rows_of
+from gpualgo.numpy._ranks import Rows, at_ranks, has_nan, rows_of
 
 _UNSET: Any = np._NoValue
 _FEW_WITH_WEIGHTS = 1 << 15  # 4096: NumPy 75 µs, here 480; 2^20: 36 ms or more, 18 to 46
@@ -132,7 +132,7 @@ def _lengths_of(rows: Rows) -> Any:
 def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
-        return computed.quantiles(rows, q, tuple(q.shape), method, False, None, where)
+        return _ranks.quantiles(rows, q, tuple(q.shape), method, False, None, where)
     ranks = methods.ranks_of(rows.length, q, method, is_weak, rows.dtype)
     wanted = [*ranks.low.ravel().tolist(), *ranks.high.ravel().tolist()]
     element, last = at_ranks(rows, wanted or [0])
@@ -150,11 +150,11 @@ def _single_quantile(rows: Rows, element: Any, last: Any, ranks: Any, index: Any
     """Return one quantile of each row."""
     low = element(int(ranks.low[index]))
     if ranks.fraction is None:
-        return computed.interpolate(same, (low,), (), last, ranks.kind, out, rows, rows.dtype)
+        return _ranks.interpolate(same, (low,), (), last, ranks.kind, out, rows, rows.dtype)
     high = element(int(ranks.high[index]))
     weights = ranks.fraction[index], ranks.complement[index]
-    op, wide = computed.lerp_of(rows.dtype, ranks.kind)
-    return computed.interpolate(op, (low, high), weights, last, ranks.kind, out, rows, wide)
+    op, wide = _ranks.lerp_of(rows.dtype, ranks.kind)
+    return _ranks.interpolate(op, (low, high), weights, last, ranks.kind, out, rows, wide)
 
 
 def _mean_dtype(own: Any) -> Any:
@@ -167,10 +167,10 @@ def _medians(rows: Rows) -> Any:
     is_odd = rows.length % 2 == 1
     element, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
     if is_odd:
-        return computed.interpolate(same, (element(half),), (), last, kind, None, rows, kind)
+        return _ranks.interpolate(same, (element(half),), (), last, kind, None, rows, kind)
     wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
     pair = element(half - 1), element(half)
-    return computed.interpolate(computed.middle, pair, (), last, kind, None, rows, wide)
+    return _ranks.interpolate(_ranks.middle, pair, (), last, kind, None, rows, wide)
 
 
 def _mean_of_nothing(rows: Rows, where: str) -> Any:
@@ -240,11 +240,11 @@ def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
         if skips and is_empty:  # whatever q is, as in NumPy
             value, shape = _mean_of_nothing(rows, where), ()
         elif weights is not None:
-            value = computed.weighted_quantiles(
+            value = _ranks.weighted_quantiles(
                 a, rows, fractions, axis, method, weights, skips, where
             )
         elif skips and (lengths := _lengths_of(rows)) is not None:
-            value = computed.nan_quantiles(rows, fractions, method, is_weak, lengths, where)
+            value = _ranks.nan_quantiles(rows, fractions, method, is_weak, lengths, where)
         else:
             if not skips:
                 check_between(own, fractions, method, where)
@@ -293,7 +293,7 @@ def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
         if not rows.length or (skips_nan and 0 in rows.shape):
             value = _mean_of_nothing(rows, name)
         elif skips_nan and (lengths := _lengths_of(rows)) is not None:
-            value = computed.medians(rows, lengths, _mean_dtype(rows.dtype))
+            value = _ranks.medians(rows, lengths, _mean_dtype(rows.dtype))
         else:
             value = _medians(rows)
         casting = _nan_casting(rows) if skips_nan else "unsafe"

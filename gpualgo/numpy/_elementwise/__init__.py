@@ -1,1 +1,0 @@
-"""Elementwise functions: ufuncs, functions composed of them, and user-defined ones."""

@@ -1,1 +1,0 @@
-"""Functions of order statistics: medians, quantiles and percentiles."""

@@ -1,1 +1,0 @@
-"""Functions that reduce to one number: sums, moments, extremes; also their nan variants."""
