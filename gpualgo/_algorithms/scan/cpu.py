@@ -228,14 +228,14 @@ def plan_of(
     )  # fmt: skip
     indices = range(len(arguments))
     places = (parameters.CHAIN_TAIL + parameters.INIT, *indices[links.starts], *indices[links.outs])
+    routine = Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
     launch: Callable[[Sequence[Any]], None]
     if links.is_cut:
         launch = partial(_run_links, links, arguments, places, work, functions)
     else:
         launch = Launch(emit_all(), arguments, places, links.scratch_bytes, tasks, work, functions)
-    routine = Routine("scan", True, -(-leaves[0].size // tasks), tasks, work)
-    if not (links.is_cut or any(shifts)):
-        return Plan(lambda leaves, outs, init: launch((init, *leaves, *outs)), [routine])
+        if not any(shifts):
+            return Plan(launch.run_of(), [routine])
 
     def run(leaves: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         arrays = (*leaves, *outs)

@@ -109,16 +109,15 @@ def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) ->
             if chosen is None:
                 chosen = _launch(applied, operands, starts, dims, len(outs), offsets)
                 interleaved.add(offsets, chosen)
-            chosen(starts)
+            chosen([*starts[len(outs) :], *starts[: len(outs)]])
 
         return Plan(run, [routine])
     if not any(shifts):
-        return Plan(
-            lambda arrays, outs, _: launch([address(x) for x in (*outs, *arrays)]), [routine]
-        )
+        return Plan(launch.run_of(takes_init=False), [routine])
+    shifts = [*shifts[len(outs) :], *shifts[: len(outs)]]
 
     def run_shifted(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
-        operands = (*outs, *arrays)
+        operands = (*arrays, *outs)
         launch([address(array) + shift for array, shift in zip(operands, shifts, strict=True)])
 
     return Plan(run_shifted, [routine])
@@ -128,7 +127,10 @@ def _launch(
     applied: Applied, operands: Sequence[Array], starts: Sequence[int], dims: Dims, count: int,
     offsets: Offsets | None,
 ) -> Launch:  # fmt: skip
-    """Return the launch for operands of these dimensions that start at `starts`."""
+    """Return the launch for operands of these dimensions that start at `starts`.
+
+    Its words are the addresses of the inputs, then of the results.
+    """
     out = operands[0]
     modes = [_mode(dims, i, array.dtype) for i, array in enumerate(operands)]
     if offsets is not None:
@@ -147,7 +149,8 @@ def _launch(
     arguments = table((out.size, step, row, len(dims)), *entries, lengths, *strides)
     num_bytes = len(operands) * (64 + CHUNK * max(array.itemsize for array in operands))
     return Launch(
-        _kernel(applied, slots), arguments, [HEAD + RECORD * k for k in range(len(operands))],
+        _kernel(applied, slots), arguments,
+        [HEAD + RECORD * k for k in (*range(count, len(operands)), *range(count))],
         num_bytes, -(-out.size // CHUNK), out.size * sum(array.itemsize for array in operands),
     )  # fmt: skip
 
