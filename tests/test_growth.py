@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import pkgutil
@@ -60,6 +61,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct, "_method", lambda *_: None)
     for module in (direct, sorts):
         monkeypatch.setattr(module, "row_function", lambda _: nothing)
+    monkeypatch.setattr(sorts, "sort_of", functools.cache(sorts.SortByNumPy))
     monkeypatch.setattr(
         operator, "_read_or_compile",
         lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arguments[0]),

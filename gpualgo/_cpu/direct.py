@@ -11,7 +11,7 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,70 +60,39 @@ def row_function(kernel: Kernel) -> Callable[[Any, Any], int]:
     return function
 
 
+class Step(NamedTuple):
+    """A launch of a kernel: its table and its number of tasks."""
+
+    kernel: Kernel
+    table: Array
+    tasks: int
+
+
 def launch_function(
-    kernel: Kernel, table: Array, places: Sequence[int], tasks: int
+    steps: Sequence[Step], slots: Sequence[int], inner: Sequence[tuple[int, int]] = ()
 ) -> Callable[..., int] | None:
-    """Return f(scratch, *words): run a kernel with these words in its table, return its status.
+    """Return f(scratch, *words): run launches with these words in their tables, return the status.
 
-    Words are ints, or NumPy arrays for their addresses; `places` are their indices in the table.
-    None if wrappers are not supported or the table is too long for a stack.
+    Words are ints, or NumPy arrays for their addresses. `slots` are their indices, counted through
+    all tables. `inner` are pairs of such an index and the offset of a buffer in scratch memory.
+    None if wrappers are not supported or the tables are too long for a stack.
     """
-    if not has_fields or len(table) > _MOST_WORDS:
-        return None
-    method = _method("launch", OFFSET, _MOST_WORDS)
-    if method is None:
-        return None
-    code: Any = kernel
-    head = [int(code.loaded.address), tasks, len(table), address(table), len(places), *places]
-    block = np.array(head, np.int64)
-    self_object = address(block), np.ndarray, block, table, kernel
-    function: Callable[..., int] = _function(method, self_object)
-    return function
-
-
-def fold_function(
-    kernel: Kernel, table: Array, places: Sequence[int], tile: int, most: int, partials: int
-) -> Callable[[int, Any, Any, int], int] | None:
-    """Return f(scratch, out, row, init): fold tiles of a row by a kernel, return its status.
-
-    `places`: indices in the kernel's table of init, the length, the number of tiles, the source and
-    the target. `tile`: elements in a tile. `most`: the maximum number of tiles in a row.
-    `partials`: offset of the tiles' results in scratch memory. Status 2: the row is empty or too
-    long. The function holds the GIL. None if wrappers are not supported.
-    """
-    method = _method("fold", OFFSET, _MOST_WORDS) if has_fields else None
+    table = np.concatenate([step.table for step in steps])
+    method = _method("launch", OFFSET, _MOST_WORDS) if has_fields else None
     if method is None or len(table) > _MOST_WORDS:
         return None
-    code: Any = kernel
-    entry = int(code.loaded.address)
-    block = np.array((entry, tile, most, partials, len(table), address(table), *places), np.int64)
-    self_object = address(block), block, table, kernel
-    function: Callable[[int, Any, Any, int], int] = _function(method, self_object)
+    head = [len(table), address(table), len(slots), len(inner), len(steps), *slots]
+    for pair in inner:
+        head += pair
+    start = 0
+    for kernel, words, tasks in steps:
+        code: Any = kernel
+        head += [int(code.loaded.address), start, tasks]
+        start += len(words)
+    block = np.array(head, np.int64)
+    self_object = address(block), np.ndarray, block, table, tuple(steps)
+    function: Callable[..., int] = _function(method, self_object)
     return function
-
-
-def short_row_lookup(
-    table: dict[np.dtype[Any], Any], most: int, *others: Any
-) -> Callable[..., Any]:
-    """Return f(x, *others): the table's entry for the dtype of a short row x, False for all else.
-
-    A short row is an np.ndarray (no subclass) with one axis, aligned, contiguous, of fewer than
-    `most` elements. Further arguments must be the very objects in `others`.
-    """
-    method = _method("look", OFFSET, most, len(others)) if has_fields else None
-    if method is not None:
-        function: Callable[..., Any] = _function(method, (np.ndarray, table, *others))
-        return function
-
-    def look(x: Any, *args: Any) -> Any:
-        if type(x) is not np.ndarray or x.ndim != 1 or len(x) >= most:
-            return False
-        if any(argument is not expected for argument, expected in zip(args, others, strict=True)):
-            return False
-        flags = x.flags
-        return flags.c_contiguous and flags.aligned and table.get(x.dtype, False)
-
-    return look
 
 
 def _function(method: int, self_object: Any) -> Any:

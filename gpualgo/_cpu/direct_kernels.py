@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.fields import access_by_index, field_offsets
-from gpualgo._cpu.memory import ALIGNED, CONTIGUOUS, DTYPE, FLAGS, NDIM_WORD, SHAPE_WORD
+from gpualgo._cpu.memory import SHAPE_WORD
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,
@@ -31,17 +31,6 @@ from gpualgo._cpu.packing import (
 )
 from gpualgo._cpu.parameters import (
     ENTRY,
-    FOLD_ENTRY,
-    FOLD_INIT,
-    FOLD_LENGTH,
-    FOLD_MOST,
-    FOLD_OUT,
-    FOLD_PARTIALS,
-    FOLD_START,
-    FOLD_TABLE,
-    FOLD_TILE,
-    FOLD_TILES,
-    FOLD_WORDS,
     JOB_ENTRY,
     JOB_FAILED,
     JOB_INSIDE,
@@ -52,11 +41,11 @@ from gpualgo._cpu.parameters import (
     JOB_STOPPED,
     JOB_TABLE,
     JOB_TASKS,
-    LAUNCH_ENTRY,
+    LAUNCH_NUM_INNER,
     LAUNCH_NUM_SLOTS,
+    LAUNCH_NUM_STEPS,
     LAUNCH_SLOTS,
     LAUNCH_TABLE,
-    LAUNCH_TASKS,
     LAUNCH_WORDS,
     PIECE,
     SIZE_OF_ALL,
@@ -75,9 +64,6 @@ _to_object = types.ExternalFunction("PyLong_FromLongLong", types.intp(types.intp
 _release_gil = types.ExternalFunction("PyEval_SaveThread", types.intp())
 _acquire_gil = types.ExternalFunction("PyEval_RestoreThread", types.void(types.intp))
 _tuple_item = types.ExternalFunction("PyTuple_GetItem", types.intp(types.intp, types.intp))
-_dict_item = types.ExternalFunction("PyDict_GetItem", types.intp(types.intp, types.intp))
-_add_reference = types.ExternalFunction("Py_IncRef", types.void(types.intp))
-_to_bool = types.ExternalFunction("PyBool_FromLong", types.intp(types.intp))
 
 
 def _run(_typing: Any, kernel: Any, args: Any) -> Any:
@@ -140,39 +126,12 @@ def rows_kernel(offset: int) -> Callable[[int, int, int], int]:
     return call
 
 
-def look_kernel(offset: int, most: int, others: int) -> Callable[[int, int, int], int]:
-    """Return the source of f(x, *others): a dict's entry for a short row's dtype, else False.
-
-    `self` is (numpy.ndarray, the dict, the expected other arguments).
-    """
-    required = CONTIGUOUS | ALIGNED
-
-    def call(self_object: int, args: int, count: int) -> int:
-        argv = _words(args)
-        fields = _words(load(argv, 0) + offset)
-        is_row = count == 1 + others and load(fields, -1) == _tuple_item(self_object, 0)
-        for i in range(others):
-            is_row = is_row and load(argv, 1 + i) == _tuple_item(self_object, 2 + i)
-        if not is_row:
-            return _to_bool(0)  # type: ignore[no-any-return]
-        if load(fields, NDIM_WORD) & 0xFFFFFFFF != 1 or load(fields, FLAGS) & required != required:
-            return _to_bool(0)  # type: ignore[no-any-return]
-        if load(_words(load(fields, SHAPE_WORD)), 0) >= most:
-            return _to_bool(0)  # type: ignore[no-any-return]
-        value = _dict_item(_tuple_item(self_object, 1), load(fields, DTYPE))
-        if value == 0:
-            return _to_bool(0)  # type: ignore[no-any-return]
-        _add_reference(value)
-        return value  # type: ignore[no-any-return]
-
-    return call
-
-
 def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
-    """Return the source of f(scratch, *words): launch with these table words, return the status.
+    """Return the source of f(scratch, *words): launch with these words in the slots of the tables.
 
     `self` is (address of a LAUNCH_... record, numpy.ndarray). A word is an int, or an array for its
-    address. The table is the call's own copy; the kernel runs without the GIL.
+    address. The tables are the call's own copy; the kernels run without the GIL. Returns the first
+    status that is not 0.
     """
     stack = _stack(most_words)
 
@@ -192,50 +151,17 @@ def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int
                 store(_words(table), index, load(fields, 0))
             else:
                 return _to_object(2)  # type: ignore[no-any-return]
-        scratch = _to_int(load(argv, 0))
-        code, tasks = load(head, LAUNCH_ENTRY), load(head, LAUNCH_TASKS)
-        thread = _release_gil()
-        status = _status_of(code, (table, scratch, 0, tasks))
+        scratch, at = _to_int(load(argv, 0)), LAUNCH_SLOTS + count - 1
+        for _ in range(load(head, LAUNCH_NUM_INNER)):
+            store(_words(table), load(head, at), scratch + load(head, at + 1))
+            at += 2
+        thread, status = _release_gil(), 0
+        for _ in range(load(head, LAUNCH_NUM_STEPS)):
+            if status == 0:
+                code, start, tasks = load(head, at), load(head, at + 1), load(head, at + 2)
+                status = _status_of(code, (table + 8 * start, scratch, 0, tasks))
+            at += 3
         _acquire_gil(thread)
-        return _to_object(status)  # type: ignore[no-any-return]
-
-    return call
-
-
-def fold_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
-    """Return the source of f(scratch, out, row, init): fold a row's tiles, then the tiles' results.
-
-    `self` is (address of a FOLD_... record). Both arrays are NumPy's; `row` is one-dimensional and
-    contiguous. `init` is the address of an initial value, or 0. Status 2: the row is empty or too
-    long. The GIL is held, as by `rows_kernel`.
-    """
-    stack = _stack(most_words)
-
-    def call(self_object: int, args: int, count: int) -> int:
-        head, argv, table = _words(_to_int(_tuple_item(self_object, 0))), _words(args), stack()
-        p, scratch = _words(table), _to_int(load(argv, 0))
-        out, row = _words(load(argv, 1) + offset), _words(load(argv, 2) + offset)
-        length, tile = load(_words(load(row, SHAPE_WORD)), 0), load(head, FOLD_TILE)
-        tiles = (length + tile - 1) // tile
-        if count != 4 or tiles < 1 or tiles > load(head, FOLD_MOST):
-            return _to_object(2)  # type: ignore[no-any-return]
-        copy_bytes(table, load(head, FOLD_TABLE), 8 * load(head, FOLD_WORDS))
-        source, status = load(row, 0), 0
-        if tiles > 1:
-            partials = scratch + load(head, FOLD_PARTIALS)
-            store(p, load(head, FOLD_LENGTH), length)
-            store(p, load(head, FOLD_TILES), tiles)
-            store(p, load(head, FOLD_START), source)
-            store(p, load(head, FOLD_OUT), partials)
-            status = _status_of(load(head, FOLD_ENTRY), (table, scratch, 0, tiles))
-            source, length = partials, tiles
-        if status == 0:
-            store(p, load(head, FOLD_INIT), _to_int(load(argv, 3)))
-            store(p, load(head, FOLD_LENGTH), length)
-            store(p, load(head, FOLD_TILES), 1)
-            store(p, load(head, FOLD_START), source)
-            store(p, load(head, FOLD_OUT), load(out, 0))
-            status = _status_of(load(head, FOLD_ENTRY), (table, scratch, 0, 1))
         return _to_object(status)  # type: ignore[no-any-return]
 
     return call

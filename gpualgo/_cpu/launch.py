@@ -7,6 +7,7 @@ nor allocates memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from time import perf_counter
 from typing import Any
 
@@ -14,10 +15,11 @@ import numpy as np
 
 from gpualgo._base import threads
 from gpualgo._cpu import team
-from gpualgo._cpu.direct import launch_function, status_function
+from gpualgo._cpu.direct import Step, launch_function, status_function
 from gpualgo._cpu.kernels import Kernel, check, get_kernel
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
 from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
+from gpualgo._cpu.plan import Array, Run
 
 UNKNOWN = float("inf")
 _MOST_LOSSES = 6  # limits the runs of one thread in a row to 63
@@ -132,7 +134,11 @@ class Launch:
         self.entry = int(loaded.loaded.address)  # of the kernel's code
         self._at_once: Callable[..., int] | None = None  # for little work, by one thread
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
-            self._at_once = launch_function(kernel, table, self.slots, tasks)
+            self._at_once = launch_function([self.step], self.slots)
+
+    @property
+    def step(self) -> Step:
+        return Step(self._kernel, self.table, self.tasks)
 
     @property
     def is_alone(self) -> bool:
@@ -167,6 +173,14 @@ class Launch:
             self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
         self._tables.append(table)
 
+    def run_of(self, takes_init: bool = True) -> Run:
+        """Return the `run` of a plan: the slots are init, if taken, then inputs, then results."""
+        if self._at_once is not None:
+            return _run_at_once(self._at_once, takes_init)
+        if takes_init:
+            return lambda arrays, results, init: self((init, *arrays, *results))
+        return lambda arrays, results, _: self((*arrays, *results))
+
     def run_light(self, table: int, scratch: Memory) -> None:
         """Run all tasks of a table with the given scratch memory."""
         self.pace.run(self._run_kernel, self.entry, table, scratch, self.tasks)
@@ -176,6 +190,26 @@ class Launch:
         memory = Memory(self.table.nbytes)
         memory.words[:] = memoryview(self.table.tobytes()).cast("q")
         return memory
+
+
+def _run_at_once(launch: Callable[..., int], takes_init: bool) -> Run:
+    """Return the `run` of a plan that calls a function of `launch_function`."""
+    free = FREE
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
+        try:
+            memory = free.pop()
+        except IndexError:
+            memory = take_scratch(0)
+        if takes_init:
+            status = launch(memory.address, init, *arrays, *results)
+        else:
+            status = launch(memory.address, *arrays, *results)
+        if status:
+            check(status)
+        free.append(memory)
+
+    return run
 
 
 class LaunchSequence:
@@ -206,6 +240,29 @@ class LaunchSequence:
     def is_alone(self) -> bool:
         """Whether the next call is expected to be run by one thread."""
         return self._may_be and self._first.is_alone
+
+    def run_at_once(self, most_work: int) -> Run | None:
+        """Return the `run` of a plan by one native call; None if the work or the memory is larger.
+
+        `most_work`: as `work` of `threads.run`.
+        """
+        offset = _round_to_lines(self._scratch_bytes)
+        if self._first.work > most_work or offset + self._between_bytes > MEMORY_BYTES:
+            return None
+        launches, sizes = self._launches, self._sizes
+        starts = [0, *accumulate(len(launch.table) for launch in launches)]
+        places = [
+            [start + place for place in launch.slots]
+            for start, launch in zip(starts, launches, strict=False)
+        ]
+        slots = [places[-1][0], *places[0][1 : -len(sizes[0])], *places[-1][1 + len(sizes[-1]) :]]
+        inner = []
+        for i, outputs in enumerate(sizes):
+            for k, size in enumerate(outputs):
+                inner += [(places[i][k - len(outputs)], offset), (places[i + 1][1 + k], offset)]
+                offset += _round_to_lines(size)
+        run = launch_function([launch.step for launch in launches], slots, inner)
+        return None if run is None else _run_at_once(run, takes_init=True)
 
     def __call__(self, word: int, starts: Sequence[int], outs: Sequence[int]) -> None:
         """Run all launches, from these input addresses to these output addresses."""

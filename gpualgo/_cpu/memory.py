@@ -41,14 +41,12 @@ address: Callable[[Array], int] = _pointer if _offset_is_right() else _reported
 """Return the address of an array's first element."""
 
 
-# Words after the data pointer: number of axes, pointers to the shape and the strides, base, dtype,
-# flags. The word before the data pointer is the class.
-NDIM_WORD, SHAPE_WORD, DTYPE, FLAGS = 1, 2, 5, 6
-CONTIGUOUS, ALIGNED = 1, 1 << 8  # flags
+SHAPE_WORD = 2  # the word with the address of the shape, from the data pointer on
+# The word before the data pointer is the class.
 
 
 def _has_fields() -> bool:
-    """Return whether the other fields of sample arrays are at the expected offsets."""
+    """Return whether the class and the shape of sample arrays are at the expected offsets."""
     if address is not _pointer:
         return False
     memory = np.zeros((3, 17), np.uint8)
@@ -57,12 +55,9 @@ def _has_fields() -> bool:
 
 
 def _fields_match(a: Any) -> bool:
-    words = [_word_at(id(a) + OFFSET + 8 * i).value for i in range(-1, FLAGS + 1)]
-    flags = words[1 + FLAGS] & (CONTIGUOUS | ALIGNED)
-    expected_flags = CONTIGUOUS * a.flags.c_contiguous | ALIGNED * a.flags.aligned
-    extents = (ctypes.c_ssize_t * a.ndim).from_address(words[1 + SHAPE_WORD])
-    actual = words[0], words[1 + NDIM_WORD] & 0xFFFFFFFF, tuple(extents), words[1 + DTYPE], flags
-    return actual == (id(np.ndarray), a.ndim, a.shape, id(a.dtype), expected_flags)
+    start = id(a) + OFFSET
+    extents = (ctypes.c_ssize_t * a.ndim).from_address(_word_at(start + 8 * SHAPE_WORD).value)
+    return (_word_at(start - 8).value, tuple(extents)) == (id(np.ndarray), a.shape)
 
 
 has_fields = _has_fields()

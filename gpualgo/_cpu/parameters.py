@@ -11,15 +11,13 @@ START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
 # One of several launches in sequence: addresses of the code and the table, and the number of tasks.
 ENTRY, TABLE, TASKS, STEP = range(4)
 
-# A launch by a built-in function: the code's address, the number of tasks, the table's length and
-# address, the number of slots that each call fills, and from PLACES on the slots' indices.
-LAUNCH_ENTRY, LAUNCH_TASKS, LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_NUM_SLOTS, LAUNCH_SLOTS = range(6)
-
-# A row's fold by a built-in function: the code's address; elements in a tile, the maximum number of
-# tiles, and the offset of their results in scratch memory; the table's length and address, and the
-# indices in it of the initial value's address, the length, the number of tiles, source and target.
-(FOLD_ENTRY, FOLD_TILE, FOLD_MOST, FOLD_PARTIALS, FOLD_WORDS, FOLD_TABLE, FOLD_INIT, FOLD_LENGTH,
- FOLD_TILES, FOLD_START, FOLD_OUT) = range(11)  # fmt: skip
+# Launches by a built-in function, on one table after the other in one block of words: the block's
+# length and address, the numbers of slots that each call fills, of slots for addresses in scratch
+# memory, and of launches. From LAUNCH_SLOTS on: the indices of the former slots; pairs of an index
+# and an offset in scratch memory; for each launch the code's address, its table's index in the
+# block, and its number of tasks.
+(LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_NUM_SLOTS, LAUNCH_NUM_INNER, LAUNCH_NUM_STEPS,
+ LAUNCH_SLOTS) = range(6)  # fmt: skip
 
 # A job that threads share (direct_kernels.py). Each word that is written while the job runs has its
 # own cache line; words that are only read share one.

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 CPU = -1  # device numbers are CUDA ordinals, or this
 AUTO = -2  # no device: a GPU exists and a table decides each call (`_pipeline/auto.py`)
 
-_chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
+chosen: ContextVar[tuple[Fixed, ...]] = ContextVar("gpualgo_default_device", default=())
 _NOTHING = "{0} has no effect outside a `with` statement; write `with {0}:`"
 _NAME = "GPUALGO_DEVICE"
 _environ: Any = os.environ
-_KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
+DEVICE_KEY = _environ.encodekey(_NAME) if hasattr(_environ, "encodekey") else _NAME
 _RUN_LATER = inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction
 # Parsed values of GPUALGO_DEVICE, by the raw value.
 _from_environment: dict[bytes | str | None, int] = {}
@@ -46,15 +46,15 @@ class Fixed(AbstractContextManager[None]):
         self.number, self.reason = number, reason
 
     def __enter__(self) -> None:
-        _chosen.set((*_chosen.get(), self))
+        chosen.set((*chosen.get(), self))
 
     def __exit__(self, *exc: object) -> None:
         # Blocks in generators may end in any order, and in another context than they began in.
-        stack = list(_chosen.get())
+        stack = list(chosen.get())
         if self in stack:
             stack.reverse()
             stack.remove(self)
-            _chosen.set(tuple(reversed(stack)))
+            chosen.set(tuple(reversed(stack)))
 
 
 class _DefaultDevice(Fixed, WithBlock, ContextDecorator):
@@ -142,12 +142,12 @@ def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> in
 
 def current() -> int:
     """Return the device number for host arrays, or AUTO."""
-    chosen = _chosen.get()
-    if chosen:
-        return chosen[-1].number
+    entered = chosen.get()
+    if entered:
+        return entered[-1].number
     environ: Any = os.environ
     try:  # ten times as fast as os.environ.get
-        raw = environ._data.get(_KEY)
+        raw = environ._data.get(DEVICE_KEY)
     except AttributeError:  # another Python implementation, or os.environ was replaced
         raw = environ.get(_NAME)
     try:
@@ -167,10 +167,10 @@ def of_streams() -> int:
 
 def why() -> str:
     """Return the reason for the default device."""
-    chosen, environment = _chosen.get(), os.environ.get("GPUALGO_DEVICE", "")
-    if chosen and chosen[-1].reason:
-        return chosen[-1].reason
-    if not chosen and environment not in ("", "auto"):
+    entered, environment = chosen.get(), os.environ.get("GPUALGO_DEVICE", "")
+    if entered and entered[-1].reason:
+        return entered[-1].reason
+    if not entered and environment not in ("", "auto"):
         return f"chosen by GPUALGO_DEVICE={environment} in the environment"
     return "the default device is 'auto', and there is no GPU that can be used"
 

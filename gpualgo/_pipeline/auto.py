@@ -140,11 +140,14 @@ def memory_kind(views: Sequence[View]) -> int:
 
 
 def is_known_pageable(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether an array of exactly NumPy's class is known not to be page-locked."""
+    """Return whether an array of exactly NumPy's class is known not to be page-locked.
+
+    False if the GPU is lost: then each call looks for its problem.
+    """
     base = array.base
     root = base if type(base) is np.ndarray else array
     entry = _is_locked_by_id.get(id(root))
-    return entry is not None and entry[1] is False and entry[0]() is root
+    return not _is_lost and entry is not None and entry[1] is False and entry[0]() is root
 
 
 def _remember(root: np.ndarray[Any, Any], view: View) -> bool | None:

@@ -35,16 +35,14 @@ def run(
     operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)
-    plan: Plan | None = None  # on the CPU, if it serves all calls with new results
     if any(result.size for result in results):
         if problem.is_empty:
             fill(problem, arrays, results, op, init, stream)
         elif problem.device == CPU:
             plan = run_on_cpu(problem, arrays, results, operator, start, out is None)
+            host_warm.prepare(problem, views, operator, plan)
         else:
             _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
-    if plan is not None and problem.warm is None:
-        host_warm.prepare(problem, views, operator, plan)
     if out is not None:
         return out.owner if type(out) is View else out
     if problem.has_dynamic_length:

@@ -80,6 +80,8 @@ def run(
 class Small:
     """The plan of a problem, and the offsets of its arrays and results in one buffer."""
 
+    is_plain = False  # see `host_warm.Warm`
+
     def __init__(
         self, problem: Problem, arrays: Sequence[Array], results: Sequence[Array],
         op: Operator | None,
@@ -117,12 +119,14 @@ class Small:
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any) -> Any:
         """Return the result; None if the fast path does not apply and the caller must fall back."""
-        arrays = []
-        for view in views:
-            array = view.owner
+        arrays = [view.owner for view in views]
+        for array, view in zip(arrays, views, strict=True):
             if type(array) is not np.ndarray or array.shape != view.shape:
                 return None
-            arrays.append(array)
+        return self.call(arrays, op, init, out)
+
+    def call(self, arrays: Sequence[Array], op: Any, init: Any, out: Any) -> Any:
+        """Return the result for arrays of the problem's shapes; None as `__call__` does."""
         if out is None:
             results = [np.empty(shape, dtype) for shape, dtype in self._results]
         else:

@@ -1,14 +1,14 @@
 """Warm calls on the CPU: NumPy arrays of a known layout and a compiled kernel.
 
 The first call's decisions are cached with its problem. Addresses, captured scalars and init belong
-to each call. Results are new arrays, or one `out=` with the layout of a new array that overlaps no
-input. All other calls take `host.run`: other outputs, subclasses of ndarray, and problems without
-`prepared`.
+to each call. Results are new arrays, or one `out=` with the layout of a new array that is an input,
+or overlaps none. All other calls take `host.run`: other outputs, and subclasses of ndarray.
 """
 
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,15 +27,22 @@ _UNKNOWN = object()
 ndarray = np.ndarray
 
 
-def prepare(problem: Problem, views: tuple[View, ...], op: Operator | None, plan: Plan) -> None:
-    """Cache what later calls need on the problem, if they can skip the general path."""
+def prepare(
+    problem: Problem, views: tuple[View, ...], op: Operator | None, plan: Plan | None
+) -> None:
+    """Cache what later calls need on the problem, if they can skip the general path.
+
+    `plan` is that of calls with new results.
+    """
     if problem.arrays or problem.reads_data:
         return
-    if all(view.library in (NumPy, NumPyOnCPU) for view in views):
-        problem.warm = Warm(problem, plan.run, op, views)
+    if problem.warm is None and all(view.library in (NumPy, NumPyOnCPU) for view in views):
+        problem.warm = Warm(problem, op, views)
+    if problem.warm is not None and plan is not None:
+        problem.warm.use(plan)
 
 
-def _is_as_new(result: Array, arrays: list[Array]) -> bool:
+def _is_as_new(result: Array, arrays: Sequence[Array]) -> bool:
     flags = result.flags
     if not (flags.c_contiguous and flags.writeable and flags.aligned):
         return False
@@ -52,11 +59,9 @@ def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> b
 class Warm:
     """A cached call that skips the general path."""
 
-    def __init__(
-        self, problem: Problem, run: Run, op: Operator | None, views: tuple[View, ...]
-    ) -> None:
+    def __init__(self, problem: Problem, op: Operator | None, views: tuple[View, ...]) -> None:
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle
-        self._run = run
+        self.run: Run | None = None  # for new results
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
         if problem.structure is not None:
@@ -69,19 +74,25 @@ class Warm:
             problem.has_dynamic_length,
             problem.results[0].is_upper_bound,
         )
-        self._is_scalar = problem.returns_scalars and not problem.results[0].shape
+        self.is_scalar = problem.returns_scalars and not problem.results[0].shape
         # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
         is_one = len(self._results) == 1 and self._names is None
         self._takes_out = is_one and not (self._is_transposed or self._is_counted)
-        self._is_plain = self._takes_out and not (self._may_broadcast or problem.has_numbers)
+        self.is_plain = False
+        self.shape, self.dtype = self._results[0]
         # The last init, as an array, and that array's address.
-        self._init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)
+        self.init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)
         self._state: Any = None
         if problem.has_numbers and op is not None:
             from gpualgo._cpu.captured import state_of
 
             self._state = state_of(op.key)
+
+    def use(self, plan: Plan) -> None:
+        """Run this plan for new results."""
+        self.run = plan.run
+        self.is_plain = self._takes_out and self._state is None
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any = None) -> Any:
         """Return the result; None if the fast path does not apply and the caller must fall back."""
@@ -89,27 +100,22 @@ class Warm:
         for array in arrays:
             if type(array) is not ndarray:
                 return None
-        cached = self._init  # a local copy: another thread may replace it meanwhile
-        if out is None and self._is_plain and init is cached[0]:
-            result = np.empty(*self._results[0])
-            self._run(arrays, (result,), cached[2])
-            return result[()] if self._is_scalar else result
-        return self._compute(arrays, views, op, init, out)
-
-    def _compute(
-        self, arrays: list[Array], views: tuple[View, ...], op: Any, init: Any, out: Any
-    ) -> Any:
-        """Return the result; handles out=, broadcasting, captured scalars and several results."""
-        if out is not None:
-            out = out.owner if type(out) is View else out
-            if not self._fits(out, arrays, init):
-                return None
         if self._may_broadcast:
             arrays = [
                 x if x.shape == view.shape else np.broadcast_to(x, view.shape)
                 for x, view in zip(arrays, views, strict=True)
             ]
-        cached_init, start, init_address = self._init
+        return self.call(arrays, op, init, out)
+
+    def call(self, arrays: Sequence[Array], op: Any, init: Any, out: Any) -> Any:
+        """Return the result for arrays of the problem's shapes; None as `__call__` does."""
+        run = self.run
+        if out is not None:
+            out = out.owner if type(out) is View else out
+            run = None if type(init) is View else self._run_into(out, arrays)
+        if run is None:
+            return None
+        cached_init, start, init_address = self.init
         scalars = b""
         if cached_init is not init or self._state is not None:
             try:
@@ -117,7 +123,7 @@ class Warm:
                     start = self._problem.encode(init)
                     init_address = 0 if start is None else address(start)
                     if is_plain(init):
-                        self._init = init, start, init_address
+                        self.init = init, start, init_address
                 if self._state is not None:
                     scalars = self._problem.captured_scalars(op)
             except (TypeError, ValueError, CapturesChanged):
@@ -133,12 +139,12 @@ class Warm:
         if self._names is not None:
             outs = [*[results[0][name] for name in self._names], *results[1:]]
         if self._state is None:
-            self._run(arrays, outs, init_address)
+            run(arrays, outs, init_address)
         else:
             user = object()
             try:
                 self._state.take(user, b"", scalars)
-                self._run(arrays, outs, init_address)
+                run(arrays, outs, init_address)
             finally:
                 try:
                     self._state.leave(user)
@@ -150,15 +156,30 @@ class Warm:
         if self._is_counted:
             return counted(results, self._is_bound)
         if len(results) > 1:
-            return tuple([result[()] for result in results] if self._is_scalar else results)
-        return results[0][()] if self._is_scalar else results[0]
+            return tuple([result[()] for result in results] if self.is_scalar else results)
+        return results[0][()] if self.is_scalar else results[0]
 
-    def _fits(self, out: Any, arrays: list[Array], init: Any) -> bool:
-        """Return whether out= has the layout of a new result and shares no memory with an input."""
-        if not self._takes_out or type(out) is not np.ndarray or type(init) is View:
-            return False
-        shape, dtype = self._results[0]
-        return out.dtype == dtype and out.shape == shape and _is_as_new(out, arrays)
+    def _run_into(self, out: Any, arrays: Sequence[Array]) -> Run | None:
+        """Return the function that writes to out=; None for the general path.
+
+        That is the plan of new results if out has their layout and shares no memory with an input,
+        and a plan of an earlier call if out is an input.
+        """
+        if not self._takes_out or type(out) is not ndarray:
+            return None
+        flags, shape = out.flags, out.shape
+        if shape != self.shape or out.dtype != self.dtype:
+            return None
+        if not (flags.c_contiguous and flags.writeable and flags.aligned):
+            return None
+        is_in_place = [array is out for array in arrays]
+        for array, is_same in zip(arrays, is_in_place, strict=True):
+            if not is_same and np.may_share_memory(out, array):
+                return None
+        if True not in is_in_place:
+            return self.run
+        plan = self._problem.cpu_plans.get(((shape, out.strides, True, *is_in_place),))
+        return None if plan is None else plan.run
 
 
 def counted(results: list[Array], is_upper_bound: bool) -> tuple[Any, ...]:

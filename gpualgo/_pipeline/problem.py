@@ -45,8 +45,8 @@ _UNKNOWN = object()
 _CHECKED = "GPUALGO_CHECK"
 _environ: Any = os.environ
 # Looked up directly, as os.environ.get takes ten times as long.
-_ENVIRON = getattr(_environ, "_data", _environ)
-_CHECKED_KEY = _environ.encodekey(_CHECKED) if _ENVIRON is not _environ else _CHECKED
+ENVIRON = getattr(_environ, "_data", _environ)
+CHECKED_KEY = _environ.encodekey(_CHECKED) if ENVIRON is not _environ else _CHECKED
 PLAIN = frozenset((type(None), bool, int, float, complex))  # immutable
 
 
@@ -329,7 +329,7 @@ def problem_of(
         if device == AUTO:
             memory_kind = _memory_kind(views)
         key = (*key, device, memory_kind)
-    is_checked = _CHECKED_KEY in _ENVIRON and num_arguments == 2 and _is_check_on()
+    is_checked = CHECKED_KEY in ENVIRON and num_arguments == 2 and _is_check_on()
     if is_checked:
         key = (*key, _CHECKED)
     try:

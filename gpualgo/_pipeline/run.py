@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from gpualgo._arrays.view import View, alignment_of, layout_of, view_of
 from gpualgo._base import recording
 from gpualgo._base.errors import CapturesChanged, CompileError
-from gpualgo._driver.default_device import AUTO
 from gpualgo._operators.operator import retried
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Problem, Request
@@ -106,15 +104,6 @@ def known_plan(
         if ptr + start < high and low < ptr + stop and ptr != pointer:
             return None
     return plan, target
-
-
-def is_for_cpu(array: Any, device: int) -> bool:
-    """Return whether "auto" is known to keep a pageable array on the CPU.
-
-    Used by fast paths that bypass the problem cache.
-    """
-    auto = sys.modules.get("gpualgo._pipeline.auto")
-    return device == AUTO and auto is not None and bool(auto.is_known_pageable(array))
 
 
 HAS_RANGES = bool(os.environ.get("NVTX_INJECTION64_PATH") or os.environ.get("GPUALGO_NVTX"))

@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.merge_sort import merge_sort
 from gpualgo._algorithms.radix_sort import argsort as order_of
-from gpualgo._algorithms.radix_sort import cpu_fast_path, radix_sort
+from gpualgo._algorithms.radix_sort import radix_sort
 from gpualgo._algorithms.searchsorted import search_either_direction
 from gpualgo._algorithms.searchsorted import searchsorted as search
 from gpualgo._algorithms.top_k import TopK
@@ -37,9 +37,10 @@ _ALL = sys.maxsize  # NumPy's vectorised partitions reach memory bandwidth on an
 
 
 def _fast_sort(a: Any) -> Any:
-    """Return an array sorted along its last axis; None if it is neither short nor a known row."""
-    if cpu_fast_path.find_sort(a, None, False, 0, None, -1, None, None, 0):
-        return radix_sort(a)
+    """Return an array sorted along its last axis; None if it is neither a row nor short."""
+    kind = a.dtype.kind
+    if kind == "f" and a.ndim == 1 and dtypes.name_of(a.dtype) is not None:
+        return radix_sort(a)  # keeps the order of zeros and NaNs
     if not (function.is_few(a.size, function.FEW) and dtypes.name_of(a.dtype) not in _MIS_SORTED):
         return None
     result = a.copy("K")  # as np.sort does, but not through its overridable dispatch
@@ -48,9 +49,7 @@ def _fast_sort(a: Any) -> Any:
 
 
 def _fast_argsort(a: Any) -> Any:
-    """Return the stable order along the last axis; None if it is neither short nor a known row."""
-    if cpu_fast_path.find_order(a, -1, None, None, None, 0):
-        return order_of(a)
+    """Return the stable order along the last axis; None if it is not short."""
     is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _MIS_SORTED
     return a.argsort(kind="stable") if is_few else None
 

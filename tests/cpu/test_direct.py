@@ -60,27 +60,6 @@ def test_rows(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     assert table[:3].tolist() == [address(row), 5, 0]
 
 
-@pytest.mark.parametrize("has_fields", [True, False])
-def test_look_up(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "has_fields", has_fields)
-    table = {np.dtype(np.int32): True, np.dtype(np.float64): "mended"}
-    look = direct.short_row_lookup(table, 100, None, 0)
-    x = np.zeros(99, np.int32)
-    assert look(x, None, 0) is True
-    assert look(x.astype(float), None, 0) == "mended"
-    assert look(x[:0], None, 0) is True
-    wrong = (x.view(np.uint32), x[::2], np.zeros(100, np.int32), x[None], x[0], x.view(np.recarray),
-             x.tolist(), None, x.astype(">i4"))  # fmt: skip
-    for given in wrong:
-        assert look(given, None, 0) is False
-    assert look(x, None, False) is False
-    assert look(x, x, 0) is False
-    del table[np.dtype(np.int32)]
-    assert look(x, None, 0) is False
-    table[np.dtype(np.uint32)] = True
-    assert look(x.view(np.uint32), None, 0) is True
-
-
 def test_fields_stand_where_numpy_tells() -> None:
     if fields.address is not fields._pointer:
         pytest.skip("another Python's arrays")
@@ -111,7 +90,7 @@ def _summing() -> Any:
 def test_launcher() -> None:
     kernel: Any = get_kernel(("test of launches",), _summing)
     table, out = np.array([40, 0, 0], np.int64), np.zeros(3, np.int64)
-    run: Any = direct.launch_function(kernel, table, (1, 2), 7)
+    run: Any = direct.launch_function([direct.Step(kernel, table, 7)], (1, 2))
     if not fields.has_fields:
         pytest.skip("another Python's arrays")
     for out_word in (out, address(out)):
@@ -122,10 +101,25 @@ def test_launcher() -> None:
     assert run(5, 1) == 2
     assert run(5, 1, "out") == 2
     assert run(5, 1, out, 3) == 2
-    assert direct.launch_function(kernel, np.zeros(1 << 10, np.int64), (1, 2), 7) is None
+    assert direct.launch_function([direct.Step(kernel, np.zeros(1 << 10, np.int64), 7)], ()) is None
 
 
-def _folding() -> Any:
+def test_launches_in_sequence() -> None:
+    """Each launch has its own table in the call's copy; buffers lie in scratch memory."""
+    kernel: Any = get_kernel(("test of launches",), _summing)
+    first, second = np.array([40, 2, 0], np.int64), np.array([0, 5, 0, 0], np.int64)
+    steps = [direct.Step(kernel, first, 7), direct.Step(kernel, second, 9)]
+    run: Any = direct.launch_function(steps, (0, 3, 5), [(2, 16)])
+    if not fields.has_fields:
+        pytest.skip("another Python's arrays")
+    scratch, out = np.zeros(8, np.int64), np.zeros(3, np.int64)
+    assert run(address(scratch), 30, -4, out) == 0
+    assert scratch.tolist() == [0, 0, 32, 7, address(scratch), 0, 0, 0]
+    assert out.tolist() == [1, 9, address(scratch)]
+    assert (first.tolist(), second.tolist()) == ([40, 2, 0], [0, 5, 0, 0])
+
+
+def _failing() -> Any:
     from numba import types
 
     from gpualgo._cpu.packing import load, pointer_to, store
@@ -134,42 +128,22 @@ def _folding() -> Any:
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = words(table)
-        length, source = load(p, 1), words(load(p, 3))
-        for tile in range(first, last):
-            total = words(load(p, 0) if load(p, 0) else scratch)
-            found = load(total, 0) if load(p, 0) else 0
-            for i in range(10 * tile, min(length, 10 * tile + 10)):
-                found += load(source, i)
-            store(words(load(p, 4)), tile, found + 1000 * load(p, 2))
-        store(p, 5, 99)  # the table is the call's own
+        store(words(load(p, 1)), 0, 1)
+        if load(p, 0):
+            raise ValueError
 
     return kernel
 
 
-def test_folder() -> None:
-    kernel: Any = get_kernel(("test of folds",), _folding)
-    table, scratch, out = np.zeros(6, np.int64), np.zeros(20, np.int64), np.zeros((), np.int64)
-    run: Any = direct.fold_function(kernel, table, range(5), 10, 4, 64)
+def test_a_launch_that_fails_ends_the_sequence() -> None:
+    kernel: Any = get_kernel(("test of failures",), _failing)
+    steps = [direct.Step(kernel, np.zeros(2, np.int64), 1) for _ in range(3)]
+    run: Any = direct.launch_function(steps, (1, 2, 3, 5))
     if not fields.has_fields:
-        assert run is None
         pytest.skip("another Python's arrays")
-    init = np.array([7])
-    for n in (1, 10, 11, 40):
-        x = np.arange(1, n + 1)
-        tiles = -(-n // 10)
-        # Each tile of several tells how many there are, and what is left of all is one.
-        want = x.sum() + 1000 + (1000 * tiles**2 if tiles > 1 else 0)
-        assert run(address(scratch), out, x, 0) == 0
-        assert out == want
-        assert (scratch[8 : 8 + tiles] != 0).all() == (tiles > 1)
-        assert run(address(scratch), out, x, address(init)) == 0
-        assert out == want + 7
-        scratch[:] = 0
-    assert not table.any()
-    for n in (0, 41):
-        assert run(address(scratch), out, np.ones(n, np.int64), 0) == 2
-    assert run(address(scratch), out, x) == 2
-    assert direct.fold_function(kernel, np.zeros(1 << 10, np.int64), range(5), 10, 4, 64) is None
+    outs = np.zeros((3, 1), np.int64)
+    assert run(0, outs[0], 1, outs[1], outs[2]) != 0
+    assert outs.ravel().tolist() == [1, 1, 0]
 
 
 _ENDS = """

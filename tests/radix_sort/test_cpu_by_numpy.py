@@ -11,7 +11,7 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy
+from gpualgo._algorithms.radix_sort import cpu_numpy
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes, threads
 
@@ -47,7 +47,6 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _forget() -> None:
     Sort.problems.clear()
-    cpu_fast_path.clear()
 
 
 def _use(monkeypatch: pytest.MonkeyPatch, count: int) -> None:

@@ -12,7 +12,6 @@ from support import FLOATS, INTEGERS, random_array
 from test_radix_sort import assert_bits, special_floats, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_fast_path
 from gpualgo._algorithms.radix_sort import digits as rk
 from gpualgo._algorithms.radix_sort.problem import Sort
 
@@ -30,7 +29,6 @@ def on_cpu() -> Iterator[None]:
 
 def _forget() -> None:
     Sort.problems.clear()
-    cpu_fast_path.clear()
 
 
 def _keys(dtype: np.dtype[Any], n: int) -> np.ndarray[Any, Any]:

@@ -10,7 +10,7 @@ import pytest
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu, cpu_fast_path, cpu_numpy
+from gpualgo._algorithms.radix_sort import cpu, cpu_numpy
 from gpualgo._algorithms.radix_sort.problem import Sort
 
 DTYPES = ("int32", "uint32", "float32", "int64", "uint64", "float64")
@@ -27,7 +27,6 @@ def on_cpu() -> Iterator[None]:
 
 def _forget() -> None:
     Sort.problems.clear()
-    cpu_fast_path.clear()
 
 
 def _patterns(n: int) -> dict[str, Array]:

@@ -14,7 +14,7 @@ from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
 
@@ -76,10 +76,17 @@ def argmin(
     >>> int(ga.argmin(np.array([3, 1, 2, 1])))
     1
     """
+    is_usual = keepdims is False and stream is None and (axis is None or type(axis) is int)
+    if is_usual:
+        result = front.run(ArgMinimum.problems.look, None, None, out, axis, x)
+        if result is not None:
+            return result
     try:
         problem, views, op = _problem(ArgMinimum, x, axis, keepdims, out, "argmin")
     except Elsewhere as elsewhere:
         return elsewhere.call("argmin", out, stream, x, axis, keepdims=keepdims)
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, op, None, axis, x)
     return run(problem, views, op, None, out, stream)
 
 
@@ -116,10 +123,17 @@ def argmax(
     >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
     array([2, 2])
     """
+    is_usual = keepdims is False and stream is None and (axis is None or type(axis) is int)
+    if is_usual:
+        result = front.run(ArgMaximum.problems.look, None, None, out, axis, x)
+        if result is not None:
+            return result
     try:
         problem, views, op = _problem(ArgMaximum, x, axis, keepdims, out, "argmax")
     except Elsewhere as elsewhere:
         return elsewhere.call("argmax", out, stream, x, axis, keepdims=keepdims)
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, op, None, axis, x)
     return run(problem, views, op, None, out, stream)
 
 

@@ -6,17 +6,13 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_fast_path
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
-from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
-from gpualgo._driver import default_device
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
-from gpualgo._pipeline.run import is_for_cpu, run
+from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -156,24 +152,24 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    sort_row = cpu_fast_path.find_sort(
-        keys, values, descending, begin_bit, end_bit, axis, None, stream, recording.active
-    )
-    if sort_row and (
-        (device := default_device.current()) == CPU
-        or (out is None and len(keys) < cpu_fast_path.MOST_KEYS and is_for_cpu(keys, device))
-    ):
-        result = sort_row(keys, out)
+    is_usual = type(begin_bit) is int and begin_bit == 0 and end_bit is None and stream is None
+    is_usual = is_usual and type(descending) is bool and type(axis) is int
+    options = "radix_sort", descending, axis
+    others = () if values is None else (values,)
+    if is_usual:
+        result = front.run(Sort.problems.look, None, None, out, options, keys, *others)
         if result is not None:
             return result
     where, bits = "radix_sort", (begin_bit, end_bit)
     try:
         parsed = sort_spec(where, keys, values, descending, bits, axis, out, stream)
     except Elsewhere as outcome:
-        options = {"descending": descending, "axis": axis}
-        options |= {} if bits == (0, None) else {"begin_bit": begin_bit, "end_bit": end_bit}
-        return outcome.call(where, out, stream, keys, values, **options)
+        named = {"descending": descending, "axis": axis}
+        named |= {} if bits == (0, None) else {"begin_bit": begin_bit, "end_bit": end_bit}
+        return outcome.call(where, out, stream, keys, values, **named)
     problem, views, out = parsed
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, None, None, options, keys, *others)
     solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, None, None, out, stream)
 
@@ -314,14 +310,13 @@ def argsort(
     >>> ga.argsort((np.array([1, 0, 1, 0]), np.array([5, 7, 4, 6])))
     array([3, 1, 2, 0])
     """
-    by_numpy = cpu_fast_path.find_order(keys, axis, dtype, out, stream, recording.active)
-    if by_numpy and type(descending) is bool and (
-        (device := default_device.current()) == CPU
-        or (len(keys) < cpu_fast_path.MOST_ORDERED and is_for_cpu(keys, device))
-    ):  # fmt: skip
-        order = by_numpy(keys, descending)
-        if order is not None:
-            return order
+    is_usual = dtype is None and stream is None and type(descending) is bool
+    is_usual = is_usual and type(axis) is int
+    if is_usual:
+        known = "argsort", descending, axis, out.dtype if type(out) is ndarray else None
+        result = front.run(Sort.problems.look, None, None, out, known, keys)
+        if result is not None:
+            return result
     if type(keys) is not ndarray and is_lazy(keys):
         keys, _, _ = materialize(keys, None, False, out, stream, "argsort")
     views: tuple[View, ...]
@@ -341,4 +336,6 @@ def argsort(
         axis = checks.plain_axis(axis, "argsort")
     params = (descending, 0, None, axis, dtype)
     problem = problem_of(Sort, views, None, None, params, "argsort", 0)
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, None, None, known, keys)
     return run(problem, views, None, None, out, stream)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy, tuple_problem
+from gpualgo._algorithms.radix_sort import cpu_numpy, tuple_problem
 from gpualgo._algorithms.radix_sort.cpu_digits import (
     WORD_SIZES,
     Order,
@@ -70,8 +70,6 @@ def plan_of(
     length = keys.shape[axis]
     routines: list[Routine] = [routine_of(keys.size, length, work)]
     if is_order:
-        if cpu_numpy.max_ordered_keys(keys.dtype):
-            cpu_fast_path.register_order(keys.dtype, cpu_numpy.row_order)
         if cpu_numpy.is_ordered_by_numpy(keys, descending):
             routines = [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
             return Plan(
@@ -90,8 +88,6 @@ def plan_of(
     if len(arrays) == 1:
         num_rows = keys.size // max(1, length)
         if order.is_whole and cpu_numpy.is_by_numpy(keys.dtype, length, num_rows):
-            if cpu_numpy.is_by_numpy(keys.dtype, cpu_fast_path.MOST_KEYS - 1, 1):
-                cpu_fast_path.register_sort(keys.dtype, cpu_numpy.row_sort)
             return cpu_numpy.plan_of(keys, results[0], axis, descending)
         digits = by_digits((keys, None, results[0], None), order, axis)
         return Plan(lambda xs, outs, _: digits((xs[0], 0, outs[0], 0)), routines)

@@ -138,9 +138,10 @@ def plan_of(keys: Array, out: Array, axis: int, descending: bool) -> Plan:
         return Plan(lambda xs, outs, _: sort.copies(xs[0], outs[0], axis), routines)
     if keys.ndim > 1:
         return Plan(lambda xs, outs, _: sort.rows(xs[0], outs[0]), routines)
-    if length >= CHECK_SORTED_KEYS or address(keys) == address(out):
+    if length >= CHECK_SORTED_KEYS:
         return Plan(lambda xs, outs, _: sort.row(xs[0], outs[0]), routines)
-    return Plan(lambda xs, outs, _: sort.short_row(xs[0], outs[0]), routines)
+    is_same = address(keys) == address(out)
+    return Plan(sort.short_row_in_place if is_same else sort.short_row, routines)
 
 
 def _routines(size: int, length: int, num_bytes: int) -> list[Routine]:
@@ -174,8 +175,9 @@ class SortByNumPy:
             self.mend_row = row_function(self._mend)
             self._mend_rows = status_function(self._mend)
 
-    def short_row(self, keys: Array, out: Array) -> None:
+    def short_row(self, arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
         """Sort a contiguous row that is not checked for being sorted into another row."""
+        keys, out = arrays[0], results[0]
         if self.flip is None:
             out[...] = keys  # faster than np.copyto
             out.sort()
@@ -183,6 +185,10 @@ class SortByNumPy:
             self._sort_flipped(keys, out)
         if self.mend_row is not None:
             self.mend_row(keys, out)
+
+    def short_row_in_place(self, _: Any, results: Sequence[Array], init: int) -> None:
+        row = results[0]
+        self.short_row((row.copy(),), (row,), init)
 
     def row(self, keys: Array, out: Array) -> None:
         """Sort a contiguous row into `out`, which may be the same row."""
@@ -321,49 +327,6 @@ def kernel(name: str, *options: int | str) -> Kernel:
     return get_kernel(("radix_sort", name, *options), generate)
 
 
-def row_sort(dtype: Dtype) -> Callable[[Array, Any], Array | None]:
-    """Return f(keys, out), which sorts a contiguous row in ascending order and returns the result.
-
-    `out` is None, that row, or another array. The function returns None, and writes nothing, if
-    `out` is not a row of its own like keys, or if digits are faster.
-    """
-    sort = sort_of(dtype, False)
-    mend = sort.mend_row
-
-    def sorted_row(keys: Array, out: Any) -> Array | None:
-        length = len(keys)
-        is_short, source, result = length < CHECK_SORTED_KEYS, keys, out
-        if not is_short and not is_by_numpy(dtype, length, 1):
-            return None
-        if out is None:
-            result = keys.copy() if is_short else np.empty(length, dtype)
-        elif not _fits(keys, out):
-            return None
-        if not is_short:
-            sort.row(keys, result)
-            return result  # type: ignore[no-any-return]
-        if out is not None:
-            if out is not keys:
-                out[...] = keys
-            elif mend is not None:
-                source = keys.copy()
-        result.sort()
-        if mend is not None:
-            mend(source, result)
-        return result  # type: ignore[no-any-return]
-
-    return sorted_row
-
-
-def _fits(keys: Array, out: Any) -> bool:
-    """Return whether `out` is keys, or a row like keys that shares no memory with it."""
-    if type(out) is not np.ndarray or out.dtype != keys.dtype or out.shape != keys.shape:
-        return False
-    if not out.flags.carray:  # aligned, contiguous and writeable
-        return False
-    return out is keys or abs(address(out) - address(keys)) >= keys.nbytes
-
-
 # --- Stable orders: NumPy counts integers of one and two bytes. It merges other keys run by run
 # (timsort), so nearly sorted keys cost little more than a copy. The number of merge levels is
 # estimated from a sample. Three keys at equal distances (1, 2, 4, …) "turn" if they rise and then
@@ -431,22 +394,6 @@ def _levels(dtype: Dtype, descending: bool) -> Kernel:
     return kernel("levels", dtype.kind, dtype.itemsize, int(descending))
 
 
-def row_order(dtype: Dtype) -> Callable[[Array, bool], Array | None]:
-    """Return the function that orders a contiguous row; it returns None if digits are faster."""
-    most, kernels = max_ordered_keys(dtype), []
-    if dtype not in COUNTED_DTYPES:
-        kernels = [_levels(dtype, is_descending) for is_descending in (False, True)]
-    estimates = list(map(row_function, kernels))
-
-    def by_numpy(keys: Array, descending: bool, held: Any = kernels) -> Array | None:
-        is_few = len(keys) <= most and not descending
-        if not is_few and estimates and estimates[descending](keys, keys) >= _DIGIT_SORT_COST:
-            return None
-        return (reversed_keys(keys) if descending else keys).argsort(kind="stable")
-
-    return by_numpy
-
-
 def reversed_keys(keys: Array, room: Array | None = None) -> Array:
     """Return keys whose ascending order is the descending order of `keys`; NaNs stay NaNs.
 
@@ -463,7 +410,10 @@ def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along an axis to out: NumPy's argsort, rows on threads."""
     if keys.ndim == 1:
         indices = (reversed_keys(keys, out) if descending else keys).argsort(kind="stable")
-        copy_rows(out, indices, 2 * out.nbytes)
+        if out.nbytes <= threads.SMALL_BYTES:
+            out[...] = indices
+        else:
+            copy_rows(out, indices, 2 * out.nbytes)
         return
     rows, targets = np.moveaxis(keys, axis, -1), np.moveaxis(out, axis, -1)
     if rows.ndim > 2:

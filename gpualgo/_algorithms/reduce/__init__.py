@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import short_sums
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere
-from gpualgo._driver import default_device
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
-from gpualgo._pipeline.run import is_for_cpu, run
+from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -148,11 +144,12 @@ def reduce(
     >>> ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1])))
     (np.int64(8), np.float64(2.5))
     """
-    fold = short_sums.fold_for(x, init, op, axis, keepdims, dtype, out, stream, recording.active)
-    if fold and ((device := default_device.current()) == CPU or is_for_cpu(x, device)):
-        result = np.empty((), x.dtype)
-        if not fold(x, result, 0):
-            return result[()]
+    is_usual = keepdims is False and dtype is None and stream is None
+    is_usual = is_usual and (axis is None or type(axis) is int)
+    if is_usual:
+        result = front.run(Reduction.problems.look, op, init, out, axis, x)
+        if result is not None:
+            return result
     try:
         views, op, form = parse_input(x, op, "reduce", beside=(init, out))
     except Elsewhere as elsewhere:
@@ -174,6 +171,8 @@ def reduce(
             views, init = (*views, *init_views), None
             params = (*params, pattern, checks.classes_of(pattern))
     problem = problem_of(kind, views, op, init, params, "reduce")
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, op, init, axis, x)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import cpu_numpy, short_sums
+from gpualgo._algorithms.reduce import cpu_numpy
 from gpualgo._algorithms.reduce import problem as rk
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
-from gpualgo._cpu.direct import fold_function
 from gpualgo._cpu.interleaved import (
     MOST_OFFSETS,
     Offsets,
@@ -28,16 +27,15 @@ from gpualgo._cpu.interleaved import (
     may_be_interleaved,
     offsets_of,
 )
-from gpualgo._cpu.kernels import Kernel, check, compute_code, get_kernel
+from gpualgo._cpu.kernels import Kernel, compute_code, get_kernel
 from gpualgo._cpu.launch import Launch, LaunchSequence
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer, table
-from gpualgo._cpu.memory import FREE, MEMORY_BYTES, address, take_scratch
+from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.parameters import START
 from gpualgo._cpu.plan import Plan, Routine, Run, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
-from gpualgo._pipeline.run import HAS_RANGES
 
 if TYPE_CHECKING:
     from gpualgo._cpu.image import LoadedImage
@@ -184,14 +182,6 @@ def plan_of(
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     size = leaves[0].size
     routine = _routine(layout, acc, size, size * sum(leaf.itemsize for leaf in leaves))
-    is_row = bool(axes) and source is acc and strides == ((acc.itemsize,),)
-    if op.is_known and is_row and not records.is_record(acc):
-        fold_row = _fold_of(op, acc)
-        if fold_row is not None and op.name == "add" and not HAS_RANGES:
-            short_sums.add(acc, fold_row)
-        if fold_row is not None and size < short_sums.MOST_ELEMENTS:
-            row = fold_row
-            return Plan(lambda xs, outs, init: check(row(xs[0], outs[0], init)), [routine])
     return Plan(_run_of(shifts, strides, size, layout, len(outs), op, acc), [routine])
 
 
@@ -380,7 +370,7 @@ def _run_of(
     if len(shifts) == num_outs == 1 and num_parts(layout, acc) <= 1:
         shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
         if not shift:
-            return lambda arrays, outs, init: last((init, arrays[0], outs[0]))
+            return last.run_of()
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
     separate = _launches(layout, op, acc)
     plans: Memo[_Passes] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
@@ -407,6 +397,11 @@ def _run_of(
         passes[-1][0]((init, *inputs, *out_ptrs))
 
     steps = separate[1]
+    if steps is not None and not is_close and not any(shifts):
+        # Built-in operators are known to be cheap.
+        at_once = steps.run_at_once(threads.SMALL_BYTES << 2 * op.is_known)
+        if at_once is not None:
+            return at_once
     if steps is None or len(shifts) > 1 or num_outs > 1:
         return run
     steps_of_one, shift = steps, shifts[0]
@@ -418,35 +413,6 @@ def _run_of(
             run(arrays, outs, init)
 
     return run_one
-
-
-def _fold_of(op: Operator, acc: Dtype) -> short_sums.Fold | None:
-    """Return the fold of any short contiguous row, in the order of `reduce`."""
-    tile = rk.tile_of(acc)
-    layout = Layout(acc, (), ((tile + 1, acc.itemsize),), column=False)
-    first_pass, code = (
-        pass_of(layout, partials_layout(layout, 2, acc), acc),
-        kernel(op, acc, layout),
-    )
-    room = -(-first_pass.num_bytes // 64) * 64
-    if room + short_sums.MOST_TILES * acc.itemsize > MEMORY_BYTES:
-        return None
-    indices = range(len(first_pass.words))
-    slots = rk.INIT, rk.LENGTH, rk.TILES, indices[first_pass.starts][0], indices[first_pass.outs][0]
-    fold = fold_function(code, first_pass.words, slots, tile, short_sums.MOST_TILES, room)
-    if fold is None:
-        return None
-
-    def fold_row(row: Array, out: Array, init: int) -> int:
-        try:
-            memory = FREE.pop()
-        except IndexError:
-            memory = take_scratch(0)
-        status = fold(memory.address, out, row, init)
-        FREE.append(memory)
-        return status
-
-    return fold_row
 
 
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import may_be_array, parse_input, tried
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
@@ -131,6 +131,12 @@ def inclusive_scan(
     >>> ga.inclusive_scan((first, value), None, lambda a, b: b if b[0] else (a[0], a[1] + b[1]))
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
+    is_usual = reverse is False and dtype is None and stream is None
+    is_usual = is_usual and (axis is None or type(axis) is int)
+    if is_usual:
+        result = front.run(Scan.problems.look, op, init, out, axis, x)
+        if result is not None:
+            return result
     try:
         views, op, form = parse_input(x, op, "inclusive_scan", beside=(init, out))
     except Elsewhere as elsewhere:
@@ -154,6 +160,8 @@ def inclusive_scan(
         axis = checks.plain_axis(axis, INCLUSIVE)
     params = axis, reverse, dtype, form, checks.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, INCLUSIVE)
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, op, init, axis, x)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples
@@ -244,6 +252,12 @@ def exclusive_scan(
     >>> ga.exclusive_scan((x, x), (0, 1), lambda a, b: (a[0] + b[0], a[1] * b[1]))
     (array([0, 3, 4]), array([1, 3, 3]))
     """
+    is_usual = reverse is False and dtype is None and stream is None
+    is_usual = is_usual and (axis is None or type(axis) is int)
+    if is_usual:
+        result = front.run(ExclusiveScan.problems.look, op, init, out, axis, x)
+        if result is not None:
+            return result
     try:
         views, op, form = parse_input(x, op, "exclusive_scan", beside=(init, out))
     except Elsewhere as elsewhere:
@@ -267,6 +281,8 @@ def exclusive_scan(
         axis = checks.plain_axis(axis, EXCLUSIVE)
     params = axis, reverse, dtype, form, checks.classes_of(dtype), *extra_params
     problem = problem_of(kind, views, op, init, params, EXCLUSIVE)
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, op, init, axis, x)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples

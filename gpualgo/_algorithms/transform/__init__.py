@@ -14,7 +14,7 @@ from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import fused
 from gpualgo._operators.operator import MAX_ARITY
-from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import problem_of
 from gpualgo._pipeline.run import run
 
@@ -139,6 +139,12 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     """
     if not 0 < len(arrays) <= MAX_ARITY:
         raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arrays)}")
+    is_usual = dtype is None and stream is None
+    out_dtype = out.dtype if type(out) is np.ndarray else None
+    if is_usual:
+        result = front.run(Transformation.problems.look, op, None, out, out_dtype, *arrays)
+        if result is not None:
+            return result
     lazy_forms: tuple[Form, ...] = ()
     if any(map(is_lazy, arrays)):
         op, views, forms, lazy_forms = fused(op, arrays, _WHERE, out)
@@ -166,6 +172,8 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
             out = target if target.owner is out else out
     params = dtype, forms, checks.classes_of(dtype), lazy_forms
     problem = problem_of(Transformation, views, op, None, params, _WHERE, len(forms))
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, op, None, out_dtype, *arrays)
     if problem.form is not None:
         return inputs.run_tuples(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)

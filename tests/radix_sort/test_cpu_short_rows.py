@@ -1,7 +1,4 @@
-"""Short rows whose dtype NumPy has sorted before: results and errors as of a first call.
-
-One file of more than 300 lines, as all of it asks which way one call takes.
-"""
+"""Short rows, which NumPy sorts on the CPU: later calls give the results and errors of a first."""
 
 from __future__ import annotations
 
@@ -16,12 +13,12 @@ from support import run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
-from gpualgo._algorithms.radix_sort import cpu_fast_path, cpu_numpy
+from gpualgo._algorithms.radix_sort import cpu_numpy
 from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._base import dtypes
-from gpualgo._cpu import direct
-from gpualgo._pipeline import auto, run
+from gpualgo._pipeline import auto
 
+LONG = 1 << 15
 DTYPES = ("int16", "int32", "uint32", "float32", "int64", "uint64", "float64")
 
 
@@ -35,14 +32,12 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(cpu_numpy, "is_vectorised", lambda: True)
     monkeypatch.setattr(cpu_numpy, "_has_narrow_vectors", lambda: True)
     Sort.problems.clear()
-    cpu_fast_path.clear()
     with ga.default_device("cpu"):
         for dtype in DTYPES:
             for _ in range(2):
                 ga.radix_sort(np.arange(9)[::-1].astype(dtypes.from_name(dtype)))
         yield
     Sort.problems.clear()
-    cpu_fast_path.clear()
 
 
 def _keys(dtype: str, n: int = 1000) -> np.ndarray[Any, Any]:
@@ -53,28 +48,21 @@ def _keys(dtype: str, n: int = 1000) -> np.ndarray[Any, Any]:
     return keys
 
 
-def _way_of(keys: Any) -> Any:
-    return cpu_fast_path.find_sort(keys, None, False, 0, None, -1, None, None, 0)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_bits_and_no_problem(dtype: str) -> None:
-    count = len(Sort.problems)
-    for n in (0, 1, 2, 77, 5000, cpu_fast_path.MOST_KEYS - 1):
+def test_bits(dtype: str) -> None:
+    for n in (0, 1, 2, 77, 5000, LONG - 1):
         keys = _keys(dtype, n)
         before, want = keys.copy(), keys[stable_order(keys)]
-        assert _way_of(keys)
         found = ga.radix_sort(keys)
         assert type(found) is np.ndarray
         assert found.flags.writeable
         assert found.flags.owndata
         assert_bits(found, want)
         assert_bits(keys, before)
-    assert len(Sort.problems) == count
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float64"])
-def test_what_goes_by_the_general_path(dtype: str) -> None:
+def test_other_layouts_and_classes(dtype: str) -> None:
     keys = _keys(dtype)
     want = keys[stable_order(keys)]
     memory = np.zeros(keys.nbytes + 1, np.uint8)
@@ -82,16 +70,12 @@ def test_what_goes_by_the_general_path(dtype: str) -> None:
     misaligned[...] = keys
     gaps = np.repeat(keys, 2)[::2]
     swapped = keys.astype(keys.dtype.newbyteorder())
-    for given in (misaligned, gaps, keys[::-1], keys.view(Own), keys.reshape(20, 50), list(keys),
-                  None, 3, "a", keys[0], swapped):  # fmt: skip
-        assert _way_of(given) is False
     for given in (misaligned, gaps, keys.view(Own)):
         assert_bits(np.asarray(ga.radix_sort(given)), want)
     assert_bits(ga.radix_sort(keys[::-1]), keys[::-1][stable_order(keys[::-1])])
     with pytest.raises(TypeError, match="radix_sort"):
         ga.radix_sort(swapped)
     keys.flags.writeable = False
-    assert _way_of(keys)
     assert ga.radix_sort(keys).flags.writeable
 
 
@@ -123,15 +107,14 @@ def test_wrong_arguments(options: dict[str, Any], error: type[Exception]) -> Non
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_outputs(dtype: str) -> None:
-    for n in (0, 1, 500, cpu_fast_path.MOST_KEYS + 3):
+    for n in (0, 1, 500, LONG + 3):
         keys = _keys(dtype, n)
-        want, before, count = keys[stable_order(keys)], keys.copy(), len(Sort.problems)
+        want, before = keys[stable_order(keys)], keys.copy()
         memory = np.zeros(2 * n, keys.dtype)
         memory[:n] = keys
         assert ga.radix_sort(keys, out=memory[n:]).base is memory  # side by side
         assert_bits(memory[n:], want)
         assert_bits(ga.radix_sort(memory[:n], out=memory[n:]), want)
-        assert len(Sort.problems) == count
         assert_bits(memory[:n], before)
         out = np.zeros(n, keys.dtype)
         assert ga.radix_sort(keys, out=out) is out
@@ -165,7 +148,6 @@ def test_orders() -> None:
     assert set(map(np.dtype, ("?", "i1", "u2", "f4", "i8"))) <= set(cpu_numpy._ORDER_KEYS)
     rows = {row.name: row for row in auto.TABLE}
     for dtype, most in cpu_numpy._ORDER_KEYS.items():
-        assert most < cpu_fast_path.MOST_ORDERED
         row = rows["order"]
         assert row.least_keys is not None
         assert dtype.itemsize < row.least_key_bytes or most < row.least_keys  # no GPU takes it
@@ -181,9 +163,6 @@ def test_orders() -> None:
             assert_bits(out, want)
             with pytest.raises(TypeError, match="argsort: axis"):
                 ga.argsort(keys, axis=True)
-        by_numpy = cpu_fast_path.find_order(keys, -1, None, None, None, 0)
-        assert_bits(by_numpy(keys[:most], False), want[want < most])
-        assert not cpu_fast_path.find_order(keys, 0, None, None, None, 0)
 
 
 def test_other_options() -> None:
@@ -210,27 +189,10 @@ def test_calls_that_are_recorded() -> None:
     assert_bits(np.asarray(found), keys[stable_order(keys)])
 
 
-def test_the_default_device_decides(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys = _keys("int64")
-    assert not run.is_for_cpu(keys, 0)
-    assert not run.is_for_cpu(keys, run.AUTO)  # which has not seen it yet
-    auto._is_locked_by_id[id(keys)] = auto.weakref.ref(keys), False
-    try:
-        assert run.is_for_cpu(keys, run.AUTO)
-        auto._is_locked_by_id[id(keys)] = auto.weakref.ref(keys), True
-        assert not run.is_for_cpu(keys, run.AUTO)
-    finally:
-        del auto._is_locked_by_id[id(keys)]
-    rows = {row.name: row for row in auto.TABLE}
-    least = rows["sort"].least_keys
-    assert least is not None
-    assert least >= cpu_fast_path.MOST_KEYS
-
-
 def test_the_environment_is_read_by_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._driver import default_device
 
-    token = default_device._chosen.set(None)
+    token = default_device.chosen.set(None)
     try:
         monkeypatch.setenv("GPUALGO_DEVICE", "cpu")
         assert default_device.current() == default_device.CPU
@@ -240,7 +202,7 @@ def test_the_environment_is_read_by_each_call(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr("os.environ", {"GPUALGO_DEVICE": "cpu"})
         assert default_device.current() == default_device.CPU
     finally:
-        default_device._chosen.reset(token)
+        default_device.chosen.reset(token)
 
 
 def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,42 +211,20 @@ def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPa
     class Changed:
         """An environment that is another one the next time that it is read."""
 
-        _data: ClassVar = {default_device._KEY: os.environ.encodevalue("cpu")}  # type: ignore[attr-defined]
+        _data: ClassVar = {default_device.DEVICE_KEY: os.environ.encodevalue("cpu")}  # type: ignore[attr-defined]
         decodevalue = staticmethod(os.environ.decodevalue)  # type: ignore[attr-defined]
 
         def get(self, *_: Any) -> str:
             return "no device"
 
-    token = default_device._chosen.set(None)
+    token = default_device.chosen.set(None)
     try:
         monkeypatch.setattr(default_device, "_from_environment", {})
         monkeypatch.setattr(default_device, "os", SimpleNamespace(environ=Changed()))
         for _ in range(2):
             assert default_device.current() == default_device.CPU
     finally:
-        default_device._chosen.reset(token)
-
-
-def test_threads_that_look_while_a_dtype_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is found is called at once: all of it is there before anything can be found."""
-    long = _keys("int32", cpu_fast_path.MOST_KEYS + 9)
-    want, short_row_lookup, found = long[stable_order(long)], direct.short_row_lookup, []
-    monkeypatch.setattr(cpu_fast_path, "find_sort", cpu_fast_path._no_match)
-
-    def looking(*args: Any) -> Any:
-        look = short_row_lookup(*args)
-        if not found:  # another thread has it first
-            cpu_fast_path.find_sort = look
-            found.append(ga.radix_sort(long))
-            found.append(ga.radix_sort(long, out=np.empty_like(long)))
-        return look
-
-    monkeypatch.setattr(direct, "short_row_lookup", looking)
-    cpu_fast_path.clear()
-    ga.radix_sort(long[::-1].copy()[:50])
-    for each in found:
-        assert_bits(each, want)
-    assert len(found) == 2
+        default_device.chosen.reset(token)
 
 
 _WRITTEN_TO = """
@@ -309,21 +249,3 @@ def test_keys_that_another_thread_writes_to() -> None:
     """Zeros and NaNs that a row has, and keys have no more, are not looked for for ever."""
     found = run_python(_WRITTEN_TO, timeout=60)
     assert (found.returncode, found.stdout) == (0, "ended\n"), found.stderr
-
-
-def test_without_functions_of_cpythons_own_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "_IS_SUPPORTED", False)
-    direct._method.cache_clear()
-    try:
-        cpu_fast_path.clear()
-        Sort.problems.clear()
-        for dtype in ("int32", "float32"):
-            keys = _keys(dtype)
-            ga.radix_sort(keys)
-            assert _way_of(keys)
-            assert _way_of(keys[::2]) is False
-            assert_bits(ga.radix_sort(keys), keys[stable_order(keys)])
-        assert cpu_fast_path.find_sort(keys, None, False, 0, None, True, None, None, 0) is False
-        assert_bits(ga.argsort(keys), stable_order(keys))
-    finally:
-        direct._method.cache_clear()
