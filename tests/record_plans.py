@@ -133,7 +133,7 @@ def queue(
     start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
     stream = sources[0].library.stream(sources[0].device)
     pointers = [view.ptr for view in (*sources, *targets)]
-    plan.queue(stream, (*start, op.captured_scalars, *pointers))
+    plan.queue(stream, (*start, op.words, *pointers))
 
 
 def check(cuda: Backend, got: Sequence[Array], want: Leaves) -> None:

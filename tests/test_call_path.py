@@ -25,10 +25,10 @@ from gpualgo._base import loaded
 # stack. opened: sources of the package that are read for their hash; asked: os.stat of its files.
 CEILINGS = {
     "first call of a process, nothing on disk": {
-        "files": 98, "calls": 2420, "depth": 29, "opened": 157, "asked": 60,
+        "files": 62, "calls": 2420, "depth": 29, "opened": 94, "asked": 60,
     },
     "first call of a process, kernels on disk": {
-        "files": 60, "calls": 801, "depth": 20, "opened": 157, "asked": 22,
+        "files": 42, "calls": 801, "depth": 20, "opened": 94, "asked": 22,
     },
     "warm call": {"files": 12, "calls": 13, "depth": 5, "all": 13},
     "warm call on a GPU": {"files": 11, "calls": 13, "depth": 5},

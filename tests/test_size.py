@@ -14,13 +14,13 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_674,
-    "gpualgo": 66_106,
-    "gpualgo/_algorithms": 26_169,
+    "gpualgo": 66_109,
+    "gpualgo/_algorithms": 26_170,
     "gpualgo/_api": 2_319,
     "gpualgo/_arrays": 1_784,
     "gpualgo/_base": 2_548,
     "gpualgo/_cli": 1_146,
-    "gpualgo/_cpu": 3_600,
+    "gpualgo/_cpu": 3_602,
     "gpualgo/_cuda": 1_738,
     "gpualgo/_driver": 2_143,
     "gpualgo/_lazy": 2_435,

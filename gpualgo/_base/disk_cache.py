@@ -50,7 +50,7 @@ def digest_of_sources(*sources: tuple[Path, Iterable[Path | str]]) -> str | None
     return digest.hexdigest()
 
 
-def files_of(folder: str, suffix: str, prefix: str = "") -> list[str]:
+def files_of(folder: str, suffix: str, prefix: str | tuple[str, ...] = "") -> list[str]:
     if not os.path.isdir(folder):
         return []
     names = sorted(os.listdir(folder))

@@ -87,7 +87,7 @@ def captured_words(key: Key) -> np.ndarray[Any, Any]:
 
 def captures_bound(op: Operator) -> AbstractContextManager[None]:
     """Return a context in which compiled code reads the arrays and numbers that op captures."""
-    views, numbers = op.arrays, op.captured_scalars
+    views, numbers = op.arrays, op.words
     return _Bound(op.key, views, numbers) if views or numbers else NO_CAPTURES
 
 

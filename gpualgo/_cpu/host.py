@@ -18,6 +18,8 @@ _LINES = (
     "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
 )  # fmt: skip
 _CPUINFO = "/proc/cpuinfo"
+# How the names of those files of an algorithm begin whose constants and functions kernels use.
+_KERNEL_FILES = ("cpu", "digits", "problem", "sums")
 _unchanged: set[str] = set()  # modules that were loaded from the sources that were read
 
 
@@ -52,7 +54,7 @@ def source_files() -> list[str]:
         paths += files_of(os.path.join(PACKAGE, folder), ".py")
     algorithms = [each.path for each in os.scandir(PACKAGE / "_algorithms") if each.is_dir()]
     for folder in sorted(algorithms):
-        paths += files_of(folder, ".py", "cpu")
+        paths += files_of(folder, ".py", _KERNEL_FILES)
     return paths
 
 

@@ -19,7 +19,7 @@ ENTRY, TABLE, TASKS, STEP = range(4)
 (LAUNCH_WORDS, LAUNCH_TABLE, LAUNCH_NUM_SLOTS, LAUNCH_NUM_INNER, LAUNCH_NUM_STEPS,
  LAUNCH_SLOTS) = range(6)  # fmt: skip
 
-# A job that threads share (team_kernels.py). Each word that is written while the job runs has its
+# A job that threads share (direct_kernels.py). Each word that is written while the job runs has its
 # own cache line; words that are only read share one.
 JOB_SEQUENCE, JOB_NEXT, JOB_INSIDE, JOB_FAILED, JOB_STOPPED, JOB_ENTRY = range(0, 48, 8)
 JOB_TABLE, JOB_TASKS, JOB_PIECE, JOB_MEMBERS = range(JOB_ENTRY + 1, JOB_ENTRY + 5)

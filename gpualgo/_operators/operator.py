@@ -258,7 +258,7 @@ class Operator:
         return (self._resolved or resolve(self.fn)).arrays
 
     @property
-    def captured_scalars(self) -> bytes:
+    def words(self) -> bytes:
         """Packed captured numbers that are passed as data."""
         if self.is_known:
             return b""
@@ -281,7 +281,7 @@ class Operator:
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with its captured arrays replaced by others of the same layouts."""
-        return self._with(Resolved(self.key, views, self.captured_scalars))
+        return self._with(Resolved(self.key, views, self.words))
 
     def _with(self, resolved: Resolved) -> Operator:
         return _new(self.fn, self.name, self.identity, self.commutative, self.part, resolved)

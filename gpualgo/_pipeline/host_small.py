@@ -73,7 +73,7 @@ def run(
         small = problem.small = Small(problem, arrays, results, op)
         if small.is_warm:
             problem.warm = small
-    small.solve(arrays, results, problem.start(start), b"" if op is None else op.captured_scalars)
+    small.solve(arrays, results, problem.start(start), b"" if op is None else op.words)
     return True
 
 

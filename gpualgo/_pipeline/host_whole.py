@@ -290,7 +290,7 @@ def queue(
     else:
         plan = plan_for(problem, views, op, outs, is_new=False)
     addresses = [view.ptr for view in (*views, *outs)]
-    scalars = b"" if op is None else op.captured_scalars
+    scalars = b"" if op is None else op.words
     plan.queue(stream, (*problem.start(init), scalars, *addresses))
     if not is_cached and plan.tables is not None:  # kernels still read them
         streams.keep_until_done(stream, problem.device, plan)

@@ -222,7 +222,7 @@ def pickle_operator(
 
 def _content(op: Operator) -> Any:
     arrays = [_bytes_of(view.library.to_numpy(view.owner)) for view in op.arrays]
-    return op.digest, op.captured_scalars, arrays, _identity(op.identity), op.commutative
+    return op.digest, op.words, arrays, _identity(op.identity), op.commutative
 
 
 def _bytes_of(array: np.ndarray[Any, Any]) -> Any:

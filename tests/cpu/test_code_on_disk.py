@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -191,6 +192,9 @@ def test_what_code_depends_on(change: Any, monkeypatch: pytest.MonkeyPatch) -> N
     assert host.provenance.__wrapped__() != before
 
 
+IMPORTED = re.compile(r"^from gpualgo\._algorithms\.(\w+)(?: import |\.)(\w+)", re.MULTILINE)
+
+
 def test_all_sources_of_code_count() -> None:
     """A module that imports numba makes code, or decides what code is made."""
     names = {str(path) for path in host.source_files()}
@@ -202,6 +206,10 @@ def test_all_sources_of_code_count() -> None:
         text = path.read_text()
         if "from numba" in text or "import numba" in text or "from llvmlite" in text:
             assert str(path) in names, path
+        if path.name.startswith("cpu") and "kernels" in path.name:  # its constants are compiled in
+            for algorithm, module in IMPORTED.findall(text):
+                imported = package / "_algorithms" / algorithm / f"{module}.py"
+                assert str(imported) in names, (path, imported)
 
 
 def test_symbols_that_are_gone_are_a_miss(

@@ -155,21 +155,21 @@ def is_there(address):
     return any(int(low, 16) <= address < int(high, 16) for low, high in ranges)
 
 def at_the_end():
-    for module in (direct, kernels, code):
+    for module in (direct, kernels, image):
         vars(module).clear()
     kernel_code.clear()
     gc.collect()
     print(*[is_there(address) for address in addresses])
 
 atexit.register(at_the_end)  # before all others, and so called after them
-from gpualgo._cpu import code, direct, image, kernels
+from gpualgo._cpu import direct, image, kernels
 from gpualgo._algorithms.radix_sort.cpu_numpy import kernel
 
 found = kernel("mend", 4, 0)
 method = direct._method("call")
 addresses = [found.loaded.address, ctypes.c_void_p.from_address(method + 8).value]
 kernel_code = [found]
-gone = image.Loaded(image.Image(bytes(99), 0, (), ()), str)
+gone = image.LoadedImage(image.Image(bytes(99), 0, (), ()), str)
 address = gone.address
 assert is_there(address)
 del found, gone

@@ -18,9 +18,7 @@ Function = Callable[..., Any]
 
 
 def _key(fn: Function) -> Any:
-    return (
-        op := ga.Operator(fn)
-    ).key, op.captured_scalars  # its code, and the numbers that are data
+    return (op := ga.Operator(fn)).key, op.words  # its code, and the numbers that are data
 
 
 def _apply(backend: Backend, fn: Function, dtype: str = "int64") -> Any:

@@ -21,7 +21,7 @@ Function = Callable[..., Any]
 def _key(fn: Function) -> Any:
     """Return what decides the results of an operator: its code, and the numbers that are data."""
     op = ga.Operator(fn)
-    return op.key, op.captured_scalars
+    return op.key, op.words
 
 
 def _scaled_by(value: Any) -> Function:

@@ -91,7 +91,7 @@ def test_what_is_learnt_meanwhile_changes_no_call_that_began() -> None:
         assert not operator_key(other)[0].numbers
         found = as_operator(op, "transform", 1, hot)
         assert found.key is hot[0]
-        assert np.frombuffer(found.captured_scalars)[0] == 2.5
+        assert np.frombuffer(found.words)[0] == 2.5
     finally:
         keys.make_data(op, added)
     assert len(places) == 1

@@ -1,6 +1,6 @@
 """Counting kernel of a histogram: maps samples to slots and counts the slots in tables.
 
-A slot is the index of a counter in a row's table. A stage of cpu_stages.py finds slots; it is
+A slot is the index of a counter in a row's table. A stage finds slots; it is
 called by address, so that this kernel is compiled once for all dtypes and bins.
 """
 

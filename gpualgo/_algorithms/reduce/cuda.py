@@ -358,11 +358,9 @@ class _Reduction:
                 plan = self._plan(arrays[0][(*index, ...)].shape, inner)
                 if offset not in started:
                     started.add(offset)
-                    plan.queue(self.stream, (*start, self.op.captured_scalars, *sources, *targets))
+                    plan.queue(self.stream, (*start, self.op.words, *sources, *targets))
                 else:
-                    plan.queue(
-                        self.stream, (*NO_INIT, self.op.captured_scalars, *sources, *block_results)
-                    )
+                    plan.queue(self.stream, (*NO_INIT, self.op.words, *sources, *block_results))
                     self._join(targets, block_results, shape)
             for total, out in zip(totals, outs, strict=True):
                 staging.download(total, out, self.device, self.stream)
@@ -378,7 +376,7 @@ class _Reduction:
         ]
         applied = Applied(self.op, (acc, acc), self.acc)
         join = elementwise.plan_of(applied, views, shape, views[: len(targets)])
-        join.queue(self.stream, (*NO_INIT, self.op.captured_scalars, *targets, *parts, *targets))
+        join.queue(self.stream, (*NO_INIT, self.op.words, *targets, *parts, *targets))
 
     def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:
         key = (shape, axes)

@@ -191,7 +191,7 @@ class _Cut:
             for count, is_exclusive in self._scans(start, end):
                 for addresses, line_start in zip(lines, starts, strict=True):
                     plan = self._plan(count, width, is_exclusive)
-                    queue(plan, *addresses, words=work.op.captured_scalars, start=line_start)
+                    queue(plan, *addresses, words=work.op.words, start=line_start)
                 if count > end - start:
                     next_starts = self._fetch_carries(memory, (end - start) * width, width)
             starts = next_starts
@@ -305,6 +305,6 @@ def _whole_lines(work: Work, way: ScanStrategy, line_bytes: int, limit: int) -> 
         for block in blocks:
             work.upload(parts(work.arrays, block), memory)
             plan = plans[np.shape(work.arrays[0][block])]
-            queue(plan, *memory, words=work.op.captured_scalars, start=work.start)
+            queue(plan, *memory, words=work.op.words, start=work.start)
             work.download(parts(work.results, block), memory)
         driver.synchronize(work.stream)

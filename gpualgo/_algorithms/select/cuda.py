@@ -375,7 +375,7 @@ class _Blocks:
             for operand, source in zip(self.operands, sources, strict=True)
         ]
         plan = self._plan(views, targets)
-        words = b"" if self.op is None else self.op.captured_scalars
+        words = b"" if self.op is None else self.op.words
         plan.queue(self.stream, (*NO_INIT, words, *[view.ptr for view in views], *targets))
         kept = np.empty((), np.int64)
         staging.fetch(targets[-1], kept.ctypes.data, kept.nbytes, self.stream)

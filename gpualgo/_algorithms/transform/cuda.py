@@ -412,7 +412,7 @@ class _Blocks:
             plan = self._plan(sources, targets)
             if any(item.device_view for item in self.targets):
                 self.written.has_begun = True
-            plan.queue(lane.stream, (*NO_INIT, self.applied.op.captured_scalars, *addresses))
+            plan.queue(lane.stream, (*NO_INIT, self.applied.op.words, *addresses))
             self._store_results(down, pending)
             pending = self._fetch(down, lane, index, targets)
         self._store_results(down, pending)
