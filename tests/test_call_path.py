@@ -30,7 +30,7 @@ CEILINGS = {
     "first call of a process, kernels on disk": {
         "files": 42, "calls": 801, "depth": 20, "opened": 94, "asked": 22,
     },
-    "warm call": {"files": 12, "calls": 13, "depth": 5, "all": 13},
+    "warm call": {"files": 3, "calls": 3, "depth": 3, "all": 3},
     "warm call on a GPU": {"files": 11, "calls": 13, "depth": 5},
     "warm call of a plan on a GPU": {"files": 3, "calls": 3, "depth": 2},
 }  # fmt: skip
