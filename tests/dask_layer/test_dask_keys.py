@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+import support
 from chunked import affine, built, check, compose, cut, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,7 +59,7 @@ def test_another_equality() -> None:
         check(got, ga.reduce_by_key(keys, VALUES, 1, compose, **options))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=support.examples(25), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=10), st.booleans())
 def test_any_chunks(parts: list[list[int]], consecutive: bool) -> None:
     keys = np.array([key for part in parts for key in part], np.int8)

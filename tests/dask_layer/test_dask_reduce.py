@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import dask.array as da
 import numpy as np
 import pytest
+import support
 from chunked import affine, built, check, compose, cut, first, last, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -85,7 +86,7 @@ def test_records() -> None:
         )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=support.examples(25), deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.booleans())
 def test_any_chunks(sizes: list[int], has_init: bool) -> None:
     h = np.random.default_rng(len(sizes)).integers(0, 6, sum(sizes))

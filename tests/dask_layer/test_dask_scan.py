@@ -8,6 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import support
 from chunked import affine, built, check, compose, cut, last, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ def test_order_and_axes(chunks: Any, axis: Any, reverse: bool, op: Any) -> None:
             assert got.chunks == x.chunks
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=support.examples(25), deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.booleans())
 def test_any_chunks(sizes: list[int], reverse: bool) -> None:
     h = np.random.default_rng(len(sizes)).integers(0, 6, sum(sizes))

@@ -7,6 +7,7 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
+import support
 from chunked import built, check, cut, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,7 +46,7 @@ def test_keys_values_and_places(kind: str, descending: bool, chunks: Any) -> Non
     check(built(ga.argsort, x, **options), ga.argsort(keys, **options))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=support.examples(40), deadline=None)
 @given(st.lists(st.lists(st.integers(-3, 3), max_size=9), min_size=1, max_size=12), st.booleans())
 def test_any_chunks(parts: list[list[int]], descending: bool) -> None:
     keys = np.array([key for part in parts for key in part], np.int8)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -270,7 +271,7 @@ def test_equal_numbers_of_other_types_are_other_calls(backend: Backend) -> None:
 
 
 FUZZ = settings(
-    max_examples=60,
+    max_examples=support.examples(60),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support import FLOATS, INTEGERS, LAYOUTS, REAL, Backend, assert_same, random_array
@@ -209,7 +210,7 @@ def test_many_calls_in_turn(backend: Backend) -> None:
 
 
 FUZZ = settings(
-    max_examples=60,
+    max_examples=support.examples(60),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

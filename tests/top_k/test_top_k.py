@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranked import MODES, NUMBERS, ODD, check, check_ranks, some
@@ -141,7 +142,7 @@ def test_many_ranks(backend: Backend) -> None:
     check_ranks(backend, some((2, 700), "float32"), list(range(0, 700, 50)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=support.examples(30), deadline=None)
 @given(st.data())
 def test_anything_on_the_cpu(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(NUMBERS))
