@@ -57,7 +57,7 @@ def test_long(backend: Backend, first: Any, second: Any, n: int) -> None:
 
 def test_more_than_the_caches_hold(backend: Backend) -> None:
     """On the CPU lines of words are gathered, and all cores share the row."""
-    n = scaled(1_000_003, emulated=20_003)
+    n = scaled(1_000_003, emulated=9_003)
     values = np.arange(n), np.arange(n, dtype=np.float32)
     check(backend, (some(n, "float32"), some(n, "uint8")), values)
     if not is_emulated:
