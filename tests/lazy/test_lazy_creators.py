@@ -15,6 +15,7 @@ from support import (
     assert_same,
     random_array,
     sampled,
+    some,
 )
 
 import gpualgo as ga
@@ -48,7 +49,7 @@ def test_arange_of_every_dtype(given: tuple[Any, ...], dtype: np.dtype[Any]) -> 
 
 def test_arange_as_numpy_steps_in_the_dtype() -> None:
     """The step is the difference of the first two, as they are rounded."""
-    for dtype in (np.float32, np.float16, np.float64, BFLOAT16):
+    for dtype in some((np.float32, np.float16, np.float64, BFLOAT16), 2):
         want = np.arange(0.1, 9.0, 0.3, dtype=dtype)
         assert_same(ga.copy(ga.lazy.arange(0.1, 9.0, 0.3, dtype=dtype)), want)
     assert_same(ga.copy(ga.lazy.arange(0.5, 5.5, dtype=np.int32)), np.arange(0.5, 5.5, dtype="i4"))

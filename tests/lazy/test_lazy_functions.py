@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import COMPLEX, DTYPES, Backend, assert_same, random_array, sampled
+from support import COMPLEX, DTYPES, Backend, assert_same, random_array, sampled, some
 
 import gpualgo as ga
 from gpualgo.lazy import functions, reductions
@@ -54,7 +54,7 @@ def test_reductions_scans_and_sorts(call: tuple[str, str]) -> None:
     made = ga.lazy.asarray(x)
     more = {"kind": "stable"} if "sort" in name else {}
     with np.errstate(all="ignore"):
-        for axis in (None, 0, -1):
+        for axis in some((None, 0, -1), 2):
             assert_close(fn(made, axis=axis, **more), fn(x, axis=axis, **more), dtype)
 
 

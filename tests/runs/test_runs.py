@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, LAYOUTS, Array, Backend, random_array, sampled, scaled
+from support import BFLOAT16, DTYPES, LAYOUTS, Array, Backend, random_array, sampled, scaled, some
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -197,7 +197,7 @@ def test_unique_of_tuples(backend: Backend) -> None:
     x, y = in_runs(600, 3, "int32"), np.arange(600, dtype=np.int8) % 3
     pair = Point(backend.to_device(x), backend.to_device(y))
     flags = {"return_index": True, "return_inverse": True, "return_counts": True}
-    for consecutive in (False, True):
+    for consecutive in some((False, True)):
         found, index, inverse, counts = ga.unique(pair, consecutive=consecutive, **flags)
         assert type(found) is Point
         index, inverse, counts = map(backend.to_host, (index, inverse, counts))
