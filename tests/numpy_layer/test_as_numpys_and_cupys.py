@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpys_own import outcome
-from support import Backend, scaled
+from support import Backend, scaled, some
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -121,7 +121,7 @@ def test_complex_numbers_in_real_ones_are_warned_of(backend: Backend) -> None:
         (lambda: gnp.cumsum(x, dtype=float), np.cumsum(z.real)),
         (lambda: gnp.sum(x, dtype=float), z.real.sum()),
     ]
-    for call, want in calls:
+    for call, want in some(calls, 3):
         found, categories = warned(call)
         np.testing.assert_array_equal(backend.to_host(found), want)
         assert categories

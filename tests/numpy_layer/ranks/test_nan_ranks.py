@@ -12,7 +12,7 @@ import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, assert_same, axes, check_same, examples
-from support import BFLOAT16, Backend, scaled, since_numpy
+from support import BFLOAT16, Backend, scaled, since_numpy, some
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -108,7 +108,7 @@ def test_nanpercentile(backend: Backend, data: Any) -> None:
 def test_long_rows(backend: Backend) -> None:
     x = filled(scaled((3, 5000), emulated=(2, 60)), "f4")
     x[:, 0] = 3  # or NumPy's result has the dtype of x
-    for axis in (0, 1, None):
+    for axis in some((0, 1, None)):
         check_same(backend, "nanmedian", x, axis=axis)
         check_same(backend, "nanquantile", x, [0.01, 0.5], axis=axis)
     whole = np.nan_to_num(x)
