@@ -62,11 +62,9 @@ def some(values: Iterable[T], count: int = 1) -> list[T]:
 
 
 def examples(usual: int, *, emulated: int | None = None) -> int:
-    """Return how many examples hypothesis takes: a fifth of the usual ones where cases are few."""
-    return scaled(
-        max(4, usual // 5) if takes_sample else usual,
-        emulated=usual if emulated is None else emulated,
-    )
+    """Return how many examples hypothesis takes: an eighth where the run takes a sample."""
+    few = max(3, usual // 8) if takes_sample else usual
+    return few if emulated is None else scaled(few, emulated=min(few, emulated))
 
 
 def scaled(usual: T, *, emulated: T) -> T:
