@@ -49,7 +49,7 @@ def sampled(values: Iterable[Any], sample: Iterable[Any] = SAMPLE) -> list[Any]:
     ]
 
 
-def some(values: Iterable[T], count: int = 1) -> list[T]:
+def a_few(values: Iterable[T], count: int = 1) -> list[T]:
     """Return what a test loops over: all values, or so many where the run takes a sample.
 
     Other cases take other ones of the same values.

@@ -10,7 +10,7 @@ import support
 from chunked import affine, built, check, compose, cut, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import some
+from support import a_few
 
 import gpualgo as ga
 import gpualgo.dask as gd
@@ -74,7 +74,7 @@ def test_any_chunks(parts: list[list[int]], consecutive: bool) -> None:
 def test_tuples_and_shapes() -> None:
     a = RNG.integers(0, 5, N)
     x = cut(a, CHUNKS["uneven"])
-    for consecutive in some((False, True)):
+    for consecutive in a_few((False, True)):
         got = built(
             ga.reduce_by_key, (x, VALUES), (x, a + 1), (1, 0), affine, consecutive=consecutive
         )

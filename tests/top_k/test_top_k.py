@@ -10,7 +10,7 @@ import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranked import MODES, NUMBERS, ODD, check, check_ranks, some
-from support import LAYOUTS, Backend
+from support import LAYOUTS, Backend, a_few
 
 import gpualgo as ga
 
@@ -80,7 +80,7 @@ def test_every_layout(backend: Backend, layout: str) -> None:
 
 def test_every_axis(backend: Backend) -> None:
     x = some((5, 36, 7), "float32")
-    for axis in (0, 1, 2, -2, None):
+    for axis in a_few((0, 1, 2, -2, None), 2):
         seen = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
         order = np.argsort(seen, axis=-1, kind="stable")
         given, last = backend.to_device(x), -1 if axis is None else axis
