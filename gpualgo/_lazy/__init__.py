@@ -22,6 +22,8 @@ def is_lazy(x: Any) -> bool:
 
 
 class Hooks:
+    """The functions; the first use of one loads `gpualgo.lazy`, which registers them."""
+
     applied: Callable[..., Any]
     """applied(op, arguments, where, dtype=None) returns a lazy array."""
     reshaped: Callable[..., Any]
@@ -34,6 +36,14 @@ class Hooks:
     """accumulated(ufunc, x, …) returns ``ufunc.accumulate(x, …)``."""
     functions: dict[Any, Callable[..., Any]]
     """Implementations of NumPy functions for lazy arrays."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            import_module("gpualgo.lazy")
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise AttributeError(name) from None
 
     @staticmethod
     def others(function: Callable[..., Any]) -> Callable[..., Any] | None:
