@@ -81,7 +81,7 @@ def run_on_cpu(
         planners.load(type(problem), "cpu")
         planned = op if op is None or not problem.arrays else without_arrays(op)
         plan = planners.for_cpu(problem, arrays, results, planned)
-        planners.keep(problem.cpu_plans, key, plan)
+        planners.keep(problem, problem.cpu_plans, key, plan)
     run_plan(plan, arrays, results, op, start)
     return plan if key is None else None
 

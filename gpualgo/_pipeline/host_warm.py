@@ -52,6 +52,11 @@ def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> b
 class Warm:
     """A cached call that skips the general path."""
 
+    __slots__ = (
+        "_axes", "_init", "_is_bound", "_is_counted", "_is_plain", "_is_scalar", "_is_transposed",
+        "_may_broadcast", "_names", "_problem", "_results", "_run", "_state", "_takes_out",
+    )  # fmt: skip
+
     def __init__(
         self, problem: Problem, run: Run, op: Operator | None, views: tuple[View, ...]
     ) -> None:
