@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_674,
-    "gpualgo": 66_510,
+    "gpualgo": 66_488,
     "gpualgo/_algorithms": 26_512,
     "gpualgo/_api": 2_328,
     "gpualgo/_arrays": 1_790,
@@ -23,7 +23,7 @@ LINES = {
     "gpualgo/_cpu": 3_658,
     "gpualgo/_cuda": 1_723,
     "gpualgo/_driver": 2_166,
-    "gpualgo/_lazy": 2_451,
+    "gpualgo/_lazy": 2_450,
     "gpualgo/_operators": 5_971,
     "gpualgo/_pipeline": 3_177,
     "gpualgo/dask": 2_598,

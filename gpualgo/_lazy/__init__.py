@@ -18,12 +18,10 @@ def is_lazy(x: Any) -> bool:
     return type(x) in LAZY or (isinstance(x, tuple) and any(map(is_lazy, x)))
 
 
-# --- Functions that methods of lazy arrays call, registered by modules that import lazy arrays.
+# --- Functions that methods of lazy arrays call; `gpualgo.lazy` registers them when it is imported.
 
 
 class Hooks:
-    """The functions; the first use of one loads `gpualgo.lazy`, which registers them."""
-
     applied: Callable[..., Any]
     """applied(op, arguments, where, dtype=None) returns a lazy array."""
     reshaped: Callable[..., Any]
@@ -38,20 +36,13 @@ class Hooks:
     """Implementations of NumPy functions for lazy arrays."""
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__"):
-            import_module("gpualgo.lazy")
-        try:
-            return self.__dict__[name]
-        except KeyError:
-            raise AttributeError(name) from None
+        import_module("gpualgo.lazy")
+        return self.__dict__[name]
 
     @staticmethod
-    def others(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    def others(function: Callable[..., Any]) -> Any:
         """Return gpualgo.numpy's implementation of a NumPy function that is not in `functions`."""
-        implementation: Callable[..., Any] | None = import_module(
-            "gpualgo.numpy._call.function"
-        ).of_native(function)
-        return implementation
+        return import_module("gpualgo.numpy._call.function").of_native(function)
 
 
 hooks = Hooks()

@@ -180,16 +180,9 @@ def _staged(
             return "in blocks"
         is_queued = False
         try:
-            with host_whole.on_device(
-                device,
-                stream,
-                arrays,
-                results,
-                where,
-                problem.copies_page_locked,
-                device_views,
-                is_upper_bound=problem.has_dynamic_length and problem.results[0].is_upper_bound,
-            ) as (handle, sources, targets):
+            is_bound = problem.has_dynamic_length and problem.results[0].is_upper_bound
+            places = arrays, results, where, problem.copies_page_locked, device_views, is_bound
+            with host_whole.on_device(device, stream, *places) as (handle, sources, targets):
                 is_queued = True
                 host_whole.queue(problem, handle, sources, targets, op, init)
         except MemoryError:

@@ -70,10 +70,8 @@ class Warm:
         self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
         self._axes = [inverse(r.order) for r in results]
         self._is_transposed = any(self._axes)
-        self._is_counted, self._is_bound = (
-            problem.has_dynamic_length,
-            problem.results[0].is_upper_bound,
-        )
+        self._is_counted = problem.has_dynamic_length
+        self._is_bound = problem.results[0].is_upper_bound
         self._is_scalar = problem.gives_scalars and not problem.results[0].shape
         # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)

@@ -102,10 +102,7 @@ _lock = forks.Lock()
 
 
 def keep(problem: Problem, plans: dict[Any, Any], key: Any, plan: Any) -> None:
-    """Add a plan to those of a problem; drop the oldest beyond the limit.
-
-    All but the first count as memory held between calls.
-    """
+    """Add a plan to those of a problem; drop the oldest. Those after the first count as memory."""
     with _lock:
         surplus = [plans.pop(next(iter(plans))) for _ in range(len(plans) - _MOST_PLANS + 1)]
         plans[key] = plan
