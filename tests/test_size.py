@@ -15,7 +15,7 @@ from support import REPOSITORY
 LINES = {
     "bench": 3_674,
     "gpualgo": 66_488,
-    "gpualgo/_algorithms": 26_512,
+    "gpualgo/_algorithms": 26_491,
     "gpualgo/_api": 2_328,
     "gpualgo/_arrays": 1_790,
     "gpualgo/_base": 2_497,
