@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support import BFLOAT16, Backend
+from support import BFLOAT16, Backend, a_few
 
 import gpualgo as ga
 from gpualgo._lazy import associativity
@@ -63,7 +63,7 @@ def test_every_function(backend: Backend) -> None:
     x = backend.to_device(X)
     keys = backend.to_device(np.arange(100) // 7)
     offsets = backend.to_device(np.array([0, 20, 100]))
-    for call, *arguments in (
+    calls = [
         (ga.reduce, x, 0.0, minus),
         (ga.inclusive_scan, x, None, minus),
         (ga.exclusive_scan, x, 0.0, minus),
@@ -74,7 +74,8 @@ def test_every_function(backend: Backend) -> None:
         (ga.segmented_reduce, x, offsets, 0.0, minus),
         (ga.segmented_inclusive_scan, x, offsets, None, minus),
         (ga.segmented_exclusive_scan, x, offsets, 0.0, minus),
-    ):
+    ]
+    for call, *arguments in a_few(calls, 4):
         function: Any = call
         assert refused(function, *arguments).startswith(function.__name__ + ": ")
     refused(ga.reduce_by_key, keys, x, None, minus, consecutive=True, eq=lambda a, b: a == b)
@@ -239,7 +240,7 @@ def test_calls_that_were_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("dtype", [np.float16, BFLOAT16, np.float32])
 def test_numbers_near_the_smallest_are_no_error(dtype: Any, scale: float) -> None:
     random = np.random.default_rng(2)
-    for _ in range(3):
+    for _ in a_few(range(3)):
         values, factors = random.normal(size=(2, 60))
         mean, one = (values * scale).astype(dtype), np.ones(60, dtype)
         ga.reduce((one, mean, one - one), None, merged)

@@ -18,7 +18,7 @@ import gpualgo as ga
 from gpualgo._base import recording
 from gpualgo._driver import streams
 
-N = scaled(300_001, emulated=9_001)
+N = scaled(300_001, emulated=30_001)
 
 
 def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:
