@@ -189,6 +189,10 @@ def test_initial_values() -> None:
         found = ga.reduce(counts, init, lambda a, b: a + b)
         _forget()
         _same(found, ga.reduce(counts, init, lambda a, b: a + b))
+    many = np.ones(1 << 16)  # whose maximum NumPy finds if there is no initial value
+    for init in (None, 100.0, None, 0.0):
+        for _ in range(3):
+            assert ga.reduce(many, init, max) == max(init or 1, 1)
     for init in ("1", 1.0, 1j):
         with pytest.raises(TypeError, match="init"):
             ga.reduce(counts, init, lambda a, b: a + b)
@@ -221,7 +225,10 @@ def test_an_operator_whose_code_or_defaults_change() -> None:
         op.__defaults__ = (number,)
         for _ in range(3):
             assert ga.transform(op, Y)[0] == number
+    for _ in range(3):  # its last default is not used
+        assert ga.transform(op, Y, Y)[3] == 6
     op.__defaults__ = None
+    assert ga.transform(op, Y, Y)[3] == 6
     with pytest.raises(TypeError, match="argument"):
         ga.transform(op, Y)
 
