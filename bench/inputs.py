@@ -8,21 +8,16 @@ from typing import Any
 import numpy as np
 
 COLUMNS = 1 << 10  # of a matrix
-
-
-def uniform(xp: Any, n: int, dtype: str = "float32", seed: int = 0) -> Any:
-    """Return numbers from 0 to below 1."""
-    return xp.random.default_rng(seed).random(n, dtype=dtype)
-
-
-def integers(xp: Any, n: int, low: int, high: int, dtype: str = "float32", seed: int = 0) -> Any:
-    """Return integers from low to below high: float sums of small ones are exact."""
-    return xp.random.default_rng(seed).integers(low, high, n, dtype="int32").astype(dtype)
-
-
-def in_runs(xp: Any, n: int, length: int) -> Any:
-    """Return int32 in runs of a length, neighbours of which differ."""
-    return (xp.arange(n, dtype="int64") // length * 7919 % 1_000_003).astype("int32")
+# Return numbers from 0 to below 1.
+uniform = lambda xp, n, dtype="float32", seed=0: xp.random.default_rng(seed).random(n, dtype=dtype)
+# Return integers from low to below high: float sums of small ones are exact.
+integers = lambda xp, n, low, high, dtype="float32", seed=0: (
+    xp.random.default_rng(seed).integers(low, high, n, dtype="int32").astype(dtype)
+)
+# Return int32 in runs of a length, neighbours of which differ.
+in_runs = lambda xp, n, length: (xp.arange(n, dtype="int64") // length * 7919 % 1_000_003).astype(
+    "int32"
+)
 
 
 matrix = lambda xp, n: uniform(xp, n).reshape(-1, COLUMNS)
@@ -52,9 +47,8 @@ def hashed(cupy: Any, n: int, expression: str, dtype: str = "float32", seed: int
     return out
 
 
-def bits(cupy: Any, n: int, dtype: str, seed: int = 0) -> Any:
-    """Return integers all of whose bits are random."""
-    return hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
+# Return integers all of whose bits are random.
+bits = lambda cupy, n, dtype, seed=0: hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
 
 
 def common_bits(cupy: Any, n: int, dtype: str, words: int) -> Any:
@@ -72,14 +66,14 @@ def floats(cupy: Any, n: int, seed: int = 0) -> Any:
     return out.view("float32")
 
 
-def unit(cupy: Any, n: int, seed: int = 0) -> Any:
-    """Return float32 uniform in [0, 1); a 1 would fall out of CUB's last bin."""
-    return hashed(cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed)
-
-
-def steps(cupy: Any, n: int, dtype: str = "float32") -> Any:
-    """Return odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order."""
-    return hashed(cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype)
+# Return float32 uniform in [0, 1); a 1 would fall out of CUB's last bin.
+unit = lambda cupy, n, seed=0: hashed(
+    cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed
+)
+# Return odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order.
+steps = lambda cupy, n, dtype="float32": hashed(
+    cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype
+)
 
 
 # Float32 whose running extreme by magnitude grows every 64th element, and that extreme.

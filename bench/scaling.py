@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,11 @@ def floats(xp: Any, n: int, seed: int) -> Any:
 
 
 def bits(xp: Any, n: int, seed: int) -> Any:
-    if xp is np:
-        return integers(xp, n, 0, 1 << 31, "uint64", seed)
-    return inputs.bits(xp, n, "uint64", seed)
+    random = inputs.bits if xp is not np else partial(integers, low=0, high=1 << 31)
+    return random(xp, n, dtype="uint64", seed=seed)
 
 
 small = partial(integers, low=-8, high=9)
-
-
 # By name: the elements of a shard, the call, and the bytes that arrive at the busiest of g GPUs
 # with n elements each: (g - 1) / g of the random keys of a sort come from elsewhere.
 CASES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[int, int], float]]] = {
@@ -64,10 +62,9 @@ CASES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[int, int], float]]] 
         uniform, lambda x: ga.inclusive_scan(x, None, lambda a, b: a if abs(a) > abs(b) else b),
         lambda g, n: 4 * (g - 1)),
     "transform": (uniform, lambda x: ga.transform(lambda a: a * 2.0 + 1.0, x), lambda g, n: 0),
-    "histogram, 256": (
-        uniform, lambda x: ga.histogram(x, 256, (0, 1)), lambda g, n: 8 * 256 * (g - 1)),
-    "histogram, 65536": (
-        uniform, lambda x: ga.histogram(x, 65536, (0, 1)), lambda g, n: 8 * 65536 * (g - 1)),
+    **{f"histogram, {bins}": (uniform, partial(ga.histogram, bins=bins, range=(0, 1)),
+                              lambda g, n, bins=bins: 8 * bins * (g - 1))
+       for bins in (256, 65536)},
     "sort, float32": (floats, ga.radix_sort, lambda g, n: 4 * n * (g - 1) / g),
     "sort, uint64": (bits, ga.radix_sort, lambda g, n: 8 * n * (g - 1) / g),
     "argsort, float32": (floats, ga.argsort, lambda g, n: 8 * n * (g - 1) / g),
@@ -145,7 +142,7 @@ def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
         peers.move = move
     elapsed = gpu().cuda.get_elapsed_time
     times = [sum(float(elapsed(*events)) / 1e3 for _, *events in each) for each in found.values()]
-    arrived = [sum(size for size, *_ in each) for each in found.values()]
+    arrived = (sum(size for size, *_ in each) for each in found.values())
     return max(times, default=0.0), max(arrived, default=0)
 
 
@@ -175,16 +172,16 @@ def measure(name: str, count: int, per_gpu: int, rounds: int) -> Row:
     x = ga.ShardedArray.from_shards(shards)
     call = partial(function, shards[0] if count == 1 else x)
     samples = seconds(call, count, rounds)
-    row: Row = {
-        "case": name, "gpus": count, "per_gpu": per_gpu, "seconds": statistics.median(samples),
-        "one_gpu_seconds": None, "scaling": "weak", "efficiency": None, "exchange_share": None,
-        "arrived_bytes": None, "model_bytes": arrives(count, per_gpu),
-        "checked": is_right(name, x, function), "samples": samples,
-    }  # fmt: skip
+    median, copied, arrived = statistics.median(samples), None, None
     if gpu() is not None and count > 1:
-        copies, row["arrived_bytes"] = exchange(call, count)
-        row["exchange_share"] = copies / row["seconds"]
-    return row
+        copied, arrived = exchange(call, count)
+    return {
+        "case": name, "gpus": count, "per_gpu": per_gpu, "seconds": median,
+        "one_gpu_seconds": None, "scaling": "weak", "efficiency": None,
+        "exchange_share": None if copied is None else copied / median, "arrived_bytes": arrived,
+        "model_bytes": arrives(count, per_gpu), "checked": is_right(name, x, function),
+        "samples": samples,
+    }  # fmt: skip
 
 
 def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterator[Row]:
@@ -224,25 +221,19 @@ def environment(count: int) -> dict[str, Any]:
 def table(found: list[Row]) -> str:
     """Return the table of docs/scale.md: milliseconds, by numbers of GPUs; elements in its head."""
     by_key = {(row["case"], row["gpus"], row["scaling"]): row for row in found}
-    size, counts = found[0]["per_gpu"], sorted({row["gpus"] for row in found})
-    several = [count for count in counts if count > 1]
-    head = [f"2^{size.bit_length() - 1} elements on each GPU, ms", "1 GPU"]
-    for count in several:
-        head += [f"{count} GPUs", "weak scaling", "share of peer copies"]
-    head += [f"same total on {count} GPUs" for count in several]
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-
-    def shown(row: Row) -> str:
-        return f"{row['seconds'] * 1e3:#.3g}".rstrip(".")
-
+    size, several = found[0]["per_gpu"], sorted({row["gpus"] for row in found} - {1})
+    shares = [(f"{count} GPUs", "weak scaling", "share of peer copies") for count in several]
+    lines = [[f"2^{size.bit_length() - 1} elements on each GPU, ms", "1 GPU", *chain(*shares),
+              *(f"same total on {count} GPUs" for count in several)]]  # fmt: skip
     for case in dict.fromkeys(row["case"] for row in found):
-        cells = [case, shown(by_key[case, 1, "weak"])]
-        for count in several:
-            row = by_key[case, count, "weak"]
-            cells += [shown(row), f"{row['efficiency']:.0%}", f"{row['exchange_share']:.0%}"]
-        cells += [shown(by_key[case, count, "strong"]) for count in several]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        cells = {key[1:]: (f"{row['seconds'] * 1e3:#.3g}".rstrip("."), row)
+                 for key, row in by_key.items() if key[0] == case}  # fmt: skip
+        weak = [(cells[count, "weak"][0], *(f"{cells[count, 'weak'][1][name]:.0%}"
+                 for name in ("efficiency", "exchange_share"))) for count in several]  # fmt: skip
+        strong = (cells[count, "strong"][0] for count in several)
+        lines.append([case, cells[1, "weak"][0], *chain(*weak), *strong])
+    head, *rest = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join([head, "|---|" + "---:|" * (len(lines[0]) - 1), *rest])
 
 
 def main() -> None:

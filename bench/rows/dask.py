@@ -62,8 +62,7 @@ def beside(name, call, dask=None, tolerance=0.0, sizes="cpu 20* 24", inputs=chun
                expected=lambda h, x: np.asarray(call(h)), any_dtype=True, **given)  # fmt: skip
 
 
-def farther(a, b):
-    return a if abs(a) > abs(b) else b
+farther = lambda a, b: a if abs(a) > abs(b) else b
 
 
 def farthest(x, axis, keepdims):  # of a chunk, as NumPy has it

@@ -23,8 +23,9 @@ def numba_total(x):  # of a loop as one writes it; its sums are taken in any ord
     return result
 
 
-def exact_sum(x, axis=None):
-    return x.sum(axis=axis, dtype="float64" if x.dtype.kind == "f" else "int64").astype(x.dtype)
+exact_sum = lambda x, axis=None: x.sum(
+    axis=axis, dtype="float64" if x.dtype.kind == "f" else "int64"
+).astype(x.dtype)
 
 
 def cupy_max_abs(xp, x):

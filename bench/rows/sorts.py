@@ -12,14 +12,9 @@ from bench.row import row
 # How many random words are ANDed for an entropy: of thirty-two all keys are equal.
 WORDS = {1.0: 1, 0.811: 2, 0.544: 3, 0.337: 4, 0.201: 5, 0.0: 32}
 IN_TORCH = ("uint8", "int64", "float32")  # it sorts no wider unsigned integers
-
-
-def moved(key_bytes, value_bytes=0):
-    """Return the bytes moved for a key: one reading, then a pass for each of its 8-bit digits.
-
-    A counting sort has fewer passes, and its rate may pass the memory's.
-    """
-    return key_bytes + 2 * key_bytes * (key_bytes + value_bytes)
+# Return the bytes moved for a key: one reading, then a pass for each of its 8-bit digits.
+# A counting sort has fewer passes, and its rate may pass the memory's.
+moved = lambda key_bytes, value_bytes=0: key_bytes + 2 * key_bytes * (key_bytes + value_bytes)
 
 
 def keys(name, dtype, sizes, inputs=None, **given):
@@ -75,10 +70,9 @@ RADIX_SORT = [
     row("argsort f32, NumPy's stable", "cpu 24*", uniform, moved(4, 8),
         lambda x, out: ga.argsort(x, out=out), lambda xp, x: xp.argsort(x, kind="stable")),
 ]  # fmt: skip
-
-
-def sorted_halves(xp, n, dtype="float32"):
-    return tuple(xp.sort(uniform(xp, n // 2, dtype, seed)) for seed in range(2))
+sorted_halves = lambda xp, n, dtype="float32": tuple(
+    xp.sort(uniform(xp, n // 2, dtype, seed)) for seed in range(2)
+)
 
 
 less = lambda a, b: a < b
