@@ -105,7 +105,6 @@ def _compare(before: Report, after: Report, *, floor: float | None) -> int:
 
 
 def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
-    """Return the rows, and the processes to start: if asked for, or as part of the targets."""
     names = [name for name in dict.fromkeys(given.algorithms) if name != STARTUP]
     if unknown := [name for name in names if name not in rows.ALGORITHMS]:
         there = ", ".join([*rows.ALGORITHMS, STARTUP])
@@ -163,7 +162,6 @@ def _run(given: argparse.Namespace) -> int:
 def _measure(
     given: argparse.Namespace, found: list[Row], groups: list[startup.Group]
 ) -> tuple[Report, int]:
-    """Run what this machine can run, and return it with the exit code."""
     has_gpu, there = peers.gpu() is not None, {row.key for row in found}
     if given.plots:  # with the copies of the same sizes, for the roofline
         copies = {row.clock: row for row in rows.all_rows(["copy"])}

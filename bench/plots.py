@@ -103,7 +103,6 @@ def _rates(plt: Any, name: str, rows: list[Row], copies: list[Row]) -> Any:
 
 
 def _bars(plt: Any, bars: list[tuple[str, float, str]], **given: Any) -> tuple[Any, Any]:
-    """Return a figure of bars, each with its label, length and colour; the first is on top."""
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.26 * len(bars)))
     (labels, lengths, colours), places = zip(*bars, strict=True), range(0, -len(bars), -1)
     axes.barh(places, lengths, color=colours, height=0.7, ecolor=INK, **given)

@@ -125,7 +125,7 @@ class Group:
             }  # fmt: skip
             found = []
             for _ in range(2):
-                command = [sys.executable, script]
+                command = [sys.executable, str(script)]
                 done = subprocess.run(command, env=env, capture_output=True, text=True)
                 if done.returncode != 0:
                     raise RuntimeError(done.stderr.strip()[-2000:])

@@ -46,7 +46,6 @@ class Target:
     why: str = ""  # it is missed: the cause and the next idea
 
     def reached(self, row: Row | None) -> float | None:
-        """Return our ratio, or our time; None where there is nothing to compare with."""
         if row is None or OURS not in row.times:
             return None
         return row.times[OURS].median if self.is_time else row.ratio(self.peers)
@@ -97,7 +96,6 @@ def ratio_text(ratio: float) -> str:
 
 
 def of_rows(rows: Sequence[Row]) -> Lines:
-    """Return a table of rows, its head first, without the columns that would be empty."""
     peers = [who for who in PEERS if any(who in row.times for row in rows)]
     has_memory = any(row.times[OURS].memory for row in rows if OURS in row.times)
     lines = [["work", "n", OURS, "GB/s", *peers, "others", "ratio", "target", "memory"]]
@@ -205,7 +203,6 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
 
 
 def show(title: str, lines: Lines) -> None:
-    """Print a table; in a terminal its columns are aligned, and a verdict has its colour."""
     if not sys.stdout.isatty():
         print(f"\n## {title}\n\n{markdown(lines)}", end="")
         return

@@ -134,7 +134,6 @@ def cpu_seconds(call: Call, budget: float) -> list[float]:
 
 
 def queued_seconds(call: Call, count: int) -> float:
-    """Time several calls and one wait by the host's clock."""
     start = time.perf_counter()
     for _ in range(count):
         last = call()
@@ -151,7 +150,6 @@ def _spin_kernel() -> Any:
 
 
 def spin(cycles: int) -> None:
-    """Keep the GPU busy while the host enqueues calls."""
     _spin_kernel()((1,), (1,), (cycles,))
 
 

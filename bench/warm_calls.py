@@ -70,7 +70,6 @@ def add(a: Any, b: Any) -> Any:
 
 
 def cpu_names(n: int) -> dict[str, Any]:
-    """Return the names of the statements: arrays of n elements, which stay."""
     import numpy as np
 
     import gpualgo as ga
@@ -89,7 +88,6 @@ def cpu_names(n: int) -> dict[str, Any]:
 
 
 def gpu_names(n: int) -> dict[str, Any]:
-    """Return the names of the statements: the fake GPU's arrays."""
     import fake_driver
     import numpy as np
     import pytest
@@ -126,7 +124,6 @@ def serve(kind: str, n: int) -> None:
 
 
 def started(checkout: Path, kind: str, n: int) -> Any:
-    """Return a process that makes one checkout's calls on arrays of one size."""
     one = ("GPUALGO_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     env = {
         **os.environ, **dict.fromkeys(one, "1"), "PYTHONHASHSEED": "0",
@@ -154,7 +151,6 @@ def seconds(process: Any, statement: str, count: int) -> float:
 def measured(
     checkouts: list[Path], kind: str, n: int, rounds: int, statements: list[str]
 ) -> dict[str, list[float]]:
-    """Return the least microseconds of both versions, by statement."""
     processes, found = [started(path, kind, n) for path in checkouts], {}
     for statement in statements:
         least = [seconds(process, statement, WARM_UP) for process in processes]

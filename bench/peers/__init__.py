@@ -58,7 +58,6 @@ def taken_notes() -> list[dict[str, str]]:
 
 
 def want(peers: list[str]) -> None:
-    """Let only these peers take part; all of them if the list is empty."""
     _wanted[:] = [peer.lower() for peer in peers]
 
 
@@ -83,7 +82,6 @@ _IS_FIT: dict[str, Callable[[Any], Any]] = {
 
 @functools.cache
 def library(peer: str) -> Any:
-    """Return a peer's module where it is installed and works here, else None."""
     try:
         module = importlib.import_module(peer.lower())
         return module if _IS_FIT.get(peer, bool)(module) else None
@@ -97,7 +95,6 @@ gpu, torch, jax, polars, cuda_compute = (
 
 
 def as_tensor(x: Any) -> Any:
-    """Return CuPy arrays' memory as tensors of PyTorch, anything else as it is."""
     if isinstance(x, dict):
         return {name: as_tensor(each) for name, each in x.items()}
     if isinstance(x, tuple):
@@ -114,7 +111,6 @@ def free_memory() -> None:
 
 
 def in_jax(function: Callable[..., Any]) -> Prepared:
-    """Compile a function of jax.numpy and an array."""
 
     def make(x: Any) -> Call | None:
         if x.size < JAX_LEAST:
@@ -223,7 +219,6 @@ CUB_ROWS = Prepared(_sort_rows, "cub_sort_pairs")  # sorts the rows of the last 
 
 
 def build(calls: Iterable[Any]) -> None:
-    """Compile the sources of CUB's calls side by side."""
     sources = {call.cub_source for call in calls if isinstance(call, Prepared)}
     with ThreadPoolExecutor() as pool:
         list(pool.map(_load, sources))
