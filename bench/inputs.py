@@ -43,6 +43,8 @@ def hashed(cupy: Any, n: int, expression: str, dtype: str = "float32", seed: int
 
 def bits(cupy: Any, n: int, dtype: str, seed: int = 0, words: int = 1) -> Any:
     """Return random integers; of several words their AND: ones get rare, and with them entropy."""
+    if cupy is np:
+        return integers(np, n, 0, 1 << 31, dtype, seed)
     out = hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
     for more in range(1, words):
         out &= bits(cupy, n, dtype, seed + more)
@@ -50,8 +52,9 @@ def bits(cupy: Any, n: int, dtype: str, seed: int = 0, words: int = 1) -> Any:
 
 
 # All bit patterns below 2 in magnitude, so neither NaN nor infinite: no highest bit of exponents.
-floats: Draw = lambda cupy, n, seed=0: (
-    bits(cupy, n, "uint32", seed) & np.uint32(0xBFFFFFFF)).view("float32")  # fmt: skip
+floats: Draw = lambda xp, n, seed=0: (
+    uniform(np, n, seed=seed) - np.float32(0.5) if xp is np
+    else (bits(xp, n, "uint32", seed) & np.uint32(0xBFFFFFFF)).view("float32"))  # fmt: skip
 unit: Draw = lambda cupy, n, seed=0: hashed(  # in [0, 1); a 1 would fall out of CUB's last bin
     cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed)  # fmt: skip
 # Odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order.

@@ -72,13 +72,12 @@ def _pictures(plt: Any, report: Report) -> Iterator[tuple[str, Any]]:
         for part in range(0, len(rows), BARS):
             number = f"-{part // BARS + 1}" if len(rows) > BARS else ""
             yield f"ratios-{clock}{number}", _ratios(plt, rows[part : part + BARS])
-    started = [(f"{row.name}: {who}", who, times) for row in report.rows if row.clock == "start"
+    started = [(f"{row.name}: {who}", times.median, _colour(who), times.median - times.low,
+                times.high - times.median) for row in report.rows if row.clock == "start"
                for who, times in row.times.items()]  # fmt: skip
     if started:
-        spread = [[times.median - times.low for *_, times in started],
-                  [times.high - times.median for *_, times in started]]  # fmt: skip
-        bars = [(label, times.median, _colour(who)) for label, who, times in started]
-        figure, axes = _bars(plt, bars, xerr=spread)
+        spread = list(zip(*(bar[3:] for bar in started), strict=True))
+        figure, axes = _bars(plt, [bar[:3] for bar in started], xerr=spread)
         axes.set_xlabel("seconds")
         yield "start-up", figure
 

@@ -17,7 +17,6 @@ import argparse
 import gc
 import json
 import math
-import platform
 import statistics
 import sys
 import time
@@ -25,16 +24,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gpualgo as ga
-from bench import environment as machine
-from bench import inputs
-from bench.inputs import integers, uniform
+from bench import environment
+from bench.inputs import bits, floats, integers, uniform
 from bench.peers import free_memory, gpu
 from bench.timing import cpu_seconds, spin
 from gpualgo._driver import peers
@@ -43,16 +41,7 @@ WARM_SECONDS = 0.2  # in which GPUs that stood still raise their clocks
 Row = dict[str, Any]
 
 
-def floats(xp: Any, n: int, seed: int) -> Any:
-    return uniform(xp, n, seed=seed) - np.float32(0.5) if xp is np else inputs.floats(xp, n, seed)
-
-
-def bits(xp: Any, n: int, seed: int) -> Any:
-    random = inputs.bits if xp is not np else partial(integers, low=0, high=1 << 31)
-    return random(xp, n, dtype="uint64", seed=seed)
-
-
-small = partial(integers, low=-8, high=9)
+small, wide = partial(integers, low=-8, high=9), partial(bits, dtype="uint64")
 # By name: the elements of a shard, the call, and the bytes that arrive at the busiest of g GPUs
 # with n elements each: (g - 1) / g of the random keys of a sort come from elsewhere.
 CASES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[int, int], float]]] = {
@@ -67,7 +56,7 @@ CASES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[int, int], float]]] 
     "histogram, 65536": (
         uniform, lambda x: ga.histogram(x, 65536, (0, 1)), lambda g, n: 8 * 65536 * (g - 1)),
     "sort, float32": (floats, ga.radix_sort, lambda g, n: 4 * n * (g - 1) / g),
-    "sort, uint64": (bits, ga.radix_sort, lambda g, n: 8 * n * (g - 1) / g),
+    "sort, uint64": (wide, ga.radix_sort, lambda g, n: 8 * n * (g - 1) / g),
     "argsort, float32": (floats, ga.argsort, lambda g, n: 8 * n * (g - 1) / g),
     "select, half": (
         floats, lambda x: ga.select(x, lambda a: a > 0),
@@ -186,11 +175,12 @@ def measure(name: str, count: int, per_gpu: int, rounds: int) -> Row:
 def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterator[Row]:
     """Yield the rows of cases whose names begin as one of `names` does."""
     chosen = [name for name in CASES if name.startswith(tuple(names.split(",")))]
-    for size, name in [(size, name) for size in sizes for name in chosen]:
+    for size, name in product(sizes, chosen):
         alone = None
-        weak = [(count, size, "weak") for count in counts]
-        strong = [(count, size // count, "strong") for count in counts if count > 1]
-        for count, per_gpu, scaling in sorted(weak + strong, key=lambda each: each[0]):
+        for count, scaling in product(counts, ("weak", "strong")):
+            if (count, scaling) == (1, "strong"):
+                continue
+            per_gpu = size // count if scaling == "strong" else size
             try:
                 row = measure(name, count, per_gpu, rounds)
             except MemoryError as error:
@@ -205,16 +195,6 @@ def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterat
                 ideal = alone / (count if scaling == "strong" else 1)
                 row["efficiency"] = ideal / row["seconds"]
             yield row
-
-
-def environment(count: int) -> dict[str, Any]:
-    found = {**machine.describe(), "gpus": count, "gpualgo": ga.__version__,
-             "host": platform.platform()}  # fmt: skip
-    if gpu() is not None:
-        runtime, each = gpu().cuda.runtime, range(count)
-        found |= {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion(),
-                  "peers": [[peers.can_reach(a, b) for b in each] for a in each]}  # fmt: skip
-    return found
 
 
 def table(found: list[Row]) -> str:
@@ -263,7 +243,10 @@ def main() -> None:
                 print("the time is over", file=sys.stderr)
                 break
     if given.out:
-        result = {"environment": environment(there), "rows": found}
+        told = environment.describe() | {"gpus": there}
+        if gpu() is not None:
+            told["peers"] = [[peers.can_reach(a, b) for b in range(there)] for a in range(there)]
+        result = {"environment": told, "rows": found}
         given.out.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 

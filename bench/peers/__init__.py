@@ -135,10 +135,7 @@ def in_polars(function: Callable[[Any], Any]) -> Prepared:
 
 
 def compute(name: str, op: Callable[..., Any] | None = None, *, one_call: bool = False) -> Prepared:
-    """Call a function of cuda.compute, by a sum without an operator.
-
-    It is prepared, or one call that allocates its storage.
-    """
+    """Call a function of cuda.compute: prepared, or one call that allocates its storage."""
 
     def make(x: Any, *others: Any, out: Any) -> Call:
         module = cuda_compute()
@@ -231,7 +228,7 @@ def _load(source: str) -> ctypes.CDLL | None:
     if nvcc is None or not is_wanted("CUB"):
         return None
     path, arch = _HERE / f"{source}.cu", f"sm_{gpu().cuda.Device().compute_capability}"
-    flags = [f"-arch={arch}", "-O3", "-std=c++17", *(f"-I{folder}" for folder in _headers()[:1])]
+    flags = [f"-arch={arch}", "-O3", "-std=c++17", f"-I{_headers()}"]
     key = hashlib.sha256(path.read_bytes() + repr((nvcc, flags)).encode()).hexdigest()[:16]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpualgo" / "bench"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -249,11 +246,11 @@ def _load(source: str) -> ctypes.CDLL | None:
     return ctypes.CDLL(str(library))
 
 
-def _headers() -> list[Path]:
-    """Return the wheels' folders of headers, the newest first: newer than most toolkits'."""
-    wheels = Path(np.__file__).parents[1]
+def _headers() -> Path:
+    """Return the newest wheel's folder of headers: newer than most toolkits', else nvcc's."""
+    wheels, nvcc = Path(np.__file__).parents[1], Path(shutil.which("nvcc") or "/bin/nvcc").resolve()
     found = [*wheels.glob("nvidia/*/include/cccl"), *wheels.glob("cuda/cccl/headers/include")]
-    return sorted(found, key=_cccl_version, reverse=True)
+    return max(found or [nvcc.parents[1] / "include" / "cccl"], key=_cccl_version)
 
 
 def _cccl_version(include: Path) -> int:
@@ -264,9 +261,6 @@ def _cccl_version(include: Path) -> int:
 
 def cub_version() -> str | None:
     """Return the version of the headers that CUB is compiled with, None without a compiler."""
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        return None
-    toolkit = Path(nvcc).resolve().parents[1] / "include" / "cccl"
-    number = _cccl_version([*_headers(), toolkit][0])
-    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
+    number = _cccl_version(_headers())
+    version = f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
+    return version if shutil.which("nvcc") else None

@@ -34,7 +34,7 @@ def all_rows(among: Iterable[str] = ()) -> list[Row]:
 
 
 def chosen(
-    among: Iterable[str] = (), *, text: str = "", dtypes: Iterable[str] = (),
+    among: Iterable[str] = (), text: str = "", dtypes: Iterable[str] = (),
     sizes: Collection[int] = (), entropies: Collection[float] = (), clocks: Collection[str] = (),
     quick: bool = False,
 ) -> list[Row]:  # fmt: skip

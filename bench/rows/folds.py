@@ -13,12 +13,7 @@ from bench.inputs import COLUMNS, hashed, in_runs, integers, matrix, pair, steps
 from bench.peers import CUB_ROWS, Prepared, compute, cub, gpu, jax, polars, torch
 from bench.row import row
 
-
-def copied(xp, x, out):
-    xp.copyto(out, x)
-    return out
-
-
+copied = lambda xp, x, out: (xp.copyto(out, x), out)[1]
 # What memory allows, and the roofline of the plots.
 COPY = row("copy f32", "device 16* 20* 24* 28*; cpu 16* 20* 24*", uniform, 8,
            lambda x, out: ga.copy(x, out=out), copied,
@@ -127,16 +122,11 @@ def numba_total(x):  # of a loop as one writes it; its sums are taken in any ord
     return result
 
 
-exact_sum = lambda x, axis=None: x.sum(
-    axis=axis, dtype="float64" if x.dtype.kind == "f" else "int64"
-).astype(x.dtype)
-
-
-def cupy_max_abs(xp, x):
-    fold = "fabs(a) > fabs(b) ? a : b"
-    return partial(xp.ReductionKernel("T x", "T y", "x", fold, "y = a", "0", "max_abs"), x)
-
-
+wide = lambda x: "float64" if x.dtype.kind == "f" else "int64"
+exact_sum = lambda x, axis=None: x.sum(axis=axis, dtype=wide(x)).astype(x.dtype)
+exact_scan = lambda x, axis=0: x.cumsum(axis=axis, dtype=wide(x)).astype(x.dtype)
+cupy_max_abs = lambda xp, x: partial(xp.ReductionKernel(
+    "T x", "T y", "x", "fabs(a) > fabs(b) ? a : b", "y = a", "0", "max_abs"), x)  # fmt: skip
 REDUCE = [
     [row(f"reduce sum {name}", sizes, draw, np.dtype(dtype).itemsize, ga.reduce,
          alike=lambda x: x.sum(dtype=x.dtype), cub=cub(f"sum_{dtype}"),
@@ -200,9 +190,8 @@ def welford(a, b):
     return n, a[1] + delta * share, a[2] + b[2] + delta * delta * a[0] * share
 
 
-def recurrence(a, b):
-    sign = gpu().cumprod(a)
-    return sign * (b * sign).cumsum(dtype="float64").astype("float32")
+recurrence = lambda a, b: (
+    (sign := gpu().cumprod(a)) * (b * sign).cumsum(dtype="float64").astype("float32"))  # fmt: skip
 
 
 def affine_scan(a, b, out):
@@ -316,16 +305,8 @@ def numba_scan(x, out):
     return out
 
 
-def exact_scan(x, axis=0):
-    wide = "float64" if x.dtype.kind == "f" else "int64"
-    return x.cumsum(axis=axis, dtype=wide).astype(x.dtype)
-
-
-def jax_max_abs(jnp, x):
-    larger = lambda a, b: jnp.where(jnp.abs(a) > jnp.abs(b), a, b)
-    return jax().lax.associative_scan(larger, x)
-
-
+jax_max_abs = lambda jnp, x: jax().lax.associative_scan(
+    lambda a, b: jnp.where(jnp.abs(a) > jnp.abs(b), a, b), x)  # fmt: skip
 # Float32 whose running extreme by magnitude grows every 64th element, and that extreme.
 PEAK = "((i >> 6) & 1 ? -static_cast<float>(i >> 6) : static_cast<float>(i >> 6))"
 BELOW = f"{PEAK} * (i & 63 ? static_cast<float>(z >> 40) * (0.9f / (1 << 24)) : 1.0f)"
@@ -370,17 +351,14 @@ def run_sums(keys, x, length):
     return keys[::length].copy(), padded.reshape(-1, length).sum(axis=1).astype("float32")
 
 
-def run_scans(keys, x, length):
-    whole = x.cumsum(dtype="float64")
-    starts = gpu().arange(x.size) // length * length
-    return (whole - (whole - x)[starts]).astype("float32")
+run_scans = lambda keys, x, length: (
+    (whole := x.cumsum(dtype="float64")) - (whole - x)[gpu().arange(x.size) // length * length]
+).astype("float32")
 
 
 def numbered(name, size, sizes, ours, **given):
-
-    def by_torch(keys, x):
-        return partial(torch().zeros(size, device=x.device).index_add, 0, keys.long(), x)
-
+    by_torch = lambda keys, x: partial(
+        torch().zeros(size, device=x.device).index_add, 0, keys.long(), x)  # fmt: skip
     return row(name, sizes, lambda xp, n: (integers(xp, n, 0, size, "int32"), steps(xp, n)), 8,
                ours, lambda xp, keys, x: xp.bincount(keys, x, size).astype("float32"),
                torch=Prepared(by_torch), **given)  # fmt: skip
@@ -440,11 +418,8 @@ def segmented(name, length, sizes, bytes_each, draw, ours, **given):
                ours, **given)  # fmt: skip
 
 
-def exact_segments(x, offsets, even):
-    running = gpu().concatenate([gpu().zeros(1), x.cumsum(dtype="float64")])
-    return gpu().diff(running[offsets]).astype("float32")
-
-
+exact_segments = lambda x, offsets, even: gpu().diff(gpu().concatenate(
+    [gpu().zeros(1), x.cumsum(dtype="float64")])[offsets]).astype("float32")  # fmt: skip
 bit = partial(integers, low=0, high=2)
 segment_sums = lambda x, offsets, even: ga.segmented_reduce(x, offsets)
 LENGTHS = (16, 256, 1 << 16)

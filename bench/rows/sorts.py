@@ -25,16 +25,9 @@ def keys(name, dtype, sizes, inputs=None, **given):
                torch=(lambda x: x.sort()[0]) if dtype in IN_TORCH else None, **given)  # fmt: skip
 
 
-def in_order(x, values):
-    order = gpu().argsort(x)
-    return x[order], values[order]
-
-
-def numpy_bits(xp, n, words):
-    draw = partial(xp.random.default_rng(0).integers, 0, 1 << 32, n, "uint32")
-    return xp.bitwise_and.reduce([draw() for _ in range(words)])
-
-
+in_order = lambda x, values: (x[(order := gpu().argsort(x))], values[order])
+numpy_bits = lambda xp, n, words: xp.bitwise_and.reduce(
+    xp.random.default_rng(0).integers(0, 1 << 32, (words, n), "uint32"))  # fmt: skip
 RADIX_SORT = [
     keys("u32", "uint32", "16* 20* 24 28* 30", entropy=1.0),
     [keys(f"u32, entropy {entropy}" if entropy else "u32, all equal", "uint32", "28",
@@ -241,11 +234,8 @@ def weighted(bins, dtype, sizes):  # the peers' sums are not exact
                expected=lambda x, w: counts(bins, x, weights=w))  # fmt: skip
 
 
-def pairs_and_weights(xp, n):
-    x, y = uniform(xp, 2 * n).reshape(2, n)
-    return x, y, y.astype("float64") - 0.25
-
-
+pairs_and_weights = lambda xp, n: (
+    *(pair := uniform(xp, 2 * n).reshape(2, n)), pair[1].astype("float64") - 0.25)  # fmt: skip
 HISTOGRAM = [
     *map(even, (32, 128, 2048, 1 << 21)),
     even(256, sizes="16* 20* 24 28* 30"),
