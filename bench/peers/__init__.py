@@ -139,12 +139,12 @@ def compute(name: str, op: Callable[..., Any] | None = None, *, one_call: bool =
 
     def make(x: Any, *others: Any, out: Any) -> Call:
         module = cuda_compute()
-        arrays = {"d_in1": x, "d_in2": others[0]} if others else {"d_in": x}
-        given = {**arrays, "d_out": out, "op": module.OpKind.PLUS if op is None else op}
+        given = {"d_in1": x, "d_in2": others[0]} if others else {"d_in": x}
+        given |= {"d_out": out, "op": module.OpKind.PLUS if op is None else op}
         if name == "reduce_into":
             given |= {"d_out": out.reshape(1), "h_init": np.zeros(1, x.dtype)}
         if name == "inclusive_scan":
-            given |= {"init_value": None}
+            given["init_value"] = None
         function = getattr(module, name if one_call else f"make_{name}")
         if not one_call:
             function = function(**given)
@@ -181,8 +181,8 @@ def cub(name: str, *extents: int | ctypes.c_int64, rows: bool = False, count: st
         if library is None:
             return None
         cupy, function = gpu(), getattr(library, f"cub_{name}")
-        arrays = [*inputs, *(out if isinstance(out, tuple) else [out])]
-        arrays += [cupy.empty((), count)] if count else []
+        arrays = [*inputs, *(out if isinstance(out, tuple) else [out]),
+                  *([cupy.empty((), count)] if count else [])]  # fmt: skip
         arguments = [
             *(ctypes.c_void_p(array.data.ptr) for array in arrays),
             ctypes.c_int64(inputs[0].shape[0] if rows else inputs[0].size),

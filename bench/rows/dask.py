@@ -19,9 +19,9 @@ from bench.row import row
 WORKERS, CHUNKS, CHUNK_OF_OVERHEAD = 2, 16, 1000
 
 
-@functools.cache
-def client():
-    return Client(LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0"))
+client = functools.cache(
+    lambda: Client(LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0"))
+)
 
 
 def chunked(xp, n, chunk=0):

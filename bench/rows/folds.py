@@ -58,11 +58,9 @@ TRANSFORM = [
 
 
 def differences(name, sizes, axis=0, shape=(-1,), dtype="float32"):
-
-    def inputs(xp, n):
-        x = integers(xp, n, 0, 100, dtype).reshape(shape)
-        return x, xp.zeros_like(x[:1] if axis == 0 else x[:, :1])
-
+    inputs = lambda xp, n: (  # with zeros that precede the input
+        (x := integers(xp, n, 0, 100, dtype).reshape(shape)),
+        xp.zeros_like(x[:1] if axis == 0 else x[:, :1]))  # fmt: skip
     return row(f"adjacent difference {name}", sizes, inputs, 2 * np.dtype(dtype).itemsize,
                lambda x, zeros: ga.adjacent_difference(x, axis=axis),
                lambda xp, x, zeros: xp.diff(x, axis=axis, prepend=zeros),
@@ -409,11 +407,9 @@ def offsets_of(n, length):
 
 def segmented(name, length, sizes, bytes_each, draw, ours, **given):
     """Return rows beside calls on even rows, which are no ragged ones."""
-
-    def with_offsets(xp, n):
-        x = draw(xp, n)
-        return x, xp.asarray(offsets_of(n, length)), x.reshape(-1, min(length or n, n))
-
+    with_offsets = lambda xp, n: (
+        (x := draw(xp, n)), xp.asarray(offsets_of(n, length)),
+        x.reshape(-1, min(length or n, n)))  # fmt: skip
     return row(f"segmented {name}, {length or 'a giant one'}", sizes, with_offsets, bytes_each,
                ours, **given)  # fmt: skip
 
