@@ -1,4 +1,4 @@
-"""Compare two checkouts' warm calls: ``python bench/warm_calls.py PATH_BEFORE PATH_AFTER``.
+"""Compare two checkouts' warm calls: ``python bench/warm_calls.py BEFORE AFTER``.
 
 Each call is made on arrays of 16, 10^3, 10^4 and 2^20 elements on the CPU by one thread, and on
 the fake GPU of tests/fake_driver.py, where its time is the host's before the launch. The two
@@ -166,7 +166,8 @@ def measured(
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("checkouts", type=Path, nargs=2, metavar=("PATH_BEFORE", "PATH_AFTER"))
+    for name in ("path_before", "path_after"):
+        parser.add_argument(name, type=Path)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help=f"of {SIZES}; else all")
     parser.add_argument("--only", default="", help="only calls that contain this")
@@ -174,7 +175,7 @@ def main() -> int:
     if hasattr(os, "sched_setaffinity"):  # of both versions, as cores differ
         os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     print(f"    {'call':64} {'elements':>9} {'before, µs':>12} {'after, µs':>12}  change")
-    paths, slower = [path.resolve() for path in args.checkouts], []
+    paths, slower = [args.path_before.resolve(), args.path_after.resolve()], []
     for kind, n in [(kind, n) for kind, sizes in SIZES.items() for n in args.sizes or sizes]:
         names = [name for name in CALLS[kind] if args.only in name and n in SIZES[kind]]
         rows: dict[str, list[float]] = {}

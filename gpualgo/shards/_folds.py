@@ -8,6 +8,7 @@ from typing import Any
 import gpualgo as ga
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks, per_row_init
+from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
@@ -18,15 +19,7 @@ from gpualgo.shards._arguments import (
     refuse_sharded,
     stack_results,
 )
-from gpualgo.shards._devices import (
-    Device,
-    can_read,
-    local_stream,
-    peer_view,
-    reading,
-    stream_at,
-    to_devices,
-)
+from gpualgo.shards._devices import Device, can_read, local_stream, peer_view, reading, to_devices
 
 # --- `reduce`: reduces each shard, then the results in order on the first device.
 
@@ -96,7 +89,7 @@ def aggregates_at(
         return stack_results(parts, place, library)
 
     def reduce_into(i: int) -> None:
-        device, stream = source.places[i], stream_at(source.places[i], library)
+        device, stream = source.places[i], _devices.stream_at(source.places[i], library)
         shards = [x.shards[i] for x in source.arrays]
         x, out = (
             source.packed([peer_view(part, device, library) for part in parts])

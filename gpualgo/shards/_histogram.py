@@ -16,16 +16,9 @@ from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks
+from gpualgo.shards import _devices
 from gpualgo.shards._arguments import Argument, infer_result, parse_argument, stacked
-from gpualgo.shards._devices import (
-    Device,
-    all_on_host,
-    can_read,
-    on_host,
-    peer_view,
-    reading,
-    stream_at,
-)
+from gpualgo.shards._devices import Device, all_on_host, can_read, on_host, peer_view, reading
 
 _NAME = "histogram"
 
@@ -77,7 +70,7 @@ def histogram(
 
 def _sum_by_peer_reads(parts: list[Any], device: Device, library: Any, dtype: Any) -> Any:
     """Add counters in one kernel on a device, which reads them from the memory of the others."""
-    stream = stream_at(device, library)
+    stream = _devices.stream_at(device, library)
     with reading([device], parts, library), device.running():
         target = device.empty(view_of(parts[0], "counters").shape, dtype, library)
         views = tuple(peer_view(part, device, library) for part in parts)

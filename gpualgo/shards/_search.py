@@ -10,13 +10,7 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
-from gpualgo.shards._arguments import (
-    Argument,
-    infer_result,
-    parse_argument,
-    stack_results,
-    stacked,
-)
+from gpualgo.shards._arguments import Argument, infer_result, parse_argument, stack_results, stacked
 from gpualgo.shards._devices import one_after_another
 from gpualgo.shards._folds import kept_axes
 

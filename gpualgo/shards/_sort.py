@@ -18,19 +18,9 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._base import threads
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
+from gpualgo.shards import _devices
 from gpualgo.shards._arguments import Argument, fields_of, infer_result, parse_argument, refuse
-from gpualgo.shards._devices import (
-    Device,
-    Piece,
-    all_on_host,
-    can_read,
-    cut,
-    joined,
-    local_stream,
-    reading,
-    stream_at,
-    to_devices,
-)
+from gpualgo.shards._devices import Device, Piece, can_read, cut, local_stream, reading, to_devices
 
 # --- Exact cuts of sorted runs on several devices, in a few rounds that read few keys each.
 #
@@ -74,7 +64,7 @@ class Runs:
         fetched = self.keys.run(
             lambda i: [_gather(x, i, spans[i], counts[i]) for x in self.keys.arrays], seats
         )
-        arrays = iter(all_on_host([part for parts in fetched for part in parts]))
+        arrays = iter(_devices.all_on_host([part for parts in fetched for part in parts]))
         result = []
         for i in self.keys.seats:
             empty = (np.empty(0, x.dtype) for x in self.keys.arrays)
@@ -325,7 +315,7 @@ def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: 
         outs = [device.empty((length,), dtype, library) for dtype in dtypes]
         if length:
             addresses = [*sources, *(view_of(x, "a part").ptr for x in outs)]
-            stream = stream_at(device, library)
+            stream = _devices.stream_at(device, library)
             merged.merge(begin, begin + length, device.number, stream, addresses)
         return outs[:count], outs[count:]
 
@@ -336,7 +326,7 @@ def _sorted_again(
     pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Device
 ) -> Piece:
     """Join slices and sort them."""
-    key_arrays, value_arrays = joined(pieces, place, keys.first.library)
+    key_arrays, value_arrays = _devices.joined(pieces, place, keys.first.library)
     moved = value_arrays[0] if values is None and value_arrays else None
     moved = moved if values is None else values.packed(value_arrays)
     return _pair_of(ga.radix_sort(keys.packed(key_arrays), moved, **order.options), moved)
