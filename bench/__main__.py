@@ -105,23 +105,18 @@ def _compare(before: Report, after: Report, *, floor: float | None) -> int:
 
 
 def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
-    """Return the rows, and the processes to start: if asked for, or as part of the targets."""
     names = [name for name in dict.fromkeys(given.algorithms) if name != STARTUP]
     if unknown := [name for name in names if name not in rows.ALGORITHMS]:
         there = ", ".join([*rows.ALGORITHMS, STARTUP])
         raise ValueError(f"no algorithm is called {', '.join(unknown)}; there are {there}")
     found = [] if given.algorithms and not names else rows.chosen(
-        names, text=given.rows, dtypes=given.dtypes or (), sizes=given.sizes or (),
-        entropies=given.entropies or (), clocks=CLOCKS_OF.get(given.device, ()), quick=given.quick,
-    )  # fmt: skip
+        names, given.rows, given.dtypes or (), given.sizes or (), given.entropies or (),
+        CLOCKS_OF.get(given.device, ()), given.quick)  # fmt: skip
     found = [row for row in found if not given.targets or row.key in tables.targets()]
     is_cold = given.cold or STARTUP in given.algorithms or (given.targets and not given.algorithms)
-    groups = [
-        group for group in startup.GROUPS
-        if is_cold and given.device in (None, "cpu" if group.is_on_cpu else "cuda")
-        and any(given.rows in str(row) for row in group.rows)
-    ]  # fmt: skip
-    return found, groups
+    return found, [group for group in startup.GROUPS if is_cold
+                   and given.device in (None, "cpu" if group.is_on_cpu else "cuda")
+                   and any(given.rows in str(row) for row in group.rows)]  # fmt: skip
 
 
 def _run(given: argparse.Namespace) -> int:
@@ -163,7 +158,6 @@ def _run(given: argparse.Namespace) -> int:
 def _measure(
     given: argparse.Namespace, found: list[Row], groups: list[startup.Group]
 ) -> tuple[Report, int]:
-    """Run what this machine can run, and return it with the exit code."""
     has_gpu, there = peers.gpu() is not None, {row.key for row in found}
     if given.plots:  # with the copies of the same sizes, for the roofline
         copies = {row.clock: row for row in rows.all_rows(["copy"])}
@@ -177,8 +171,7 @@ def _measure(
     # Processes of their own come first: they would wait for nothing that rows left behind.
     jobs: dict[str, Callable[[], list[Row]]] = {
         str(group.rows[0]): partial(group.measure, repeats)
-        for group in groups if has_gpu or group.is_on_cpu
-    }  # fmt: skip
+        for group in groups if has_gpu or group.is_on_cpu}  # fmt: skip
     for row in found:
         if has_gpu or row.clock == "cpu":
             jobs[str(row)] = lambda row=row: [timing.run(row, rounds, scale)]  # type: ignore[misc]

@@ -72,21 +72,18 @@ def title(told: dict[str, Any]) -> str:
 def _gpu() -> dict[str, Any]:
     if gpu() is None:
         return {"gpu": None, "driver": None}
-    found, runtime = gpu().cuda.runtime.getDeviceProperties(0), gpu().cuda.runtime
+    runtime = gpu().cuda.runtime
+    found = runtime.getDeviceProperties(0)
     return {
-        "gpu": found["name"].decode(),
-        "compute_capability": f"{found['major']}.{found['minor']}",
-        "gpu_memory": int(found["totalGlobalMem"]),
+        "gpu": found["name"].decode(), "compute_capability": f"{found['major']}.{found['minor']}",
+        "gpu_memory": int(found["totalGlobalMem"]), "cuda": runtime.driverGetVersion(),
         "driver": _output("nvidia-smi --query-gpu=driver_version --format=csv,noheader")[:20],
-        "cuda": runtime.driverGetVersion(),
-    }
+    }  # fmt: skip
 
 
 def _output(command: str) -> str:
     """Return the first line that a command prints; "" if it fails."""
-    done = subprocess.run(
-        command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True)
     return "" if done.returncode else done.stdout.partition("\n")[0]
 
 

@@ -8,11 +8,7 @@ from typing import Any
 import numpy as np
 
 COLUMNS = 1 << 10  # of a matrix
-
-
-def uniform(xp: Any, n: int, dtype: str = "float32", seed: int = 0) -> Any:
-    """Return numbers from 0 to below 1."""
-    return xp.random.default_rng(seed).random(n, dtype=dtype)
+Draw = Any  # a function of a library, n, and what a distribution needs
 
 
 def integers(xp: Any, n: int, low: int, high: int, dtype: str = "float32", seed: int = 0) -> Any:
@@ -20,13 +16,12 @@ def integers(xp: Any, n: int, low: int, high: int, dtype: str = "float32", seed:
     return xp.random.default_rng(seed).integers(low, high, n, dtype="int32").astype(dtype)
 
 
-def in_runs(xp: Any, n: int, length: int) -> Any:
-    """Return int32 in runs of a length, neighbours of which differ."""
-    return (xp.arange(n, dtype="int64") // length * 7919 % 1_000_003).astype("int32")
-
-
-matrix = lambda xp, n: uniform(xp, n).reshape(-1, COLUMNS)
-pair = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1))
+uniform: Draw = lambda xp, n, dtype="float32", seed=0: (  # from 0 to below 1
+    xp.random.default_rng(seed).random(n, dtype=dtype))  # fmt: skip
+in_runs: Draw = lambda xp, n, length: (  # int32 in runs of a length, neighbours of which differ
+    xp.arange(n, dtype="int64") // length * 7919 % 1_000_003).astype("int32")  # fmt: skip
+matrix: Draw = lambda xp, n: uniform(xp, n).reshape(-1, COLUMNS)
+pair: Draw = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1))
 
 # Those below are made on the GPU from the index alone, without memory for intermediate arrays: z is
 # the finaliser of SplitMix64 (Steele, Lea, Flood 2014, doi:10.1145/2660193.2660195).
@@ -36,14 +31,8 @@ z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
 z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
 z ^= z >> 31;
 """
-_PEAK = "((i >> 6) & 1 ? -static_cast<float>(i >> 6) : static_cast<float>(i >> 6))"
-_BELOW = f"{_PEAK} * (i & 63 ? static_cast<float>(z >> 40) * (0.9f / (1 << 24)) : 1.0f)"
-
-
-@functools.cache
-def _kernel(cupy: Any, expression: str) -> Any:
-    body = f"{_HASH}y = static_cast<T>({expression});"
-    return cupy.ElementwiseKernel("uint64 seed", "T y", body, "fill")
+_kernel: Any = functools.cache(lambda cupy, expression: cupy.ElementwiseKernel(
+    "uint64 seed", "T y", f"{_HASH}y = static_cast<T>({expression});", "fill"))  # fmt: skip
 
 
 def hashed(cupy: Any, n: int, expression: str, dtype: str = "float32", seed: int = 0) -> Any:
@@ -52,36 +41,22 @@ def hashed(cupy: Any, n: int, expression: str, dtype: str = "float32", seed: int
     return out
 
 
-def bits(cupy: Any, n: int, dtype: str, seed: int = 0) -> Any:
-    """Return integers all of whose bits are random."""
-    return hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
-
-
-def common_bits(cupy: Any, n: int, dtype: str, words: int) -> Any:
-    """Return the AND of random words: ones get rare, and with them entropy."""
-    out = bits(cupy, n, dtype)
-    for seed in range(1, words):
-        out &= bits(cupy, n, dtype, seed)
+def bits(cupy: Any, n: int, dtype: str, seed: int = 0, words: int = 1) -> Any:
+    """Return random integers; of several words their AND: ones get rare, and with them entropy."""
+    if cupy is np:
+        return integers(np, n, 0, 1 << 31, dtype, seed)
+    out = hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
+    for more in range(1, words):
+        out &= bits(cupy, n, dtype, seed + more)
     return out
 
 
-def floats(cupy: Any, n: int, seed: int = 0) -> Any:
-    """Return float32 of all bit patterns below 2 in magnitude, so neither NaN nor infinite."""
-    out = bits(cupy, n, "uint32", seed)
-    out &= np.uint32(0xBFFFFFFF)  # without the exponent's highest bit
-    return out.view("float32")
-
-
-def unit(cupy: Any, n: int, seed: int = 0) -> Any:
-    """Return float32 uniform in [0, 1); a 1 would fall out of CUB's last bin."""
-    return hashed(cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed)
-
-
-def steps(cupy: Any, n: int, dtype: str = "float32") -> Any:
-    """Return odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order."""
-    return hashed(cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype)
-
-
-# Float32 whose running extreme by magnitude grows every 64th element, and that extreme.
-peaks = lambda cupy, n: hashed(cupy, n, _BELOW)
-running_peaks = lambda cupy, n: hashed(cupy, n, _PEAK)
+# All bit patterns below 2 in magnitude, so neither NaN nor infinite: no highest bit of exponents.
+floats: Draw = lambda xp, n, seed=0: (
+    uniform(np, n, seed=seed) - np.float32(0.5) if xp is np
+    else (bits(xp, n, "uint32", seed) & np.uint32(0xBFFFFFFF)).view("float32"))  # fmt: skip
+unit: Draw = lambda cupy, n, seed=0: hashed(  # in [0, 1); a 1 would fall out of CUB's last bin
+    cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed)  # fmt: skip
+# Odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order.
+steps: Draw = lambda cupy, n, dtype="float32": hashed(
+    cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype)  # fmt: skip

@@ -36,7 +36,6 @@ def all_pages() -> list[Path]:
 
 
 def write() -> list[Path]:
-    """Write all pages' figures anew, and return the pages that changed."""
     texts = {page: page.read_text(encoding="utf-8") for page in all_pages()}
     changed = [page for page, text in texts.items() if rewritten(text) != text]
     for page in changed:
@@ -57,7 +56,6 @@ def outside(text: str) -> str:
 
 
 def _written(found: re.Match[str]) -> str:
-    """Return a pair of marks with what it stands for in between."""
     try:
         files, kind, *rest = shlex.split(found[2])
         text = made(_report(files), kind, dict(each.split("=", 1) for each in rest))
@@ -77,7 +75,6 @@ def _report(files: str) -> Report:
 
 
 def made(report: Report, kind: str, keys: dict[str, str]) -> str:
-    """Return what stands between the marks of a kind."""
     if kind in ("time", "ratio", "peer"):
         key = keys["row"], size_of(keys["n"]), keys["clock"]
         if key not in report.by_key:
@@ -134,7 +131,6 @@ def _of_row(row: Row, kind: str, of: str) -> str:
 
 
 def _summary(report: Report, of: str) -> str:
-    """Return a line for a few rows each, those that summaries.json names, if all are there."""
     summaries = json.loads((STORED / "summaries.json").read_text(encoding="utf-8"))
     lines, by_key = [["", OURS, "best peer"]], report.by_key
     for title, named in summaries[of].items():
@@ -147,7 +143,6 @@ def _summary(report: Report, of: str) -> str:
 
 
 def _not_met(report: Report, missed: list[tables.Target]) -> str:
-    """Return a table of missed targets; those of one cause follow each other."""
     causes = list(dict.fromkeys(goal.why for goal in missed))
     missed.sort(key=lambda goal: causes.index(goal.why))
     lines, last = [["work", "n", "reached", "target", "cause; next idea"]], ""

@@ -72,13 +72,12 @@ def _pictures(plt: Any, report: Report) -> Iterator[tuple[str, Any]]:
         for part in range(0, len(rows), BARS):
             number = f"-{part // BARS + 1}" if len(rows) > BARS else ""
             yield f"ratios-{clock}{number}", _ratios(plt, rows[part : part + BARS])
-    started = [(f"{row.name}: {who}", who, times) for row in report.rows if row.clock == "start"
+    started = [(f"{row.name}: {who}", times.median, _colour(who), times.median - times.low,
+                times.high - times.median) for row in report.rows if row.clock == "start"
                for who, times in row.times.items()]  # fmt: skip
     if started:
-        spread = [[times.median - times.low for *_, times in started],
-                  [times.high - times.median for *_, times in started]]  # fmt: skip
-        bars = [(label, times.median, _colour(who)) for label, who, times in started]
-        figure, axes = _bars(plt, bars, xerr=spread)
+        spread = list(zip(*(bar[3:] for bar in started), strict=True))
+        figure, axes = _bars(plt, [bar[:3] for bar in started], xerr=spread)
         axes.set_xlabel("seconds")
         yield "start-up", figure
 
@@ -103,7 +102,6 @@ def _rates(plt: Any, name: str, rows: list[Row], copies: list[Row]) -> Any:
 
 
 def _bars(plt: Any, bars: list[tuple[str, float, str]], **given: Any) -> tuple[Any, Any]:
-    """Return a figure of bars, each with its label, length and colour; the first is on top."""
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.26 * len(bars)))
     (labels, lengths, colours), places = zip(*bars, strict=True), range(0, -len(bars), -1)
     axes.barh(places, lengths, color=colours, height=0.7, ecolor=INK, **given)

@@ -52,7 +52,6 @@ class Times:
 
     @classmethod
     def of(cls, rounds: Sequence[Sequence[float]], memory: int | None = None) -> Times:
-        """Return the summary of rounds of samples, in six digits."""
         samples = sorted(sample for times in rounds for sample in times)
         count = len(samples)
         found = [statistics.median(samples), samples[count // 4], samples[3 * count // 4],
@@ -125,7 +124,6 @@ class Row:
         return self.bytes_moved / self.times[who].median / 1e9 if has_rate else None
 
     def prepare(self) -> tuple[dict[str, Call], Any]:
-        """Return the calls of those that are here, ready to run, and the expected result."""
         xp = np if self.clock in CPU_CLOCKS else peers.gpu()
         inputs = self.inputs(xp, self.n)
         inputs = inputs if isinstance(inputs, tuple) else (inputs,)
@@ -214,8 +212,6 @@ def size_text(n: int) -> str:
 
 @dataclass(frozen=True)
 class Report:
-    """All that one run found, where, and with what."""
-
     environment: dict[str, Any]
     rows: tuple[Row, ...]
     left_out: tuple[dict[str, str], ...] = ()
@@ -245,7 +241,6 @@ class Report:
             part.unlink(missing_ok=True)
 
     def over(self, second: Report) -> Report:
-        """Return this report with the rows and notes of a later one in place of its own."""
         later, every = set(map(str, second.rows)), set(map(str, (*self.rows, *second.rows)))
         notes = [note for note in self.left_out if note["row"] not in later]
         notes += [note for note in second.left_out
@@ -256,7 +251,6 @@ class Report:
 
 
 def read(path: Path) -> Report:
-    """Return a file's report; ValueError naming the file unless it is one of this format."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         told, rows = dict(found["environment"]), tuple(map(_row, found["rows"]))

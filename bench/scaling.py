@@ -17,7 +17,6 @@ import argparse
 import gc
 import json
 import math
-import platform
 import statistics
 import sys
 import time
@@ -25,15 +24,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import gpualgo as ga
-from bench import environment as machine
-from bench import inputs
-from bench.inputs import integers, uniform
+from bench import environment
+from bench.inputs import bits, floats, integers, uniform
 from bench.peers import free_memory, gpu
 from bench.timing import cpu_seconds, spin
 from gpualgo._driver import peers
@@ -42,19 +41,7 @@ WARM_SECONDS = 0.2  # in which GPUs that stood still raise their clocks
 Row = dict[str, Any]
 
 
-def floats(xp: Any, n: int, seed: int) -> Any:
-    return uniform(xp, n, seed=seed) - np.float32(0.5) if xp is np else inputs.floats(xp, n, seed)
-
-
-def bits(xp: Any, n: int, seed: int) -> Any:
-    if xp is np:
-        return integers(xp, n, 0, 1 << 31, "uint64", seed)
-    return inputs.bits(xp, n, "uint64", seed)
-
-
-small = partial(integers, low=-8, high=9)
-
-
+small, wide = partial(integers, low=-8, high=9), partial(bits, dtype="uint64")
 # By name: the elements of a shard, the call, and the bytes that arrive at the busiest of g GPUs
 # with n elements each: (g - 1) / g of the random keys of a sort come from elsewhere.
 CASES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[int, int], float]]] = {
@@ -69,7 +56,7 @@ CASES: dict[str, tuple[Any, Callable[[Any], Any], Callable[[int, int], float]]] 
     "histogram, 65536": (
         uniform, lambda x: ga.histogram(x, 65536, (0, 1)), lambda g, n: 8 * 65536 * (g - 1)),
     "sort, float32": (floats, ga.radix_sort, lambda g, n: 4 * n * (g - 1) / g),
-    "sort, uint64": (bits, ga.radix_sort, lambda g, n: 8 * n * (g - 1) / g),
+    "sort, uint64": (wide, ga.radix_sort, lambda g, n: 8 * n * (g - 1) / g),
     "argsort, float32": (floats, ga.argsort, lambda g, n: 8 * n * (g - 1) / g),
     "select, half": (
         floats, lambda x: ga.select(x, lambda a: a > 0),
@@ -122,7 +109,6 @@ def seconds(call: Callable[[], Any], count: int, rounds: int) -> list[float]:
 
 
 def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
-    """Return the seconds of copies between GPUs, and their bytes, at the busiest GPU."""
     found: dict[int, list[tuple[int, Any, Any]]] = defaultdict(list)
     move = peers.move
 
@@ -145,7 +131,7 @@ def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
         peers.move = move
     elapsed = gpu().cuda.get_elapsed_time
     times = [sum(float(elapsed(*events)) / 1e3 for _, *events in each) for each in found.values()]
-    arrived = [sum(size for size, *_ in each) for each in found.values()]
+    arrived = (sum(size for size, *_ in each) for each in found.values())
     return max(times, default=0.0), max(arrived, default=0)
 
 
@@ -166,7 +152,6 @@ def is_right(name: str, x: Any, call: Callable[[Any], Any]) -> bool:
 
 
 def measure(name: str, count: int, per_gpu: int, rounds: int) -> Row:
-    """Time a case on so many GPUs; on one of them as an array of one device."""
     make, function, arrives = CASES[name]
     shards = []
     for rank in range(count):
@@ -175,26 +160,27 @@ def measure(name: str, count: int, per_gpu: int, rounds: int) -> Row:
     x = ga.ShardedArray.from_shards(shards)
     call = partial(function, shards[0] if count == 1 else x)
     samples = seconds(call, count, rounds)
-    row: Row = {
-        "case": name, "gpus": count, "per_gpu": per_gpu, "seconds": statistics.median(samples),
-        "one_gpu_seconds": None, "scaling": "weak", "efficiency": None, "exchange_share": None,
-        "arrived_bytes": None, "model_bytes": arrives(count, per_gpu),
-        "checked": is_right(name, x, function), "samples": samples,
-    }  # fmt: skip
+    median, copied, arrived = statistics.median(samples), None, None
     if gpu() is not None and count > 1:
-        copies, row["arrived_bytes"] = exchange(call, count)
-        row["exchange_share"] = copies / row["seconds"]
-    return row
+        copied, arrived = exchange(call, count)
+    return {
+        "case": name, "gpus": count, "per_gpu": per_gpu, "seconds": median,
+        "one_gpu_seconds": None, "scaling": "weak", "efficiency": None,
+        "exchange_share": None if copied is None else copied / median, "arrived_bytes": arrived,
+        "model_bytes": arrives(count, per_gpu), "checked": is_right(name, x, function),
+        "samples": samples,
+    }  # fmt: skip
 
 
 def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterator[Row]:
     """Yield the rows of cases whose names begin as one of `names` does."""
     chosen = [name for name in CASES if name.startswith(tuple(names.split(",")))]
-    for size, name in [(size, name) for size in sizes for name in chosen]:
+    for size, name in product(sizes, chosen):
         alone = None
-        weak = [(count, size, "weak") for count in counts]
-        strong = [(count, size // count, "strong") for count in counts if count > 1]
-        for count, per_gpu, scaling in sorted(weak + strong, key=lambda each: each[0]):
+        for count, scaling in product(counts, ("weak", "strong")):
+            if (count, scaling) == (1, "strong"):
+                continue
+            per_gpu = size // count if scaling == "strong" else size
             try:
                 row = measure(name, count, per_gpu, rounds)
             except MemoryError as error:
@@ -211,38 +197,22 @@ def rows(counts: list[int], sizes: list[int], rounds: int, names: str) -> Iterat
             yield row
 
 
-def environment(count: int) -> dict[str, Any]:
-    found = {**machine.describe(), "gpus": count, "gpualgo": ga.__version__,
-             "host": platform.platform()}  # fmt: skip
-    if gpu() is not None:
-        runtime, each = gpu().cuda.runtime, range(count)
-        found |= {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion(),
-                  "peers": [[peers.can_reach(a, b) for b in each] for a in each]}  # fmt: skip
-    return found
-
-
 def table(found: list[Row]) -> str:
     """Return the table of docs/scale.md: milliseconds, by numbers of GPUs; elements in its head."""
     by_key = {(row["case"], row["gpus"], row["scaling"]): row for row in found}
-    size, counts = found[0]["per_gpu"], sorted({row["gpus"] for row in found})
-    several = [count for count in counts if count > 1]
-    head = [f"2^{size.bit_length() - 1} elements on each GPU, ms", "1 GPU"]
-    for count in several:
-        head += [f"{count} GPUs", "weak scaling", "share of peer copies"]
-    head += [f"same total on {count} GPUs" for count in several]
-    lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-
-    def shown(row: Row) -> str:
-        return f"{row['seconds'] * 1e3:#.3g}".rstrip(".")
-
+    size, several = found[0]["per_gpu"], sorted({row["gpus"] for row in found} - {1})
+    shares = [(f"{count} GPUs", "weak scaling", "share of peer copies") for count in several]
+    lines = [[f"2^{size.bit_length() - 1} elements on each GPU, ms", "1 GPU", *chain(*shares),
+              *(f"same total on {count} GPUs" for count in several)]]  # fmt: skip
     for case in dict.fromkeys(row["case"] for row in found):
-        cells = [case, shown(by_key[case, 1, "weak"])]
-        for count in several:
-            row = by_key[case, count, "weak"]
-            cells += [shown(row), f"{row['efficiency']:.0%}", f"{row['exchange_share']:.0%}"]
-        cells += [shown(by_key[case, count, "strong"]) for count in several]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        cells = {key[1:]: (f"{row['seconds'] * 1e3:#.3g}".rstrip("."), row)
+                 for key, row in by_key.items() if key[0] == case}  # fmt: skip
+        weak = [(cells[count, "weak"][0], *(f"{cells[count, 'weak'][1][name]:.0%}"
+                 for name in ("efficiency", "exchange_share"))) for count in several]  # fmt: skip
+        strong = (cells[count, "strong"][0] for count in several)
+        lines.append([case, cells[1, "weak"][0], *chain(*weak), *strong])
+    head, *rest = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join([head, "|---|" + "---:|" * (len(lines[0]) - 1), *rest])
 
 
 def main() -> None:
@@ -273,7 +243,10 @@ def main() -> None:
                 print("the time is over", file=sys.stderr)
                 break
     if given.out:
-        result = {"environment": environment(there), "rows": found}
+        told = environment.describe() | {"gpus": there}
+        if gpu() is not None:
+            told["peers"] = [[peers.can_reach(a, b) for b in range(there)] for a in range(there)]
+        result = {"environment": told, "rows": found}
         given.out.write_text(json.dumps(result, indent=1), encoding="utf-8")
 
 

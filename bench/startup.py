@@ -36,15 +36,12 @@ after_first = clock()
 assert call(min_abs, 2.0) == 1.0
 print(json.dumps([imported - start, after_first - imported, clock() - after_first]))
 """
+_CC = "import cuda.compute as cc\ncall = lambda op, init: (cc."
 # By contender: what it imports, and a call by an operator, whose result is 1.
 _REDUCE = {
     OURS: "import gpualgo as ga\ncall = lambda op, init: float(ga.reduce(x, init, op))",
-    "cuda.compute": """
-import cuda.compute as cc
-def call(op, init):
-    cc.reduce_into(d_in=x, d_out=out, op=op, num_items=x.size, h_init=np.full(1, init, x.dtype))
-    return float(out[0])
-""",
+    "cuda.compute": f"""{_CC}reduce_into(d_in=x, d_out=out, op=op, num_items=x.size,
+        h_init=np.full(1, init, x.dtype)), float(out[0]))[1]""",
     "CuPy": """
 def call(op, init):
     fold = f"fabsf(a) {'>' if op is max_abs else '<'} fabsf(b) ? a : b"
@@ -61,23 +58,13 @@ def call(op, init):
 }
 _SCAN = {
     OURS: "import gpualgo as ga\ncall = lambda op, _: float(ga.inclusive_scan(x, None, op)[-1])",
-    "cuda.compute": """
-import cuda.compute as cc
-def call(op, init):
-    out = cp.empty_like(x)
-    cc.inclusive_scan(d_in=x, d_out=out, op=op, init_value=None, num_items=x.size)
-    return float(out[-1])
-""",
+    "cuda.compute": f"""{_CC}inclusive_scan(d_in=x, d_out=(y := cp.empty_like(x)), op=op,
+        init_value=None, num_items=x.size), float(y[-1]))[1]""",
 }
 _SORT = {
     OURS: "import gpualgo as ga\ncall = lambda op, init: float(ga.radix_sort(x)[0])",
-    "cuda.compute": """
-import cuda.compute as cc
-def call(op, init):
-    out, order = cp.empty_like(x), cc.SortOrder.ASCENDING
-    cc.radix_sort(d_in_keys=x, d_out_keys=out, num_items=x.size, order=order)
-    return float(out[0])
-""",
+    "cuda.compute": f"""{_CC}radix_sort(d_in_keys=x, d_out_keys=(y := cp.empty_like(x)),
+        num_items=x.size, order=cc.SortOrder.ASCENDING), float(y[0]))[1]""",
     "CuPy": "call = lambda op, init: float(cp.sort(x)[0])",
 }
 # First calls where numba is loaded and has compiled an operator: their CPU time, which is about
@@ -119,11 +106,8 @@ class Group:
                 if who == OURS:
                     raise
                 note("start-up", who, str(error))
-        return [
-            row.timed({who: Times.of([[self.made[row.name](*pair)] for pair in pairs])
-                       for who, pairs in parts.items()})
-            for row in self.rows
-        ]  # fmt: skip
+        return [row.timed({who: Times.of([[self.made[row.name](*pair)] for pair in pairs])
+                           for who, pairs in parts.items()}) for row in self.rows]  # fmt: skip
 
     def _cold_and_warm(self, setup: str) -> tuple[Parts, Parts]:
         """Run a process with empty caches, and one that finds what the first has left there."""
@@ -141,34 +125,26 @@ class Group:
             }  # fmt: skip
             found = []
             for _ in range(2):
-                done = subprocess.run(
-                    [sys.executable, script], env=env, capture_output=True, text=True
-                )
+                command = [sys.executable, str(script)]
+                done = subprocess.run(command, env=env, capture_output=True, text=True)
                 if done.returncode != 0:
                     raise RuntimeError(done.stderr.strip()[-2000:])
                 found.append(tuple(json.loads(done.stdout.splitlines()[-1])))
         return found[0], found[1]
 
 
-def _first(cold: Parts, warm: Parts) -> float:
-    return cold[0] + cold[1]
-
-
-def _second(cold: Parts, warm: Parts) -> float:
-    return cold[2]
-
-
+_SECOND, _NO_CACHE = lambda cold, warm: cold[2], lambda cold, warm: cold[0] + cold[1]
 GROUPS = [
     Group({"CPU: a new lambda, first of a process": lambda cold, warm: cold[1],
-           "CPU: a second lambda": _second,
+           "CPU: a second lambda": _SECOND,
            "CPU: import and a known lambda, warm disk cache": lambda cold, warm: warm[0] + warm[1]},
           {OURS: _REDUCE[OURS]}, is_on_cpu=True),
-    *(Group({f"CPU: first {call.partition('(')[0]}": _second},
+    *(Group({f"CPU: first {call.partition('(')[0]}": _SECOND},
             {OURS: _FIRST_CALL.format(call=call)}, is_on_cpu=True) for call in _FIRST_CALLS),
-    Group({"import and first new lambda, no cache": _first,
-           "a second lambda, same process": _second,
+    Group({"import and first new lambda, no cache": _NO_CACHE,
+           "a second lambda, same process": _SECOND,
            "same lambda, new process, warm disk cache: first call": lambda cold, warm: warm[1]},
           _REDUCE),
-    Group({"import and first scan with a lambda, no cache": _first}, _SCAN),
-    Group({"import and first radix sort, no cache": _first}, _SORT),
+    Group({"import and first scan with a lambda, no cache": _NO_CACHE}, _SCAN),
+    Group({"import and first radix sort, no cache": _NO_CACHE}, _SORT),
 ]  # fmt: skip

@@ -9,9 +9,8 @@ A row of two runs counts as changed when three things hold:
   over the peer's passes the floor as well. Of several peers the one whose change is nearest to ours
   decides, so that a doubt is no alarm.
 
-Where others used the cores of one of the runs, nothing is said of what the host's clock measured:
-NumPy's one thread and our many suffer differently. Runs of different machines are compared by the
-ratio to such a peer alone.
+Where others used the cores of one of the runs, nothing is said of the host's clock: NumPy's one
+thread and our many suffer differently. Other machines are compared by the ratio to a peer alone.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bench import environment
 from bench.peers import OURS, PEERS
@@ -32,7 +31,6 @@ from bench.row import CLOCKS, Key, Report, Row, size_of, size_text
 
 FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "wall": 0.10, "start": 0.25}
 VERDICTS = ("slower", "?", "faster", "same")
-MEMORY = {"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0}
 RED, GREEN = (f"\x1b[{code}m\\g<0>\x1b[0m" for code in (31, 32))  # in a terminal
 Lines = list[list[str]]
 
@@ -48,7 +46,6 @@ class Target:
     why: str = ""  # it is missed: the cause and the next idea
 
     def reached(self, row: Row | None) -> float | None:
-        """Return our ratio, or our time; None where there is nothing to compare with."""
         if row is None or OURS not in row.times:
             return None
         return row.times[OURS].median if self.is_time else row.ratio(self.peers)
@@ -61,17 +58,21 @@ class Target:
         limit = f"{self.limit:.2f}" if self.limit >= 0.01 else f"{self.limit:.3g}"
         return f"≤ {time_text(self.limit) if self.is_time else limit}"
 
+    def cells(self, row: Row | None) -> list[str]:
+        reached = self.reached(row)
+        told = "" if reached is None else (time_text if self.is_time else ratio_text)(reached)
+        peer = None if self.is_time or row is None else row.peer(self.peers)
+        return [told, peer or "", str(self), self.verdict(row)]
+
 
 @functools.cache
 def targets() -> dict[Key, Target]:
     entries = json.loads(Path(__file__).with_name("targets.json").read_text(encoding="utf-8"))
-    keys = [((name, size_of(n), entry["clock"]), entry) for entry in entries
-            for name in entry.get("rows", [entry.get("row")]) for n in entry["n"]]  # fmt: skip
-    return {
-        key: Target(key, entry.get("ratio") or entry["seconds"], "seconds" in entry,
-                    tuple(entry.get("peers", ())), entry.get("why", ""))
-        for key, entry in keys
-    }  # fmt: skip
+    found = [Target((name, size_of(n), each["clock"]), each.get("ratio") or each["seconds"],
+                    "seconds" in each, tuple(each.get("peers", ())), each.get("why", ""))
+             for each in entries for name in each.get("rows", [each.get("row")])
+             for n in each["n"]]  # fmt: skip
+    return {target.key: target for target in found}
 
 
 def digits(value: float) -> str:
@@ -79,24 +80,22 @@ def digits(value: float) -> str:
 
 
 def in_units(value: float, units: dict[str, float]) -> str:
-    unit, size = next((each for each in units.items() if value >= 0.995 * each[1]), ("B", 1.0))
-    return f"{digits(value / size)} {unit}"
+    """Return a value in three digits, as 1.25 ms; in two below the last unit."""
+    for unit, size in units.items():
+        if value >= 0.995 * size:
+            return f"{digits(value / size)} {unit}"
+    return f"{value / size:.2g} {unit}"
 
 
-def time_text(seconds: float) -> str:
-    """Return a time in three digits, as 1.25 ms; in two below a microsecond."""
-    if seconds < 0.995e-6:
-        return f"{seconds * 1e6:.2g} µs"
-    return in_units(seconds, {"s": 1.0, "ms": 1e-3, "µs": 1e-6})
+time_text = functools.partial(in_units, units={"s": 1.0, "ms": 1e-3, "µs": 1e-6})
+memory_text = functools.partial(in_units, units={"GB": 1e9, "MB": 1e6, "kB": 1e3, "B": 1.0})
 
 
 def ratio_text(ratio: float) -> str:
-    """Return a ratio in two decimals, a small one in two digits."""
     return f"{ratio:.2f}" if ratio >= 0.095 else f"{ratio:.2g}"
 
 
 def of_rows(rows: Sequence[Row]) -> Lines:
-    """Return a table of rows, its head first, without the columns that would be empty."""
     peers = [who for who in PEERS if any(who in row.times for row in rows)]
     has_memory = any(row.times[OURS].memory for row in rows if OURS in row.times)
     lines = [["work", "n", OURS, "GB/s", *peers, "others", "ratio", "target", "memory"]]
@@ -113,7 +112,7 @@ def of_rows(rows: Sequence[Row]) -> Lines:
             *(text.get(who, "") for who in peers),
             ", ".join(f"{who} {text[who]}" for who in text if who not in (OURS, *peers)),
             "" if ratio is None else ratio_text(ratio), goal,
-            "" if memory is None else in_units(memory, MEMORY),
+            "" if memory is None else memory_text(memory),
         ])  # fmt: skip
     kept = [i for i in range(len(lines[0])) if i < 3 or any(line[i] for line in lines[1:])]
     return [[line[i] for i in kept] for line in lines]
@@ -125,15 +124,9 @@ def by_clock(rows: Iterable[Row]) -> dict[str, Lines]:
 
 
 def of_targets(report: Report, keys: Iterable[Key]) -> Lines:
-    lines, by_key = [["work", "n", "clock", "reached", "beside", "target", ""]], report.by_key
-    for key in keys:
-        target, row = targets()[key], by_key.get(key)
-        reached = target.reached(row)
-        told = "" if reached is None else (time_text if target.is_time else ratio_text)(reached)
-        peer = row.peer(target.peers) if row is not None and not target.is_time else None
-        lines.append([key[0], size_text(key[1]), key[2], told, peer or "", str(target),
-                      target.verdict(row)])  # fmt: skip
-    return lines
+    return [["work", "n", "clock", "reached", "beside", "target", ""], *(
+        [key[0], size_text(key[1]), key[2], *targets()[key].cells(report.by_key.get(key))]
+        for key in keys)]  # fmt: skip
 
 
 class Change(NamedTuple):
@@ -149,28 +142,27 @@ class Change(NamedTuple):
 
 def changes(before: Report, after: Report, floor: float | None = None) -> list[Change]:
     old = {row.key: row for row in before.rows if OURS in row.times}
-    return [_change(old[row.key], row, before, after, floor) for row in after.rows
+    told = before.environment, after.environment
+    return [_change(old[row.key], row, told, floor) for row in after.rows
             if row.key in old and OURS in row.times]  # fmt: skip
 
 
-def _change(old: Row, new: Row, before: Report, after: Report, floor: float | None) -> Change:
-    a, b, told = old.times[OURS], new.times[OURS], (before.environment, after.environment)
+def _change(old: Row, new: Row, told: tuple[Any, Any], floor: float | None) -> Change:
+    a, b = old.times[OURS], new.times[OURS]
     factors = {
-        who: new.times[who].median / old.times[who].median
-        for who in new.times
-        if who in old.times
-        and who != OURS
+        who: times.median / old.times[who].median for who, times in new.times.items()
+        if who in old.times and who != OURS
         and len({environment.version_of(who, each) for each in told}) == 1
-    }
+    }  # fmt: skip
     factor, least = b.median / a.median, 1 + (FLOORS[new.clock] if floor is None else floor)
     peer = min(factors, key=lambda who: abs(math.log(factor / factors[who])), default=None)
     peer_factor = factors[peer] if peer else 1.0
-    low, high = sorted([factor / peer_factor, factor])
-    is_noise = b.low <= a.high and a.low <= b.high
-    is_noise |= abs(a.median - b.median) <= max(a.high - a.low, b.high - b.low)
     is_one_machine = environment.is_one_machine(*told)
-    if not is_one_machine:
-        low, high, is_noise = factor / peer_factor, factor / peer_factor, False
+    low, high = sorted([factor / peer_factor, factor if is_one_machine else factor / peer_factor])
+    is_noise = is_one_machine and (
+        (b.low <= a.high and a.low <= b.high)
+        or abs(a.median - b.median) <= max(a.high - a.low, b.high - b.low)
+    )  # fmt: skip
     is_changed = not is_noise and (low > least or high < 1 / least)
     is_busy = new.clock != "device" and any(map(environment.is_busy, told))
     if (peer is None and not is_one_machine) or (is_changed and is_busy):
@@ -181,19 +173,16 @@ def _change(old: Row, new: Row, before: Report, after: Report, floor: float | No
 
 
 def of_changes(found: list[Change]) -> Lines:
-    shown = [each for each in found if each.verdict != "same"]
-    shown.sort(key=lambda each: (VERDICTS.index(each.verdict), -each.factor))
+    shown = sorted(found, key=lambda each: (VERDICTS.index(each.verdict), -each.factor))
     head = ["work", "n", "clock", "before", "after", "change", "peer's change", "verdict"]
     return [head, *(
         [each.after.name, size_text(each.after.n), each.after.clock,
          *(time_text(row.times[OURS].median) for row in each[:2]), f"{each.factor - 1:+.1%}",
          f"{each.peer_factor - 1:+.1%} ({each.peer})" if each.peer else "", each.verdict]
-        for each in shown
-    )]  # fmt: skip
+        for each in shown if each.verdict != "same")]  # fmt: skip
 
 
 def summary(found: list[Change], before: Report, after: Report) -> str:
-    """Return in one sentence how many rows changed, and what was not in both runs."""
     verdicts = [each.verdict for each in found]
     slower, unknown, faster, same = map(verdicts.count, VERDICTS)
     missing = len(before.rows) + len(after.rows) - 2 * len(found)
@@ -214,7 +203,6 @@ def markdown(lines: Sequence[Sequence[str]]) -> str:
 
 
 def show(title: str, lines: Lines) -> None:
-    """Print a table; in a terminal its columns are aligned, and a verdict has its colour."""
     if not sys.stdout.isatty():
         print(f"\n## {title}\n\n{markdown(lines)}", end="")
         return

@@ -45,23 +45,22 @@ def run_all(
 
     None begins after so many seconds. Ctrl-C ends the run: what was measured is kept.
     """
-    code, until, left = 0, time.perf_counter() + seconds, list(jobs)
-    for title, job in jobs.items():
+    code, until = 0, time.perf_counter() + seconds
+    for number, (title, job) in enumerate(jobs.items()):
         if time.perf_counter() > until:
             peers.note(title, OURS, "not begun: the time for this run was over")
             continue
         if sys.stderr.isatty():  # between rows alone: a thread that draws would be timed with them
-            print(f"{len(jobs) - len(left) + 1} of {len(jobs)}: {title}", file=sys.stderr)
+            print(f"{number + 1} of {len(jobs)}: {title}", file=sys.stderr)
         try:
             found += job()
         except KeyboardInterrupt:
-            for each in left:
+            for each in list(jobs)[number:]:
                 peers.note(each, OURS, "not measured: the run was interrupted")
             return INTERRUPTED
         except Exception as error:  # the other rows are worth having
             code = 1
             peers.note(title, OURS, f"FAILED: {type(error).__name__}: {error}")
-        left.remove(title)
         gc.collect()
         peers.free_memory()
     return code
@@ -134,7 +133,6 @@ def cpu_seconds(call: Call, budget: float) -> list[float]:
 
 
 def queued_seconds(call: Call, count: int) -> float:
-    """Time several calls and one wait by the host's clock."""
     start = time.perf_counter()
     for _ in range(count):
         last = call()
@@ -142,17 +140,13 @@ def queued_seconds(call: Call, count: int) -> float:
     return (time.perf_counter() - start) / count
 
 
-@functools.cache
-def _spin_kernel() -> Any:
-    return gpu().RawKernel(
-        'extern "C" __global__ void spin(long long cycles) {'
-        "long long start = clock64(); while (clock64() - start < cycles) {} }", "spin",
-    )  # fmt: skip
+_spin = functools.cache(lambda: gpu().RawKernel(
+    'extern "C" __global__ void spin(long long cycles) {'
+    "long long start = clock64(); while (clock64() - start < cycles) {} }", "spin"))  # fmt: skip
 
 
-def spin(cycles: int) -> None:
-    """Keep the GPU busy while the host enqueues calls."""
-    _spin_kernel()((1,), (1,), (cycles,))
+def spin(cycles: int) -> None:  # keeps the GPU busy while the host enqueues calls
+    _spin()((1,), (1,), (cycles,))
 
 
 def device_seconds(call: Call) -> float:

@@ -1,4 +1,4 @@
-"""Compare two checkouts' warm calls: ``python bench/warm_calls.py PATH_BEFORE PATH_AFTER``.
+"""Compare two checkouts' warm calls: ``python bench/warm_calls.py BEFORE AFTER``.
 
 Each call is made on arrays of 16, 10^3, 10^4 and 2^20 elements on the CPU by one thread, and on
 the fake GPU of tests/fake_driver.py, where its time is the host's before the launch. The two
@@ -15,7 +15,6 @@ import os
 import subprocess
 import sys
 import timeit
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,78 +24,52 @@ ROUND = 200e-6  # seconds that a round takes at least
 WARM_UP = 20  # calls
 MARGIN, MARGIN_US = 0.05, 0.3
 TIMES = 3  # a row is measured until it is not slower, so often at most
-BOTH = {  # statements by the name of their row
-    "reduce": "ga.reduce(x)",
-    "reduce, lambda": "ga.reduce(x, 0.0, lambda a, b: a + b)",
-    "reduce, lazy product": "ga.reduce(ga.lazy.transform(operator.mul, x, y))",
-    "inclusive_scan": "ga.inclusive_scan(x)",
-    "transform": "ga.transform(lambda a: a * 2, x)",
-    "radix_sort": "ga.radix_sort(keys)",
-    "radix_sort, pairs": "ga.radix_sort(keys, values)",
-    "histogram": "ga.histogram(x, 50, (0.0, 1.0))",
-    "argmin": "ga.argmin(x)",
-    "minmax": "ga.minmax(x)",
-    "segmented_reduce": "ga.segmented_reduce(x, offsets)",
-    "gnp.sum": "gnp.sum(x)",
-}
+BOTH = [  # statements, which name their rows
+    "ga.reduce(x)", "ga.reduce(x, 0.0, lambda a, b: a + b)",
+    "ga.reduce(ga.lazy.transform(operator.mul, x, y))", "ga.inclusive_scan(x)",
+    "ga.transform(lambda a: a * 2, x)", "ga.radix_sort(keys)", "ga.radix_sort(keys, values)",
+    "ga.histogram(x, 50, (0.0, 1.0))", "ga.argmin(x)", "ga.minmax(x)",
+    "ga.segmented_reduce(x, offsets)", "gnp.sum(x)",
+]  # fmt: skip
 CALLS = {
-    "gpu": BOTH | {
-        "reduce, out": "ga.reduce(x, out=total)",
-        "reduce, rows": "ga.reduce(rows, 0, max, axis=1)",
-        "reduce, prepared": "reduced(x, out=total)",
-        "merge_sort": "ga.merge_sort(keys)",
-        "top_k": "ga.top_k(rows, 8)",
-        "searchsorted": "ga.searchsorted(keys, keys)",
-        "select": "ga.select(x, mask, out=y, out_count=count)",
-        "reduce_by_index": "ga.reduce_by_index(keys, x, 64)",
-        "run_length_encode": "ga.run_length_encode(x, out=(y, lengths), out_count=count)",
-    },
-    "cpu": BOTH | {
-        "reduce, max": "ga.reduce(x, None, max)",
-        "reduce, out": "ga.reduce(rows, axis=0, out=out[: rows.shape[1]])",
-        "reduce, rows": "ga.reduce(rows, 0.0, add, axis=1)",
-        "reduce, tuples": "ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], a[1] * b[1]))",
-        "reduce, prepared": "reduced(x)",
-        "inclusive_scan, rows": "ga.inclusive_scan(rows, axis=1)",
-        "exclusive_scan, lambda": "ga.exclusive_scan(x, 0.0, lambda a, b: a + b)",
-        "transform, captured number": "scaled(2.5)",
-        "transform, out": "ga.transform(lambda a, b: a * b + 1, x, y, out=out)",
-        "transform, prepared": "doubled(x, out=out)",
-        "copy, reversed": "ga.copy(x[::-1])",
-        "adjacent_difference": "ga.adjacent_difference(x)",
-        "argsort": "ga.argsort(keys)",
-        "sort": "ga.sort(x)",
-        "merge_sort, less": "ga.merge_sort(x, less=lambda a, b: a < b)",
-        "merge": "ga.merge(ordered, other)",
-        "segmented_sort": "ga.segmented_sort(x, offsets)",
-        "top_k": "ga.top_k(x, 5)",
-        "kth_value": "ga.kth_value(x, 5)",
-        "searchsorted": "ga.searchsorted(ordered, y)",
-        "argmax, rows": "ga.argmax(rows, 1)",
-        "select": "ga.select(x, lambda a: a < 0.5)",
-        "stable_partition": "ga.stable_partition(x, mask)",
-        "find": "ga.find(x, lambda a: a > 2)",
-        "count": "ga.count(x, lambda a: a < 0.5)",
-        "unique": "ga.unique(few)",
-        "run_length_encode": "ga.run_length_encode(runs)",
-        "reduce_by_key": "ga.reduce_by_key(few, x)",
-        "reduce_by_key, runs": "ga.reduce_by_key(runs, x, consecutive=True)",
-        "inclusive_scan_by_key": "ga.inclusive_scan_by_key(runs, x, consecutive=True)",
-        "exclusive_scan_by_key": "ga.exclusive_scan_by_key(runs, x, 0.0, consecutive=True)",
-        "reduce_by_index": "ga.reduce_by_index(few, x, 10, 0.0)",
-        "segmented_inclusive_scan": "ga.segmented_inclusive_scan(x, offsets)",
-        "segmented_exclusive_scan": "ga.segmented_exclusive_scan(x, offsets, 0.0)",
-        "gnp.mean, rows": "gnp.mean(rows, axis=1)",
-        "gnp.var": "gnp.var(x)",
-        "gnp.exp": "gnp.exp(x)",
-        "gnp.sort": "gnp.sort(x)",
-        "gnp.cumsum": "gnp.cumsum(x)",
-    },
+    "gpu": [
+        *BOTH, "ga.reduce(x, out=total)", "ga.reduce(rows, 0, max, axis=1)",
+        "reduced(x, out=total)", "ga.merge_sort(keys)", "ga.top_k(rows, 8)",
+        "ga.searchsorted(keys, keys)", "ga.select(x, mask, out=y, out_count=count)",
+        "ga.reduce_by_index(keys, x, 64)",
+        "ga.run_length_encode(x, out=(y, lengths), out_count=count)",
+    ],
+    "cpu": [
+        *BOTH, "ga.reduce(x, None, max)", "ga.reduce(rows, axis=0, out=out[: rows.shape[1]])",
+        "ga.reduce(rows, 0.0, add, axis=1)",
+        "ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], a[1] * b[1]))", "reduced(x)",
+        "ga.inclusive_scan(rows, axis=1)", "ga.exclusive_scan(x, 0.0, lambda a, b: a + b)",
+        "scaled(2.5)", "ga.transform(lambda a, b: a * b + 1, x, y, out=out)",
+        "doubled(x, out=out)", "ga.copy(x[::-1])", "ga.adjacent_difference(x)", "ga.argsort(keys)",
+        "ga.sort(x)", "ga.merge_sort(x, less=lambda a, b: a < b)", "ga.merge(ordered, other)",
+        "ga.segmented_sort(x, offsets)", "ga.top_k(x, 5)", "ga.kth_value(x, 5)",
+        "ga.searchsorted(ordered, y)", "ga.argmax(rows, 1)", "ga.select(x, lambda a: a < 0.5)",
+        "ga.stable_partition(x, mask)", "ga.find(x, lambda a: a > 2)",
+        "ga.count(x, lambda a: a < 0.5)", "ga.unique(few)", "ga.run_length_encode(runs)",
+        "ga.reduce_by_key(few, x)", "ga.reduce_by_key(runs, x, consecutive=True)",
+        "ga.inclusive_scan_by_key(runs, x, consecutive=True)",
+        "ga.exclusive_scan_by_key(runs, x, 0.0, consecutive=True)",
+        "ga.reduce_by_index(few, x, 10, 0.0)", "ga.segmented_inclusive_scan(x, offsets)",
+        "ga.segmented_exclusive_scan(x, offsets, 0.0)", "gnp.mean(rows, axis=1)", "gnp.var(x)",
+        "gnp.exp(x)", "gnp.sort(x)", "gnp.cumsum(x)",
+    ],
 }  # fmt: skip
 
 
+def twice(a: Any) -> Any:
+    return a * 2
+
+
+def add(a: Any, b: Any) -> Any:
+    return a + b
+
+
 def cpu_names(n: int) -> dict[str, Any]:
-    """Return the names of the statements: arrays of n elements, which stay."""
     import numpy as np
 
     import gpualgo as ga
@@ -106,10 +79,7 @@ def cpu_names(n: int) -> dict[str, Any]:
     keys, values = rng.integers(0, 1 << 32, n, np.uint32), np.arange(n, dtype=np.int32)
     few, runs = rng.integers(0, 10, n), np.sort(rng.integers(0, 1 + n // 4, n))
     ordered, other, mask = np.sort(x), np.sort(y), x < 0.5
-    offsets, doubled = (
-        np.arange(0, n + 1, max(n // 10, 1)),
-        ga.prepare(ga.transform, lambda a: a * 2, x),
-    )
+    offsets, doubled = np.arange(0, n + 1, max(n // 10, 1)), ga.prepare(ga.transform, twice, x)
 
     def scaled(factor: float) -> Any:
         return ga.transform(lambda a: a * factor, x)
@@ -118,7 +88,6 @@ def cpu_names(n: int) -> dict[str, Any]:
 
 
 def gpu_names(n: int) -> dict[str, Any]:
-    """Return the names of the statements: the fake GPU's arrays."""
     import fake_driver
     import numpy as np
     import pytest
@@ -145,9 +114,6 @@ def serve(kind: str, n: int) -> None:
     import gpualgo as ga
     import gpualgo.numpy as gnp
 
-    def add(a: Any, b: Any) -> Any:
-        return a + b
-
     names = cpu_names(n) if kind == "cpu" else gpu_names(n)
     names |= {"ga": ga, "gnp": gnp, "operator": operator, "add": add}
     names["reduced"] = ga.prepare(ga.reduce, names["x"], 0.0, add)
@@ -158,7 +124,6 @@ def serve(kind: str, n: int) -> None:
 
 
 def started(checkout: Path, kind: str, n: int) -> Any:
-    """Return a process that makes one checkout's calls on arrays of one size."""
     one = ("GPUALGO_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     env = {
         **os.environ, **dict.fromkeys(one, "1"), "PYTHONHASHSEED": "0",
@@ -178,55 +143,51 @@ def started(checkout: Path, kind: str, n: int) -> Any:
 def seconds(process: Any, statement: str, count: int) -> float:
     process.stdin.write(json.dumps([statement, count]) + "\n")
     process.stdin.flush()
-    line = process.stdout.readline()
-    if not line:
-        raise SystemExit(f"{statement} failed; its error is above")
-    return float(line)
+    if line := process.stdout.readline():
+        return float(line)
+    raise SystemExit(f"{statement} failed; its error is above")
 
 
 def measured(
-    checkouts: list[Path], kind: str, n: int, rounds: int, names: Iterable[str]
+    checkouts: list[Path], kind: str, n: int, rounds: int, statements: list[str]
 ) -> dict[str, list[float]]:
-    """Return the least microseconds of both versions, by call."""
     processes, found = [started(path, kind, n) for path in checkouts], {}
-    for name in names:
-        statement = CALLS[kind][name]
+    for statement in statements:
         least = [seconds(process, statement, WARM_UP) for process in processes]
         count = max(1, round(ROUND / min(least)))
         for i in range(rounds):
             for k in (0, 1) if i % 2 else (1, 0):
                 least[k] = min(least[k], seconds(processes[k], statement, count))
-        found[name] = [1e6 * each for each in least]
+        found[statement] = [1e6 * each for each in least]
     for process in processes:
         process.communicate()  # ends it
     return found
 
 
-def is_slower(before: float, after: float) -> bool:
-    return after - before > max(MARGIN * before, MARGIN_US)
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("checkouts", type=Path, nargs=2, metavar=("PATH_BEFORE", "PATH_AFTER"))
+    for name in ("path_before", "path_after"):
+        parser.add_argument(name, type=Path)
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help=f"of {SIZES}; else all")
-    parser.add_argument("--only", default="", help="only calls whose names contain this")
+    parser.add_argument("--only", default="", help="only calls that contain this")
     args = parser.parse_args()
     if hasattr(os, "sched_setaffinity"):  # of both versions, as cores differ
         os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
-    print(f"    {'call':26} {'elements':>9} {'before, µs':>12} {'after, µs':>12}  change")
-    paths, slower = [path.resolve() for path in args.checkouts], []
+    print(f"    {'call':64} {'elements':>9} {'before, µs':>12} {'after, µs':>12}  change")
+    paths, slower = [args.path_before.resolve(), args.path_after.resolve()], []
     for kind, n in [(kind, n) for kind, sizes in SIZES.items() for n in args.sizes or sizes]:
         names = [name for name in CALLS[kind] if args.only in name and n in SIZES[kind]]
         rows: dict[str, list[float]] = {}
         for _ in range(TIMES):
             rows |= measured(paths, kind, n, args.rounds, names) if names else {}
-            names = [name for name in names if is_slower(*rows[name])]
+            names = [each for each in names
+                     if rows[each][1] > max((1 + MARGIN) * rows[each][0],
+                                            rows[each][0] + MARGIN_US)]  # fmt: skip
         for name, (before, after) in rows.items():
             numbers = f"{n:9,} {before:12,.2f} {after:12,.2f} {100 * (after / before - 1):+7.1f} %"
-            line = f"{kind} {name:26} {numbers}{'  slower' if is_slower(before, after) else ''}"
-            slower += [line] if is_slower(before, after) else []
+            line = f"{kind} {name:64} {numbers}{'  slower' if name in names else ''}"
+            slower += [line] if name in names else []
             print(line, flush=True)
     print("slower:" if slower else "No row is slower.", *slower, sep="\n")
     return bool(slower)

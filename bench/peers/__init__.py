@@ -58,7 +58,6 @@ def taken_notes() -> list[dict[str, str]]:
 
 
 def want(peers: list[str]) -> None:
-    """Let only these peers take part; all of them if the list is empty."""
     _wanted[:] = [peer.lower() for peer in peers]
 
 
@@ -83,7 +82,6 @@ _IS_FIT: dict[str, Callable[[Any], Any]] = {
 
 @functools.cache
 def library(peer: str) -> Any:
-    """Return a peer's module where it is installed and works here, else None."""
     try:
         module = importlib.import_module(peer.lower())
         return module if _IS_FIT.get(peer, bool)(module) else None
@@ -97,7 +95,6 @@ gpu, torch, jax, polars, cuda_compute = (
 
 
 def as_tensor(x: Any) -> Any:
-    """Return CuPy arrays' memory as tensors of PyTorch, anything else as it is."""
     if isinstance(x, dict):
         return {name: as_tensor(each) for name, each in x.items()}
     if isinstance(x, tuple):
@@ -114,7 +111,6 @@ def free_memory() -> None:
 
 
 def in_jax(function: Callable[..., Any]) -> Prepared:
-    """Compile a function of jax.numpy and an array."""
 
     def make(x: Any) -> Call | None:
         if x.size < JAX_LEAST:
@@ -139,19 +135,16 @@ def in_polars(function: Callable[[Any], Any]) -> Prepared:
 
 
 def compute(name: str, op: Callable[..., Any] | None = None, *, one_call: bool = False) -> Prepared:
-    """Call a function of cuda.compute, by a sum without an operator.
-
-    It is prepared, or one call that allocates its storage.
-    """
+    """Call a function of cuda.compute: prepared, or one call that allocates its storage."""
 
     def make(x: Any, *others: Any, out: Any) -> Call:
         module = cuda_compute()
-        arrays = {"d_in1": x, "d_in2": others[0]} if others else {"d_in": x}
-        given = {**arrays, "d_out": out, "op": module.OpKind.PLUS if op is None else op}
+        given = {"d_in1": x, "d_in2": others[0]} if others else {"d_in": x}
+        given |= {"d_out": out, "op": module.OpKind.PLUS if op is None else op}
         if name == "reduce_into":
             given |= {"d_out": out.reshape(1), "h_init": np.zeros(1, x.dtype)}
         if name == "inclusive_scan":
-            given |= {"init_value": None}
+            given["init_value"] = None
         function = getattr(module, name if one_call else f"make_{name}")
         if not one_call:
             function = function(**given)
@@ -188,8 +181,8 @@ def cub(name: str, *extents: int | ctypes.c_int64, rows: bool = False, count: st
         if library is None:
             return None
         cupy, function = gpu(), getattr(library, f"cub_{name}")
-        arrays = [*inputs, *(out if isinstance(out, tuple) else [out])]
-        arrays += [cupy.empty((), count)] if count else []
+        arrays = [*inputs, *(out if isinstance(out, tuple) else [out]),
+                  *([cupy.empty((), count)] if count else [])]  # fmt: skip
         arguments = [
             *(ctypes.c_void_p(array.data.ptr) for array in arrays),
             ctypes.c_int64(inputs[0].shape[0] if rows else inputs[0].size),
@@ -223,7 +216,6 @@ CUB_ROWS = Prepared(_sort_rows, "cub_sort_pairs")  # sorts the rows of the last 
 
 
 def build(calls: Iterable[Any]) -> None:
-    """Compile the sources of CUB's calls side by side."""
     sources = {call.cub_source for call in calls if isinstance(call, Prepared)}
     with ThreadPoolExecutor() as pool:
         list(pool.map(_load, sources))
@@ -236,7 +228,7 @@ def _load(source: str) -> ctypes.CDLL | None:
     if nvcc is None or not is_wanted("CUB"):
         return None
     path, arch = _HERE / f"{source}.cu", f"sm_{gpu().cuda.Device().compute_capability}"
-    flags = [f"-arch={arch}", "-O3", "-std=c++17", *(f"-I{folder}" for folder in _headers()[:1])]
+    flags = [f"-arch={arch}", "-O3", "-std=c++17", f"-I{_headers()}"]
     key = hashlib.sha256(path.read_bytes() + repr((nvcc, flags)).encode()).hexdigest()[:16]
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gpualgo" / "bench"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -254,11 +246,11 @@ def _load(source: str) -> ctypes.CDLL | None:
     return ctypes.CDLL(str(library))
 
 
-def _headers() -> list[Path]:
-    """Return the wheels' folders of headers, the newest first: newer than most toolkits'."""
-    wheels = Path(np.__file__).parents[1]
+def _headers() -> Path:
+    """Return the newest wheel's folder of headers: newer than most toolkits', else nvcc's."""
+    wheels, nvcc = Path(np.__file__).parents[1], Path(shutil.which("nvcc") or "/bin/nvcc").resolve()
     found = [*wheels.glob("nvidia/*/include/cccl"), *wheels.glob("cuda/cccl/headers/include")]
-    return sorted(found, key=_cccl_version, reverse=True)
+    return max(found or [nvcc.parents[1] / "include" / "cccl"], key=_cccl_version)
 
 
 def _cccl_version(include: Path) -> int:
@@ -269,9 +261,6 @@ def _cccl_version(include: Path) -> int:
 
 def cub_version() -> str | None:
     """Return the version of the headers that CUB is compiled with, None without a compiler."""
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        return None
-    toolkit = Path(nvcc).resolve().parents[1] / "include" / "cccl"
-    number = _cccl_version([*_headers(), toolkit][0])
-    return f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
+    number = _cccl_version(_headers())
+    version = f"{number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}"
+    return version if shutil.which("nvcc") else None

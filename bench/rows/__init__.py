@@ -10,15 +10,13 @@ from typing import Any
 from bench.row import Key, Row, dtypes_in
 
 FILES = {  # the common algorithms first; the table of one has its name, in capitals
-    "elementwise": ("copy", "transform", "adjacent_difference", "layouts"),
-    "reductions": ("reduce", "extremes", "tuples", "lazy"),
-    "scans": ("scan", "by_key", "segments", "runs"),
-    "sorts": ("radix_sort", "merge_sort", "top_k", "searchsorted", "select"),
-    "histograms": ("histogram",),
+    "folds": ("copy", "transform", "adjacent_difference", "layouts", "reduce", "extremes", "tuples",
+              "lazy", "scan", "by_key", "segments", "runs"),
+    "sorts": ("radix_sort", "merge_sort", "top_k", "searchsorted", "select", "histogram"),
     "hosts": ("host_arrays", "small", "out_of_core"),
     "numpy": ("numpy",),
     "dask": ("dask",),
-}
+}  # fmt: skip
 ON_REQUEST = ("dask", "out_of_core")  # run only if they are named
 ALGORITHMS = {name: file for file, names in FILES.items() for name in names}  # file by name
 
@@ -36,7 +34,7 @@ def all_rows(among: Iterable[str] = ()) -> list[Row]:
 
 
 def chosen(
-    among: Iterable[str] = (), *, text: str = "", dtypes: Iterable[str] = (),
+    among: Iterable[str] = (), text: str = "", dtypes: Iterable[str] = (),
     sizes: Collection[int] = (), entropies: Collection[float] = (), clocks: Collection[str] = (),
     quick: bool = False,
 ) -> list[Row]:  # fmt: skip

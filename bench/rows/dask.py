@@ -19,9 +19,9 @@ from bench.row import row
 WORKERS, CHUNKS, CHUNK_OF_OVERHEAD = 2, 16, 1000
 
 
-@functools.cache
-def client():
-    return Client(LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0"))
+client = functools.cache(
+    lambda: Client(LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0"))
+)
 
 
 def chunked(xp, n, chunk=0):
@@ -62,8 +62,7 @@ def beside(name, call, dask=None, tolerance=0.0, sizes="cpu 20* 24", inputs=chun
                expected=lambda h, x: np.asarray(call(h)), any_dtype=True, **given)  # fmt: skip
 
 
-def farther(a, b):
-    return a if abs(a) > abs(b) else b
+farther = lambda a, b: a if abs(a) > abs(b) else b
 
 
 def farthest(x, axis, keepdims):  # of a chunk, as NumPy has it

@@ -50,11 +50,8 @@ KEYS = 1 << 19  # of all arrays that a row of sorts goes through: no branch is l
 
 
 normal = lambda xp, n, seed=0: xp.random.default_rng(seed).standard_normal(n)
-
-
-def random_bits(xp, n, dtype, seed):
-    info = np.iinfo(dtype)
-    return xp.random.default_rng(seed).integers(info.min, info.max, n, dtype, endpoint=True)
+random_bits = lambda xp, n, dtype, seed: xp.random.default_rng(seed).integers(
+    np.iinfo(dtype).min, np.iinfo(dtype).max, n, dtype, endpoint=True)  # fmt: skip
 
 
 def sort_all(sort, arrays):

@@ -17,14 +17,7 @@ from gpualgo.dask import _inputs
 from gpualgo.dask._folds import init_in_task, parse_init
 from gpualgo.dask._graph import Graph, pack_results, result_arrays
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._sort import (
-    Order,
-    Run,
-    add_exchange,
-    join_slices,
-    sort_indices,
-    up_to,
-)
+from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
 from gpualgo.dask._tasks import (
     ChunkArg,
     Parts,
@@ -131,8 +124,8 @@ Without an operator the dtypes are "first" or "sum".
 def add_run_chunks(
     graph: Graph, runs: list[TaskRef], keys: Structure, eq: PickledOperator | None, init: Any,
     combination: Combination,
-) -> None:  # fmt: skip
-    """Add the result chunks: the runs that begin in each chunk, with their continuations."""
+) -> int:  # fmt: skip
+    """Add the result chunks: the runs that begin in each chunk; return their number."""
     before: list[TaskRef | None] = [None]
     for i, run in enumerate(runs[:-1]):
         before.append(graph.add("last", (i,), last_key_of, before[-1], run))
@@ -141,6 +134,7 @@ def add_run_chunks(
         graph.add("", (i,), own_runs, run, behind, before[i], keys, eq, init, *combination)
         if i:
             behind = graph.add("first", (i,), first_run, run, behind, keys, eq, *combination)
+    return len(runs)
 
 
 def last_key_of(before: Parts | None, own: Runs) -> Parts | None:
@@ -171,10 +165,8 @@ def own_runs(
     """Return the runs that begin in a chunk; the last includes its continuation."""
     heads, aggregates, last_key = own
     count = len(heads[0])
-    start = int(
-        count > 0 and before is not None
-        and _is_same_run(before, index_parts(heads, slice(0, 1)), keys, eq)
-    )  # fmt: skip
+    first = index_parts(heads, slice(0, 1))
+    start = int(count > 0 and before is not None and _is_same_run(before, first, keys, eq))
     combine = pattern, op, kinds
     if start < count and behind is not None and _is_same_run(last_key, behind[0], keys, eq):
         total = _combined(index_parts(aggregates, slice(count - 1, None)), behind[1], combine)
@@ -182,11 +174,9 @@ def own_runs(
     heads, aggregates = (index_parts(one, slice(start, None)) for one in (heads, aggregates))
     value = init_in_task(init)
     if value is not None:  # combine it with each aggregate
-        distinct_keys = namespace_of(aggregates[0]).arange(len(aggregates[0]))
-        options = {"consecutive": True, "dtype": pack(pattern, kinds)}
-        _, combined = ga.reduce_by_key(
-            distinct_keys, pack(pattern, aggregates), value, load_operator(op), **options
-        )
+        numbers = namespace_of(aggregates[0]).arange(len(aggregates[0]))
+        x, fn, dtype = pack(pattern, aggregates), load_operator(op), pack(pattern, kinds)
+        combined = ga.reduce_by_key(numbers, x, value, fn, consecutive=True, dtype=dtype)[1]
         aggregates = unpack(combined)
     return result((*heads, *aggregates))
 
@@ -201,9 +191,8 @@ def _combined(a: Parts, b: Parts, combine: Combination) -> Parts:
     """Combine two aggregates of one run."""
     pattern, op, kinds = combine
     if op is None:
-        return tuple(
-            p if kind == "first" else p + q for p, q, kind in zip(a, b, kinds, strict=True)
-        )
+        fields = zip(a, b, kinds, strict=True)
+        return tuple(p if kind == "first" else p + q for p, q, kind in fields)
     x, dtype = pack(pattern, concatenate([a, b])), pack(pattern, kinds)
     return unpack(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))
 
@@ -243,20 +232,17 @@ def reduce_by_key(
     patterns = key_arg.pattern, x_arg.pattern
     folding = patterns, dtypes[len(key_arg.arrays) :]
     is_global = not checks.flag_argument(consecutive, "consecutive", "reduce_by_key")
-    function = reduce_chunk_by_key if is_global else reduce_chunk_by_runs
     runs = []
     for index in _inputs.blocks(x_arg.first):
-        args = key_arg.chunk(index), x_arg.chunk(index), op_arg, frozen_eq, folding
-        runs.append(graph.add("chunk", index, function, *args))
+        args = key_arg.chunk(index), x_arg.chunk(index), op_arg, frozen_eq, folding, not is_global
+        runs.append(graph.add("chunk", index, reduce_chunk_by_key, *args))
     init_value = initial.chunk(())
     if is_global:
-        outputs = add_grouped_chunks(
-            graph, runs, ascending(key_arg), merge_by_key, init_value, op_arg, folding
-        )
+        merging = merge_by_key, init_value, op_arg, folding
+        outputs = add_grouped_chunks(graph, runs, ascending(key_arg), *merging)
     else:
-        outputs = len(runs)
         combination = patterns[1], op_arg, folding[1]
-        add_run_chunks(graph, runs, patterns[0], frozen_eq, init_value, combination)
+        outputs = add_run_chunks(graph, runs, patterns[0], frozen_eq, init_value, combination)
     chunks = ((math.nan,) * outputs,)
     arrays = result_arrays(graph, x_arg.first, chunks, dtypes, key_arg, x_arg)
     return pack_results(form, arrays)
@@ -267,26 +253,16 @@ Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
 
 
 def reduce_chunk_by_key(
-    keys: ChunkArg, x: ChunkArg, op: PickledOperator, eq: PickledOperator | None, folding: Folding
-) -> Run:
-    """Return a chunk's distinct keys and their aggregates."""
-    dtype = pack(folding[0][1], folding[1])
+    keys: ChunkArg, x: ChunkArg, op: PickledOperator, eq: PickledOperator | None, folding: Folding,
+    consecutive: bool,
+) -> Any:  # fmt: skip
+    """Return a chunk's distinct keys, or runs of equal ones and its last key; their aggregates."""
     distinct, aggregates = ga.reduce_by_key(
-        element_of(keys), element_of(x), None, load_operator(op), dtype=dtype
-    )
-    return unpack(distinct), unpack(aggregates)
-
-
-def reduce_chunk_by_runs(
-    keys: ChunkArg, x: ChunkArg, op: PickledOperator, eq: PickledOperator | None, folding: Folding
-) -> Runs:
-    """Return a chunk's runs of equal keys, their aggregates, and the chunk's last key."""
-    options = {"eq": load_operator(eq), "dtype": pack(folding[0][1], folding[1])}
-    run_keys, aggregates = ga.reduce_by_key(
-        element_of(keys), element_of(x), None, load_operator(op), consecutive=True, **options
-    )
-    last_key = copy_slice(parts_of(keys), slice(-1, None))
-    return unpack(run_keys), unpack(aggregates), last_key
+        element_of(keys), element_of(x), None, load_operator(op), consecutive=consecutive,
+        eq=load_operator(eq), dtype=pack(folding[0][1], folding[1]),
+    )  # fmt: skip
+    last_key = (copy_slice(parts_of(keys), slice(-1, None)),) * consecutive
+    return unpack(distinct), unpack(aggregates), *last_key
 
 
 def merge_by_key(parts: list[Any], init: Any, op: PickledOperator, folding: Folding) -> Any:
@@ -332,12 +308,11 @@ def unique(
     dtypes = (*(part.dtype for part in probe[:count]), *(np.dtype(np.int64),) * len(kinds))
     runs = _add_unique_chunks(graph, flat_arg, consecutive, kinds)
     if consecutive:
-        add_run_chunks(graph, runs, flat_arg.pattern, None, _NO_INIT, (None, None, kinds))
-        outputs = len(runs)
+        combination = None, None, kinds
+        outputs = add_run_chunks(graph, runs, flat_arg.pattern, None, _NO_INIT, combination)
     else:
-        outputs = add_grouped_chunks(
-            graph, runs, ascending(flat_arg), merge_unique, flat_arg.pattern, kinds
-        )
+        merging = merge_unique, flat_arg.pattern, kinds
+        outputs = add_grouped_chunks(graph, runs, ascending(flat_arg), *merging)
     chunks = ((math.nan,) * outputs,)
     results = result_arrays(graph, flat_arg.first, chunks, dtypes, flat_arg)
     if return_inverse:
@@ -357,10 +332,8 @@ def _add_unique_chunks(
     if "first" in kinds:
         x.require_sizes("indices depend on all sizes")
         starts = [0, *accumulate(x.first.chunks[0])]
-    function = unique_runs_of_chunk if consecutive else unique_of_chunk
-    return [
-        graph.add("chunk", (i,), function, x.chunk((i,)), starts[i], kinds) for i in range(count)
-    ]
+    rows = [(x.chunk((i,)), starts[i], kinds, consecutive) for i in range(count)]
+    return [graph.add("chunk", (i,), unique_of_chunk, *args) for i, args in enumerate(rows)]
 
 
 def _indices(graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], keys: Any) -> Any:
@@ -389,25 +362,18 @@ def _run_numbers(
     return run_ids if len(shape) == 1 else run_ids.reshape(shape)
 
 
-def _distinct(x: ChunkArg, start: int, kinds: tuple[str, ...], consecutive: bool) -> Run:
-    """Return a chunk's distinct elements, or the first of each run, with indices and counts."""
+def unique_of_chunk(x: ChunkArg, start: int, kinds: tuple[str, ...], consecutive: bool) -> Any:
+    """Return a chunk's distinct elements, or the first of each run and its last element.
+
+    With them go indices and counts.
+    """
     options: dict[str, Any] = {"return_index": "first" in kinds, "return_counts": "sum" in kinds}
     outputs = ga.unique(element_of(x), consecutive=consecutive, **options)
-    if not kinds:
-        return unpack(outputs), ()
-    keys, *more = outputs
+    keys, *more = outputs if kinds else (outputs,)
     if "first" in kinds:
         more[0] = more[0] + start
-    return unpack(keys), tuple(more)
-
-
-def unique_of_chunk(x: ChunkArg, start: int, kinds: tuple[str, ...]) -> Run:
-    return _distinct(x, start, kinds, False)
-
-
-def unique_runs_of_chunk(x: ChunkArg, start: int, kinds: tuple[str, ...]) -> Runs:
-    """Return the runs of a chunk, and its last element."""
-    return *_distinct(x, start, kinds, True), copy_slice(parts_of(x), slice(-1, None))
+    last = (copy_slice(parts_of(x), slice(-1, None)),) * consecutive
+    return unpack(keys), tuple(more), *last
 
 
 def merge_unique(parts: list[Any], pattern: Structure, kinds: tuple[str, ...]) -> Any:

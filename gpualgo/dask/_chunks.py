@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate, product
+from itertools import accumulate, islice, product
 from typing import Any
 
 import numpy as np
@@ -45,15 +45,12 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     -----
     A task for each chunk. A worker holds the chunks that it works on and their results.
     """
-    if not 0 < len(arguments) <= MAX_ARITY:
-        raise TypeError(
-            f"transform: pass 1 to {MAX_ARITY} arguments after op, got {len(arguments)}"
-        )
-    local_op, frozen = pickle_operator(op, "transform", len(arguments))
-    inputs = [
-        x if is_scalar(x) else _inputs.parse_argument(x, "transform", "an argument")
-        for x in arguments
-    ]
+    count = len(arguments)
+    if not 0 < count <= MAX_ARITY:
+        raise TypeError(f"transform: pass 1 to {MAX_ARITY} arguments after op, got {count}")
+    local_op, frozen = pickle_operator(op, "transform", count)
+    names = "transform", "an argument"
+    inputs = [x if is_scalar(x) else _inputs.parse_argument(x, *names) for x in arguments]
     small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
     dtypes, form = _inputs.probe_dtypes(ga.transform, local_op, *small, dtype=dtype)
     content = [x.content if isinstance(x, Input) else (type(x).__name__, x) for x in inputs]
@@ -62,10 +59,8 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
     arrays = _inputs.align_chunks(arrays, "transform")
     aligned = iter(arrays)
-    inputs = [
-        x._replace(arrays=tuple(next(aligned) for _ in x.arrays)) if isinstance(x, Input) else x
-        for x in inputs
-    ]
+    inputs = [x._replace(arrays=tuple(islice(aligned, len(x.arrays))))
+              if isinstance(x, Input) else x for x in inputs]  # fmt: skip
     chunks = _inputs.broadcast_chunks(arrays)
     acc_dtype = pack(pattern_of(form), dtypes)
     for index in product(*map(range, map(len, chunks))):
@@ -146,10 +141,8 @@ def searchsorted(
     (index_dtype,), _ = _inputs.probe_dtypes(ga.searchsorted, a_arg.small(), small, **options)
     length = a_arg.first.shape[0]
     if length > np.iinfo(index_dtype).max:
-        raise ValueError(
-            f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}; pass a wider "
-            "dtype="
-        )
+        told = f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}"
+        raise ValueError(f"{told}; pass a wider dtype=")
     content = (type(v).__name__, v) if v_arg is None else v_arg.content
     flags = pattern_of_value(descending), unpack(descending)
     name = None if frozen is None else frozen[0]
@@ -195,9 +188,8 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     x_arg.require_sizes("indices depend on all sizes")
     extent = x_arg.first.shape[k_axis]
     if not 0 <= k <= extent:  # the call raises the error
-        _inputs.probe_call(
-            ga.top_k, np.broadcast_to(x_arg.small(), x_arg.first.shape), k, axis=k_axis
-        )
+        whole = np.broadcast_to(x_arg.small(), x_arg.first.shape)
+        _inputs.probe_call(ga.top_k, whole, k, axis=k_axis)
     options = {"axis": k_axis, "mode": mode}
     dtypes, form = _inputs.probe_dtypes(ga.top_k, x_arg.small(), min(k, 1), **options)
     graph = Graph("top-k", x_arg.content, k, k_axis, mode)

@@ -123,9 +123,8 @@ def reduce(
     other_axes = tuple(a for a in range(x_arg.first.ndim) if a not in axes)
     initial = parse_init(init, x_arg, other_axes, "reduce")
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
-    dtypes, form = _inputs.probe_dtypes(
-        ga.reduce, x_arg.small(), initial.small, local_op, **options
-    )
+    small = x_arg.small(), initial.small
+    dtypes, form = _inputs.probe_dtypes(ga.reduce, *small, local_op, **options)
     graph = Graph("reduce", x_arg.content, initial.content, frozen[0], axes, keepdims, dtypes)
     op_arg = graph.operator(frozen)
     folding = axes, dtypes, x_arg.pattern
@@ -134,11 +133,8 @@ def reduce(
         out = tuple(k for a, k in enumerate(index) if keepdims or a in other_axes)
         row = tuple(index[a] for a in other_axes)
         graph.add("", out, finish, ref, initial.chunk(row), op_arg, folding, keepdims)
-    chunks = tuple(
-        (1,) if a in axes else sizes
-        for a, sizes in enumerate(x_arg.first.chunks)
-        if keepdims or a in other_axes
-    )
+    chunks = tuple((1,) if a in axes else sizes for a, sizes in enumerate(x_arg.first.chunks)
+                   if keepdims or a in other_axes)  # fmt: skip
     arrays = result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, initial.source)
     return pack_results(form, arrays)
 

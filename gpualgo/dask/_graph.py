@@ -117,10 +117,8 @@ class Graph:
         level = 0
         while len(refs) > 1:
             groups = [refs[i : i + FAN_IN] for i in range(0, len(refs), FAN_IN)]
-            refs = [
-                self.add(step, (*index, level, i), function, group, *args)
-                for i, group in enumerate(groups)
-            ]
+            refs = [self.add(step, (*index, level, i), function, group, *args)
+                    for i, group in enumerate(groups)]  # fmt: skip
             level += 1
         return refs[0]
 
@@ -137,8 +135,17 @@ class Graph:
         return self.shared(step, op, len(op[1]))
 
     def array(self, step: str, chunks: Chunks, meta: Any, sources: Sequence[Any]) -> Any:
-        """Return the dask array whose chunks are the results of a step."""
-        return array_of(self.tasks, self.key(step)[0], chunks, meta, sources)
+        """Return the dask array whose chunks are the results of a step.
+
+        Tasks refer to chunks of `sources` by name.
+        """
+        name = self.key(step)[0]
+        if da.array_expr_enabled():
+            return _tasks.array_of_tasks(self.tasks, name, chunks, meta, sources)
+        from dask.highlevelgraph import HighLevelGraph
+
+        graph = HighLevelGraph.from_collections(name, self.tasks, dependencies=list(sources))
+        return da.Array(graph, name, chunks, meta=meta)
 
 
 def same(value: Any) -> Any:
@@ -156,20 +163,6 @@ def device() -> Any:
     """
     number = default_device.current()
     return "cpu" if number == default_device.AUTO else default_device.name_of(number)
-
-
-def array_of(
-    tasks: dict[Any, Any], name: str, chunks: Chunks, meta: Any, sources: Sequence[Any]
-) -> Any:
-    """Return a dask array of tasks, which refer to chunks of `sources` by name."""
-    if da.array_expr_enabled():
-        from gpualgo.dask._tasks import array_of_tasks
-
-        return array_of_tasks(tasks, name, chunks, meta, sources)
-    from dask.highlevelgraph import HighLevelGraph
-
-    graph = HighLevelGraph.from_collections(name, tasks, dependencies=list(sources))
-    return da.Array(graph, name, chunks, meta=meta)
 
 
 # --- Results: the dask arrays of a step's tasks, packed as on a single machine.

@@ -39,11 +39,10 @@ def flat(x: Any) -> Any:
     keeps_order = all(set(x.chunks[axis]) == {1} for axis in range(last))  # of chunks
     contiguous = x if keeps_order else x.rechunk(_contiguous_chunks(x))
     graph = Graph("flatten", contiguous.name)
-    sizes = []
-    for number, index in enumerate(product(*map(range, contiguous.numblocks))):
+    for number, index in enumerate(blocks(contiguous)):
         graph.add("", (number,), flattened, TaskRef((contiguous.name, *index)))
-        sizes.append(math.prod(c[i] for c, i in zip(contiguous.chunks, index, strict=True)))
-    return graph.array("", (tuple(sizes),), meta_like(x, 1, x.dtype), [contiguous])
+    sizes = tuple(map(math.prod, product(*contiguous.chunks)))
+    return graph.array("", (sizes,), meta_like(x, 1, x.dtype), [contiguous])
 
 
 def _contiguous_chunks(x: Any) -> tuple[Any, ...]:
@@ -61,13 +60,13 @@ def flattened(chunk: Any) -> Any:
 
 def broadcast(x: Any, shape: tuple[Any, ...], chunks: Chunks) -> Any:
     """Broadcast a dask array to a shape and chunks; it has these chunks along its own axes."""
-    if x.ndim == len(shape) and all(
-        sum(c) != 1 or n == 1 for c, n in zip(x.chunks, shape, strict=True)
-    ):
+    own = zip(x.chunks, shape, strict=False)
+    if x.ndim == len(shape) and all(sum(c) != 1 or n == 1 for c, n in own):
         return x
     graph = Graph("broadcast", x.name, chunks)
-    for index in product(*map(range, map(len, chunks))):
-        extents = tuple(sizes[i] for sizes, i in zip(chunks, index, strict=True))
+    for index, extents in zip(
+        product(*map(range, map(len, chunks))), product(*chunks), strict=True
+    ):
         graph.add("", index, spread, broadcast_chunk(x, index), extents)
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
 
@@ -80,13 +79,13 @@ def broadcast_chunk(x: Any, index: Index) -> TaskRef:
 
 def reshaped(x: Any, chunks: Chunks) -> Any:
     """Reshape a 1-D dask array to a grid of chunks, which take its elements in order."""
-    wanted = tuple(map(math.prod, product(*chunks)))
+    shapes = list(product(*chunks))
+    wanted = tuple(map(math.prod, shapes))
     if x.size and x.chunks[0] != wanted:  # e.g. empty blocks between others
         x = x.rechunk((wanted,))
     graph = Graph("reshape", x.name, chunks)
     for number, index in enumerate(product(*map(range, map(len, chunks)))):
-        shape = tuple(sizes[i] for sizes, i in zip(chunks, index, strict=True))
-        graph.add("", index, shaped, TaskRef((x.name, number if x.size else 0)), shape)
+        graph.add("", index, shaped, TaskRef((x.name, number if x.size else 0)), shapes[number])
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
 
 
@@ -188,10 +187,8 @@ def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Inp
     if is_tuple(x) and not isinstance(x, np.ndarray):
         fields, form = flatten_tuple(x, name)
     arrays = _aligned([_as_dask(field, f"{where}: {n}", like) for field, n in fields], where, name)
-    specs = tuple(
-        (field_name, array.dtype, library_of(array._meta))
-        for (_, field_name), array in zip(fields, arrays, strict=True)
-    )
+    named = zip(fields, arrays, strict=True)
+    specs = tuple((label, array.dtype, library_of(array._meta)) for (_, label), array in named)
     return Input(tuple(arrays), form, (where, specs, pattern_of(form)), name)
 
 
@@ -225,10 +222,8 @@ def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
     try:
         shape = np.broadcast_shapes(*(x.shape for x in arrays))
     except ValueError:
-        shapes = ", ".join(str(x.shape) for x in arrays)
-        raise ValueError(
-            f"{func_name}: shapes {shapes} of {name} do not broadcast together"
-        ) from None
+        told = f"{func_name}: shapes {', '.join(str(x.shape) for x in arrays)} of {name}"
+        raise ValueError(f"{told} do not broadcast together") from None
     rechunked = align_chunks(arrays, func_name)
     return [broadcast(x, shape, broadcast_chunks(rechunked)) for x in rechunked]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ def radix_sort(
     func_name = "radix_sort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
     v_arg = None if values is None else _values(values, k_arg, func_name)
-    small = None if v_arg is None else v_arg.small()
+    small = v_arg and v_arg.small()
     order = order_of(descending, begin_bit, end_bit, k_arg)
     bits = {} if order[2] == ALL_BITS else {"begin_bit": begin_bit, "end_bit": end_bit}
     options = {"descending": descending, "axis": axis, **bits}
@@ -123,19 +123,19 @@ def _sort(
     sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), ndim, func_name)
     if sort_axis is None:
         keys, sort_axis = keys.flat(), 0
-        values = None if values is None else values.flat()
+        values = values and values.flat()
     if keys.first.numblocks[sort_axis] == 1:
         return _rows(func_name, keys, values, order, sort_axis, dtypes)
     keys.require_sizes("the index of a sorted element depends on all sizes")
     chunks = keys.first.chunks
     if ndim > 1 and axis is not None and keys.first.size == keys.first.shape[sort_axis]:
-        keys, values = keys.flat(), None if values is None else values.flat()
+        keys, values = keys.flat(), values and values.flat()
         flat_results = _sort(func_name, keys, values, order, 0, dtypes, indices)
         return [reshaped(x, chunks) for x in flat_results]
     if keys.first.ndim > 1:
         row_chunks = {a: -1 if a == sort_axis else "auto" for a in range(ndim)}
         keys = keys.rechunked(row_chunks)
-        values = None if values is None else values.rechunked(keys.first.chunks)
+        values = values and values.rechunked(keys.first.chunks)
         return [x.rechunk(chunks) for x in _rows(func_name, keys, values, order, sort_axis, dtypes)]
     return _long_row(func_name, keys, values, order, dtypes, indices)
 
@@ -146,10 +146,9 @@ def _rows(
 ) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
     graph = _graph_of(func_name, keys, values, order, axis, dtypes)
-    dtype = dtypes[0] if func_name == "argsort" else None
+    options = order, axis, dtypes[0] if func_name == "argsort" else None
     for index in blocks(keys.first):
-        args = keys.chunk(index), values and values.chunk(index), order, axis, dtype
-        graph.add("", index, sort_rows, *args)
+        graph.add("", index, sort_rows, keys.chunk(index), values and values.chunk(index), *options)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
@@ -175,9 +174,8 @@ def _long_row(
         runs.append(graph.add("run", (i,), sort_run, *args))
         samples.append(graph.add("sample", (i,), sample, runs[i], width))
     spans = graph.add("spans", (), brackets, samples, ranks, width, order)
-    bounds = [
-        graph.add("candidates", (i,), candidates, runs[i], i, spans, order) for i in range(count)
-    ]
+    bounds = [graph.add("candidates", (i,), candidates, run, i, spans, order)
+              for i, run in enumerate(runs)]  # fmt: skip
     all_cuts = graph.add("cuts", (), cuts, bounds, ranks, order)
     patterns = keys.pattern, values and values.pattern
     for j, pieces in enumerate(add_exchange(graph, runs, all_cuts, count)):
@@ -205,27 +203,21 @@ def sort_run(
 ) -> Run:
     """Sort a chunk along with its values, or with the global indices of its keys."""
     parts = parts_of(keys)
-    pattern: Structure = None
-    moved: Parts = ()
-    if values is not None:
-        moved, pattern = parts_of(values), values[0][2]
-    elif indices is not None:
+    moved = () if values is None else parts_of(values)
+    if indices is not None:
         start, dtype = indices
         moved = (namespace_of(parts[0]).arange(start, start + len(parts[0]), dtype=dtype),)
-    return _sorted(parts, moved, order, (keys[0][2], pattern), False)
+    return _sorted(parts, moved, order, (keys[0][2], values and values[0][2]), False)
 
 
 def _sorted(
     keys: Parts, values: Parts, order: Order, patterns: tuple[Structure, Structure], in_place: bool
 ) -> Run:
-    options, packed_keys = sort_options(order), pack(patterns[0], keys)
-    if not values:
-        out = {"out": packed_keys} if in_place else {}
-        return unpack(ga.radix_sort(packed_keys, **options, **out)), ()
-    packed_values = pack(patterns[1], values)
-    out = {"out": (packed_keys, packed_values)} if in_place else {}
-    sorted_keys, sorted_values = ga.radix_sort(packed_keys, packed_values, **options, **out)
-    return unpack(sorted_keys), unpack(sorted_values)
+    packed: Any = (pack(patterns[0], keys), *([pack(patterns[1], values)] if values else []))
+    out = {"out": packed if values else packed[0]} if in_place else {}
+    call: Any = ga.radix_sort  # whose overloads know no tuples of unknown length
+    found = call(*packed, **sort_options(order), **out)
+    return (unpack(found[0]), unpack(found[1])) if values else (unpack(found), ())
 
 
 def sample(own: Run, width: int) -> Parts:
@@ -332,8 +324,7 @@ def _bits(keys: Any, begin: int, end: int | None) -> Any:
     unsigned = keys.view(f"u{keys.dtype.itemsize}")
     if keys.dtype.kind == "i":
         unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
-    stop = width if end is None else end
-    mask = (1 << (stop - begin)) - 1
+    mask = (1 << ((width if end is None else end) - begin)) - 1
     return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
 
 
@@ -345,22 +336,16 @@ def count_up_to_splitters(
     A splitter is a key, its run and its index there; equal keys are ordered by run, then by index.
     """
     values, runs, indices = splitters
-    sorted_keys, descending = comparable(keys, order)
-    wanted, _ = comparable(values, order)
-    left, right = (
-        on_host(ga.searchsorted(sorted_keys, wanted, side=side, descending=descending))
-        for side in ("left", "right")
-    )
+    left, right = (up_to(keys, values, order, side) for side in ("left", "right"))
     xp = namespace_of(left)
     return xp.where(run < runs, right, xp.where(run > runs, left, indices + 1))
 
 
-def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:
-    """Return how many keys of a sorted run are less than or equal to each splitter."""
+def up_to(keys: Parts, splitters: Parts, order: Order, side: Any = "right") -> Any:
+    """Return how many keys of a sorted run are less than each splitter, or equal to it."""
     sorted_keys, descending = comparable(keys, order)
     wanted, _ = comparable(splitters, order)
-    options = {"side": "right", "descending": descending}
-    return on_host(ga.searchsorted(sorted_keys, wanted, **options))
+    return on_host(ga.searchsorted(sorted_keys, wanted, side=side, descending=descending))
 
 
 def host_ranks(keys: Parts, order: Order) -> Any:
@@ -393,13 +378,8 @@ def add_exchange(
     """
     if len(runs) * num_chunks > MOST_DIRECT:
         return _by_groups(graph, runs, cuts, num_chunks)
-    return [
-        [
-            graph.add("piece", (i, j), slice_run, run, cuts, i, j, j + 1)
-            for i, run in enumerate(runs)
-        ]
-        for j in range(num_chunks)
-    ]
+    return [[graph.add("piece", (i, j), slice_run, run, cuts, i, j, j + 1)
+             for i, run in enumerate(runs)] for j in range(num_chunks)]  # fmt: skip
 
 
 def _by_groups(
@@ -416,19 +396,13 @@ def _by_groups(
         last = min(first + size, num_chunks)
         bundles = []
         for group in range(groups):
-            parts = [
-                graph.add("part", (i, target), slice_run, runs[i], cuts, i, first, last)
-                for i in range(group, count, groups)
-            ]
+            parts = [graph.add("part", (i, target), slice_run, runs[i], cuts, i, first, last)
+                     for i in range(group, count, groups)]  # fmt: skip
             bundles.append(graph.add("bundle", (group, target), same, parts))
         for j in range(first, last):
             args = cuts, groups, first, j
-            gathered.append(
-                [
-                    graph.add("piece", (group, j), slice_bundle, bundles[group], group, *args)
-                    for group in range(groups)
-                ]
-            )
+            gathered.append([graph.add("piece", (group, j), slice_bundle, bundle, group, *args)
+                             for group, bundle in enumerate(bundles)])  # fmt: skip
     return gathered
 
 
@@ -454,8 +428,7 @@ def slice_bundle(
 ) -> Any:
     """Return the slices for one chunk, from a group's slices for chunks from `first` on."""
     numbered = []
-    for position, (keys, values) in enumerate(parts):
-        number = group + position * step
+    for number, (keys, values) in zip(count(group, step), parts, strict=False):
         origin = int(table[first - 1, number]) if first else 0
         span = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
         local = slice(span.start - origin, span.stop - origin)

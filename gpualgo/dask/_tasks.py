@@ -106,10 +106,8 @@ def parts_of(argument: ChunkArg) -> Parts:
     """
     (func_name, fields, _), index, *chunks = argument
     label = f"{func_name}: a chunk" if index is None else f"{func_name}: chunk {index}"
-    return tuple(
-        _checked(chunk, f"{label} of {name}", dtype, library)
-        for chunk, (name, dtype, library) in zip(chunks, fields, strict=True)
-    )
+    named = zip(chunks, fields, strict=True)
+    return tuple(_checked(chunk, f"{label} of {name}", *rest) for chunk, (name, *rest) in named)
 
 
 def element_of(argument: ChunkArg) -> Any:
@@ -151,10 +149,8 @@ def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
     """Concatenate parts along an axis."""
     if len(several) == 1:
         return several[0]
-    return tuple(
-        namespace_of(arrays[0]).concatenate(arrays, axis=axis)
-        for arrays in zip(*several, strict=True)
-    )
+    fields = zip(*several, strict=True)
+    return tuple(namespace_of(each[0]).concatenate(each, axis=axis) for each in fields)
 
 
 def index_parts(parts: Parts, index: Any) -> Parts:

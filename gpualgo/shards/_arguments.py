@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -13,6 +13,7 @@ from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
 from gpualgo._driver.default_device import CPU
+from gpualgo._pipeline import checks
 from gpualgo.shards._devices import Device, contiguous, copy_all
 from gpualgo.shards._shards import ShardedArray
 
@@ -58,9 +59,35 @@ class Argument(NamedTuple):
         """Return an argument of the same structure from other arrays."""
         return parts[0] if self.form is None else self.form.packed(parts)
 
-    def each(self, change: Callable[[Any], Any]) -> Argument:
-        """Apply a function to each shard; results are sharded along their first axis."""
-        arrays = [ShardedArray(map(change, x.shards), x.places, 0) for x in self.arrays]
+    def run(self, call: Callable[[int], Any], seats: Sequence[int] | None = None) -> list[Any]:
+        """Call a function for some shards, or all, each on its device, without waiting."""
+        results = []
+        for i in self.seats if seats is None else seats:
+            with self.places[i].running():
+                try:
+                    results.append(call(i))
+                except MemoryError as error:
+                    raise MemoryError(f"shard {i} on {self.places[i]}: {error}") from error
+        return results
+
+    def built(self, results: Sequence[Any], axis: int = 0) -> Any:
+        """Return sharded arrays of the results that a call gave on each device."""
+        unpacked = [fields_of(result) for result in results]
+        form = unpacked[0][1]
+        arrays = [
+            ShardedArray(shards, self.places, axis)
+            for shards in zip(*(fields for fields, _ in unpacked), strict=True)
+        ]
+        return arrays[0] if form is None else form.packed(arrays)
+
+    def reduced(self, results: Sequence[Any], axes: Sequence[int], keepdims: bool) -> Any:
+        """Return the sharded results of a call that reduced axes which are not sharded."""
+        axis = self.first.axis
+        return self.built(results, axis if keepdims else axis - sum(a < axis for a in axes))
+
+    def of(self, parts: Sequence[Sequence[Any]]) -> Argument:
+        """Return the argument whose shards are lists of fields, sharded along the first axis."""
+        arrays = (ShardedArray(shards, self.places, 0) for shards in zip(*parts, strict=True))
         return self._replace(arrays=tuple(arrays))
 
     def flat(self, where: str) -> Argument:
@@ -73,11 +100,21 @@ class Argument(NamedTuple):
                 where, f"{self.name} is sharded along axis {x.axis}, but C order is needed",
                 f"pass gpualgo.distribute({self.name}, axis=0)",
             )  # fmt: skip
-        return self.each(_flat)
+        parts = [[contiguous(x.shards[i]).reshape(-1) for x in self.arrays] for i in self.seats]
+        return self.of(parts)
 
+    def line(self, axis: Any, where: str) -> tuple[Argument, int]:
+        """Return the argument and the axis to work along; None flattens it."""
+        line = checks.axis_of(checks.plain_axis(axis, where), self.first.ndim, where)
+        return (self.flat(where), 0) if line is None else (self, line)
 
-def _flat(x: Any) -> Any:
-    return contiguous(x).reshape(-1)
+    def require_one_row(self, line: int, where: str) -> None:
+        """Raise ValueError unless there is a single row along the sharded axis."""
+        if self.first.ndim > 1:
+            refuse(
+                where, f"the rows along axis {line} are sharded, in shape {self.first.shape}",
+                "pass gpualgo.distribute(x, axis=…) with another axis",
+            )  # fmt: skip
 
 
 def refuse(where: str, what: str, instead: str) -> NoReturn:
@@ -137,37 +174,12 @@ def infer_result(
     return dtypes, request.problem.form
 
 
-def on_each(
-    places: Sequence[Device], seats: Iterable[int], call: Callable[[int], Any]
-) -> list[Any]:
-    """Call a function for some shards, each on its device; return the results without waiting."""
-    results = []
-    for i in seats:
-        with places[i].running():
-            try:
-                results.append(call(i))
-            except MemoryError as error:
-                raise MemoryError(f"shard {i} on {places[i]}: {error}") from error
-    return results
-
-
 def fields_of(result: Any) -> tuple[list[Any], Form | None]:
     """Return the arrays of a result, and its form."""
     if not isinstance(result, tuple):
         return [result], None
     fields, form = flatten_tuple(result, "a result", has_names=False)
     return [field for field, _ in fields], form
-
-
-def build_result(results: Sequence[Any], places: Sequence[Device], axis: int) -> Any:
-    """Return sharded arrays of the results that a call gave on each device."""
-    unpacked = [fields_of(result) for result in results]
-    form = unpacked[0][1]
-    arrays = [
-        ShardedArray(shards, places, axis)
-        for shards in zip(*(fields for fields, _ in unpacked), strict=True)
-    ]
-    return arrays[0] if form is None else form.packed(arrays)
 
 
 def stacked(parts: Sequence[Any], place: Device, library: Any) -> Any:

@@ -12,17 +12,9 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
-from gpualgo.shards._arguments import (
-    Argument,
-    build_result,
-    infer_result,
-    on_each,
-    parse_argument,
-    refuse,
-)
+from gpualgo.shards._arguments import Argument, infer_result, parse_argument, refuse
 from gpualgo.shards._devices import Piece, joined
 from gpualgo.shards._elementwise import call_with_counts
-from gpualgo.shards._shards import ShardedArray
 from gpualgo.shards._sort import Runs, exact_cuts, exchanged
 
 _NAME = "reduce_by_key"
@@ -58,44 +50,28 @@ def reduce_by_key(
     (*dtypes, _), _ = infer_result(
         ga.reduce_by_key, device, k_arg.on(0), x_arg.on(0), init, op, **options
     )
-    dtypes_of_x = tuple(dtypes[len(k_arg.arrays) :])
-    acc = x_arg.packed(dtypes_of_x)
-
-    def packed(parts: list[Any]) -> Any:
-        return _split(parts, k_arg, x_arg)
-
+    count = len(k_arg.arrays)
+    acc = x_arg.packed(tuple(dtypes[count:]))
     parts = call_with_counts(
-        ga.reduce_by_key, k_arg, lambda i: (k_arg.on(i), x_arg.on(i), None, op),
-        tuple(dtypes), packed, dtype=acc,
+        ga.reduce_by_key, k_arg, lambda i: (k_arg.on(i), x_arg.on(i), None, op), tuple(dtypes),
+        lambda parts: (k_arg.packed(parts[:count]), x_arg.packed(parts[count:])), dtype=acc,
     )  # fmt: skip
-    num_key_fields = len(k_arg.arrays)
-    runs: list[Piece] = [(part[:num_key_fields], part[num_key_fields:]) for part in parts]
+    runs: list[Piece] = [(part[:count], part[count:]) for part in parts]
     slices = _by_ranges(k_arg, runs)
 
     def merged(i: int) -> Any:
         part = joined(slices[i], k_arg.places[i], first.library)
         return ga.reduce_by_key(k_arg.packed(part[0]), x_arg.packed(part[1]), init, op, dtype=acc)
 
-    return build_result(on_each(k_arg.places, k_arg.seats, merged), k_arg.places, 0)
-
-
-def _split(parts: list[Any], keys: Argument, x: Argument) -> tuple[Any, Any]:
-    count = len(keys.arrays)
-    return keys.packed(parts[:count]), x.packed(parts[count:])
+    return k_arg.built(k_arg.run(merged))
 
 
 def _by_ranges(keys: Argument, runs: list[Piece]) -> list[list[Piece]]:
     """Return for each device the slices of all runs whose keys are in its range."""
-    arrays = [
-        ShardedArray([keys_[i] for keys_, _ in runs], keys.places, 0)
-        for i in range(len(keys.arrays))
-    ]
-    distinct = Runs(keys._replace(arrays=tuple(arrays)), False, (0, None))
+    distinct = Runs(keys.of([keys_ for keys_, _ in runs]), False, (0, None))
     lengths = np.array(distinct.lengths, np.int64)
-    shares = _devices.shares(int(lengths.sum()), len(runs))
-    ranks = np.cumsum(shares)[:-1].tolist()
-    found = exact_cuts(distinct, ranks)
-    borders = _behind_equal_keys(distinct, found)
+    ranks = np.cumsum(_devices.shares(int(lengths.sum()), len(runs)))[:-1].tolist()
+    borders = _behind_equal_keys(distinct, exact_cuts(distinct, ranks))
     ends = [np.zeros((1, len(runs)), np.int64), borders, lengths[None]]
     return exchanged(keys, runs, np.concatenate(ends))
 
@@ -118,14 +94,9 @@ def _behind_equal_keys(runs: Runs, borders: np.ndarray[Any, Any]) -> np.ndarray[
         behind = [i for i in range(count) if border[i] < lengths[i]]
         if not before or not behind:
             continue
-        keys = [
-            np.concatenate(
-                [keys_at_cuts[i][row][part] for i in before]
-                + [keys_at_cuts[i][len(borders) + row][part] for i in behind]
-            )
-            for part in range(len(runs.keys.arrays))
-        ]
-        ranks = _ranks(runs, keys)
+        keys = [keys_at_cuts[i][row] for i in before]
+        keys += [keys_at_cuts[i][len(borders) + row] for i in behind]
+        ranks = _ranks(runs, [np.concatenate(parts) for parts in zip(*keys, strict=True)])
         last_rank = ranks[: len(before)].max()
         for i, rank in zip(behind, ranks[len(before) :], strict=True):
             moved[row, i] += rank == last_rank

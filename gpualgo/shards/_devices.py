@@ -29,11 +29,16 @@ class Device:
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], library: Any) -> Any:
         """Return a new array on this device."""
-        raise NotImplementedError
+        try:
+            if self.number == CPU:
+                return np.empty(shape, dtype)
+            return gpu_library(library).empty(shape, dtype, self.number, None)
+        except MemoryError as error:
+            raise MemoryError(f"no memory for a shard on {self.name}: {error}") from error
 
     def running(self) -> AbstractContextManager[None]:
         """Return a context in which calls run on this device."""
-        raise NotImplementedError
+        return contextlib.nullcontext()
 
     def moved(self, x: Any, library: Any) -> Any:
         """Return an array with x's elements on this device: x itself if it is here."""
@@ -51,12 +56,6 @@ class Host(Device):
     def __init__(self, index: int) -> None:
         self.name = f"cpu:{index}"
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], library: Any) -> Any:
-        try:
-            return np.empty(shape, dtype)
-        except MemoryError as error:
-            raise MemoryError(f"no memory for a shard on {self.name}: {error}") from error
-
     def running(self) -> AbstractContextManager[None]:
         return default_device.fixed(CPU, "its shards are on the CPU")
 
@@ -64,15 +63,6 @@ class Host(Device):
 class GPU(Device):
     def __init__(self, ordinal: int) -> None:
         self.number, self.name = ordinal, f"cuda:{ordinal}"
-
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], library: Any) -> Any:
-        try:
-            return gpu_library(library).empty(shape, dtype, self.number, None)
-        except MemoryError as error:
-            raise MemoryError(f"no memory for a shard on {self.name}: {error}") from error
-
-    def running(self) -> AbstractContextManager[None]:
-        return contextlib.nullcontext()
 
 
 def refuse_in_graph(where: str) -> None:
@@ -185,7 +175,7 @@ def all_on_host(
 
     `into`: NumPy arrays to write the elements of GPU arrays to.
     """
-    fetched, waiting = list[np.ndarray[Any, Any]](), list[tuple[int, int, Any]]()
+    fetched, waiting = list[np.ndarray[Any, Any]](), list[tuple[View, int]]()
     for i, x in enumerate(arrays):
         view = view_of(np.asarray(x) if isinstance(x, np.generic) else x, "an array")
         if view.device == CPU:
@@ -195,20 +185,20 @@ def all_on_host(
             view = view_of(contiguous(x), "an array")
         target = np.empty(view.shape, view.dtype) if into is None else into[i]
         if target.size:
-            waiting.append((*_fetch(view, target), view))
+            waiting.append((view, _fetch(view, target)))
         fetched.append(target)
-    for device, stream, _ in waiting:
-        _wait(device, stream)
+    for view, stream in waiting:
+        _wait(view.device, stream)
     return fetched
 
 
-def _fetch(view: View, target: np.ndarray[Any, Any]) -> tuple[int, int]:
+def _fetch(view: View, target: np.ndarray[Any, Any]) -> int:
     from gpualgo._driver import device, staging
 
     stream = int(view.library.stream(view.device))
     with device.get(view.device).current():
         staging.download(view.ptr, target, view.device, stream)
-    return view.device, stream
+    return stream
 
 
 def _wait(ordinal: int, stream: int) -> None:
@@ -323,17 +313,16 @@ def cut(x: Any, axis: int, start: int, end: int) -> Any:
 def joined(pieces: list[Piece], place: Device, library: Any) -> Piece:
     """Concatenate pieces on a device."""
 
-    def concatenated(arrays: list[Any]) -> Any:
+    def concatenated(arrays: Sequence[Any]) -> Any:
         if len(arrays) == 1:
             return place.moved(arrays[0], library)
         return one_after_another(arrays, place, library)
 
-    keys = [concatenated([piece[0][i] for piece in pieces]) for i in range(len(pieces[0][0]))]
-    values = [concatenated([piece[1][i] for piece in pieces]) for i in range(len(pieces[0][1]))]
-    return keys, values
+    keys, values = zip(*pieces, strict=True)  # of each piece
+    return [*map(concatenated, zip(*keys))], [*map(concatenated, zip(*values))]  # noqa: B905
 
 
-def one_after_another(arrays: list[Any], place: Device, library: Any) -> Any:
+def one_after_another(arrays: Sequence[Any], place: Device, library: Any) -> Any:
     """Concatenate 1-D arrays on a device."""
     lengths = [x.shape[0] for x in arrays]
     ends = list(accumulate(lengths, initial=0))

@@ -12,15 +12,7 @@ from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
-from gpualgo.shards._arguments import (
-    Argument,
-    Dtypes,
-    build_result,
-    fields_of,
-    infer_result,
-    on_each,
-    parse_argument,
-)
+from gpualgo.shards._arguments import Argument, Dtypes, fields_of, infer_result, parse_argument
 from gpualgo.shards._devices import all_on_host, cut, local_stream
 from gpualgo.shards._shards import ShardedArray
 
@@ -36,23 +28,18 @@ def transform(op: Any, *arrays: Any, dtype: Any = None) -> Any:
     shape that are sharded alike. The result is sharded like them. Nothing is copied between
     devices, and the host does not wait.
     """
-    arguments: list[Argument | Any] = []
-    first = None
+    arguments, first = list(arrays), None
     for k, x in enumerate(arrays):
-        if is_scalar(x):
-            arguments.append(x)
-            continue
-        argument = parse_argument(x, _TRANSFORM, f"argument {k}", first)
-        first = argument.first if first is None else first
-        arguments.append(argument)
+        if not is_scalar(x):
+            arguments[k] = parse_argument(x, _TRANSFORM, f"argument {k}", first and first.first)
+            first = first or arguments[k]
     assert first is not None  # the caller dispatches here only for sharded arguments
-    devices = first.places
 
     def call(i: int) -> Any:
         local_args = [x.on(i) if isinstance(x, Argument) else x for x in arguments]
         return ga.transform(op, *local_args, dtype=dtype)
 
-    return build_result(on_each(devices, range(len(devices)), call), devices, first.axis)
+    return first.built(first.run(call), first.first.axis)
 
 
 # --- `select`: filters each shard and redistributes the result evenly.
@@ -87,7 +74,7 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     if not balance:
-        return build_result([x_arg.packed(parts) for parts in kept], x_arg.places, 0)
+        return x_arg.built([x_arg.packed(parts) for parts in kept])
     first = x_arg.first
     lengths = _devices.shares(sum(parts[0].shape[0] for parts in kept), len(x_arg.places))
     outputs = [
@@ -105,9 +92,9 @@ def call_with_counts(
 
     On GPUs all calls are queued, with outputs of maximal length, before the host waits.
     """
-    first, seats = source.first, source.seats
+    first = source.first
     if source.is_on_host:
-        results = on_each(first.places, seats, lambda i: function(*arguments(i), **options))
+        results = source.run(lambda i: function(*arguments(i), **options))
         return [fields_of(result)[0] for result in results]
 
     def queued(i: int) -> list[Any]:
@@ -119,7 +106,7 @@ def call_with_counts(
             function(*arguments(i), **out_args, **options)
         return [*outs, count]
 
-    outputs = on_each(first.places, seats, queued)
+    outputs = source.run(queued)
     counts = all_on_host([count for *_, count in outputs])
     return [
         [cut(out, 0, 0, int(count)) for out in outs]

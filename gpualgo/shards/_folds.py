@@ -8,27 +8,18 @@ from typing import Any
 import gpualgo as ga
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks, per_row_init
+from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
-    build_result,
     fields_of,
     infer_result,
-    on_each,
     parse_argument,
     refuse,
     refuse_sharded,
     stack_results,
 )
-from gpualgo.shards._devices import (
-    Device,
-    can_read,
-    local_stream,
-    peer_view,
-    reading,
-    stream_at,
-    to_devices,
-)
+from gpualgo.shards._devices import Device, can_read, local_stream, peer_view, reading, to_devices
 
 # --- `reduce`: reduces each shard, then the results in order on the first device.
 
@@ -56,21 +47,18 @@ def reduce(
     refuse_sharded(init, _NAME, "init")
     keepdims = checks.flag_argument(keepdims, "keepdims", _NAME)
     axes = checks.axes_of(checks.plain_axes(axis, _NAME), first.ndim, _NAME)
+    options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
     if first.axis not in axes:
-        return _reduce_unsharded(x_arg, init, op, axes, keepdims, dtype)
+        if per_row_init.are_arrays(init, _NAME, one_is_value=False):
+            refuse(_NAME, "init is an array, and the result would be sharded", "pass one value")
+        results = x_arg.run(lambda i: ga.reduce(x_arg.on(i), init, op, **options))
+        return x_arg.reduced(results, axes, keepdims)
     device, full = x_arg.places[0], x_arg.full
     if len(full) <= 1 or first.size == 0:
-        (stacks,) = on_each(
-            x_arg.places[:1], [0],
-            lambda _: ga.reduce(_only_shard(x_arg, full), init, op, axis=axes, keepdims=keepdims,
-                                dtype=dtype),
-        )  # fmt: skip
-        return stacks
+        return x_arg.run(lambda _: ga.reduce(_only_shard(x_arg, full), init, op, **options), [0])[0]
     first_full = x_arg.places[full[0]]
-    dtypes, _ = infer_result(
-        ga.reduce, first_full, x_arg.on(full[0]), at_place(init, first_full, x_arg), op, axis=axes,
-        keepdims=keepdims, dtype=dtype,
-    )  # fmt: skip
+    local_init = at_place(init, first_full, x_arg)
+    dtypes, _ = infer_result(ga.reduce, first_full, x_arg.on(full[0]), local_init, op, **options)
     acc = x_arg.packed(dtypes)
     late_axes = () if commutes(op) else tuple(a for a in axes if a < first.axis)
     early_axes = tuple(a for a in axes if a not in late_axes)
@@ -97,10 +85,11 @@ def aggregates_at(
     shape = (len(seats), *(n for a, n in enumerate(first.shape) if a not in axes))
     stacks = [place.empty(shape, dtype, library) for dtype in dtypes]
     if not can_read(devices_, stacks):
-        return stack_results(aggregates(source, seats, op, axes, dtypes), place, library)
+        parts = source.run(lambda i: ga.reduce(source.on(i), None, op, axis=axes, dtype=acc), seats)
+        return stack_results(parts, place, library)
 
     def reduce_into(i: int) -> None:
-        device, stream = source.places[i], stream_at(source.places[i], library)
+        device, stream = source.places[i], _devices.stream_at(source.places[i], library)
         shards = [x.shards[i] for x in source.arrays]
         x, out = (
             source.packed([peer_view(part, device, library) for part in parts])
@@ -110,36 +99,8 @@ def aggregates_at(
             ga.reduce(x, None, op, axis=axes, dtype=acc, out=out, stream=stream)
 
     with reading(devices_, stacks, library):
-        on_each(source.places, seats, reduce_into)
+        source.run(reduce_into, seats)
     return stacks
-
-
-def aggregates(
-    source: Argument, seats: list[int], op: Any, axes: tuple[int, ...], dtypes: Dtypes
-) -> list[Any]:
-    acc = source.packed(dtypes)
-    return on_each(
-        source.places, seats,
-        lambda i: ga.reduce(source.on(i), None, op, axis=axes, dtype=acc),
-    )  # fmt: skip
-
-
-def _reduce_unsharded(
-    x_arg: Argument, init: Any, op: Any, axes: tuple[int, ...], keepdims: bool, dtype: Any
-) -> Any:
-    """Reduce along axes that are not sharded."""
-    if per_row_init.are_arrays(init, _NAME, one_is_value=False):
-        refuse(_NAME, "init is an array, and the result would be sharded", "pass one value")
-    options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
-    results = on_each(
-        x_arg.places, x_arg.seats, lambda i: ga.reduce(x_arg.on(i), init, op, **options)
-    )
-    shard_axis = x_arg.first.axis
-    return build_result(
-        results,
-        x_arg.places,
-        shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
-    )
 
 
 def _only_shard(x_arg: Argument, full: list[int]) -> Any:
@@ -209,9 +170,7 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
     x_arg = parse_argument(x, func_name)
     refuse_sharded(init, func_name, "init")
     reverse = checks.flag_argument(reverse, "reverse", func_name)
-    scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
-    if scan_axis is None:
-        x_arg, scan_axis = x_arg.flat(func_name), 0
+    x_arg, scan_axis = x_arg.line(axis, func_name)
     first, devices, full = x_arg.first, x_arg.places, x_arg.full
     order = full[::-1] if reverse else full
     options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
@@ -227,11 +186,8 @@ def _scan(call: Any, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype:
             init = as_operator(op, func_name, 2).identity_for(dtypes[0])
         prefixes = _prefixes(x_arg, order, init, op, scan_axis, reverse, dtypes)
         options["dtype"] = x_arg.packed(dtypes)
-    results = on_each(
-        devices, x_arg.seats,
-        lambda i: _scan_shard(call, x_arg, i, prefixes.get(i), init, op, options),
-    )  # fmt: skip
-    return build_result(results, devices, first.axis)
+    results = x_arg.run(lambda i: _scan_shard(call, x_arg, i, prefixes.get(i), init, op, options))
+    return x_arg.built(results, first.axis)
 
 
 def _prefixes(
@@ -239,10 +195,10 @@ def _prefixes(
 ) -> dict[int, list[Any]]:
     """Return the prefix of each shard but the first, an array for each field."""
     device, acc = x_arg.places[0], x_arg.packed(dtypes)
-    parts = on_each(
-        x_arg.places, order[:-1],
-        lambda i: ga.reduce(_scan_order(x_arg, i, axis, reverse), None, op, axis=axis, dtype=acc),
-    )  # fmt: skip
+    options = {"axis": axis, "dtype": acc}
+    parts = x_arg.run(
+        lambda i: ga.reduce(_scan_order(x_arg, i, axis, reverse), None, op, **options), order[:-1]
+    )
     with device.running():
         x = x_arg.packed(stack_results(parts, device, x_arg.first.library))
         local_init = at_place(init, device, x_arg)

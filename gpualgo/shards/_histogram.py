@@ -16,23 +16,9 @@ from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks
-from gpualgo.shards._arguments import (
-    Argument,
-    build_result,
-    infer_result,
-    on_each,
-    parse_argument,
-    stacked,
-)
-from gpualgo.shards._devices import (
-    Device,
-    all_on_host,
-    can_read,
-    on_host,
-    peer_view,
-    reading,
-    stream_at,
-)
+from gpualgo.shards import _devices
+from gpualgo.shards._arguments import Argument, infer_result, parse_argument, stacked
+from gpualgo.shards._devices import Device, all_on_host, can_read, on_host, peer_view, reading
 
 _NAME = "histogram"
 
@@ -55,7 +41,8 @@ def histogram(
     """
     x_arg = parse_argument(x, _NAME)
     first, places = x_arg.first, x_arg.places
-    w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
+    is_number = weights is None or is_scalar(weights)
+    w_arg = weights if is_number else parse_argument(weights, _NAME, "weights", first)
     axes = checks.axes_of(checks.plain_axes(axis, _NAME), first.ndim, _NAME)
     bins = _edges(bins)
     ranges = _ranges(x_arg, bins, range)
@@ -69,12 +56,9 @@ def histogram(
     )
     if weights is None:
         arguments.counter_dtype(acc_dtype, math.prod(first.shape[a] for a in axes))
-    parts = on_each(
-        places, x_arg.seats,
-        lambda i: ga.histogram(x_arg.on(i), bins, ranges, **options(i)),
-    )  # fmt: skip
+    parts = x_arg.run(lambda i: ga.histogram(x_arg.on(i), bins, ranges, **options(i)))
     if first.axis not in axes:
-        return build_result(parts, places, first.axis - sum(a < first.axis for a in axes))
+        return x_arg.reduced(parts, axes, False)
     if len(parts) == 1:
         return parts[0]
     if len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
@@ -86,7 +70,7 @@ def histogram(
 
 def _sum_by_peer_reads(parts: list[Any], device: Device, library: Any, dtype: Any) -> Any:
     """Add counters in one kernel on a device, which reads them from the memory of the others."""
-    stream = stream_at(device, library)
+    stream = _devices.stream_at(device, library)
     with reading([device], parts, library), device.running():
         target = device.empty(view_of(parts[0], "counters").shape, dtype, library)
         views = tuple(peer_view(part, device, library) for part in parts)
@@ -109,10 +93,6 @@ def _edges(bins: Any) -> Any:
     if isinstance(bins, ga.lazy.LazyArray):
         bins = ga.copy(bins)
     return on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
-
-
-def _weights(weights: Any, x_arg: Argument) -> Argument:
-    return parse_argument(weights, _NAME, "weights", x_arg.first)
 
 
 def _ranges(x_arg: Argument, bins: Any, ranges: Any) -> Any:
@@ -146,7 +126,7 @@ def _data_range(x_arg: Argument, dim: int, name: str) -> tuple[Any, Any]:
     full = [i for i, shard in enumerate(x.shards) if 0 not in tuple(shard.shape)]
     if not full:
         return 0, 1
-    extremes = on_each(x.places, full, lambda i: ga.minmax(x.shards[i]))
+    extremes = x_arg.run(lambda i: ga.minmax(x.shards[i]), full)
     values = all_on_host([value for pair in extremes for value in pair])
     low, high = (np.stack(values[side::2]) for side in (0, 1))
     least, greatest = low.min(), high.max()  # NaN propagates

@@ -10,16 +10,7 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
-from gpualgo.shards._arguments import (
-    Argument,
-    build_result,
-    infer_result,
-    on_each,
-    parse_argument,
-    refuse,
-    stack_results,
-    stacked,
-)
+from gpualgo.shards._arguments import Argument, infer_result, parse_argument, stack_results, stacked
 from gpualgo.shards._devices import one_after_another
 from gpualgo.shards._folds import kept_axes
 
@@ -39,36 +30,25 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     Each device reads its shard once; its k elements are copied to the first device. The host does
     not wait.
     """
-    x_arg = parse_argument(x, _NAME)
-    k_axis = checks.axis_of(checks.plain_axis(axis, _NAME), x_arg.first.ndim, _NAME)
-    if k_axis is None:
-        x_arg, k_axis = x_arg.flat(_NAME), 0
+    x_arg, k_axis = parse_argument(x, _NAME).line(axis, _NAME)
     first, devices = x_arg.first, x_arg.places
     options: dict[str, Any] = {"axis": k_axis, "mode": mode}
     k = checks.integer(k, "k", _NAME)
     if k_axis != first.axis:
-        results = on_each(devices, x_arg.seats, lambda i: ga.top_k(x_arg.on(i), k, **options))
-        return build_result(results, devices, first.axis)
+        results = x_arg.run(lambda i: ga.top_k(x_arg.on(i), k, **options))
+        return x_arg.built(results, first.axis)
     length = first.shape[k_axis]
     infer_result(ga.top_k, devices[0], x_arg.on(0), max(0, min(k, first.lengths[0])), **options)
     if not 0 <= k <= length:
         raise ValueError(
             f"{_NAME}: k is {k}, and there are {length} elements to choose from; pass 0 to {length}"
         )
-    if first.ndim > 1:
-        refuse(
-            _NAME, f"the rows along axis {k_axis} are sharded, in shape {first.shape}",
-            "pass gpualgo.distribute(x, axis=…) with another axis",
-        )  # fmt: skip
+    x_arg.require_one_row(k_axis, _NAME)
+    results = x_arg.run(lambda i: ga.top_k(x_arg.on(i), min(k, first.lengths[i]), **options))
     if len(devices) == 1:
-        with devices[0].running():
-            return ga.top_k(x_arg.on(0), k, **options)
-    results = on_each(
-        devices, x_arg.seats,
-        lambda i: ga.top_k(x_arg.on(i), min(k, first.lengths[i]), **options),
-    )  # fmt: skip
+        return results[0]
     starts, device, library = first.starts, devices[0], first.library
-    indices = on_each(devices, x_arg.seats, lambda i: shifted(results[i][1], starts[i]))
+    indices = x_arg.run(lambda i: shifted(results[i][1], starts[i]))
     with device.running():
         values = one_after_another([part[0] for part in results], device, library)
         all_indices = one_after_another(indices, device, library)
@@ -102,14 +82,9 @@ def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) ->
     x_arg, call = _parse("count", x, predicate)
     axes = checks.axes_of(checks.plain_axes(axis, "count"), x_arg.first.ndim, "count")
     keepdims = checks.flag_argument(keepdims, "keepdims", "count")
-    parts = on_each(x_arg.places, x_arg.seats, lambda i: call(i, axis=axes, keepdims=keepdims))
-    shard_axis = x_arg.first.axis
-    if shard_axis not in axes:
-        return build_result(
-            parts,
-            x_arg.places,
-            shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
-        )
+    parts = x_arg.run(lambda i: call(i, axis=axes, keepdims=keepdims))
+    if x_arg.first.axis not in axes:
+        return x_arg.reduced(parts, axes, keepdims)
     return _combined(x_arg, parts, operator.add)
 
 
@@ -120,17 +95,16 @@ def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
     does not wait.
     """
     x_arg, call = _parse("find", x, predicate)
-    x_arg, search_axis = _parse_axis(x_arg, axis, "find")
+    x_arg, search_axis = x_arg.line(axis, "find")
     if axis is None:
         x_arg, call = _parse("find", *_flat_pair(x, predicate))
-    parts = on_each(x_arg.places, x_arg.seats, lambda i: call(i, axis=search_axis))
+    parts = x_arg.run(lambda i: call(i, axis=search_axis))
     if search_axis != x_arg.first.axis:
-        shard_axis = x_arg.first.axis
-        return build_result(parts, x_arg.places, shard_axis - (search_axis < shard_axis))
+        return x_arg.reduced(parts, [search_axis], False)
     if len(parts) == 1:
         return parts[0]
     starts = x_arg.first.starts
-    parts = on_each(x_arg.places, x_arg.seats, lambda i: _global_index(parts[i], starts[i]))
+    parts = x_arg.run(lambda i: _global_index(parts[i], starts[i]))
     return _combined(x_arg, parts, _first_found)
 
 
@@ -152,11 +126,9 @@ def _first_found(a: Any, b: Any) -> Any:
 def _flat_pair(x: Any, predicate: Any) -> tuple[Any, Any]:
     """Return x and the predicate flattened."""
     x_arg = parse_argument(x, "find").flat("find")
-    if is_function(predicate, "find"):
-        return x_arg.packed(x_arg.arrays), predicate
-    return x_arg.packed(x_arg.arrays), parse_argument(predicate, "find", "predicate").flat(
-        "find"
-    ).first
+    if not is_function(predicate, "find"):
+        predicate = parse_argument(predicate, "find", "predicate").flat("find").first
+    return x_arg.packed(x_arg.arrays), predicate
 
 
 def _parse(func_name: str, x: Any, predicate: Any) -> tuple[Argument, Any]:
@@ -166,11 +138,6 @@ def _parse(func_name: str, x: Any, predicate: Any) -> tuple[Argument, Any]:
         return x_arg, lambda i, **options: function(x_arg.on(i), predicate, **options)
     mask = parse_argument(predicate, func_name, "predicate", x_arg.first)
     return x_arg, lambda i, **options: function(x_arg.on(i), mask.on(i), **options)
-
-
-def _parse_axis(source: Argument, axis: Any, func_name: str) -> tuple[Argument, int]:
-    search_axis = checks.axis_of(checks.plain_axis(axis, func_name), source.first.ndim, func_name)
-    return (source.flat(func_name), 0) if search_axis is None else (source, search_axis)
 
 
 def _combined(source: Argument, parts: list[Any], op: Any) -> Any:
@@ -191,24 +158,15 @@ def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     x_arg = parse_argument(x, func_name)
     axes = checks.axes_of(checks.plain_axes(axis, func_name), x_arg.first.ndim, func_name)
     keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
-    shard_axis, shape = x_arg.first.axis, x_arg.first.shape
-    if shard_axis not in axes:
-        parts = on_each(
-            x_arg.places, x_arg.seats,
-            lambda i: ga.minmax(x_arg.on(i), axes, keepdims=keepdims),
-        )  # fmt: skip
-        return build_result(
-            parts,
-            x_arg.places,
-            shard_axis if keepdims else shard_axis - sum(a < shard_axis for a in axes),
-        )
-    seats = x_arg.full or [0]
-    parts = on_each(x_arg.places, seats, lambda i: ga.minmax(x_arg.on(i), axes))
+    if x_arg.first.axis not in axes:
+        parts = x_arg.run(lambda i: ga.minmax(x_arg.on(i), axes, keepdims=keepdims))
+        return x_arg.reduced(parts, axes, keepdims)
+    parts = x_arg.run(lambda i: ga.minmax(x_arg.on(i), axes), x_arg.full or [0])
     device = x_arg.places[0]
     with device.running():
         low, high = stack_results(parts, device, x_arg.first.library)
         result = ga.MinMax(ga.minmax(low, 0).min, ga.minmax(high, 0).max)
-    return kept_axes(result, axes, shape) if keepdims else result
+    return kept_axes(result, axes, x_arg.first.shape) if keepdims else result
 
 
 def argmin(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
@@ -231,27 +189,19 @@ def argmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
 def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     func_name = function.__name__
     x_arg = parse_argument(x, func_name)
-    source, search_axis = _parse_axis(x_arg, axis, func_name)
+    source, search_axis = x_arg.line(axis, func_name)
     keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
     first = source.first
     if search_axis != first.axis:
-        parts = on_each(
-            source.places, source.seats,
-            lambda i: function(source.on(i), search_axis, keepdims=keepdims),
-        )  # fmt: skip
-        return build_result(
-            parts, source.places, first.axis - (search_axis < first.axis and not keepdims)
-        )
-    if first.ndim > 1:
-        i = (source.full or [0])[0]
-        infer_result(function, source.places[i], source.on(i), search_axis, keepdims=keepdims)
-        refuse(
-            func_name, f"the rows along axis {search_axis} are sharded, in shape {first.shape}",
-            "pass gpualgo.distribute(x, axis=…) with another axis",
-        )  # fmt: skip
+        parts = source.run(lambda i: function(source.on(i), search_axis, keepdims=keepdims))
+        return source.reduced(parts, [search_axis], keepdims)
     seats, starts, device = source.full or [0], first.starts, source.places[0]
-    parts = on_each(source.places, seats, lambda i: _extreme_of(function, source, i))
-    indices = on_each(source.places, seats, lambda i: shifted(parts[seats.index(i)][1], starts[i]))
+    if first.ndim > 1:
+        i = seats[0]
+        infer_result(function, source.places[i], source.on(i), search_axis, keepdims=keepdims)
+        source.require_one_row(search_axis, func_name)
+    parts = source.run(lambda i: _extreme_of(function, source, i), seats)
+    indices = source.run(lambda i: shifted(parts[seats.index(i)][1], starts[i]), seats)
     with device.running():
         values = stacked([part[0] for part in parts], device, first.library)
         chosen = function(values.reshape(-1))

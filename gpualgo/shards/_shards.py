@@ -168,8 +168,7 @@ class ShardedArray:
         def __cuda_array_interface__(self) -> Any: ...
 
     def __len__(self) -> int:
-        length: int = self.shape[0]
-        return length
+        return int(self.shape[0])
 
     def gather(self, device: str | int | None = None) -> Any:
         """Return all elements as one array in new memory.
@@ -203,10 +202,8 @@ class ShardedArray:
             into = [_devices.cut(result, self.axis, i, i + length) for i, length in parts]
             all_on_host(self.shards, into)
             return result
-        (gathered,) = _devices.spread(
-            self.shards, self.axis, [target], [self.shape[self.axis]], self.axis, self.library
-        )
-        return gathered
+        length, axis = self.shape[self.axis], self.axis
+        return _devices.spread(self.shards, axis, [target], [length], axis, self.library)[0]
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(
@@ -237,10 +234,8 @@ class ShardedArray:
         )
 
     def __repr__(self) -> str:
-        shards = ", ".join(
-            f"{device.name} [{length}]"
-            for device, length in zip(self.places, self.lengths, strict=True)
-        )
+        pairs = zip(self.devices, self.lengths, strict=True)
+        shards = ", ".join(f"{name} [{length}]" for name, length in pairs)
         return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, axis={self.axis}, {shards})"
 
 
@@ -344,26 +339,19 @@ def distribute(
     """
     refuse_in_graph(_NAME)
     if isinstance(x, ShardedArray):
-        pieces, old_axis, library, is_host = x.shards, x.axis, x.library, x.places[0].number == CPU
-        shape = x.shape
+        pieces, old_axis, library, shape = x.shards, x.axis, x.library, x.shape
+        is_host = x.places[0].number == CPU
     else:
         view = view_of(x, f"{_NAME}: x")
         check_dtype(view.dtype, _NAME)
-        pieces, library, is_host, shape = (
-            (plain(view),),
-            view.library,
-            view.device == CPU,
-            view.shape,
-        )
-        old_axis = 0
+        pieces, old_axis, library, shape = (plain(view),), 0, view.library, view.shape
+        is_host = view.device == CPU
     if not shape:
         raise ValueError(
             f"{_NAME}: x has no dimension that can be cut; pass an array that has dimensions"
         )
-    if devices is None and isinstance(x, ShardedArray):
-        places = x.places
-    else:
-        places = parse_devices(devices, _NAME, is_host)
+    own = x.places if devices is None and isinstance(x, ShardedArray) else None
+    places = own or parse_devices(devices, _NAME, is_host)
     new_axis = checks.axis_of(checks.plain_axis(axis, _NAME, "an int"), len(shape), _NAME)
     if new_axis is None:
         raise TypeError(f"{_NAME}: axis must be an int, got None")

@@ -18,29 +18,9 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._base import threads
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks
-from gpualgo.shards._arguments import (
-    Argument,
-    build_result,
-    fields_of,
-    infer_result,
-    on_each,
-    parse_argument,
-    refuse,
-)
-from gpualgo.shards._devices import (
-    Device,
-    Piece,
-    all_on_host,
-    can_read,
-    cut,
-    joined,
-    local_stream,
-    reading,
-    stream_at,
-    to_devices,
-)
-from gpualgo.shards._shards import ShardedArray
+from gpualgo.shards import _devices
+from gpualgo.shards._arguments import Argument, fields_of, infer_result, parse_argument, refuse
+from gpualgo.shards._devices import Device, Piece, can_read, cut, local_stream, reading, to_devices
 
 # --- Exact cuts of sorted runs on several devices, in a few rounds that read few keys each.
 #
@@ -81,19 +61,17 @@ class Runs:
         """
         counts = [[len(range(*span)) for span in run_spans] for run_spans in spans]
         seats = [i for i in self.keys.seats if sum(counts[i])]
-        fetched = on_each(
-            self.keys.places, seats,
-            lambda i: [_gather(x, i, spans[i], counts[i]) for x in self.keys.arrays],
-        )  # fmt: skip
-        arrays = iter(all_on_host([part for parts in fetched for part in parts]))
+        fetched = self.keys.run(
+            lambda i: [_gather(x, i, spans[i], counts[i]) for x in self.keys.arrays], seats
+        )
+        arrays = iter(_devices.all_on_host([part for parts in fetched for part in parts]))
         result = []
         for i in self.keys.seats:
             empty = (np.empty(0, x.dtype) for x in self.keys.arrays)
             parts_ = [next(arrays) if i in seats else next(empty) for _ in self.keys.arrays]
             borders = list(accumulate(counts[i]))[:-1]
-            result.append(
-                list(map(list, zip(*(np.split(x, borders) for x in parts_), strict=True)))
-            )
+            split = (np.split(x, borders) for x in parts_)
+            result.append([list(parts) for parts in zip(*split, strict=True)])
         return result
 
 
@@ -208,10 +186,7 @@ def exchanged(keys: Argument, runs: list[Piece], borders: np.ndarray[Any, Any]) 
 
     pieces = [[piece(row, source) for source in keys.seats] for row in keys.seats]
     pairs = [(i, (i + step) % num_runs) for step in range(num_runs) for i in keys.seats]
-    moves = [
-        (keys.places[i], x) for i, k in pairs for part in pieces[i][k]
-        for x in part
-    ]  # fmt: skip
+    moves = [(keys.places[i], x) for i, k in pairs for part in pieces[i][k] for x in part]
     moved = iter(to_devices(moves, keys.first.library, are_ours=True))
     for i, k in pairs:
         keys_, values_ = pieces[i][k]
@@ -233,12 +208,8 @@ class Order(NamedTuple):
     @property
     def options(self) -> dict[str, Any]:
         """The order as keyword arguments of a sort."""
-        options = {"descending": self.descending}
-        return (
-            options
-            if self.is_whole
-            else {**options, "begin_bit": self.bits[0], "end_bit": self.bits[1]}
-        )
+        bits = {} if self.is_whole else {"begin_bit": self.bits[0], "end_bit": self.bits[1]}
+        return {"descending": self.descending, **bits}
 
 
 def radix_sort(
@@ -271,30 +242,13 @@ def sort(
     return _sort("sort", keys, values, Order(descending, (0, None)), axis)
 
 
-def line_of(keys: Any, where: str, name: str, axis: Any) -> tuple[Argument, int]:
-    """Parse keys and return the axis to sort along; None flattens the keys."""
-    key_arg = parse_argument(keys, where, name)
-    sort_axis = checks.axis_of(checks.plain_axis(axis, where), key_arg.first.ndim, where)
-    return (key_arg.flat(where), 0) if sort_axis is None else (key_arg, sort_axis)
-
-
-def one_row(keys: Argument, line: int, where: str) -> None:
-    """Raise ValueError unless there is a single row along the sharded axis."""
-    if keys.first.ndim > 1:
-        refuse(
-            where, f"the rows along axis {line} are sharded, in shape {keys.first.shape}",
-            "pass gpualgo.distribute(x, axis=…) with another axis",
-        )  # fmt: skip
-
-
 def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
     """Sort keys; with values return a pair."""
-    k_arg, sort_axis = line_of(keys, func_name, "keys", axis)
-    v_arg = None
+    whole, v_arg = parse_argument(keys, func_name, "keys"), None
+    k_arg, sort_axis = whole.line(axis, func_name)
     if values is not None:
-        unflattened = parse_argument(keys, func_name, "keys").first
-        v_arg = parse_argument(values, func_name, "values", unflattened)
-        v_arg = v_arg if k_arg.first.ndim == unflattened.ndim else v_arg.flat(func_name)
+        v_arg = parse_argument(values, func_name, "values", whole.first)
+        v_arg = v_arg if k_arg.first.ndim == whole.first.ndim else v_arg.flat(func_name)
     first, call = k_arg.first, ga.sort if func_name == "sort" else ga.radix_sort
 
     def options(i: int) -> dict[str, Any]:
@@ -303,18 +257,16 @@ def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> An
 
     infer_result(call, k_arg.places[0], k_arg.on(0), **options(0))
     if sort_axis != first.axis:
-        rows = on_each(first.places, k_arg.seats, lambda i: call(k_arg.on(i), **options(i)))
-        pairs = [row if v_arg is not None else (row, None) for row in rows]
-        results = [build_result([pair[0] for pair in pairs], first.places, first.axis)]
-        if v_arg is not None:
-            results.append(build_result([pair[1] for pair in pairs], first.places, first.axis))
-        return results[0] if v_arg is None else tuple(results)
-    one_row(k_arg, sort_axis, func_name)
+        rows = k_arg.run(lambda i: call(k_arg.on(i), **options(i)))
+        if v_arg is None:
+            return k_arg.built(rows, first.axis)
+        return tuple(k_arg.built(each, first.axis) for each in zip(*rows, strict=True))
+    k_arg.require_one_row(sort_axis, func_name)
     pieces = long_row(k_arg, v_arg, order)
-    sorted_keys = build_result([k_arg.packed(v) for v, _ in pieces], first.places, 0)
+    sorted_keys = k_arg.built([k_arg.packed(v) for v, _ in pieces])
     if v_arg is None:
         return sorted_keys
-    return sorted_keys, build_result([v_arg.packed(v) for _, v in pieces], first.places, 0)
+    return sorted_keys, k_arg.built([v_arg.packed(v) for _, v in pieces])
 
 
 def long_row(
@@ -334,19 +286,15 @@ def long_row(
             return _merged(keys, order, views, index_dtype)
     if has_indices:
         starts, local = keys.first.starts, runs
-        runs = on_each(
-            keys.places, keys.seats,
-            lambda i: (local[i][0], [_global_indices(local[i][1][0], starts[i], index_dtype)]),
-        )  # fmt: skip
+        runs = keys.run(
+            lambda i: (local[i][0], [_global_indices(local[i][1][0], starts[i], index_dtype)])
+        )
     if len(runs) > 1:
         ranks = list(accumulate(keys.first.lengths))[:-1]
         cuts = exact_cuts(_as_runs(keys, runs, order), ranks)
         none, all_of = np.zeros((1, len(runs)), np.int64), np.array([keys.first.lengths], np.int64)
         pieces = exchanged(keys, runs, np.concatenate([none, cuts, all_of]))
-        runs = on_each(
-            keys.places, keys.seats,
-            lambda i: _sorted_again(pieces[i], keys, values, order, keys.places[i]),
-        )  # fmt: skip
+        runs = keys.run(lambda i: _sorted_again(pieces[i], keys, values, order, keys.places[i]))
     return runs
 
 
@@ -367,18 +315,18 @@ def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: 
         outs = [device.empty((length,), dtype, library) for dtype in dtypes]
         if length:
             addresses = [*sources, *(view_of(x, "a part").ptr for x in outs)]
-            stream = stream_at(device, library)
+            stream = _devices.stream_at(device, library)
             merged.merge(begin, begin + length, device.number, stream, addresses)
         return outs[:count], outs[count:]
 
-    return on_each(keys.places, keys.seats, merge)
+    return keys.run(merge)
 
 
 def _sorted_again(
     pieces: list[Piece], keys: Argument, values: Argument | None, order: Order, place: Device
 ) -> Piece:
     """Join slices and sort them."""
-    key_arrays, value_arrays = joined(pieces, place, keys.first.library)
+    key_arrays, value_arrays = _devices.joined(pieces, place, keys.first.library)
     moved = value_arrays[0] if values is None and value_arrays else None
     moved = moved if values is None else values.packed(value_arrays)
     return _pair_of(ga.radix_sort(keys.packed(key_arrays), moved, **order.options), moved)
@@ -411,7 +359,7 @@ def sorted_runs(
             result = ga.radix_sort(keys.on(i), moved, **order.options, stream=stream)
             return _pair_of(result, moved)
 
-    return on_each(keys.places, keys.seats, call)
+    return keys.run(call)
 
 
 def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
@@ -420,13 +368,9 @@ def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
 
 
 def _as_runs(keys: Argument, runs: list[Piece], order: Order) -> Runs:
-    arrays = [
-        ShardedArray([run_keys[field] for run_keys, _ in runs], keys.places, 0)
-        for field in range(len(keys.arrays))
-    ]
     begin, end = order.bits
     bits = (0, None) if order.is_whole else (int(begin), None if end is None else int(end))
-    return Runs(keys._replace(arrays=tuple(arrays)), order.descending, bits)
+    return Runs(keys.of([run_keys for run_keys, _ in runs]), order.descending, bits)
 
 
 # --- Argsort of sharded keys: a sort by key, with indices of which each merge makes global ones.
@@ -440,7 +384,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     `radix_sort` with indices as values.
     """
     func_name, order = "argsort", Order(descending, (0, None))
-    key_arg, sort_axis = line_of(keys, func_name, "keys", axis)
+    key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis, func_name)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
     (dtype_,), _ = infer_result(ga.argsort, key_arg.places[0], key_arg.on(0), **options)
@@ -450,11 +394,9 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
             f"argsort: dtype {dtype_} is too narrow for indices below {length}; pass a wider dtype="
         )
     if sort_axis != first.axis:
-        rows = on_each(
-            first.places, key_arg.seats,
-            lambda i: ga.argsort(key_arg.on(i), **options),
-        )  # fmt: skip
-        return build_result(rows, first.places, first.axis)
-    one_row(key_arg, sort_axis, func_name)
+        return key_arg.built(
+            key_arg.run(lambda i: ga.argsort(key_arg.on(i), **options)), first.axis
+        )
+    key_arg.require_one_row(sort_axis, func_name)
     pieces = long_row(key_arg, None, order, dtype_)
-    return build_result([indices for _, (indices,) in pieces], first.places, 0)
+    return key_arg.built([indices for _, (indices,) in pieces])

@@ -1,6 +1,6 @@
 """One test for each row, small: all contenders' results are checked.
 
-pytest bench/ -k scan
+pytest tests/bench/every_row.py -k scan
 
 Nothing is asserted of times: `python -m bench` measures them, at the rows' own sizes.
 """
