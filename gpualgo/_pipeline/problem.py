@@ -114,7 +114,8 @@ class Problem:
     has_names = True  # the operator accesses tuple fields by name
     broadcasts_arguments = False  # later arguments are broadcast to the first one's shape
     composes_operator = False  # each call composes its operator anew, also for a prepared plan
-    has_row_init = False  # init consists of arrays, which are the last inputs
+    row_init: checks.RowInit | None = None  # if init consists of arrays: the last inputs
+    row_shape: tuple[int, ...] = ()  # of those arrays
     is_checked = False  # GPUALGO_CHECK=1, so that the operator is tried on elements of each call
     has_dynamic_length = (
         False  # the last result is the number of elements of the others (see `counted`)
@@ -351,7 +352,13 @@ def problem_of(
             choice = _auto().choose(*kind.row_of(views, params), views, operator, memory_kind)
         if choice is not None:
             device = choice.device
-        problem = kind(Call(device, views, operator, init, params, where))
+        call = Call(device, views, operator, init, params, where)
+        if params and type(params[-1]) is checks.RowInit:
+            from gpualgo._pipeline import per_row_init
+
+            problem = per_row_init.make_problem(kind, call)
+        else:
+            problem = kind(call)
         problem.choice = choice
     except (CapturesChanged, TypeError, ValueError, CompileError) as error:
         checks.name(error, op, where, kind.op_name)
