@@ -7,19 +7,15 @@ inputs. Its class gives the rows' shape (`row_shape`), its planners apply the ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 
+from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.checks import RowInit
-
-if TYPE_CHECKING:
-    from gpualgo._pipeline.problem import Call, Problem
-
-    Kind = TypeVar("Kind", bound=Problem)
 
 Array = np.ndarray[Any, Any]
 Dtype = np.dtype[Any]
@@ -79,31 +75,18 @@ def parse_arrays(init: Any, where: str) -> tuple[Views, RowInit]:
     return tuple(views), RowInit(found, checks.classes_of(found), len(views))
 
 
-def _zeros(pattern: Any) -> Any:
+def zeros(pattern: Any) -> Any:
     """Return a zero initial value with init's structure and dtypes."""
     if isinstance(pattern, tuple):
         make = getattr(type(pattern), "_make", tuple)
-        return make([_zeros(item) for item in pattern])
+        return make([zeros(item) for item in pattern])
     return np.zeros((), pattern)
 
 
-def make_problem(kind: type[Kind], call: Call) -> Kind:
-    """Return the problem of a call whose last inputs are init, described by its last parameter."""
-    *params, row_init = call.params
-    views, init_views = call.views[: -row_init.num_arrays], call.views[-row_init.num_arrays :]
-    init = _zeros(row_init.pattern)
-    problem = kind(call._replace(views=views, init=init, params=tuple(params)))
-    problem.params, problem.row_init = call.params, row_init
-    problem.inputs = (*problem.inputs, *_check(problem, init_views, views[0]))
-    problem.forms = (*problem.forms, None) if problem.forms else ()
-    problem.is_empty = False  # rows without elements return their initial values
-    return problem
-
-
-def _check(problem: Problem, views: Views, like: View) -> tuple[str, ...]:
-    """Raise unless init's arrays fit the rows; return their names for messages."""
-    where, shape, form, acc = problem.where, problem.row_shape, problem.form, problem.acc
-    assert acc is not None
+def check(
+    views: Views, like: View, shape: tuple[int, ...], acc: Dtype, form: Form | None, where: str
+) -> tuple[str, ...]:
+    """Raise unless init's arrays fit rows of this shape; return their names for messages."""
     names = ("init",) if form is None else tuple(f"init[{path}]" for path in form.names)
     for view, leaf, name in zip(views, records.field_dtypes(acc), names, strict=True):
         dtypes.check(view.dtype, f"{where}: {name}")

@@ -291,6 +291,23 @@ def _auto() -> Any:
     return auto
 
 
+def _problem_of_rows(kind: type[Problem], call: Call, row_init: checks.RowInit) -> Problem:
+    """Return the problem of a call whose last inputs are initial values for each row."""
+    from gpualgo._pipeline import per_row_init
+
+    count, init = row_init.num_arrays, per_row_init.zeros(row_init.pattern)
+    views, inits, where = call.views[:-count], call.views[-count:], call.where
+    problem = kind(call._replace(views=views, init=init, params=call.params[:-1]))
+    shape, acc, form = problem.row_shape, problem.acc, problem.form
+    assert acc is not None
+    names = per_row_init.check(inits, views[0], shape, acc, form, where)
+    problem.params, problem.row_init = call.params, row_init
+    problem.inputs = (*problem.inputs, *names)
+    problem.forms = (*problem.forms, None) if problem.forms else ()
+    problem.is_empty = False  # rows without elements return their initial values
+    return problem
+
+
 def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...],
     where: str, num_arguments: int = 2, host_device: int | Choice | None = None,
@@ -354,9 +371,7 @@ def problem_of(
             device = choice.device
         call = Call(device, views, operator, init, params, where)
         if params and type(params[-1]) is checks.RowInit:
-            from gpualgo._pipeline import per_row_init
-
-            problem = per_row_init.make_problem(kind, call)
+            problem = _problem_of_rows(kind, call, params[-1])
         else:
             problem = kind(call)
         problem.choice = choice
