@@ -36,11 +36,6 @@ Argument: TypeAlias = Dtype | Separate
 """An operator's argument: a number, a record in contiguous memory, or separate fields."""
 
 
-def separate(dtype: Dtype) -> Argument:
-    """Return the argument of an operator that reads elements whose fields are stored separately."""
-    return dtype if dtype.names is None else Separate(dtype)
-
-
 # Marker dtypes of index inputs: element i has the int64 value i, and nothing is read from memory.
 # The "address" is the value, with a stride of 1 byte (POSITION), or 0 if all elements have the same
 # value (SHARED_POSITION). With BLOCK_POSITION a thread loads n indices that start at a multiple of

@@ -169,21 +169,8 @@ class Launch:
     """
 
     __slots__ = (
-        "_head",
-        "_overlaps",
-        "_tail",
-        "device",
-        "free",
-        "grid",
-        "handle",
-        "kernel",
-        "offsets",
-        "pack",
-        "pick",
-        "shared_bytes",
-        "slots",
-        "submit",
-        "threads",
+        "_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel", "offsets",
+        "pack", "pick", "shared_bytes", "slots", "submit", "threads",
     )  # fmt: skip
 
     def __init__(

@@ -88,7 +88,7 @@ def gapless(
 
 def combine(op: Operator, acc: Any, arrays: Sequence[Array], outs: Sequence[Array]) -> Plan:
     """Return the plan of outs = op(a, b); `arrays` are the fields of a, then those of b."""
-    argument = records.separate(acc)
+    argument = records.Separate(acc) if records.is_record(acc) else acc
     return plan_of(Applied(op, (argument, argument), acc), arrays, outs)
 
 

@@ -148,7 +148,7 @@ def combine(
     within: tuple[Sequence[Any], Sequence[Any]] | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of targets = op(a, b); `views` are the fields of a, then those of b."""
-    argument = records.separate(acc)
+    argument = records.Separate(acc) if records.is_record(acc) else acc
     applied = Applied(without_source(op), (argument, argument), acc)
     return plan_of(applied, views, targets[0].shape, targets, within)
 
