@@ -259,8 +259,7 @@ class Plan:
     ) -> tuple[tuple[View, ...], Any, Problem]:
         """Return the views that new lazy arrays read, the operator for them, and the problem."""
         request = relook(arrays)
-        problem, prepared = request.problem, self._request.problem
-        if (type(problem), problem.num_arguments) != (type(prepared), prepared.num_arguments):
+        if request.problem.num_arguments != self._request.problem.num_arguments:
             raise TypeError(
                 f"{self._name} is an array, but the plan is for a lazy array; prepare another plan"
             )
@@ -269,7 +268,7 @@ class Plan:
                 f"{self._name} reads {len(request.views)} arrays, the plan is for one that reads "
                 f"{len(self._layouts)}; prepare another plan"
             )
-        return request.views, request.op, problem
+        return request.views, request.op, request.problem
 
     def _remember(
         self, problem: Problem, x: Any, views: tuple[View, ...], init: Any, out: Any

@@ -59,6 +59,12 @@ def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> b
 class Warm:
     """A cached call that skips the general path."""
 
+    __slots__ = (
+        "_axes", "_is_bound", "_is_counted", "_is_transposed", "_may_broadcast", "_names",
+        "_problem", "_results", "_state", "_takes_out", "dtype", "init", "is_plain", "is_scalar",
+        "run", "shape",
+    )  # fmt: skip
+
     def __init__(
         self, problem: Problem, op: Operator | None, views: Sequence[View] | Sequence[Array]
     ) -> None:

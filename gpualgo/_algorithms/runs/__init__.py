@@ -40,7 +40,7 @@ class RunsParams(NamedTuple):
 class Runs(Selecting):
     """Arguments that equal calls share that find the first elements of runs."""
 
-    kept = HEADS
+    criterion = HEADS
     op_name = "eq"
 
     def __init__(self, call: Call) -> None:
