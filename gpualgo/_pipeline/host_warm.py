@@ -184,8 +184,8 @@ class Warm:
         if not (flags.c_contiguous and flags.writeable and flags.aligned):
             return None
         are_out = [array is out for array in arrays]
-        for array, is_out in zip(arrays, are_out, strict=True):
-            if not is_out and np.may_share_memory(out, array):
+        for array, is_same in zip(arrays, are_out, strict=True):
+            if not is_same and np.may_share_memory(out, array):
                 return None
         return are_out
 
