@@ -14,25 +14,25 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_674,
-    "gpualgo": 66_090,
-    "gpualgo/_algorithms": 26_151,
+    "gpualgo": 65_820,
+    "gpualgo/_algorithms": 25_920,
     "gpualgo/_api": 2_319,
     "gpualgo/_arrays": 1_784,
     "gpualgo/_base": 2_548,
     "gpualgo/_cli": 1_146,
     "gpualgo/_cpu": 3_602,
-    "gpualgo/_cuda": 1_738,
+    "gpualgo/_cuda": 1_735,
     "gpualgo/_driver": 2_143,
     "gpualgo/_lazy": 2_434,
     "gpualgo/_operators": 5_893,
-    "gpualgo/_pipeline": 3_290,
+    "gpualgo/_pipeline": 3_249,
     "gpualgo/dask": 2_596,
     "gpualgo/lazy": 1_052,
     "gpualgo/numpy": 6_794,
     "gpualgo/shards": 2_447,
     "cuda_src": 17_289,
 }
-FILES = 269  # of Python below gpualgo/
+FILES = 267  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

@@ -59,7 +59,7 @@ def request_factory(
 ) -> Relook | None:
     """Return a function that creates the request for other arrays; None if no argument is lazy."""
     named = dict(zip(_positions(function), args, strict=False))
-    inputs = (*_INPUTS, "init") if problem.has_row_init else _INPUTS
+    inputs = (*_INPUTS, "init") if problem.row_init else _INPUTS
     slots = [slot for slot, x in named.items() if slot[1] in inputs and _is_data(x)]
     keywords = [name for name in inputs if _is_data(kwargs.get(name))]
     are_lazy = map(is_lazy, (*(named[slot] for slot in slots), *map(kwargs.get, keywords)))
@@ -259,7 +259,7 @@ class Plan:
     ) -> tuple[tuple[View, ...], Any, Problem]:
         """Return the views that new lazy arrays read, the operator for them, and the problem."""
         request = relook(arrays)
-        if type(request.problem) is not type(self._request.problem):
+        if request.problem.num_arguments != self._request.problem.num_arguments:
             raise TypeError(
                 f"{self._name} is an array, but the plan is for a lazy array; prepare another plan"
             )

@@ -169,21 +169,8 @@ class Launch:
     """
 
     __slots__ = (
-        "_head",
-        "_overlaps",
-        "_tail",
-        "device",
-        "free",
-        "grid",
-        "handle",
-        "kernel",
-        "offsets",
-        "pack",
-        "pick",
-        "shared_bytes",
-        "slots",
-        "submit",
-        "threads",
+        "_head", "_overlaps", "_tail", "device", "free", "grid", "handle", "kernel", "offsets",
+        "pack", "pick", "shared_bytes", "slots", "submit", "threads",
     )  # fmt: skip
 
     def __init__(
@@ -309,6 +296,16 @@ class Plan:
         is_shared = sum(isinstance(step, Launch) for step in steps) > 1
         self.storage = Pieces(self.device, pieces, is_shared) if pieces else None
         self.temp_storage_bytes = self.storage.num_bytes if self.storage is not None else 0
+
+    def then(self, other: Plan) -> Plan:
+        """Return the plan that also runs another's steps, over the same addresses.
+
+        One of the two has no temporary storage and no tables.
+        """
+        plan, rest = (other, self) if self.storage is self.tables is None else (self, other)
+        assert rest.storage is rest.tables is None
+        plan.steps = [*self.steps, *other.steps]
+        return plan
 
     def queue(self, stream: int, addresses: tuple[Any, ...]) -> None:
         """Queue all steps on a stream; `addresses` has everything but the temporary storage."""

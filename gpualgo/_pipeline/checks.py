@@ -6,7 +6,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -438,6 +438,14 @@ def kinds_of(init: Any) -> Any:
 def classes_of(dtype: Any) -> Any:
     """Return the tuple classes in dtype=: tuples that compare equal may have different fields."""
     return (type(dtype), *map(classes_of, dtype)) if isinstance(dtype, tuple) else None
+
+
+class RowInit(NamedTuple):
+    """Per-row initial values: the structure and dtypes of the arrays, which are the last inputs."""
+
+    pattern: Any
+    classes: Any  # of the tuples in `pattern`
+    num_arrays: int
 
 
 def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:

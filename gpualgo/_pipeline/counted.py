@@ -9,7 +9,6 @@ returns the part of `out` that was written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,20 +46,32 @@ def solve(
         return out
     *arrays, last = result
     count_found = int(last) if problem.views_on_host else _read_count(last, problem.device, handle)
+    form, is_bound, part = problem.form, problem.results[0].is_upper_bound, slice(count_found)
     if out is None:
-        if problem.views_on_host:  # arrays already have their final length
-            return _split(problem, arrays, count_found)
-        if problem.results[0].is_upper_bound:
-            arrays = [_shortened(array, count_found) for array in arrays]
-        return _split(problem, arrays, count_found)
-    arrays = [_sliceable(array) for array in arrays]
-    room = arrays[0].shape[0]
-    if count_found > room:
-        raise ValueError(
-            f"{where}: out has room for {room} elements, the result has {count_found}; "
-            "pass a longer one"
-        )
-    return _part_of(problem, out, arrays, count_found, room)
+        is_one = form is None or (problem.structure is not None and problem.views_on_host)
+        if is_bound:  # host arrays already have their final length
+            if not problem.views_on_host:
+                arrays = [_shortened(array, count_found) for array in arrays]
+            return arrays[0] if is_one or form is None else form.packed(arrays)
+    else:
+        arrays = [_sliceable(array) for array in arrays]
+        room = arrays[0].shape[0]
+        if count_found > room:
+            raise ValueError(
+                f"{where}: out has room for {room} elements, the result has {count_found}; "
+                "pass a longer one"
+            )
+        if is_bound and count_found == room:
+            return out
+        is_one = form is None or isinstance(out, np.ndarray)
+        if isinstance(out, np.ndarray):  # including structured arrays
+            arrays = [out]
+
+    def packed(part: slice) -> Any:
+        parts = [array[part] for array in arrays]
+        return parts[0] if is_one or form is None else form.packed(parts)
+
+    return packed(part) if is_bound else (packed(part), packed(slice(count_found, None)))
 
 
 def _sliceable(array: Any) -> Any:
@@ -129,35 +140,3 @@ def _shortened(array: Any, count: int) -> Any:
         return part
     copy = getattr(part, "copy", None) or getattr(part, "clone", None)
     return part if copy is None else copy()  # the call has waited, so any stream will do
-
-
-def _split(problem: Problem, arrays: Sequence[Any], count: int) -> Any:
-    """Return the results; a partition is returned as both its parts."""
-    if problem.results[0].is_upper_bound:
-        return _packed(problem, arrays)
-    first, rest = ([array[part] for array in arrays] for part in (slice(count), slice(count, None)))
-    return _packed(problem, first), _packed(problem, rest)
-
-
-def _packed(problem: Problem, arrays: Sequence[Any]) -> Any:
-    if problem.form is None or (problem.structure is not None and problem.views_on_host):
-        return arrays[0]
-    return problem.form.packed(arrays)
-
-
-def _part_of(problem: Problem, out: Any, arrays: Sequence[Any], count: int, room: int) -> Any:
-    """Return the written part of out=, or out= itself if all of it was written."""
-    if not problem.results[0].is_upper_bound:
-        if isinstance(out, np.ndarray):
-            return out[:count], out[count:]
-        parts = [array[:count] for array in arrays], [array[count:] for array in arrays]
-        return _packed_as(problem, parts[0]), _packed_as(problem, parts[1])
-    if count == room:
-        return out
-    if isinstance(out, np.ndarray):  # including structured arrays
-        return out[:count]
-    return _packed_as(problem, [array[:count] for array in arrays])
-
-
-def _packed_as(problem: Problem, arrays: Sequence[Any]) -> Any:
-    return arrays[0] if problem.form is None else problem.form.packed(arrays)

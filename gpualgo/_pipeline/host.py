@@ -139,13 +139,10 @@ def _run_on_gpu(
 
     `is_new`: the results are new arrays that nobody else holds.
     """
-    from gpualgo._base import log
+    from gpualgo._pipeline import host_small
 
     strategy = _staged(problem, arrays, results, op, init, stream, is_new)
-    if log.is_on(log.INFO):
-        bytes_in, bytes_out = (sum([array.nbytes for array in each]) for each in (arrays, results))
-        text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
-        log.log(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
+    host_small.log_staged(problem, strategy, arrays, results)
 
 
 def _staged(

@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,13 +17,13 @@ import numpy as np
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import log, records
 from gpualgo._base.errors import CapturesChanged
-from gpualgo._base.strides import inverse
 from gpualgo._cpu.memory import address
 from gpualgo._driver import device, driver, pinned, staging
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import leave
 from gpualgo._driver.pools import aligned
 from gpualgo._pipeline import host_whole, planners
+from gpualgo._pipeline.host_warm import Warm
 
 if TYPE_CHECKING:
     from gpualgo._operators.operator import Operator
@@ -77,15 +76,17 @@ def run(
     return True
 
 
-class Small:
-    """The plan of a problem, and the offsets of its arrays and results in one buffer."""
+class Small(Warm):
+    """The plan of a problem, and the offsets of its arrays and results in one buffer.
 
-    is_plain = False  # see `host_warm.Warm`
+    If `is_warm`, later calls use it without the general path.
+    """
 
     def __init__(
         self, problem: Problem, arrays: Sequence[Array], results: Sequence[Array],
         op: Operator | None,
     ) -> None:  # fmt: skip
+        super().__init__(problem, None, arrays)
         operands, self._offsets, end = (*arrays, *results), list[int](), 0
         self._sizes = [operand.nbytes for operand in operands]
         for size in self._sizes:  # aligned to 256 bytes, like allocations
@@ -101,15 +102,9 @@ class Small:
         ]
         self._plan = planners.cuda_plan(problem, views[: self._count], op, views[self._count :])
         self._device = problem.device
-        self._problem: Problem = weakref.proxy(problem)  # no reference cycle, as in `host_warm`
-        self._results = [(result.shape, result.dtype) for result in results]
-        self._is_bound = problem.has_dynamic_length and problem.results[0].is_upper_bound
-        is_plain = problem.structure is None and not (
-            problem.has_dynamic_length or problem.reads_data
-        )
-        is_plain &= not any(inverse(result.order) for result in problem.results)
-        self.is_warm = is_plain and not problem.arrays  # the instance may be called directly
-        self._is_scalar = problem.returns_scalars and not results[0].shape
+        self._shapes = [result.shape for result in results]
+        is_general = self._is_transposed or self._is_counted or problem.reads_data
+        self.is_warm = self._names is None and not is_general and not problem.arrays
         if end > pinned.TRAY_BYTES:
             self._strategy = SEPARATE_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
@@ -117,21 +112,14 @@ class Small:
         else:
             self._strategy = IN_PLACE
 
-    def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any) -> Any:
-        """Return the result; None if the fast path does not apply and the caller must fall back."""
-        arrays = [view.owner for view in views]
-        for array, view in zip(arrays, views, strict=True):
-            if type(array) is not np.ndarray or array.shape != view.shape:
-                return None
-        return self.call(arrays, op, init, out)
-
     def call(self, arrays: Sequence[Array], op: Any, init: Any, out: Any) -> Any:
         """Return the result for arrays of the problem's shapes; None as `__call__` does."""
         if out is None:
             results = [np.empty(shape, dtype) for shape, dtype in self._results]
         else:
             out = out.owner if type(out) is View else out
-            if not self._fits(out, arrays):
+            are_out = self._inputs_at(out, arrays)
+            if are_out is None or True in are_out:
                 return None
             results = [out]
         problem = self._problem
@@ -155,33 +143,16 @@ class Small:
             self.solve(arrays, results, start, scalars)
         finally:
             leave(previous_context)
-        if log.is_on(log.INFO):
-            self.tell()
+        log_staged(problem, self._strategy, arrays, results)
         if out is not None:
             return out
-        if self._is_scalar:
+        if self.is_scalar:
             results = [result[()] for result in results]
         return tuple(results) if len(results) > 1 else results[0]
 
     def is_for(self, results: Sequence[Array]) -> bool:
         """Return whether results have the shapes that this plan was built for."""
-        return [result.shape for result in results] == [shape for shape, _ in self._results]
-
-    def _fits(self, out: Any, arrays: Sequence[Array]) -> bool:
-        """Return whether out= has the layout of a new result and shares no memory with an input."""
-        if len(self._results) > 1 or type(out) is not np.ndarray:
-            return False
-        flags = out.flags
-        if (out.shape, out.dtype) != self._results[0] or not (flags.c_contiguous and flags.aligned):
-            return False
-        return flags.writeable and not any(np.may_share_memory(out, array) for array in arrays)
-
-    def tell(self) -> None:
-        bytes_in, bytes_out = sum(self._sizes[: self._count]), sum(self._sizes[self._count :])
-        text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
-        log.log(
-            log.INFO, text, self._problem.where, self._device, self._strategy, bytes_in, bytes_out
-        )
+        return [result.shape for result in results] == self._shapes
 
     def solve(
         self, arrays: Sequence[Array], results: Sequence[Array], start: Start, words: bytes
@@ -246,6 +217,16 @@ class Small:
         for result, target in zip(results, targets[count:], strict=True):
             _download(target, result, ordinal)
         driver.synchronize(0)
+
+
+def log_staged(
+    problem: Problem, strategy: str, arrays: Sequence[Array], results: Sequence[Array]
+) -> None:
+    """Log how host arrays were moved."""
+    if log.is_on(log.INFO):
+        bytes_in, bytes_out = (sum([array.nbytes for array in each]) for each in (arrays, results))
+        text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
+        log.log(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
 
 
 def _upload(array: Array, target: int, device: int) -> None:

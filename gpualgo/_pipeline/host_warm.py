@@ -65,7 +65,10 @@ class Warm:
         "run", "shape",
     )  # fmt: skip
 
-    def __init__(self, problem: Problem, op: Operator | None, views: tuple[View, ...]) -> None:
+    def __init__(
+        self, problem: Problem, op: Operator | None, views: Sequence[View] | Sequence[Array]
+    ) -> None:
+        """`op` has captured numbers that CPU code reads; None for calls on a GPU."""
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle
         self.run: Run | None = None  # for new results
         self._names = None if problem.structure is None else problem.structure.names
@@ -77,7 +80,7 @@ class Warm:
         self._axes = [inverse(r.order) for r in results]
         self._is_transposed = any(self._axes)
         self._is_counted = problem.has_dynamic_length
-        self._is_bound = problem.results[0].is_upper_bound
+        self._is_bound = self._is_counted and problem.results[0].is_upper_bound
         self.is_scalar = problem.returns_scalars and not problem.results[0].shape
         # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
@@ -116,7 +119,12 @@ class Warm:
         run = self.run
         if out is not None:
             out = out.owner if type(out) is View else out
-            run = None if type(init) is View else self._run_into(out, arrays)
+            are_out = self._inputs_at(out, arrays)
+            if are_out is None or type(init) is View:
+                return None
+            if True in are_out:
+                plan = self._problem.cpu_plans.get(((out.shape, out.strides, True, *are_out),))
+                run = None if plan is None else plan.run
         if run is None:
             return None
         cached_init, start, init_address = self.init
@@ -163,27 +171,23 @@ class Warm:
             return tuple([result[()] for result in results] if self.is_scalar else results)
         return results[0][()] if self.is_scalar else results[0]
 
-    def _run_into(self, out: Any, arrays: Sequence[Array]) -> Run | None:
-        """Return the function that writes to out=; None for the general path.
+    def _inputs_at(self, out: Any, arrays: Sequence[Array]) -> list[bool] | None:
+        """Return for each input whether it is out=.
 
-        That is the plan of new results if out has their layout and shares no memory with an input,
-        and a plan of an earlier call if out is an input.
+        None if out has not the layout of a new result, or shares memory with another input.
         """
         if not self._takes_out or type(out) is not ndarray:
             return None
-        flags, shape = out.flags, out.shape
-        if shape != self.shape or out.dtype != self.dtype:
+        flags = out.flags
+        if out.shape != self.shape or out.dtype != self.dtype:
             return None
         if not (flags.c_contiguous and flags.writeable and flags.aligned):
             return None
-        is_in_place = [array is out for array in arrays]
-        for array, is_same in zip(arrays, is_in_place, strict=True):
+        are_out = [array is out for array in arrays]
+        for array, is_same in zip(arrays, are_out, strict=True):
             if not is_same and np.may_share_memory(out, array):
                 return None
-        if True not in is_in_place:
-            return self.run
-        plan = self._problem.cpu_plans.get(((shape, out.strides, True, *is_in_place),))
-        return None if plan is None else plan.run
+        return are_out
 
 
 def counted(results: list[Array], is_upper_bound: bool) -> tuple[Any, ...]:

@@ -122,9 +122,18 @@ def whole(view: View) -> View:
 
 def parse_prepared(problem: Problem, arguments: Sequence[Any], where: str) -> Views:
     """Return the views of arguments, which must have the structure of the problem's."""
+    init_views: Views = ()
+    if problem.row_init is not None and arguments:
+        from gpualgo._pipeline import per_row_init
+
+        found, row_init = per_row_init.parse_arrays(arguments[-1], where)
+        if row_init == problem.row_init:
+            init_views, arguments = found, arguments[:-1]
     parsed, has_names = problem.parse_arrays(arguments, where), problem.has_names
     views, found_forms = several(arguments, where, has_names) if parsed is None else parsed
-    if found_forms != problem.forms and len(views) == len(problem.inputs):
+    if init_views:
+        found_forms = (*found_forms, None)
+    if found_forms != problem.forms and len(views) + len(init_views) == len(problem.inputs):
         raise TypeError(
             f"{where} has another tuple structure than the prepared one; prepare another plan"
         )
@@ -133,8 +142,8 @@ def parse_prepared(problem: Problem, arguments: Sequence[Any], where: str) -> Vi
             first = spread(arguments[0], where, has_names)[0]
             other_views, shape = views[len(first) :], first[0].shape
             if all(broadcast([view.shape, shape], where) == shape for view in other_views):
-                return (*first, *[broadcast_to(view, shape) for view in other_views])
-    return views
+                views = (*first, *[broadcast_to(view, shape) for view in other_views])
+    return (*views, *init_views)
 
 
 def names(views: Views, form: Form | None, name: str) -> tuple[str, ...]:

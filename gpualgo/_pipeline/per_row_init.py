@@ -1,4 +1,8 @@
-"""Per-row initial values: init as arrays that are extra inputs, so that no call waits for them."""
+"""Per-row initial values: init as arrays that are extra inputs, so that no call waits for them.
+
+An algorithm's problem is made as for one initial value, and gets the arrays of init as its last
+inputs. Its class gives the rows' shape (`row_shape`), its planners apply the arrays.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ import numpy as np
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base import dtypes, records
-from gpualgo._pipeline import checks, inputs
-from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import Array, Call, Problem
+from gpualgo._pipeline import checks
+from gpualgo._pipeline.checks import RowInit
 
+Array = np.ndarray[Any, Any]
 Dtype = np.dtype[Any]
-Forms = tuple[Form | None, ...]
+Views = tuple[View, ...]
 
 
 def are_arrays(init: Any, where: str, *, one_is_value: bool) -> bool:
@@ -37,8 +41,18 @@ def _is_foreign(init: Any) -> bool:
     return hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")
 
 
-def parse_init(init: Any, where: str) -> tuple[Views, Any]:
-    """Return the views of init's arrays, and init with each array replaced by its dtype."""
+def parse(
+    init: Any, views: Views, params: tuple[Any, ...], where: str, *, one_is_value: bool = False
+) -> tuple[Any, Views, tuple[Any, ...]]:
+    """Return init, the inputs and params; arrays of init are moved to the others."""
+    if not are_arrays(init, where, one_is_value=one_is_value):
+        return init, views, params
+    init_views, row_init = parse_arrays(init, where)
+    return None, (*views, *init_views), (*params, row_init)
+
+
+def parse_arrays(init: Any, where: str) -> tuple[Views, RowInit]:
+    """Return the views of init's arrays, and their structure and dtypes."""
     views: list[View] = []
 
     def pattern(init: Any, path: str) -> Any:
@@ -57,30 +71,23 @@ def parse_init(init: Any, where: str) -> tuple[Views, Any]:
         views.append(view_of(init, path))
         return views[-1].dtype
 
-    dtypes_of_init = pattern(init, f"{where}: init")
-    return tuple(views), dtypes_of_init
+    found = pattern(init, f"{where}: init")
+    return tuple(views), RowInit(found, checks.classes_of(found), len(views))
 
 
-def size_of(pattern: Any) -> int:
-    """Return the number of arrays in init."""
-    if isinstance(pattern, tuple):
-        return sum(map(size_of, pattern))
-    return 1 if pattern.names is None else len(pattern.names)
-
-
-def values(pattern: Any) -> Any:
+def zeros(pattern: Any) -> Any:
     """Return a zero initial value with init's structure and dtypes."""
     if isinstance(pattern, tuple):
         make = getattr(type(pattern), "_make", tuple)
-        return make([values(item) for item in pattern])
+        return make([zeros(item) for item in pattern])
     return np.zeros((), pattern)
 
 
 def check(
-    views: Views, like: View, shape: tuple[int, ...], acc: Dtype, form: Form | None, where: str,
-) -> tuple[str, ...]:  # fmt: skip
+    views: Views, like: View, shape: tuple[int, ...], acc: Dtype, form: Form | None, where: str
+) -> tuple[str, ...]:
     """Raise unless init's arrays fit rows of this shape; return their names for messages."""
-    names = inputs.names(views, form, "init")
+    names = ("init",) if form is None else tuple(f"init[{path}]" for path in form.names)
     for view, leaf, name in zip(views, records.field_dtypes(acc), names, strict=True):
         dtypes.check(view.dtype, f"{where}: {name}")
         checks.dimensions(view, name, where)
@@ -103,57 +110,6 @@ def check(
     return names
 
 
-def parse_init_alike(arguments: Any, pattern: Any, where: str) -> Views | None:
-    """Return the views of init if it has the structure `pattern`, else None."""
-    views, new = parse_init(arguments, where)
-    is_alike = new == pattern and checks.classes_of(new) == checks.classes_of(pattern)
-    return views if is_alike else None
-
-
-class PerRowInit(Problem):
-    """Mixin for problems whose init is arrays; place it before the problem's class."""
-
-    has_row_init = True
-    spreads_tuples = False  # init has its own shape
-
-    def __init__(self, call: Call) -> None:
-        views, params, where = call.views, call.params, call.where
-        *other_params, self.pattern, _ = params
-        self.num_own = len(views) - size_of(self.pattern)
-        x_views, init_views = views[: self.num_own], views[self.num_own :]
-        super().__init__(
-            call._replace(views=x_views, init=values(self.pattern), params=tuple(other_params))
-        )
-        self.params = params
-        assert self.acc is not None
-        names = check(init_views, views[0], self.init_shape, self.acc, self.form, where)
-        self.inputs = (*self.inputs, *names)
-        if self.forms:
-            self.forms = (*self.forms, None)
-
-    @property
-    def init_shape(self) -> tuple[int, ...]:
-        """Return the shape of init's arrays."""
-        raise NotImplementedError
-
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        parsed = self.parse_before_init(arguments[:-1], where)
-        if parsed is None:
-            return None
-        init_views = parse_init_alike(arguments[-1], self.pattern, where)
-        return None if init_views is None else ((*parsed[0], *init_views), (*parsed[1], None))
-
-    def parse_before_init(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        """Return what `parse_arrays` does for the arguments before init."""
-        if len(arguments) != 1:
-            return None
-        try:
-            views, form = inputs.spread(arguments[0], f"{self.where}: x")
-        except ValueError:  # the caller reports shapes that do not fit
-            return None
-        return views, (form,)
-
-
 def host_values(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
     """Return initial values as a contiguous array of the accumulator's dtype, never empty."""
     starts = np.zeros(max(1, count), acc)
@@ -161,8 +117,3 @@ def host_values(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
     for field, array in zip(fields, arrays, strict=True):
         field[:count] = array
     return starts
-
-
-def join_dtype(acc: Dtype) -> Any:
-    """Return acc as an operator's argument type; the fields of a record are stored apart."""
-    return records.Separate(acc) if records.is_record(acc) else acc

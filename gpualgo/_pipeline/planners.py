@@ -79,6 +79,8 @@ def cpu_plan(
 
 
 def run_chunked(problem: Problem, call: HostCall) -> bool:
+    if problem.row_init is not None:
+        return False
     load(type(problem), "cuda")
     load(type(problem), "blocks")
     return for_blocks(problem, call)

@@ -114,7 +114,8 @@ class Problem:
     has_names = True  # the operator accesses tuple fields by name
     broadcasts_arguments = False  # later arguments are broadcast to the first one's shape
     composes_operator = False  # each call composes its operator anew, also for a prepared plan
-    has_row_init = False  # init consists of arrays, which are the last inputs
+    row_init: checks.RowInit | None = None  # if init consists of arrays: the last inputs
+    row_shape: tuple[int, ...] = ()  # of those arrays
     is_checked = False  # GPUALGO_CHECK=1, so that the operator is tried on elements of each call
     has_dynamic_length = (
         False  # the last result is the number of elements of the others (see `counted`)
@@ -291,6 +292,23 @@ def _auto() -> Any:
     return auto
 
 
+def _problem_of_rows(kind: type[Problem], call: Call, row_init: checks.RowInit) -> Problem:
+    """Return the problem of a call whose last inputs are initial values for each row."""
+    from gpualgo._pipeline import per_row_init
+
+    count, init = row_init.num_arrays, per_row_init.zeros(row_init.pattern)
+    views, inits, where = call.views[:-count], call.views[-count:], call.where
+    problem = kind(call._replace(views=views, init=init, params=call.params[:-1]))
+    shape, acc, form = problem.row_shape, problem.acc, problem.form
+    assert acc is not None
+    names = per_row_init.check(inits, views[0], shape, acc, form, where)
+    problem.params, problem.row_init = call.params, row_init
+    problem.inputs = (*problem.inputs, *names)
+    problem.forms = (*problem.forms, None) if problem.forms else ()
+    problem.is_empty = False  # rows without elements return their initial values
+    return problem
+
+
 def problem_of(
     kind: type[Problem], views: tuple[View, ...], op: Any, init: Any, params: tuple[Any, ...],
     where: str, num_arguments: int = 2, host_device: int | Choice | None = None,
@@ -352,7 +370,11 @@ def problem_of(
             choice = _auto().choose(*kind.row_of(views, params), views, operator, memory_kind)
         if choice is not None:
             device = choice.device
-        problem = kind(Call(device, views, operator, init, params, where))
+        call = Call(device, views, operator, init, params, where)
+        if params and type(params[-1]) is checks.RowInit:
+            problem = _problem_of_rows(kind, call, params[-1])
+        else:
+            problem = kind(call)
         problem.choice = choice
     except (CapturesChanged, TypeError, ValueError, CompileError) as error:
         checks.name(error, op, where, kind.op_name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any
 
-from gpualgo._algorithms.by_index.problem import ByIndex, PerRowInitByIndex
+from gpualgo._algorithms.by_index.problem import ByIndex
 from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
@@ -127,11 +127,8 @@ def _parse_call(
     params: tuple[Any, ...] = (
         dtype, form, num_keys, classes, False, checks.classes_of(dtype), size
     )  # fmt: skip
-    kind: type[ByIndex] = ByIndex
-    if type(init) not in PLAIN and per_row_init.are_arrays(init, _WHERE, one_is_value=False):
-        init_views, pattern = per_row_init.parse_init(init, _WHERE)
-        kind, views, init = PerRowInitByIndex, (*views, *init_views), None
-        params = (*params, pattern, checks.classes_of(pattern))
-    problem = problem_of(kind, views, op, init, params, _WHERE)
+    if type(init) not in PLAIN:
+        init, views, params = per_row_init.parse(init, views, params, _WHERE)
+    problem = problem_of(ByIndex, views, op, init, params, _WHERE)
     assert isinstance(problem, ByIndex)
     return problem, views, init, op

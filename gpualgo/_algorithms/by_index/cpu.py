@@ -26,8 +26,8 @@ from gpualgo._pipeline.problem import Array
 def _(problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
     """Results overlap no input."""
     acc, size, shape, where = problem.acc, problem.size, problem.shape, problem.where
-    num_own, has_row_init = problem.num_own, problem.has_row_init
-    has_init = problem.is_start or has_row_init
+    num_own, has_row_init = problem.num_own, problem.row_init is not None
+    has_init = problem.is_start
     broadcast = [np.broadcast_to(array, shape) for array in arrays[:num_own]]
     kinds = problem.index, *records.field_dtypes(acc)
     elements_of = cpu.gapless(problem.source, kinds, broadcast, op)

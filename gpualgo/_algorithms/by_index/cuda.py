@@ -33,9 +33,8 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     dims = merge(list(zip(problem.shape, strides, strict=True)))
     access, fields = access_of(problem.source, dims, [view.ptr for view in inputs], 1)
     overlaps = gpu.get(device).may_overlap
-    kind = tuning.Kind(
-        op, problem.index, problem.source, acc, access, problem.has_row_init, overlaps
-    )
+    has_row_init = problem.row_init is not None
+    kind = tuning.Kind(op, problem.index, problem.source, acc, access, has_row_init, overlaps)
     sizes = [
         aligned(count * size * item_bytes)
         for count in (tiling.num_shares, tiling.num_groups)

@@ -13,7 +13,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import device_checks, per_row_init
+from gpualgo._pipeline import device_checks
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
@@ -50,7 +50,6 @@ class ByIndex(ByKey):
     """Arguments that equal calls of `reduce_by_index` share. Inputs: indices, then arrays of x."""
 
     reads_data = True  # the host checks indices
-    has_row_init = False
     keys_name = "indices"
 
     def __init__(self, call: Call) -> None:
@@ -66,7 +65,8 @@ class ByIndex(ByKey):
                 "indices.astype(np.int64)"
             )
         self.is_start, self.is_empty = init is not None, 0 in self.shape
-        if init is None and not self.has_row_init:
+        self.row_shape = (self.size,)
+        if init is None:
             reason = "op has no known identity for an index without elements"
             self.default_start = self.identity(call.op, reason)
 
@@ -124,23 +124,6 @@ class ByIndex(ByKey):
                 device_checks.of_host(view, self.where, stream, why)
         with default_device.fixed(CPU, why):
             check_indices(np.asarray(zipped(indices, self.where)), self.size, self.where)
-
-
-class PerRowInitByIndex(per_row_init.PerRowInit, ByIndex):
-    """Arguments that equal calls of `reduce_by_index` share if init is an array."""
-
-    def __init__(self, call: Call) -> None:
-        super().__init__(call)
-        self.is_empty = False  # results without elements are their initial values
-
-    @property
-    def init_shape(self) -> tuple[int, ...]:
-        return (self.size,)
-
-    def parse_before_init(
-        self, arguments: Sequence[Any], where: str
-    ) -> tuple[Views, per_row_init.Forms] | None:
-        return ByKey.parse_arrays(self, arguments, where)
 
 
 def check_indices(values: Array, size: int, where: str) -> None:

@@ -47,7 +47,7 @@ def reduce(problem: ByIndex, views: Views, call: Any, out: Any, stream: Any) -> 
     keys = _keys(indices, size, stream)
     # out-of-range indices are in the last bin, which is ignored
     counts = histogram(keys, size + 1, (0, size + 1), stream=stream)
-    if problem.has_row_init:
+    if problem.row_init is not None:
         offsets = exclusive_scan(counts, stream=stream)
         _, x = _sorted(keys, x, size, problem.x_form, stream)
         return segmented_reduce(x, offsets, init, op, dtype=dtype, out=out, stream=stream)

@@ -14,6 +14,7 @@ from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
+from gpualgo._lazy.sources import Source
 from gpualgo._pipeline import checks, front, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
 from gpualgo._pipeline.run import run
@@ -204,11 +205,9 @@ def _problem_of(
     keepdims = checks.flag_argument(keepdims, "keepdims", where)
     if is_lazy(x):
         from gpualgo._algorithms.extremes import computed
-        from gpualgo._lazy.combining import place_lazy
 
-        (x,) = place_lazy((x,), (out,), where)
-        computed_kind, views, op, source = computed.input_of(kind, x, axis, where)
-        params = axis, keepdims, form, source
-        return problem_of(computed_kind, views, op, None, params, where), views, op
+        views, op = computed.input_of(kind, x, axis, out, where)
+        params = axis, keepdims, form, Source(())
+        return problem_of(kind, views, op, None, params, where), views, op
     views = (view_of(x, f"{where}: x"),)
-    return problem_of(kind, views, None, None, (axis, keepdims, form), where, 0), views, None
+    return problem_of(kind, views, None, None, (axis, keepdims, form, None), where, 0), views, None

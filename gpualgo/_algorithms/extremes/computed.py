@@ -1,64 +1,24 @@
-"""Extremes of computed elements: a reduction of (element, index) pairs."""
+"""Lazy inputs of a search for extremes: lazy arrays of (element, index) or (element, element)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gpualgo._algorithms.extremes.problem import (
-    ArgMaximum,
-    ArgMinimum,
-    Extremes,
-    MinimumMaximum,
-)
+from gpualgo._algorithms.extremes.problem import Extremes
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._lazy import is_lazy
-from gpualgo._lazy.combining import check_count, combined, parted
+from gpualgo._lazy.combining import check_count, combined, parted, place_lazy
 from gpualgo._lazy.expression import Group, Leaf, Node, positions
-from gpualgo._lazy.sources import Source, computed
 from gpualgo._operators.operator import Operator, builtin, fuse
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Call
-
-
-class Computed(Extremes):
-    """Base class of the three algorithms."""
-
-    def __init__(self, call: Call) -> None:
-        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        axis, keepdims, form, source = params
-        assert op is not None
-        self.inputs = ("x",) * len(views)
-        self.source, _, value_views = computed(op, views, source, device, where)
-        self.acc = self.source.result
-        if len(records.field_dtypes(self.acc)) != 2:
-            raise TypeError(
-                f"{where}: x has tuples for elements, which have no order; take a field of it, "
-                "x['0']"
-            )
-        super().__init__(call._replace(views=(value_views[0],), params=(axis, keepdims, form)))
-        self.params = params
-
-
-class _ArgMinimum(Computed, ArgMinimum):
-    """`argmin` of computed elements."""
-
-
-class _ArgMaximum(Computed, ArgMaximum):
-    """`argmax` of computed elements."""
-
-
-class _MinimumMaximum(Computed, MinimumMaximum):
-    """`minmax` of computed elements."""
-
-
-_KINDS = {ArgMinimum: _ArgMinimum, ArgMaximum: _ArgMaximum, MinimumMaximum: _MinimumMaximum}
 
 
 def input_of(
-    kind: type[Extremes], x: Any, axis: Any, where: str
-) -> tuple[type[Extremes], tuple[View, ...], Operator, Source]:
-    """Return the problem's class, the inputs, the operator, and the mark of computed elements."""
+    kind: type[Extremes], x: Any, axis: Any, out: Any, where: str
+) -> tuple[tuple[View, ...], Operator]:
+    """Return the inputs, and the operator, whose source makes the pairs."""
+    (x,) = place_lazy((x,), (out,), where)
     part = parted(x, f"{where}: x")
     if isinstance(x, tuple) or not is_lazy(x):
         raise TypeError(f"{where}: x is a tuple, whose elements have no order; pass one array")
@@ -71,7 +31,7 @@ def input_of(
         leaves = (*leaves, indices)
         pair = type(part)(part.shape, _with_index(part.node, len(leaves) - 1), leaves, "")
     check_count(leaves, records.MAX_FIELDS, f"{where}: x reads")
-    return _KINDS[kind], pair.views, fuse(builtin(kind.functor), pair.function), Source(())
+    return pair.views, fuse(builtin(kind.functor), pair.function)
 
 
 def _pair(nodes: list[Node]) -> Node:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.extremes.computed import Computed
 from gpualgo._algorithms.extremes.problem import Extremes
 from gpualgo._algorithms.reduce import cpu as reduction
 from gpualgo._base import records, threads
@@ -27,7 +26,9 @@ _TASKS_PER_THREAD = 2  # tasks per thread
 @planners.for_cpu.register(Extremes)
 def _(problem: Extremes, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
     """As in NumPy, the first of equal elements is found, or the first NaN."""
-    (x,), name, axes, ndim = arrays, problem.functor, problem.axes, len(problem.shape)
+    x, name, axes, ndim = arrays[0], problem.functor, problem.axes, len(problem.shape)
+    if problem.source is not None:
+        return _of_computed(problem, problem.source, arrays, results, op)
     if name not in _SEARCHES and not _is_numpy_faster(x, axes):
         pair = records.record(("0", "1"), (x.dtype, x.dtype))
         outs = squeezed(results, axes, ndim)
@@ -52,16 +53,18 @@ def _(problem: Extremes, arrays: Sequence[Array], results: Sequence[Array], op: 
     return Plan(run, [of_numpy(f.__name__, x.size, tasks, x.nbytes) for f in functions])
 
 
-@planners.for_cpu.register(Computed)
-def _(problem: Computed, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
-    axes, shape, acc = problem.axes, problem.shape, problem.source.result
+def _of_computed(
+    problem: Extremes, source: records.Computed, arrays: Sequence[Array], results: Sequence[Array],
+    op: Operator,
+) -> Plan:  # fmt: skip
+    axes, shape, acc = problem.axes, problem.shape, source.result
     value = records.field_dtypes(acc)[0]
 
     def targets(results: Sequence[Array]) -> Sequence[Array]:
         return [np.empty(shape, value), *results] if problem.has_index else results
 
     outs = targets(squeezed(results, axes, len(shape)))
-    plan = reduction.plan_of(arrays, outs, op, axes, problem.source, acc)
+    plan = reduction.plan_of(arrays, outs, op, axes, source, acc)
     return Plan(lambda xs, outs, init: plan.run(xs, targets(outs), init), plan.routines)
 
 

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.extremes.computed import Computed
 from gpualgo._algorithms.extremes.problem import Extremes
 from gpualgo._algorithms.reduce import cuda as reduction
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import dense_strides, without_axes
 from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Piece, Plan
-from gpualgo._operators.operator import Operator, builtin
+from gpualgo._operators.operator import builtin
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Index
 from gpualgo._pipeline.problem import Array
@@ -25,40 +24,28 @@ _PAIR = ("0", "1")
 
 @planners.for_cuda.register(Extremes)
 def _(problem: Extremes, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    (view,) = views
-    op, axes, args = builtin(problem.functor), problem.axes, ArgMap(1, len(targets))
-    strides = [_without_kept(problem, target) for target in targets]
-    if not problem.has_index:
-        pair = records.record(_PAIR, (view.dtype, view.dtype))
-        both = reduction.FieldSlots(args, [args.source(0)] * 2, [args.target(0), args.target(1)])
-        return reduction.plan_of([view, view], op, axes, pair, pair, strides, both)
-    source = records.record(_PAIR, (view.dtype, records.POSITION))
-    acc = records.record(_PAIR, (view.dtype, targets[0].dtype))
-    size = view.dtype.itemsize  # the extreme elements themselves go to temporary storage
-    values = Piece(math.prod(problem.shape) * size, KEPT)
-    fields = reduction.FieldSlots(
-        args, [args.source(0), NONE], [args.piece(0), args.target(0)], (values,)
-    )
-    out_strides = [dense_strides(problem.shape, size), *strides]
-    views = [view, _index_view(view, axes)]
-    return reduction.plan_of(views, op, axes, source, acc, out_strides, fields)
-
-
-@planners.for_cuda.register(Computed)
-def _(problem: Computed, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-    source = problem.source
-    args, acc = ArgMap(len(views), len(targets)), source.result
+    axes, args = problem.axes, ArgMap(len(views), len(targets))
     in_slots = [args.source(i) for i in range(len(views))]
     out_slots = [args.target(i) for i in range(len(targets))]
-    strides = [_without_kept(problem, target) for target in targets]
+    strides = [without_axes(target.strides, axes, len(problem.shape)) for target in targets]
     pieces: tuple[Piece, ...] = ()
+    source: records.Element
+    if problem.source is not None:
+        source, acc = problem.source, problem.source.result
+    else:
+        (view,), op = views, builtin(problem.functor)
+        second = records.POSITION if problem.has_index else view.dtype
+        source = records.record(_PAIR, (view.dtype, second))
+        acc = records.record(_PAIR, (view.dtype, targets[-1].dtype))
+        views = [view, _index_view(view, axes) if problem.has_index else view]
+        in_slots.append(NONE if problem.has_index else in_slots[0])
     if problem.has_index:  # the extreme elements themselves go to temporary storage
         size = records.field_dtypes(acc)[0].itemsize
         pieces = (Piece(math.prod(problem.shape) * size, KEPT),)
         out_slots = [args.piece(0), *out_slots]
         strides = [dense_strides(problem.shape, size), *strides]
     fields = reduction.FieldSlots(args, in_slots, out_slots, pieces)
-    return reduction.plan_of(views, op, problem.axes, source, acc, strides, fields)
+    return reduction.plan_of(views, op, axes, source, acc, strides, fields)
 
 
 def _index_view(view: View, axes: tuple[int, ...]) -> View:
@@ -67,10 +54,6 @@ def _index_view(view: View, axes: tuple[int, ...]) -> View:
     index_strides = dense_strides(axis_shape, records.step_of(records.POSITION))
     steps = tuple(step if i in axes else 0 for i, step in enumerate(index_strides))
     return dense_view(0, view.shape, records.POSITION, view.device)._replace(strides=steps)
-
-
-def _without_kept(problem: Extremes, target: View) -> tuple[int, ...]:
-    return without_axes(target.strides, problem.axes, len(problem.shape))
 
 
 # --- Extremes of large pageable arrays on a GPU in blocks, so that they may exceed its memory.
@@ -111,7 +94,7 @@ def _of_block(
     shape = tuple(n for i, n in enumerate(part.shape) if i not in axes)
     views = host_whole.placeholder_host_views([x.dtype], part.shape)
     block_problem: Any = problem.of_same_kind(
-        views, None, None, (problem.params[0], False, problem.form)
+        views, None, None, (problem.params[0], False, problem.form, None)
     )
     block_results = [np.empty(shape, result.dtype) for result in problem.results]
     with host_whole.on_device(

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpualgo._base import dtypes
+from gpualgo._base import dtypes, records
+from gpualgo._lazy.sources import computed
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Call, Problem, Result
 
@@ -20,11 +21,21 @@ class Extremes(Problem):
     functor: ClassVar[str]  # the functor's name in parts/operator.cuh, in lower case
     are_least: ClassVar[tuple[bool, ...]]  # for each result: least, else greatest
     has_index = True  # results are indices, not elements
+    source: records.Computed | None  # if x is lazy
 
     def __init__(self, call: Call) -> None:
-        views, params, where = call.views, call.params, call.where
+        device, views, op, _, params, where = call
+        axis, keepdims, self.form, lazy = params
+        self.inputs = ("x",) * len(views)
         super().__init__(call)
-        (view,), (axis, keepdims, self.form) = views, params
+        view, self.source = views[0], None
+        if lazy is not None:  # op's source computes pairs of elements, or of elements and indices
+            self.source, _, (view, *others) = computed(op, views, lazy, device, where)
+            if len(others) != 1:
+                raise TypeError(
+                    f"{where}: x has tuples for elements, which have no order; take a field of it, "
+                    "x['0']"
+                )
         checks.element(view, "x", where)
         if dtypes.kind(view.dtype) == "c":
             raise TypeError(

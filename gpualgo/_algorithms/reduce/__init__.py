@@ -160,17 +160,11 @@ def reduce(
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axes(axis, "reduce")
     params: tuple[Any, ...] = axis, keepdims, dtype, form, checks.classes_of(dtype)
-    kind: type[Reduction] = Reduction
     if type(init) not in PLAIN:
-        from gpualgo._algorithms.reduce.per_row_init import PerRowInitReduction
         from gpualgo._pipeline import per_row_init
 
-        if per_row_init.are_arrays(init, "reduce", one_is_value=False):
-            kind = PerRowInitReduction
-            init_views, pattern = per_row_init.parse_init(init, "reduce")
-            views, init = (*views, *init_views), None
-            params = (*params, pattern, checks.classes_of(pattern))
-    problem = problem_of(kind, views, op, init, params, "reduce")
+        init, views, params = per_row_init.parse(init, views, params, "reduce")
+    problem = problem_of(Reduction, views, op, init, params, "reduce")
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, init, axis, x)
     if problem.is_checked:

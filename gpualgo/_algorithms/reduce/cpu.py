@@ -153,9 +153,28 @@ class Pass(NamedTuple):
 
 @planners.for_cpu.register(Reduction)
 def _(problem: Reduction, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
-    outs = squeezed(results, problem.axes, len(problem.shape))
-    source, has_init = problem.source, problem.has_init
-    return plan_of(arrays, outs, op, problem.axes, source, problem.acc, has_init=has_init)
+    axes, ndim, source, acc = problem.axes, len(problem.shape), problem.source, problem.acc
+    outs = squeezed(results, axes, ndim)
+    if problem.row_init is None:
+        return plan_of(arrays, outs, op, axes, source, acc, has_init=problem.has_init)
+    num_own = len(arrays) - problem.row_init.num_arrays
+    if 0 in arrays[0].shape:
+
+        def copy(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+            for out, start in zip(squeezed(results, axes, ndim), arrays[num_own:], strict=True):
+                out[...] = start
+
+        return Plan(copy, ())
+    from gpualgo._algorithms.transform import cpu as elementwise
+
+    first = plan_of(arrays[:num_own], outs, op, axes, source, acc)
+    second = elementwise.combine(op, acc, [*arrays[num_own:], *outs], outs)
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        first.run(arrays[:num_own], results, 0)
+        second.run([*arrays[num_own:], *results], results, 0)
+
+    return Plan(run, [*first.routines, *second.routines])
 
 
 def plan_of(

@@ -12,10 +12,8 @@ import numpy as np
 from gpualgo._algorithms.reduce import tuning
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
-from gpualgo._base.records import Separate
 from gpualgo._base.strides import Dims, dense_strides, merge, without_axes
 from gpualgo._cuda import build
 from gpualgo._cuda.parameters import Packed
@@ -31,7 +29,7 @@ from gpualgo._cuda.templates import (
 )
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pools import TICKET_BYTES, aligned
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import NO_INIT
 
@@ -102,9 +100,26 @@ class _Case:
 
 @planners.for_cuda.register(Reduction)
 def _(problem: Reduction, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
-    axes, ndim = problem.axes, len(problem.shape)
-    strides = [without_axes(target.strides, axes, ndim) for target in targets]
-    return plan_of(views, op, axes, problem.source, problem.acc, strides)
+    axes, shape, acc = problem.axes, problem.shape, problem.acc
+    strides = [without_axes(target.strides, axes, len(shape)) for target in targets]
+    if problem.row_init is None:
+        return plan_of(views, op, axes, problem.source, acc, strides)
+    # Initial values are applied as a single one is, so the bits are equal.
+    args, num_own = ArgMap(len(views), len(targets)), len(views) - problem.row_init.num_arrays
+    slots = [args.source(i) for i in range(len(views))]
+    out_slots = [args.target(i) for i in range(len(targets))]
+    own, inits = views[:num_own], views[num_own:]
+    if 0 in own[0].shape:  # each initial value is a row of one element
+        fields = FieldSlots(args, slots[num_own:], out_slots)
+        return plan_of(inits, without_source(op), (), acc, acc, strides, fields)
+    fields = FieldSlots(args, slots[:num_own], out_slots)
+    plan = plan_of(own, op, axes, problem.source, acc, strides, fields)
+    outs = [
+        target._replace(shape=shape, strides=step)
+        for target, step in zip(targets, strides, strict=True)
+    ]
+    join_slots = out_slots, [*slots[num_own:], *out_slots]
+    return plan.then(elementwise.combine(op, acc, [*inits, *outs], outs, join_slots))
 
 
 def plan_of(
@@ -368,14 +383,12 @@ class _Reduction:
 
     def _join(self, targets: list[int], parts: list[int], shape: tuple[int, ...]) -> None:
         """Combine outputs with a block's results: targets = op(targets, parts)."""
-        acc = Separate(self.acc) if records.is_record(self.acc) else self.acc
         views = [
             dense_view(pointer, shape, leaf, self.device)
             for side in (targets, parts)
             for pointer, leaf in zip(side, self.leaves, strict=True)
         ]
-        applied = Applied(self.op, (acc, acc), self.acc)
-        join = elementwise.plan_of(applied, views, shape, views[: len(targets)])
+        join = elementwise.combine(self.op, self.acc, views, views[: len(targets)])
         join.queue(self.stream, (*NO_INIT, self.op.words, *targets, *parts, *targets))
 
     def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:

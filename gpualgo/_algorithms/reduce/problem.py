@@ -72,7 +72,7 @@ class Reduction(Problem):
         )
         checks.check_operator(op, self.acc, where)
         self.axes = axes = checks.axes_of(axis, len(view.shape), where)
-        self.shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
+        self.shape = self.row_shape = tuple(n for i, n in enumerate(view.shape) if i not in axes)
         kept_shape = tuple(1 if i in axes else n for i, n in enumerate(view.shape))
         shape = kept_shape if keepdims else self.shape
         self.results = tuple(Result(shape, leaf) for leaf in records.field_dtypes(self.acc))

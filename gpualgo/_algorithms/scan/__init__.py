@@ -13,6 +13,7 @@ from gpualgo._pipeline.problem import PLAIN, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
+    from gpualgo._arrays.view import View
     from gpualgo._base import annotations as ty
     from gpualgo._operators.operator import Operator
 
@@ -142,30 +143,33 @@ def inclusive_scan(
     except Elsewhere as elsewhere:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         return elsewhere.call("inclusive_scan", out, stream, x, init, op, **options)
-    kind: type[Scan] = Scan
-    extra_params: tuple[Any, ...] = ()
-    if type(init) not in PLAIN:
-        from gpualgo._algorithms.scan.per_row_init import PerRowInitScan
-        from gpualgo._pipeline import per_row_init
-
-        if per_row_init.are_arrays(init, INCLUSIVE, one_is_value=not isinstance(init, tuple)):
-            init_views, pattern = per_row_init.parse_init(init, INCLUSIVE)
-            extra_params = pattern, checks.classes_of(pattern)
-            kind, views, init = PerRowInitScan, (*views, *init_views), None
-        elif may_be_array(init, form):
-            init = checks.start_of(init, views[0], INCLUSIVE)
     if reverse is not False:
         reverse = checks.flag_argument(reverse, "reverse", INCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, INCLUSIVE)
-    params = axis, reverse, dtype, form, checks.classes_of(dtype), *extra_params
-    problem = problem_of(kind, views, op, init, params, INCLUSIVE)
+    params: tuple[Any, ...] = axis, reverse, dtype, form, checks.classes_of(dtype)
+    if type(init) not in PLAIN:
+        init, views, params = _parse_init(init, views, params, INCLUSIVE)
+    problem = problem_of(Scan, views, op, init, params, INCLUSIVE)
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, init, axis, x)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, init, out, stream)
+
+
+def _parse_init(
+    init: Any, views: tuple[View, ...], params: tuple[Any, ...], where: str
+) -> tuple[Any, tuple[View, ...], tuple[Any, ...]]:
+    """Return init, the inputs and params, with the arrays of init where they belong."""
+    from gpualgo._pipeline import per_row_init
+
+    one_is_value = not isinstance(init, tuple)
+    init, views, params = per_row_init.parse(init, views, params, where, one_is_value=one_is_value)
+    if init is not None and may_be_array(init, params[3]):
+        init = checks.start_of(init, views[0], where)
+    return init, views, params
 
 
 @overload
@@ -263,24 +267,14 @@ def exclusive_scan(
     except Elsewhere as elsewhere:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
         return elsewhere.call("exclusive_scan", out, stream, x, init, op, **options)
-    kind: type[Scan] = ExclusiveScan
-    extra_params: tuple[Any, ...] = ()
-    if type(init) not in PLAIN:
-        from gpualgo._algorithms.scan.per_row_init import PerRowInitExclusiveScan
-        from gpualgo._pipeline import per_row_init
-
-        if per_row_init.are_arrays(init, EXCLUSIVE, one_is_value=not isinstance(init, tuple)):
-            init_views, pattern = per_row_init.parse_init(init, EXCLUSIVE)
-            extra_params = pattern, checks.classes_of(pattern)
-            kind, views, init = PerRowInitExclusiveScan, (*views, *init_views), None
-        elif may_be_array(init, form):
-            init = checks.start_of(init, views[0], EXCLUSIVE)
     if reverse is not False:
         reverse = checks.flag_argument(reverse, "reverse", EXCLUSIVE)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, EXCLUSIVE)
-    params = axis, reverse, dtype, form, checks.classes_of(dtype), *extra_params
-    problem = problem_of(kind, views, op, init, params, EXCLUSIVE)
+    params: tuple[Any, ...] = axis, reverse, dtype, form, checks.classes_of(dtype)
+    if type(init) not in PLAIN:
+        init, views, params = _parse_init(init, views, params, EXCLUSIVE)
+    problem = problem_of(ExclusiveScan, views, op, init, params, EXCLUSIVE)
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, init, axis, x)
     if problem.is_checked:

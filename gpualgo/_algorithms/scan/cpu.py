@@ -189,8 +189,38 @@ _COPY = Operator(lambda a: a)
 
 @planners.for_cpu.register(Scan)
 def _(problem: Scan, arrays: Sequence[Array], results: Sequence[Array], op: Operator) -> Plan:
-    options = (problem.axis, problem.is_exclusive, problem.is_reverse)
-    return plan_of(arrays, results, op, *options, problem.source, problem.acc)
+    axis, is_reverse, source, acc = problem.axis, problem.is_reverse, problem.source, problem.acc
+    if problem.row_init is None:
+        return plan_of(arrays, results, op, axis, problem.is_exclusive, is_reverse, source, acc)
+    assert axis is not None
+    num_own = len(arrays) - problem.row_init.num_arrays
+    init_part, op_part, scan_part = ((*(slice(None),) * axis, part) for part in problem.parts)
+
+    def split(
+        arrays: Sequence[Array], results: Sequence[Array]
+    ) -> tuple[Sequence[Array], list[Array], list[Array]]:
+        """Return where the scan without init is written, op's arguments, and op's results."""
+        scanned = results
+        if problem.is_exclusive:
+            scanned = [np.empty(out.shape, out.dtype) for out in results]
+        outs = [out[op_part] for out in results]
+        inits = [np.expand_dims(start, axis) for start in arrays[num_own:]]
+        inits = [np.broadcast_to(start, outs[0].shape) for start in inits]
+        return scanned, [*inits, *[array[scan_part] for array in scanned]], outs
+
+    scanned, operands, outs = split(arrays, results)
+    first = plan_of(arrays[:num_own], scanned, op, axis, False, is_reverse, source, acc)
+    second = elementwise.combine(op, acc, operands, outs) if outs[0].size else None
+
+    def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
+        scanned, operands, outs = split(arrays, results)
+        first.run(arrays[:num_own], scanned, 0)
+        if second is not None:
+            second.run(operands, outs, 0)
+        for out, start in zip(results, arrays[num_own:], strict=True):
+            out[init_part] = np.expand_dims(start, axis)
+
+    return Plan(run, [*first.routines, *(second.routines if second else ())])
 
 
 def plan_of(

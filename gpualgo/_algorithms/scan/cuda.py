@@ -12,13 +12,11 @@ import numpy as np
 
 from gpualgo._algorithms.scan import tuning
 from gpualgo._algorithms.scan import tuning_lines as lines_policy
-from gpualgo._algorithms.scan.per_row_init import PerRowInitScan
 from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.scan.tuning_lines import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
-from gpualgo._algorithms.transform import cuda as transformation
 from gpualgo._algorithms.transform.tuning import Applied
-from gpualgo._arrays.view import View
+from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build
@@ -28,7 +26,7 @@ from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_by
 from gpualgo._driver import device as gpu
 from gpualgo._driver.pools import STATE_BYTES
 from gpualgo._operators.operator import Operator, without_source
-from gpualgo._pipeline import per_row_init, planners
+from gpualgo._pipeline import planners
 
 # --- Lines of a scan in canonical form: the dimensions of a line and those of all lines.
 
@@ -200,6 +198,12 @@ _CONTROL_BYTES = 256  # LookbackControl
 
 
 @planners.for_cuda.register(Scan)
+def _(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View]) -> Plan:
+    if problem.row_init is None:
+        return plan_of(problem, views, op, targets)
+    return _with_row_init(problem, len(views) - problem.row_init.num_arrays, views, op, targets)
+
+
 def plan_of(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
     way: ScanStrategy | None = None, at: ArgMap | None = None,
@@ -234,11 +238,10 @@ def _of_computed(
         for target in targets
     ]  # fmt: skip
     slots = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
-    first = transformation.plan_of(applied, views, shape, computed, slots)
+    first = elementwise.plan_of(applied, views, shape, computed, slots)
     way = strategy_of(problem, acc, computed, targets)
     plan = _plan_of(problem, acc, computed, without_source(op), targets, at, way, is_in_place=True)
-    plan.steps[:0] = first.steps  # the transform takes no temporary storage
-    return plan
+    return first.then(plan)
 
 
 def _plan_of(
@@ -469,7 +472,6 @@ def _column_units(case: Case, tiling: lines_policy.ColumnsTiling) -> tuple[tuple
 # value.
 
 _IDENTITY = Operator(lambda a: a)
-Part = tuple[list[View], list[tuple[int, int]]]
 
 
 class _ScanSlots(ArgMap):
@@ -482,62 +484,50 @@ class _ScanSlots(ArgMap):
         return super().piece(self.num_targets + i)
 
 
-@planners.for_cuda.register(PerRowInitScan)
-def _(
-    problem: PerRowInitScan, views: Sequence[View], op: Operator, targets: Sequence[View]
+def _with_row_init(
+    problem: Scan, num_own: int, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    """Return the plan of a scan; the fields of init follow those of x in `views`."""
-    acc, shape, of_x = problem.acc, problem.shape, views[: problem.num_own]
-    slots_of = scan_slots = ArgMap(len(views), len(targets))
+    """Return the plan of a scan; the fields of init follow the `num_own` of x in `views`."""
+    axis: Any = problem.axis
+    acc, shape, device = problem.acc, problem.shape, targets[0].device
+    at = scan_at = ArgMap(len(views), len(targets))
     if problem.is_exclusive:
-        scanned_views = [
-            View(0, shape, dense_strides(shape, t.dtype.itemsize), t.dtype, t.device, None, False,
-                 None)
-            for t in targets
-        ]  # fmt: skip
-        pieces = [Piece(math.prod(shape) * view.dtype.itemsize) for view in scanned_views]
-        scan = copy.copy(problem)
+        scan, scan_at = copy.copy(problem), _ScanSlots(*at)
         scan.is_exclusive = False
-        scan_slots = _ScanSlots(*slots_of)
-        scan_plan = plan_of(scan, of_x, op, scanned_views, at=scan_slots)
-        plan = Plan(targets[0].device, scan_plan.steps, [*pieces, *scan_plan.pieces])
+        scanned = [dense_view(0, shape, target.dtype, device) for target in targets]
+        plan = plan_of(scan, views[:num_own], op, scanned, at=scan_at)
+        pieces = [Piece(math.prod(shape) * view.dtype.itemsize) for view in scanned]
+        plan = Plan(device, plan.steps, [*pieces, *plan.pieces])
     else:
-        scanned_views = list(targets)
-        plan = plan_of(problem, of_x, op, targets, at=slots_of)
+        scanned = list(targets)
+        plan = plan_of(problem, views[:num_own], op, targets, at=at)
+
+    def split(views: Sequence[View], part: slice, at: ArgMap) -> tuple[list[View], list[Any]]:
+        """Return a part of each line, and the argument slots and byte offsets where it begins."""
+        start, end, _ = part.indices(shape[axis])
+        extents = (*shape[:axis], max(0, end - start), *shape[axis + 1 :])
+        offsets = [start * view.strides[axis] for view in views]
+        parts = [
+            view._replace(ptr=view.ptr + offset, shape=extents)
+            for view, offset in zip(views, offsets, strict=True)
+        ]
+        return parts, [(at.target(i), offset) for i, offset in enumerate(offsets)]
+
     init_part, op_part, scan_part = problem.parts
-    init_views = [_broadcast_along_axis(problem, view) for view in views[problem.num_own :]]
-    init_slots = [slots_of.source(i) for i in range(problem.num_own, len(views))]
-    outs, out_slots = _part(problem, targets, op_part, slots_of)
-    scanned, scan_slots_read = _part(problem, scanned_views, scan_part, scan_slots)
-    if 0 not in outs[0].shape:
-        number, extents = per_row_init.join_dtype(acc), outs[0].shape
-        applied = Applied(without_source(op), (number, number), acc)
-        inputs = [*(view._replace(shape=extents) for view in init_views), *scanned]
-        slots = out_slots, [*init_slots, *scan_slots_read]
-        plan.steps += elementwise.plan_of(applied, inputs, extents, outs, slots).steps
-    outs, out_slots = _part(problem, targets, init_part, slots_of)
-    for out, out_slot, view, init_slot in zip(outs, out_slots, init_views, init_slots, strict=True):
-        if 0 not in out.shape:
-            identity, slots = Applied(_IDENTITY, (out.dtype,), out.dtype), ([out_slot], [init_slot])
-            plan.steps += elementwise.plan_of(identity, [view], out.shape, [out], slots).steps
-    return plan
-
-
-def _broadcast_along_axis(problem: PerRowInitScan, view: View) -> View:
-    """Return a view of the initial values that is broadcast along the scan axis."""
-    axis: Any = problem.axis
-    shape = (*view.shape[:axis], 1, *view.shape[axis:])
-    return view._replace(shape=shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))
-
-
-def _part(problem: PerRowInitScan, views: Sequence[View], part: slice, at: ArgMap) -> Part:
-    """Return a part of each line, and the argument slots and byte offsets where it begins."""
-    axis: Any = problem.axis
-    start, end, _ = part.indices(problem.shape[axis])
-    shape = (*problem.shape[:axis], max(0, end - start), *problem.shape[axis + 1 :])
-    offsets = [start * view.strides[axis] for view in views]
-    views_of_part = [
-        view._replace(ptr=view.ptr + offset, shape=shape)
-        for view, offset in zip(views, offsets, strict=True)
+    init_slots = [at.source(i) for i in range(num_own, len(views))]
+    outs, out_slots = split(targets, op_part, at)
+    operands, operand_slots = split(scanned, scan_part, scan_at)
+    inits = [  # broadcast along the axis
+        view._replace(shape=outs[0].shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))
+        for view in views[num_own:]
     ]
-    return views_of_part, [(at.target(i), offset) for i, offset in enumerate(offsets)]
+    if 0 not in outs[0].shape:
+        slots = out_slots, [*init_slots, *operand_slots]
+        plan = plan.then(elementwise.combine(op, acc, [*inits, *operands], outs, slots))
+    outs, out_slots = split(targets, init_part, at)
+    for out, out_slot, view, init_slot in zip(outs, out_slots, inits, init_slots, strict=True):
+        if 0 not in out.shape:
+            first, slots = view._replace(shape=out.shape), ([out_slot], [init_slot])
+            identity = Applied(_IDENTITY, (out.dtype,), out.dtype)
+            plan = plan.then(elementwise.plan_of(identity, [first], out.shape, [out], slots))
+    return plan

@@ -77,6 +77,7 @@ class Scan(Problem):
         checks.check_operator(op, self.acc, where)
         self.shape = view.shape
         self.axis = checks.axis_of(axis, len(view.shape), where)  # None: x is flattened
+        self.row_shape = tuple(n for i, n in enumerate(self.shape) if self.axis not in (None, i))
         shape = (math.prod(view.shape),) if self.axis is None else view.shape
         layouts = [] if self.axis is None else [view.strides for view in views]
         order = order_of(shape, layouts)
@@ -90,6 +91,19 @@ class Scan(Problem):
         if self.is_exclusive and init is None:
             reason = "op has no known identity for the first result"
             self.default_start = self.identity(op, reason)
+
+    @property
+    def parts(self) -> tuple[slice, slice, slice]:
+        """Slices along the axis, for per-row initial values.
+
+        Results in the first slice are init. Those in the second are op(init, s), with s in the
+        third slice of the inclusive scan without init.
+        """
+        if not self.is_exclusive:
+            return slice(0), slice(None), slice(None)
+        if self.is_reverse:
+            return slice(-1, None), slice(-1), slice(1, None)
+        return slice(1), slice(1, None), slice(-1)
 
 
 class ExclusiveScan(Scan):

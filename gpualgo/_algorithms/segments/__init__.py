@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._algorithms.segments.problem import (
-    STARTED,
     Segmented,
     SegmentedExclusiveScan,
     SegmentedReduction,
@@ -294,10 +293,8 @@ def _parse_call(
     offsets_view = of_segments.view(offsets, where, stream, (x, init, out))
     views = (*of_x, offsets_view)
     params: tuple[Any, ...] = dtype, form, checks.classes_of(dtype)
-    if type(init) not in PLAIN and per_row_init.are_arrays(init, where, one_is_value=False):
-        init_views, pattern = per_row_init.parse_init(init, where)
-        kind, views, init = STARTED[kind], (*views, *init_views), None
-        params = (*params, pattern, checks.classes_of(pattern))
+    if type(init) not in PLAIN:
+        init, views, params = per_row_init.parse(init, views, params, where)
     problem = problem_of(kind, views, op, init, params, where)
     assert isinstance(problem, kind)
     of_segments.check_values(offsets_view, problem.num_items, where, stream)

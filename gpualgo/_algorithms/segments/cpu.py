@@ -47,14 +47,14 @@ def _plan_of(
 ) -> Plan:  # fmt: skip
     """Return the plan that runs these kernels; a single task needs only the main one."""
     acc, num_own, num_segments = problem.acc, problem.num_own, problem.num_segments
-    has_row_init, is_scan = problem.has_row_init, len(kinds) > 2
+    has_row_init, is_scan = problem.row_init is not None, len(kinds) > 2
     elements_of = cpu.gapless(problem.source, records.field_dtypes(acc), arrays[: num_own - 1], op)
     steps = problem.num_items + num_segments  # at most, as offsets may leave out elements
     routine = compiled("segments", steps, at.TASK, steps * acc.itemsize)
     tasks = routine.tasks
     if tasks == 1:
         kinds = [kinds[-1] if is_scan else kinds[0]]
-    head = 0, num_segments, problem.is_start or has_row_init, 0, has_row_init, 0, 0, 0, 0, tasks
+    head = 0, num_segments, problem.is_start, 0, has_row_init, 0, 0, 0, 0, tasks
     fields = range(at.X, at.X + 2 * len(results))
     arguments = table(head, fields)
     slots = at.OFFSETS, at.START, at.HEADS, at.TAILS, at.HAS_HEAD, at.HAS_TAIL, *fields

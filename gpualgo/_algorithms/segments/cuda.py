@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.segments.problem import (
-    PerRowInitReduction,
     SegmentedReduction,
     SegmentedScan,
 )
@@ -266,7 +265,13 @@ _BOUNDS_BYTES = 256  # two offsets, before the marks
 def _(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
 ) -> Plan:
-    return _reduction(problem, views, op, targets, ArgMap(len(views), len(targets)))
+    at, num_own = ArgMap(len(views), len(targets)), problem.num_own
+    if problem.row_init is None:
+        return _reduction(problem, views, op, targets, at)
+    plan = Plan(targets[0].device, [_launch_starts(problem, views, op, targets, at)])
+    if not problem.num_items:
+        return plan
+    return _reduction(problem, views[:num_own], op, targets, at).then(plan)
 
 
 def _reduction(
@@ -291,7 +296,7 @@ def _reduction(
     pieces = [Piece(_LIST_BYTES, TICKETS, is_zeroed=True), piece]
     fixed = {
         "num_items": num_items, "num_segments": num_segments, "offset_step": offsets.strides[0],
-        **tiling._asdict(), "is_start": problem.is_start,
+        **tiling._asdict(), "is_start": problem.is_start and problem.row_init is None,
         "output_steps": [target.strides[0] for target in targets], "access": fields,
     }  # fmt: skip
     slots = _slots(views, targets, at, list=0, chunks=1, partials=(1, chunk_bytes))
@@ -378,13 +383,13 @@ def launch_marks(offsets: View, place: int, num_items: int, heads: dict[str, Any
     return Launch(build.kernel(spec, device), grid, threads, packed, device, slots)
 
 
-@planners.for_cuda.register(PerRowInitReduction)
-def _(
-    problem: PerRowInitReduction, views: Sequence[View], op: Operator, targets: Sequence[View]
-) -> Plan:
-    """Return the plan of a reduction with an initial value per segment, after the offsets."""
+def _launch_starts(
+    problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
+    at: ArgMap,
+) -> Launch:  # fmt: skip
+    """Return the launch that applies an initial value per segment; they follow the offsets."""
     args, init_views = views[: problem.num_own], views[problem.num_own :]
-    offsets, at = args[-1], ArgMap(len(views), len(targets))
+    offsets = args[-1]
     spec = starts_spec(without_source(op), problem.acc, offsets.dtype)
     packed = spec.parameters.pack(
         num_items=problem.num_items, num_segments=problem.num_segments,
@@ -397,12 +402,7 @@ def _(
     }  # fmt: skip
     device, threads = offsets.device, BLOCK_THREADS
     blocks = -(-problem.num_segments // threads)
-    launch = Launch(build.kernel(spec, device), blocks, threads, packed, device, slots)
-    if not problem.num_items:
-        return Plan(device, [launch])
-    plan = _reduction(problem, args, op, targets, at)
-    plan.steps.append(launch)
-    return plan
+    return Launch(build.kernel(spec, device), blocks, threads, packed, device, slots)
 
 
 def _slots(

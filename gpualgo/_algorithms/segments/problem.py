@@ -13,7 +13,7 @@ from gpualgo._base import dtypes, recording, records
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import arguments_of, elements_of
-from gpualgo._pipeline import checks, device_checks, inputs, per_row_init
+from gpualgo._pipeline import checks, device_checks, inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
@@ -121,6 +121,7 @@ class Segmented(Problem):
             )
         check(offsets, where)
         self.num_items, self.num_segments = of_x[0].shape[0], offsets.shape[0] - 1
+        self.row_shape = (self.num_segments,)
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
@@ -183,41 +184,3 @@ class SegmentedExclusiveScan(SegmentedScan):
     """Arguments that equal calls of `segmented_exclusive_scan` share."""
 
     is_exclusive = True
-
-
-# --- Segments with one initial value each: the arrays of init come last, after the offsets.
-
-
-class _Started(per_row_init.PerRowInit, Segmented):
-    """Base class of the three algorithms."""
-
-    @property
-    def init_shape(self) -> tuple[int, ...]:
-        return (self.num_segments,)
-
-    def parse_before_init(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        return Segmented.parse_arrays(self, arguments, where)
-
-
-class PerRowInitReduction(_Started, SegmentedReduction):
-    """Arguments that equal calls of `segmented_reduce` share if init is an array."""
-
-    def __init__(self, call: Call) -> None:
-        super().__init__(call)
-        self.is_start = False  # the kernels that fold elements get no init
-        self.is_empty = False  # results of empty segments are their initial values
-
-
-class PerRowInitScan(_Started, SegmentedScan):
-    """Arguments that equal calls of `segmented_inclusive_scan` share if init is an array."""
-
-
-class PerRowInitExclusiveScan(_Started, SegmentedExclusiveScan):
-    """Arguments that equal calls of `segmented_exclusive_scan` share if init is an array."""
-
-
-STARTED: dict[type[Segmented], type[Segmented]] = {
-    SegmentedReduction: PerRowInitReduction,
-    SegmentedScan: PerRowInitScan,
-    SegmentedExclusiveScan: PerRowInitExclusiveScan,
-}

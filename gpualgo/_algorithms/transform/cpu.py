@@ -86,6 +86,12 @@ def gapless(
     return elements
 
 
+def combine(op: Operator, acc: Any, arrays: Sequence[Array], outs: Sequence[Array]) -> Plan:
+    """Return the plan of outs = op(a, b); `arrays` are the fields of a, then those of b."""
+    argument = records.Separate(acc) if records.is_record(acc) else acc
+    return plan_of(Applied(op, (argument, argument), acc), arrays, outs)
+
+
 def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> Plan:
     """Return the plan of outs[..][i] = op(arrays[0][i], arrays[1][i], ...) for every index i.
 

@@ -23,7 +23,7 @@ from gpualgo._cuda.templates import VECTOR_BYTES, interleaved, is_aligned
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
 from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane
-from gpualgo._operators.operator import Operator
+from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Operand
 from gpualgo._pipeline.problem import NO_INIT, Problem
@@ -141,6 +141,16 @@ def _(
 
 def applied(problem: Transformation, op: Operator) -> Applied:
     return Applied(op, problem.arguments, problem.result, problem.reads)
+
+
+def combine(
+    op: Operator, acc: np.dtype[Any], views: Sequence[View], targets: Sequence[View],
+    within: tuple[Sequence[Any], Sequence[Any]] | None = None,
+) -> Plan:  # fmt: skip
+    """Return the plan of targets = op(a, b); `views` are the fields of a, then those of b."""
+    argument = records.Separate(acc) if records.is_record(acc) else acc
+    applied = Applied(without_source(op), (argument, argument), acc)
+    return plan_of(applied, views, targets[0].shape, targets, within)
 
 
 def plan_of(
