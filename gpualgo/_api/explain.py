@@ -195,7 +195,6 @@ def _bytes_of(view: View) -> int:
 
 
 def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
-    """Return a plan's launches and memsets as steps."""
     problem = request.problem
     arrays = dict(_named(plan, problem, request.views))
     steps = []

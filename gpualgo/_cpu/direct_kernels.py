@@ -204,7 +204,6 @@ def copy_pieces(table: int, scratch: int, first: int, last: int) -> None:
 
 
 def run_all(table: int, scratch: int, first: int, last: int) -> None:
-    """Run all tasks of each launch."""
     p = _words(table)
     for k in range(first, last):
         i = STEP * k

@@ -141,7 +141,6 @@ def _check_kernel(kind: np.dtype[Any], where: str) -> None:
 def _bins_by_rule(
     x: Any, kind: Any, rule: Callable[..., Any], ends: tuple[Any, Any], has_range: bool, name: str
 ) -> int:
-    """Return the number of bins by a rule."""
     lazy = lazy_of(x)
     if lazy.dtype.kind == "b":
         x = lazy = lazy.astype(kind)
@@ -287,7 +286,6 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
-    """Return weights as an array of the samples' shape, None if there are none."""
     if weights is None:
         return None
     weights = array_of(weights, f"{name}: weights")
@@ -299,7 +297,6 @@ def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
 
 
 def _warn_of_bool(a: Any) -> None:
-    """Warn of bool samples, as NumPy does."""
     if function.dtype_of(a, "histogram").kind == "b":
         text = f"Converting input from bool to {np.uint8} for compatibility."
         warnings.warn(text, RuntimeWarning, stacklevel=4)
@@ -455,7 +452,6 @@ def _comparable(x: Any, edges: Any, name: str) -> Any:
 
 
 def _columns(sample: Any, name: str) -> list[Any]:
-    """Return the coordinates of samples, one array for each dimension."""
     if not hasattr(sample, "shape"):
         columns = [array_of(one, f"{name}: sample") for one in sample]
         if columns and not shape_of(columns[0]):  # a flat sequence: samples of one dimension

@@ -125,7 +125,6 @@ def _write_results(
 
 
 def _write_last_run(table: int, scratch: int, records: int, e: Any, state: int) -> None:
-    """Write the last run's aggregate and the number of runs."""
     p, s = _words(table), _words(state)
     keys, results = load(e, KEYS), scratch + load(e, RESULTS)
     total = load(s, BEFORE) + load(s, HEADS)

@@ -121,8 +121,6 @@ def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -
 
 
 def finishing_kernel() -> Callable[..., None]:
-    """Return the kernel that finishes slots [first, last)."""
-
     def kernel(table: int, unused: int, first: int, last: int) -> None:
         p = _words(table)
         target = load(p, 4) + first * load(p, 5)

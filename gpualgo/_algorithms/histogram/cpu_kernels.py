@@ -178,8 +178,6 @@ _DIGIT = 0xFFFF_FFFF
 
 
 def add_ones() -> Callable[..., None]:
-    """Return the function that counts samples."""
-
     def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
             slot = types.intp(load(_slots(slots), i))

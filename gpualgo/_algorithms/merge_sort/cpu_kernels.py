@@ -74,8 +74,6 @@ _greater_float = inline(lambda a, b: (a > b) | ((b != b) & (a == a)))
 
 
 def _field(i: int) -> Any:
-    """Return f(record), which extracts field i."""
-
     def extract(_typing: Any, record: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             return builder.extract_value(args[0], i)

@@ -345,8 +345,6 @@ def take_kernel(size: int, value_size: int) -> Callable[..., None]:
 
 
 def row_kernel() -> Callable[..., None]:
-    """Return the kernel that sorts rows."""
-
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         copy_bytes(scratch, table, 8 * at.SIZE)
         p, own, work = as_intp(table), as_intp(scratch), scratch + at.ROW_WORK
@@ -460,7 +458,6 @@ def _flush(end: int, line: int, filled: int, valid: int, size: int) -> None:
 
 @inline
 def _flush_rest(out: int, lines: int, ends: int, starts: int, buckets: int, size: int) -> None:
-    """Write the partly filled lines of all buckets."""
     bucket_end, start = as_intp(ends), as_intp(starts)
     for b in range(buckets):
         end = load(bucket_end, b)

@@ -100,7 +100,6 @@ def _has_narrow_vectors() -> bool:
 
 @cache
 def _has_vectors() -> tuple[bool, bool]:
-    """Return whether NumPy uses AVX2, and AVX-512."""
     features = _features()
     has_avx512 = bool(features.get("X86_V4", features.get("AVX512_SKX")))
     return bool(features.get("X86_V3", features.get("AVX2"))), has_avx512
@@ -316,8 +315,6 @@ def copy_rows(target: Array, source: Array, work: int) -> None:
 
 
 def kernel(name: str, *options: int | str) -> Kernel:
-    """Return the kernel that `<name>_kernel(*options)` generates."""
-
     def generate() -> Callable[..., None]:
         from gpualgo._algorithms.radix_sort import cpu_numpy_kernels
 

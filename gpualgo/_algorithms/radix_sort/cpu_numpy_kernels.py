@@ -78,7 +78,6 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
 
     @digits.inline
     def finish(a: int, a_stop: int, b: int, b_stop: int, out: int) -> None:
-        """Merge the remaining items between the addresses."""
         while a < a_stop and b < b_stop:
             x, y = load(as_key(a), 0), load(as_key(b), 0)
             takes_b = _merges_before(y, x)

@@ -288,7 +288,6 @@ def strip_functions(
 
 
 def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
-    """Return a function that reads an element of x and converts it to acc."""
     read = access_by_address(source).read
     if source == acc:
         return read

@@ -50,7 +50,6 @@ class ScanStrategy(NamedTuple):
 def strategy_of(
     problem: Scan, source: records.Element, views: Sequence[View], targets: Sequence[View]
 ) -> ScanStrategy:
-    """Return the scan strategy for arrays of these layouts."""
     elements, lines = canonical(problem.axis, views, targets)
     stored, acc = records.register_dtype(source), problem.acc
     num_items, *extents = (math.prod(n for n, _ in elements), *(n for n, _ in lines))
@@ -270,7 +269,6 @@ def _plan_of(
 
 
 def _last_offset(elements: Dims, side: int) -> int:
-    """Return the byte offset of a line's last element."""
     return sum((extent - 1) * strides[side] for extent, strides in elements)
 
 
@@ -524,7 +522,6 @@ def _(
 
 
 def _broadcast_along_axis(problem: PerRowInitScan, view: View) -> View:
-    """Return a view of the initial values that is broadcast along the scan axis."""
     axis: Any = problem.axis
     shape = (*view.shape[:axis], 1, *view.shape[axis:])
     return view._replace(shape=shape, strides=(*view.strides[:axis], 0, *view.strides[axis:]))

@@ -142,7 +142,6 @@ def _mark_changes(table: int, scratch: int, writes: int, count: int) -> None:
 
 
 def _input_entries(table: int) -> int:
-    """Return the address of the input entries of a table."""
     ndim: int = load(_words(table), NDIM)
     return table + 8 * (TAIL + ndim)
 

@@ -71,8 +71,6 @@ class Marked(NamedTuple):
 
 
 class SelectParams(NamedTuple):
-    """The arguments apart from the arrays and the predicate."""
-
     form: Form | Source | Marked | None
     keeps_rest: bool
 
@@ -91,7 +89,6 @@ class Selecting(Problem):
 
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of an element's fields, without its mark."""
         numbers = records.field_dtypes(records.register_dtype(self.source))
         return numbers[: len(numbers) - (self.criterion == MARKED)]
 
@@ -159,7 +156,6 @@ class Selection(Selecting):
         self.source = records.record([*names, "1"], [view.dtype for view in views])
 
     def _set_form_of_pairs(self, source: Any) -> None:
-        """Derive the form of the elements from that of the computed pairs."""
         pair = records.register_dtype(self.source)
         fields = records.field_dtypes(pair)[:-1]
         assert pair.names is not None
@@ -167,7 +163,6 @@ class Selection(Selecting):
         self.form = form_of(names, source.forms) if len(fields) > 1 or names[0] else None
 
     def _check_predicate(self, op: Operator) -> None:
-        """Raise TypeError unless the predicate returns a bool."""
         element = records.register_dtype(self.source)
         returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
         if returned != BOOL:
