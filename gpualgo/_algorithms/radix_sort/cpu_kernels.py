@@ -348,11 +348,8 @@ def row_kernel() -> Callable[..., None]:
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         copy_bytes(scratch, table, 8 * at.SIZE)
         p, own, work = as_intp(table), as_intp(scratch), scratch + at.ROW_WORK
-        length, size, value_size = (
-            load(p, at.LENGTH),
-            load(p, at.KEY_BYTES),
-            load(p, at.VALUE_BYTES),
-        )
+        length = load(p, at.LENGTH)
+        size, value_size = load(p, at.KEY_BYTES), load(p, at.VALUE_BYTES)
         x = scratch + at.BUFFERS
         y = x + (length * size + 63) // 64 * 64
         vx = y + (length * size + 63) // 64 * 64
@@ -503,16 +500,11 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
                         store(lines, b * per_line + slot, load(source, i + j))
                         if slot == per_line - 1:
                             line = scratch + at.LINE * b
-                            if place - load(start, b) >= per_line:
-                                _stream(out_keys + place * size - at.LINE, line)
+                            end, valid = out_keys + place * size, place - load(start, b)
+                            if valid >= per_line:
+                                _stream(end - at.LINE, line)
                             else:
-                                _flush(
-                                    out_keys + place * size,
-                                    line,
-                                    per_line,
-                                    place - load(start, b),
-                                    size,
-                                )
+                                _flush(end, line, per_line, valid, size)
                     if nwords:
                         slot = (place - 1 + value_phase) & (values_per_line - 1)
                         offset = nwords * (b * values_per_line + slot)
@@ -523,11 +515,8 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
                             store(value_lines, offset, load(value_source, 2 * (i + j)))
                             store(value_lines, offset + 1, load(value_source, 2 * (i + j) + 1))
                         if slot == values_per_line - 1:
-                            end, line = (
-                                out_values + place * value_bytes,
-                                value_scratch + at.LINE * b,
-                            )
-                            valid = place - load(start, b)
+                            line = value_scratch + at.LINE * b
+                            end, valid = out_values + place * value_bytes, place - load(start, b)
                             _flush(end, line, values_per_line, valid, value_bytes)
                 i += count
             if out_keys:

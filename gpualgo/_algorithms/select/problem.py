@@ -31,23 +31,8 @@ SLOTS = 128  # bytes for the addresses of inputs and of an element's fields
 # offset in scratch memory of the elements' indices, the last output, or 0. After TAIL come the
 # lengths of the dimensions; for each input the entries of `layout.leaf` and its strides; for each
 # output a record.
-(
-    LENGTH,
-    NDIM,
-    INPUTS,
-    OUTPUTS,
-    PER_TASK,
-    TASK_OFFSETS,
-    COUNTS,
-    TOTAL,
-    COMPUTE,
-    COMPUTED,
-    MARK,
-    MARKS,
-    PACKED,
-    COMPARES,
-    NUMBERS,
-) = range(15)
+LENGTH, NDIM, INPUTS, OUTPUTS, PER_TASK, TASK_OFFSETS, COUNTS, TOTAL = range(8)
+COMPUTE, COMPUTED, MARK, MARKS, PACKED, COMPARES, NUMBERS = range(8, 15)
 TAIL = 15
 READ = LEAF
 OUT, SIZE, STRIDE, CAPACITY, PICK, PACK, DIFFERS = range(7)
