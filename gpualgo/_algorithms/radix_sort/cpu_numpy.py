@@ -346,16 +346,11 @@ _ORDER_KEYS = {
 }
 
 
-def max_ordered_keys(dtype: Dtype) -> int:
-    """Return the longest row whose stable order NumPy finds at least as fast; 0 if none."""
-    return _ORDER_KEYS.get(dtype, 0)
-
-
 def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
     """Return whether NumPy orders all keys of this layout: narrow ones, a short ascending row."""
     if keys.dtype in COUNTED_DTYPES:
         return True
-    if descending or keys.ndim != 1 or len(keys) > max_ordered_keys(keys.dtype):
+    if descending or keys.ndim != 1 or len(keys) > _ORDER_KEYS.get(keys.dtype, 0):
         return False
     return keys.flags.c_contiguous and keys.flags.aligned
 
