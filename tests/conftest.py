@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_configure(config: pytest.Config) -> None:
     """Put the emulated GPU in before anything looks for one; let all processes share one cache."""
     support.is_exhaustive = config.getoption("--exhaustive")
-    sampling.configure(config)
+    support.takes_sample = sampling.configure(config)
     if not count_gpus() and "GPUALGO_CACHE_DIR" not in os.environ:
         folder = tempfile.TemporaryDirectory(prefix="gpualgo-tests-")  # workers inherit it
         os.environ["GPUALGO_CACHE_DIR"] = folder.name

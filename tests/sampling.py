@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-FEWEST, SHARE = 2, 8  # of the cases of a test: at least two, and one in eight
+SHARE = 16  # of the cases of a test, one in so many, and at least one
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -23,8 +23,8 @@ def add_options(parser: pytest.Parser) -> None:
 _TAKES_SAMPLE = pytest.StashKey[bool]()
 
 
-def configure(config: pytest.Config) -> None:
-    """Decide whether this run takes a sample; a worker does as the run that it works for."""
+def configure(config: pytest.Config) -> bool:
+    """Return whether this run takes a sample; a worker does as the run that it works for."""
     sent = getattr(config, "workerinput", None)
     if sent is None:
         names_tests = config.args_source is pytest.Config.ArgsSource.ARGS
@@ -32,6 +32,7 @@ def configure(config: pytest.Config) -> None:
         config.stash[_TAKES_SAMPLE] = not is_full
     else:
         config.stash[_TAKES_SAMPLE] = sent["takes_sample"]
+    return config.stash[_TAKES_SAMPLE]
 
 
 def configure_worker(config: pytest.Config, sent: dict[str, Any]) -> None:
@@ -50,6 +51,6 @@ def sample(config: pytest.Config, items: list[pytest.Item]) -> list[pytest.Item]
         cases[item.nodeid.partition("[")[0]].append(item)
     taken: set[pytest.Item] = set()
     for test, group in cases.items():
-        step = min(SHARE, max(1, len(group) // FEWEST))
+        step = min(SHARE, len(group))
         taken.update(group[zlib.crc32(test.encode()) % step :: step])  # other cases of other tests
     return [item for item in items if item in taken]

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tracemalloc
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ Array = Any  # an array of NumPy, or of the library that the backend takes its a
 
 is_emulated = False  # set before any test is loaded, where the GPU is the emulator
 is_exhaustive = False  # set before any test is loaded, by --exhaustive
+takes_sample = False  # set before any test is loaded, if the run takes a sample of the cases
 
 
 # One dtype of each size, and bfloat16 for its arithmetic; the others with --exhaustive.
@@ -45,6 +47,25 @@ def sampled(values: Iterable[Any], sample: Iterable[Any] = SAMPLE) -> list[Any]:
         value if str(value) in often else pytest.param(value, marks=pytest.mark.exhaustive)
         for value in values
     ]
+
+
+def a_few(values: Iterable[T], count: int = 1) -> list[T]:
+    """Return what a test loops over: all values, or so many where the run takes a sample.
+
+    Other cases take other ones of the same values.
+    """
+    every = list(values)
+    if not takes_sample or len(every) <= count:
+        return every
+    case = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" (")[0]
+    first = zlib.crc32(case.encode())
+    return [every[(first + k * len(every) // count) % len(every)] for k in range(count)]
+
+
+def examples(usual: int, *, emulated: int | None = None) -> int:
+    """Return how many examples hypothesis takes: an eighth where the run takes a sample."""
+    few = max(3, usual // 8) if takes_sample else usual
+    return few if emulated is None else scaled(few, emulated=min(few, emulated))
 
 
 def scaled(usual: T, *, emulated: T) -> T:

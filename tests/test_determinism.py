@@ -7,7 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from support import Backend, affine, assert_same, compose, fold, random_array, run_python, scaled
+from support import (
+    Backend,
+    affine,
+    assert_same,
+    compose,
+    fold,
+    random_array,
+    run_python,
+    scaled,
+)
 
 import gpualgo as ga
 
@@ -28,7 +37,7 @@ def test_the_same_bits_on_one_core() -> None:
         x = np.random.default_rng(0).standard_normal((1201, 1201)).astype(np.float32)
         with ga.default_device("cpu"):
             print([float(ga.reduce(x, None, op)).hex() for op in (max, np.add, lambda a, b: a + b)])
-            for axis in (0, 1):
+            for axis in a_few((0, 1)):
                 print(zlib.crc32(ga.reduce(x, 0.0, lambda a, b: a + b, axis=axis).tobytes()))
     """
     one = run_python(code, CORES="1", GPUALGO_NUM_THREADS="1")

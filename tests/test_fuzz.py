@@ -8,13 +8,13 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-from support import Backend, affine, assert_same, compose, fold, scaled, summable
+from support import Backend, affine, assert_same, compose, examples, fold, summable
 
 import gpualgo as ga
 
 # Derandomized: every run tries the same examples, so a failure here is a failure everywhere.
 FUZZ = settings(
-    max_examples=scaled(150, emulated=30),
+    max_examples=examples(150, emulated=30),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -11,6 +11,7 @@ from support import (
     DTYPES,
     LAYOUTS,
     Backend,
+    a_few,
     assert_same,
     random_array,
     sampled,
@@ -107,7 +108,7 @@ def test_special_values(backend: Backend, dtype: str) -> None:
     values = special_values(np.dtype(dtype))
     x = np.array([[a, b] for a in values for b in values]).astype(dtype)
     given = backend.to_device(x)
-    for axis in (0, 1):
+    for axis in a_few((0, 1)):
         got = ga.adjacent_difference(given, axis=axis)
         assert_same(backend.to_host(got), expected(x, axis, np.subtract))
 
@@ -174,7 +175,7 @@ def test_structured(backend: Backend) -> None:
 def test_lazy_inputs(backend: Backend) -> None:
     x = random_array((64, 48), np.dtype("int32"))
     given = lazy.asarray(backend.to_device(x))
-    for axis in (0, 1):
+    for axis in a_few((0, 1)):
         got = ga.adjacent_difference(given * 2 + 1, later, axis=axis)
         same(backend, got, expected(x * 2 + 1, axis))
     device = "cpu" if backend.name == "cpu" else "cuda"

@@ -12,7 +12,7 @@ from support import Backend, scaled
 
 import gpualgo as ga
 
-N = scaled(200_003, emulated=20_003)
+N = scaled(200_003, emulated=6_003)
 
 
 def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:

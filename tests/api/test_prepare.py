@@ -18,7 +18,7 @@ import gpualgo as ga
 from gpualgo._base import recording
 from gpualgo._driver import streams
 
-N = scaled(300_001, emulated=30_001)
+N = scaled(300_001, emulated=9_001)
 
 
 def sample(n: int = N, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -230,7 +230,7 @@ def test_threads(backend: Backend) -> None:
     def work(seed: int) -> None:
         host = sample(seed=seed)
         x = backend.to_device(host)
-        for _ in range(20):
+        for _ in range(scaled(20, emulated=5)):
             if not (backend.to_host(plan(x)) == np.cumsum(host, dtype=np.int32)).all():
                 failures.append(seed)
 

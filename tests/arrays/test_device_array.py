@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from fake_driver import FakeDriver, install
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,7 +49,7 @@ def view_at(array: Host, key: Any) -> Host:
     return array[items if Ellipsis in items else (*items, ...)]
 
 
-FUZZ = settings(max_examples=300, deadline=None, derandomize=True)
+FUZZ = settings(max_examples=support.examples(300), deadline=None, derandomize=True)
 SHAPES = st_numpy.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)
 
 

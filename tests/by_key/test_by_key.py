@@ -20,9 +20,9 @@ from by_key.reference import (
     summed_by_key,
     values,
 )
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import DTYPES, LAYOUTS, Backend, random_array, sampled, scaled, summable
+from support import DTYPES, LAYOUTS, Backend, examples, random_array, sampled, scaled, summable
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -223,6 +223,7 @@ def test_room(backend: Backend, guarded: Any, room: int) -> None:
     same_bits(backend, outs[1][:shown], sums[:shown])
 
 
+@settings(max_examples=examples(100, emulated=10), deadline=None)
 @given(data=st.data())
 def test_any_runs(backend: Backend, data: st.DataObject) -> None:
     lengths = data.draw(st.lists(st.integers(1, 2 * TILE), max_size=6))

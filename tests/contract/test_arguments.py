@@ -114,7 +114,16 @@ def test_axes(backend: Backend, function: Callable[..., Any]) -> None:
     for good in (0, 1, -1, np.int32(1), *([(1,), (0, 1)] if takes_several else [])):
         call(*arrays, axis=good)
     several: list[Any] = [(1.0,), (True,), (0, 1.0), ("0",), ([0],)]
-    for bad in [1.0, True, "0", [0], {}, slice(0, 1), *several, *([] if takes_several else [(1,)])]:
+    for bad in [
+        1.0,
+        True,
+        "0",
+        [0],
+        {},
+        slice(0, 1),
+        *several,
+        *([] if takes_several else [(1,), ()]),
+    ]:
         refused(backend, case, "axis", bad)
     for bad in (2, -3, 2**40, *([(0, 2)] if takes_several else [])):
         with pytest.raises(np.exceptions.AxisError, match=r"axis.*out of bounds"):

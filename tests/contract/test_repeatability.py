@@ -12,7 +12,7 @@ from typing import Any
 
 from contract.case import Case, assert_bits, hosts
 from contract.cases import each_case
-from support import Backend
+from support import Backend, scaled
 
 import gpualgo as ga
 from gpualgo._api.explain import describe
@@ -38,7 +38,7 @@ def test_in_threads(backend: Backend, case: Case) -> None:
             return hosts(backend, call(*inputs[number % 4]))
 
     with ThreadPoolExecutor(4) as pool:
-        for number, got in enumerate(pool.map(run, range(16))):
+        for number, got in enumerate(pool.map(run, range(scaled(16, emulated=8)))):
             assert_bits(got, wanted[number % 4])
 
 

@@ -85,10 +85,14 @@ def test_a_new_process_runs_known_code_without_numba() -> None:
     assert loaded == NOTHING
 
 
-def test_damaged_code_is_never_run(tmp_path: Path) -> None:
+def test_two_processes_at_once_and_damaged_code(tmp_path: Path) -> None:
+    """Two processes fill one cache; the next one loads it; damaged code is never run."""
     cache = str(tmp_path / "cache")
-    want, loaded = _run(FEW, GPUALGO_CACHE_DIR=cache)
+    with ThreadPoolExecutor(2) as pool:
+        (want, loaded), (two, _) = pool.map(lambda _: _run(FEW, GPUALGO_CACHE_DIR=cache), range(2))
+    assert want == two
     assert "numba" in loaded
+    assert disk_cache_info(cache)["damaged"] == 0
     assert _run(FEW, GPUALGO_CACHE_DIR=cache) == (want, NOTHING)
     for number, path in enumerate(sorted((tmp_path / "cache").iterdir())):
         content = bytearray(path.read_bytes())
@@ -113,15 +117,6 @@ def test_objects_for_systems_without_images(tmp_path: Path) -> None:
     cache = str(tmp_path / "cache")
     first, _ = _run(FEW, extra, GPUALGO_CACHE_DIR=cache)
     assert _run(FEW, extra, GPUALGO_CACHE_DIR=cache) == (first, "['llvmlite']")
-
-
-def test_two_processes_at_once(tmp_path: Path) -> None:
-    cache = str(tmp_path / "cache")
-    with ThreadPoolExecutor(2) as pool:
-        (one, _), (two, _) = pool.map(lambda _: _run(FEW, GPUALGO_CACHE_DIR=cache), range(2))
-    assert one == two
-    assert disk_cache_info(cache)["damaged"] == 0
-    assert _run(FEW, GPUALGO_CACHE_DIR=cache) == (one, NOTHING)
 
 
 @pytest.fixture

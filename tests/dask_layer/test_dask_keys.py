@@ -6,9 +6,11 @@ import itertools
 
 import numpy as np
 import pytest
+import support
 from chunked import affine, built, check, compose, cut, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import a_few
 
 import gpualgo as ga
 import gpualgo.dask as gd
@@ -58,7 +60,7 @@ def test_another_equality() -> None:
         check(got, ga.reduce_by_key(keys, VALUES, 1, compose, **options))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=support.examples(25), deadline=None)
 @given(st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=10), st.booleans())
 def test_any_chunks(parts: list[list[int]], consecutive: bool) -> None:
     keys = np.array([key for part in parts for key in part], np.int8)
@@ -72,7 +74,7 @@ def test_any_chunks(parts: list[list[int]], consecutive: bool) -> None:
 def test_tuples_and_shapes() -> None:
     a = RNG.integers(0, 5, N)
     x = cut(a, CHUNKS["uneven"])
-    for consecutive in (False, True):
+    for consecutive in a_few((False, True)):
         got = built(
             ga.reduce_by_key, (x, VALUES), (x, a + 1), (1, 0), affine, consecutive=consecutive
         )

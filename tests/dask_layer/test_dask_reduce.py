@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import dask.array as da
 import numpy as np
 import pytest
+import support
 from chunked import affine, built, check, compose, cut, first, last, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import a_few
 
 import gpualgo as ga
 import gpualgo.dask as gd
@@ -78,14 +80,14 @@ def test_records() -> None:
     def op(f: Any, g: Any) -> Any:
         return (f.factor * g.factor % 97, (f.term * g.factor + g.term) % 97)
 
-    for axis in (None, 0, 1):
+    for axis in a_few((None, 0, 1)):
         check(
             built(ga.reduce, cut(x, *CHUNKS[0]), None, op, axis=axis),
             ga.reduce(x, None, op, axis=axis),
         )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=support.examples(25), deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=40), st.booleans())
 def test_any_chunks(sizes: list[int], has_init: bool) -> None:
     h = np.random.default_rng(len(sizes)).integers(0, 6, sum(sizes))
@@ -117,7 +119,7 @@ def test_memory_order_does_not_matter() -> None:
     plain = da.from_array(h, chunks=(40, 50))
     other = plain.map_blocks(np.asfortranarray, dtype=h.dtype)
     spaced = plain.map_blocks(lambda c: np.repeat(c, 2, 1)[:, ::2], dtype=h.dtype)
-    for axis in (None, 0, 1):
+    for axis in a_few((None, 0, 1)):
         want = gd.reduce(plain, axis=axis).compute()
         for x in (other, spaced):
             assert np.array_equal(gd.reduce(x, axis=axis).compute(), want)

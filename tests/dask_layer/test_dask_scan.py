@@ -8,9 +8,11 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
+import support
 from chunked import affine, built, check, compose, cut, last, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import a_few
 
 import gpualgo as ga
 import gpualgo.dask as gd
@@ -34,7 +36,7 @@ def test_order_and_axes(chunks: Any, axis: Any, reverse: bool, op: Any) -> None:
             assert got.chunks == x.chunks
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=support.examples(25), deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.booleans())
 def test_any_chunks(sizes: list[int], reverse: bool) -> None:
     h = np.random.default_rng(len(sizes)).integers(0, 6, sum(sizes))
@@ -68,7 +70,7 @@ def test_a_start_for_each_line() -> None:
 def test_tuples() -> None:
     a, b = RNG.integers(1, 97, (2, 12, 10))
     pair = cut(a, *CHUNKS[0]), cut(b, *CHUNKS[2])
-    for options in ({"axis": 0}, {"axis": 1, "reverse": True}, {}):
+    for options in a_few(({"axis": 0}, {"axis": 1, "reverse": True}, {})):
         got = built(ga.inclusive_scan, pair, None, affine, **options)
         check(got, ga.inclusive_scan((a, b), None, affine, **options))
         got = built(ga.exclusive_scan, pair, (1, 0), affine, **options)
@@ -86,7 +88,8 @@ def test_records_and_dtypes() -> None:
 
     check(built(ga.inclusive_scan, cut(x, (7, 33)), None, op), ga.inclusive_scan(x, None, op))
     small = RNG.integers(0, 100, 50, dtype=np.int8)
-    for options in ({"dtype": np.int64}, {"init": np.float32(0.5)}, {}):
+    ways: list[dict[str, Any]] = [{"dtype": np.int64}, {"init": np.float32(0.5)}, {}]
+    for options in a_few(ways):
         check(
             gd.inclusive_scan(cut(small, (9, 41)), **options), ga.inclusive_scan(small, **options)
         )

@@ -7,9 +7,11 @@ from typing import Any
 import dask
 import numpy as np
 import pytest
+import support
 from chunked import built, check, cut, ones
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import a_few
 
 import gpualgo as ga
 import gpualgo.dask as gd
@@ -45,7 +47,7 @@ def test_keys_values_and_places(kind: str, descending: bool, chunks: Any) -> Non
     check(built(ga.argsort, x, **options), ga.argsort(keys, **options))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=support.examples(40), deadline=None)
 @given(st.lists(st.lists(st.integers(-3, 3), max_size=9), min_size=1, max_size=12), st.booleans())
 def test_any_chunks(parts: list[list[int]], descending: bool) -> None:
     keys = np.array([key for part in parts for key in part], np.int8)
@@ -86,7 +88,7 @@ def test_tuples_records_and_bits() -> None:
     check(gd.radix_sort(x, cut(names, CHUNKS[1])), ga.radix_sort(a, names))
     small = RNG.integers(-500, 500, N, dtype=np.int16)
     for begin, end in ((3, 9), (8, 16), (0, 4)):
-        for descending in (False, True):
+        for descending in a_few((False, True)):
             bits = {"begin_bit": begin, "end_bit": end, "descending": descending}
             check(built(ga.radix_sort, cut(small, CHUNKS[0]), **bits), ga.radix_sort(small, **bits))
 

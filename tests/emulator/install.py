@@ -37,6 +37,8 @@ def _operator(
         (op.code, arg_dtypes, result_dtype, capability),
         lambda: operators.compile_operator(op, arg_dtypes, result_dtype),
     )
+    if result_dtype is None:  # the kernel asks for it with this dtype
+        build._operator_irs.made((op.code, arg_dtypes, made.result_dtype, capability), lambda: made)
     return made
 
 

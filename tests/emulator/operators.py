@@ -32,6 +32,8 @@ class HostOperator(NamedTuple):
     code: Any  # which is held
 
 
+# Python does not call them.
+_OPTIONS = {**OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _numbers = itertools.count(1)
 _made: dict[int, HostOperator] = {}
 
@@ -56,7 +58,7 @@ def compile_operator(
 
     def device_function(inner: Any) -> Any:
         if inner not in functions:
-            functions[inner] = njit(**OPTIONS)(rewrite.adopt(inner, adoption))
+            functions[inner] = njit(**_OPTIONS)(rewrite.adopt(inner, adoption))
         return functions[inner]
 
     def pointer(builder: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption(
         "--one-of-each",
         action="store_true",
-        help="run one case of each test, drawn from the seed: what CI does",
+        help="run one case of every second test, drawn from the seed: what CI does; with --all of "
+        "each test",
     )
 
 
@@ -71,7 +73,7 @@ class Plugin:
         kept = [item for item in items if _is_emulated(item)]
         self._num_elsewhere = len(items) - len(kept)
         if config.getoption("--one-of-each"):
-            one = _one_of_each(kept, self._seed)
+            one = _one_of_each(kept, self._seed, is_whole=config.getoption("--all"))
             self._num_others = len(kept) - len(one)
             kept = one
         chosen = set(map(id, kept))
@@ -195,13 +197,26 @@ def _is_own(item: pytest.Item) -> bool:
     return item.path.is_relative_to(toolchain.HERE)
 
 
-def _one_of_each(items: list[pytest.Item], seed: int) -> list[pytest.Item]:
-    """Return one case of each test; all of the emulator's own, which are of one case each."""
+# Of how many tests one is taken; of the NumPy layer, which has no kernels of its own, of more.
+_EACH = {"contract": 1, "numpy_layer": 4}
+_OF_OTHERS = 2
+
+
+def _one_of_each(items: list[pytest.Item], seed: int, *, is_whole: bool) -> list[pytest.Item]:
+    """Return one case of each test, or of some tests unless the run is whole; all of our own."""
     groups: defaultdict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
         name = item.name if _is_own(item) else getattr(item, "originalname", item.name)
         groups[str(item.path), name].append(item)
-    return [random.Random(f"{seed} {name}").choice(group) for (_, name), group in groups.items()]
+    kept = []
+    for (path, name), group in groups.items():
+        chance = random.Random(f"{seed} {name}")
+        case = chance.choice(group)
+        folder = Path(path).relative_to(toolchain.HERE.parent).parts[0]
+        share = 1 if is_whole or _is_own(case) else _EACH.get(folder, _OF_OTHERS)
+        if chance.random() * share < 1:
+            kept.append(case)
+    return kept
 
 
 def _is_told(error: BaseException) -> bool:

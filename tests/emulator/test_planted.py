@@ -9,7 +9,7 @@ import pytest
 from _pytest.mark import ParameterSet
 from support import REPOSITORY, Backend
 
-from emulator.planted import BUGS
+from emulator.planted import BUGS, first_of_each, sample
 from emulator.planted.bug import WRONG, Bug
 from emulator.planted.cases import CASES
 from emulator.planted.run import first_verdict, plant
@@ -17,15 +17,13 @@ from gpualgo._cuda import build
 
 
 def _params() -> Iterator[ParameterSet]:
-    """Give one bug of each header and report; the others where all are asked for."""
-    seen = set()
+    """Give one bug of each header and report, some of them slow; all where they are asked for."""
+    few = sample()
+    more = first_of_each(lambda bug: (bug.header, bug.shows[0])).values()
     for bug in BUGS:
-        if bug.missed:
-            continue
-        kind = bug.header, bug.shows[0]
-        marks = [pytest.mark.exhaustive] if kind in seen else []
-        seen.add(kind)
-        yield pytest.param(bug, id=bug.name, marks=marks)
+        if not bug.missed:
+            mark = pytest.mark.slow if bug in more else pytest.mark.exhaustive
+            yield pytest.param(bug, id=bug.name, marks=[] if bug in few else [mark])
 
 
 MISSED = [pytest.param(bug, id=bug.name) for bug in BUGS if bug.missed]

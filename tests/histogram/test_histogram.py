@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -23,6 +24,7 @@ from support import (
     assert_same,
     need_memory,
     random_array,
+    scaled,
     special_values,
 )
 
@@ -243,9 +245,10 @@ def test_skewed_samples(backend: Backend, dtype: str, number: int) -> None:
 
 def test_many_bins_of_a_sorted_ramp(backend: Backend) -> None:
     """Each bin holds a known number of samples."""
-    for number in (50_000, 2**20):
-        x = np.repeat(np.arange(number, dtype=np.float32), 3)
-        assert_same(counted(backend, x, number, (0, number)), np.full(number, 3))
+    for number in scaled((50_000, 2**20), emulated=(50_000,)):
+        times = scaled(3, emulated=1)
+        x = np.repeat(np.arange(number, dtype=np.float32), times)
+        assert_same(counted(backend, x, number, (0, number)), np.full(number, times))
 
 
 def test_the_rule_of_mixed_dtypes(backend: Backend) -> None:
@@ -270,7 +273,7 @@ def test_equal_numbers_of_other_types_are_other_calls(backend: Backend) -> None:
 
 
 FUZZ = settings(
-    max_examples=60,
+    max_examples=support.examples(60),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

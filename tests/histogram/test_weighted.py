@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from exact_sums import by_loop, some_weights, weighted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -134,7 +135,7 @@ def test_other_dtypes_of_sums(backend: Backend, source: str, target: str) -> Non
     assert_same(backend.to_host(out), want)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=support.examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(width=32)), max_size=60))
 def test_any_floats(backend: Backend, pairs: list[tuple[int, float]]) -> None:
     x = np.array([place for place, _ in pairs], np.int8)

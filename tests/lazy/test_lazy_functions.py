@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import COMPLEX, DTYPES, Backend, assert_same, random_array, sampled
+from support import COMPLEX, DTYPES, Backend, a_few, assert_same, random_array, sampled
 
 import gpualgo as ga
 from gpualgo.lazy import functions, reductions
@@ -54,7 +54,7 @@ def test_reductions_scans_and_sorts(call: tuple[str, str]) -> None:
     made = ga.lazy.asarray(x)
     more = {"kind": "stable"} if "sort" in name else {}
     with np.errstate(all="ignore"):
-        for axis in (None, 0, -1):
+        for axis in a_few((None, 0, -1), 2):
             assert_close(fn(made, axis=axis, **more), fn(x, axis=axis, **more), dtype)
 
 
@@ -62,7 +62,7 @@ def test_reductions_scans_and_sorts(call: tuple[str, str]) -> None:
 def test_options(name: str) -> None:
     fn, x = getattr(np, name), random_array((4, 5, 6), np.dtype("float32"))
     made = ga.lazy.asarray(x)
-    for axis in (None, 1, (0, 2), (-1, 0), ()):
+    for axis in a_few((None, 1, (0, 2), (-1, 0), ()), 2):
         for keepdims in (False, True):
             if axis == () and name in ("var", "std"):
                 continue
@@ -79,7 +79,7 @@ def test_options(name: str) -> None:
 def test_other_dtypes_and_outs() -> None:
     x = random_array((9, 8), np.dtype("int8"))
     made = ga.lazy.asarray(x)
-    for dtype in (np.int8, np.int16, np.float32, np.float64, np.complex64):
+    for dtype in a_few((np.int8, np.int16, np.float32, np.float64, np.complex64), 2):
         assert_same(np.sum(made, axis=0, dtype=dtype), np.sum(x, axis=0, dtype=dtype))
         assert_same(np.cumsum(made, axis=0, dtype=dtype), np.cumsum(x, axis=0, dtype=dtype))
     assert_same(np.mean(made, dtype=np.float32), np.float32(np.mean(x, dtype=np.float32)))

@@ -8,6 +8,7 @@ from typing import Any
 
 import ml_dtypes  # noqa: F401  # the dtype bfloat16
 import numpy as np
+import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import BFLOAT16, assert_same, random_array
@@ -65,7 +66,7 @@ def _made(kind: str, what: Any, given: list[Any], apply: Any, asarray: Any) -> A
     return what(*given) if kind == "view" else apply(what, *given)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=support.examples(25), deadline=None, derandomize=True)
 @given(steps())
 def test_lazy_is_as_step_by_step(plan: list[tuple[str, Any, list[int]]]) -> None:
     real: list[Any] = []
@@ -86,7 +87,7 @@ def test_lazy_is_as_step_by_step(plan: list[tuple[str, Any, list[int]]]) -> None
         assert_same(ga.copy(made), np.ascontiguousarray(real[-1]))
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=support.examples(25), deadline=None, derandomize=True)
 @given(st.data())
 def test_views_of_views(data: Any) -> None:
     real = np.arange(2 * 6 * 8).reshape(2, 6, 8)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import assert_same
+from support import a_few, assert_same
 
 import gpualgo as ga
 
@@ -89,7 +89,7 @@ def test_read_by_all_kernels(backend: Any, shape: tuple[int, ...], dtype: np.dty
     """What is added has few bits, so that sums do not depend on their order."""
     made = np.floor(ga.lazy.random(shape, seed=3, dtype=dtype) * 16)
     real = np.floor(numbers(int(np.prod(shape)), 3, dtype).reshape(shape) * 16)
-    for axis in (None, *range(len(shape))):
+    for axis in a_few((None, *range(len(shape))), 2):
         assert_same(ga.reduce(made, axis=axis), np.sum(real, axis=axis, dtype=dtype))
         want = np.cumsum(real, axis=axis, dtype=dtype)
         assert_same(ga.inclusive_scan(made, axis=axis), want)

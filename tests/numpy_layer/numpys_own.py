@@ -9,7 +9,7 @@ import numpy as np
 import support
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
-from support import LAYOUTS, Backend, scaled
+from support import LAYOUTS, Backend
 
 import gpualgo.numpy as gnp
 
@@ -22,7 +22,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, np.nan, np.inf, -np.inf, 3.0, 1e3, -7.25)
 
 def examples(usual: int, *, emulated: int) -> int:
     """Return how many examples hypothesis takes; with --exhaustive ten times as many."""
-    return scaled(10 * usual if support.is_exhaustive else usual // 2, emulated=emulated)
+    return support.examples(10 * usual if support.is_exhaustive else usual // 2, emulated=emulated)
 
 
 def elements(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:

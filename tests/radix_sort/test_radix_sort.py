@@ -19,6 +19,7 @@ from support import (
     REAL,
     Array,
     Backend,
+    a_few,
     need_memory,
     random_array,
     scaled,
@@ -80,7 +81,7 @@ def special_floats(dtype: np.dtype[Any], n: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("dtype", REAL, ids=str)
 def test_every_key_dtype(backend: Backend, dtype: np.dtype[Any], descending: bool) -> None:
-    for n in (100, 5003, LONG):
+    for n in a_few((100, 5003, LONG), 2):
         keys = random_array(n, dtype, seed=n)
         check_pairs(backend, keys, np.arange(n, dtype=np.uint32), descending=descending)
 
@@ -97,7 +98,7 @@ def test_every_size(backend: Backend, n: int) -> None:
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_floats_bit_for_bit(backend: Backend, dtype: np.dtype[Any], descending: bool) -> None:
     """Zeros of both signs are equal, NaNs last and equal: they keep their bits and their order."""
-    for n in (64, 3000, LONG):
+    for n in a_few((64, 3000, LONG), 2):
         keys = special_floats(dtype, n)
         check_pairs(backend, keys, np.arange(n, dtype=np.int32), descending=descending)
 
@@ -113,8 +114,8 @@ def test_zeros_stay_as_they_come(backend: Backend) -> None:
 @pytest.mark.parametrize("n", [50, 3000, LONG, HUGE])
 def test_values_of_every_size(backend: Backend, dtype: str, n: int) -> None:
     values = random_array(n, np.dtype(dtype), seed=1)
-    for keys in (random_array(n, FLOATS[2]), random_array(n, np.dtype("uint8"))):
-        check_pairs(backend, keys, values)
+    for kind in a_few((FLOATS[2], np.dtype("uint8"))):
+        check_pairs(backend, random_array(n, kind), values)
 
 
 RECORDS = np.dtype([("id", "i4"), ("name", "S3"), ("x", "f8")])
@@ -170,7 +171,7 @@ PATTERNS = {
 def test_stability(backend: Backend, pattern: str, dtype: str) -> None:
     for n in (100, 6000, LONG):
         keys = PATTERNS[pattern](n).astype(dtype)
-        for descending in (False, True):
+        for descending in a_few((False, True)):
             check_pairs(backend, keys, np.arange(n, dtype="i4"), descending=descending)
 
 
@@ -178,7 +179,7 @@ def test_stability(backend: Backend, pattern: str, dtype: str) -> None:
 def test_any_set_of_passes(backend: Backend, digits: tuple[int, ...]) -> None:
     """Digits that are the same in all keys are skipped: an odd or even number of passes remains."""
     mask = sum(0xFF << 8 * i for i, is_used in enumerate(digits) if is_used)
-    for n in (5000, LONG):
+    for n in a_few((5000, LONG)):
         keys = random_array(n, np.dtype("uint32")) & np.uint32(mask) | np.uint32(0x40404040 & ~mask)
         values = np.arange(n, dtype=np.uint64)
         check_pairs(backend, keys, values)
@@ -201,7 +202,7 @@ def test_some_bits(backend: Backend, dtype: np.dtype[Any]) -> None:
     unsigned = np.dtype(f"u{dtype.itemsize}")
     flip = unsigned.type(1 << width - 1 if dtype.kind == "i" else 0)
     ranges = [(b, e) for b, e in BITS if e <= width] + [(width - 1, width), (width - 5, width)]
-    for n, (begin, end) in itertools.product((90, 3000, LONG), ranges):
+    for n, (begin, end) in a_few(list(itertools.product((90, 3000, LONG), ranges)), 8):
         keys = random_array(n, dtype, seed=end)
         code = (keys.view(unsigned) ^ flip) >> begin & unsigned.type((1 << end - begin) - 1)
         order = stable_order(code, descending=bool(begin & 1))
@@ -266,21 +267,22 @@ def test_the_same_bits_every_time(backend: Backend, monkeypatch: pytest.MonkeyPa
     keys = backend.to_device(special_floats(FLOATS[2], HUGE))
     values = backend.to_device(np.arange(HUGE, dtype=np.uint64))
     first = [backend.to_host(a) for a in ga.radix_sort(keys, values)]
-    for cores in ("1", "2", "3"):
+    for cores in scaled(("1", "2", "3"), emulated=("1",)):
         monkeypatch.setenv("GPUALGO_NUM_THREADS", cores)
         for got, want in zip(ga.radix_sort(keys, values), first, strict=True):
             assert_bits(backend.to_host(got), want)
 
 
 def test_several_threads_at_once(backend: Backend) -> None:
-    inputs = [random_array(LONG + i, np.dtype("uint32"), seed=i) for i in range(6)]
+    count = scaled(6, emulated=3)
+    inputs = [random_array(LONG + i, np.dtype("uint32"), seed=i) for i in range(count)]
     results: dict[int, Array] = {}
 
     def work(i: int) -> None:
         with ga.default_device(backend.name):
             results[i] = ga.radix_sort(backend.to_device(inputs[i]))
 
-    running = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    running = [threading.Thread(target=work, args=(i,)) for i in range(count)]
     for thread in running:
         thread.start()
     for thread in running:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import support
-from support import BFLOAT16, Backend, random_array
+from support import BFLOAT16, Backend, a_few, random_array
 from test_radix_sort import assert_bits, check_pairs, stable_order
 
 import gpualgo as ga
@@ -146,7 +146,7 @@ def test_pairs_of_one_size_in_place(
         ):
             assert_bits(cuda.to_host(out), expected)
             assert is_same or cuda.to_host(x).tobytes() == was.tobytes()
-    for dtype in (np.uint32, np.int64):
+    for dtype in a_few((np.uint32, np.int64)):
         found = ga.argsort(cuda.to_device(keys), descending=True, dtype=dtype)
         assert_bits(cuda.to_host(found), order.astype(dtype))
 

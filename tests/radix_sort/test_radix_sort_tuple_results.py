@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from lexical import Host, assert_leaves, leaves, lexical_order, some
-from support import LAYOUTS, Array, Backend
+from support import LAYOUTS, Array, Backend, a_few
 from test_radix_sort import assert_bits
 
 import gpualgo as ga
@@ -33,7 +33,7 @@ def test_namedtuples_and_nested_ones(backend: Backend) -> None:
     order = lexical_order((a, b, c), (True, False, True))
     device = tuple(map(backend.to_device, (a, b, c)))
     keys = Point(device[0], (device[1], device[2]))
-    for descending in ((True, (False, True)), Point(True, (False, True))):
+    for descending in a_few(((True, (False, True)), Point(True, (False, True)))):
         got = ga.radix_sort(keys, descending=descending)
         assert type(got) is Point
         assert type(got.y) is tuple

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import BFLOAT16, DTYPES, LAYOUTS, Array, Backend, random_array, sampled, scaled
+from support import BFLOAT16, DTYPES, LAYOUTS, Array, Backend, a_few, random_array, sampled, scaled
 
 import gpualgo as ga
 from gpualgo import lazy
@@ -141,7 +141,7 @@ def test_outputs(backend: Backend, guarded: Make, extra: int) -> None:
     x = in_runs(20_011, 4)
     values, lengths = encoded(x)
     size, given = len(values) + extra, backend.to_device(x)
-    for layout in ("contiguous", "step", "reversed"):
+    for layout in a_few(("contiguous", "step", "reversed")):
         outs = guarded((size,), x.dtype, layout), guarded((size,), np.int64, layout)
         count = backend.to_device(np.zeros((), np.int64))
         assert ga.run_length_encode(given, out=outs, out_count=count) is outs
@@ -180,7 +180,7 @@ def test_unique(backend: Backend, dtype: str) -> None:
 def test_unique_of_several_axes(backend: Backend) -> None:
     x = in_runs(600, 3, "int32").reshape(20, 30)
     given = backend.to_device(x)
-    for consecutive in (False, True):
+    for consecutive in a_few((False, True)):
         values, index, inverse, counts = map(backend.to_host, ga.unique(
             given.T, consecutive=consecutive, return_index=True, return_inverse=True,
             return_counts=True,
@@ -197,7 +197,7 @@ def test_unique_of_tuples(backend: Backend) -> None:
     x, y = in_runs(600, 3, "int32"), np.arange(600, dtype=np.int8) % 3
     pair = Point(backend.to_device(x), backend.to_device(y))
     flags = {"return_index": True, "return_inverse": True, "return_counts": True}
-    for consecutive in (False, True):
+    for consecutive in a_few((False, True)):
         found, index, inverse, counts = ga.unique(pair, consecutive=consecutive, **flags)
         assert type(found) is Point
         index, inverse, counts = map(backend.to_host, (index, inverse, counts))
@@ -289,7 +289,7 @@ def test_bad_input(backend: Backend) -> None:
     refused(TypeError, "out_count is given without out", encode, out_count=x[:1])
     refused(ValueError, "out is for the elements only", ga.unique, out=x, return_counts=True)
     refused(TypeError, "consecutive", ga.unique, consecutive=1)
-    for consecutive in (False, True):
+    for consecutive in a_few((False, True)):
         refused(ValueError, "out overlaps x", ga.unique, consecutive=consecutive, out=x)
         for more in ({}, {"return_counts": True}):
             with pytest.raises(TypeError, match=r"^unique: x must be an array"):

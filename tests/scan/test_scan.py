@@ -14,6 +14,7 @@ from support import (
     REAL,
     SAMPLE,
     Backend,
+    a_few,
     affine,
     assert_same,
     compose,
@@ -69,7 +70,7 @@ def started(
 
 def check_order(backend: Backend, x: Host, device: Any, axis: int | None = None) -> None:
     """Compare all kinds of scan, of elements that neither commute nor are forgotten."""
-    for reverse in (False, True):
+    for reverse in a_few((False, True)):
         lines = doubled(compose, x, axis, reverse)
         for init, exclusive in ((None, False), (INIT, False), (INIT, True)):
             scan = ga.exclusive_scan if exclusive else ga.inclusive_scan
@@ -156,7 +157,7 @@ def test_nan_stays_and_zeros_keep_their_signs(backend: Backend) -> None:
 
 
 def test_bitwise_and_logical(backend: Backend) -> None:
-    for dtype in (np.dtype("bool"), np.dtype("uint8"), np.dtype("int64")):
+    for dtype in a_few((np.dtype("bool"), np.dtype("uint8"), np.dtype("int64"))):
         x = random_array(300, dtype)
         for op in (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.logical_xor):
             want = scanned(lambda a, b, op=op: op(a, b).astype(dtype), x)  # noqa: B023

@@ -12,6 +12,7 @@ from support import (
     DTYPES,
     LAYOUTS,
     Backend,
+    a_few,
     affine,
     assert_same,
     compose,
@@ -94,7 +95,7 @@ def test_out_in_every_layout(backend: Backend, guarded: Any, layout: str, axis: 
     x = affine((9, 33, 20))
     for source in ("contiguous", "fortran", "reversed"):
         device = backend.arrange(source, x)
-        for reverse in (False, True):
+        for reverse in a_few((False, True)):
             out = guarded(x.shape, "uint64", layout)
             assert ga.inclusive_scan(device, 5, compose, axis=axis, reverse=reverse, out=out) is out
             assert_same(backend.to_host(out), scanned(compose, x, axis, 5, reverse=reverse))
@@ -110,7 +111,7 @@ def test_in_place(
     backend: Backend, guarded: Any, layout: str, shape: tuple[int, ...], axis: int
 ) -> None:
     x = affine(shape)
-    for reverse in (False, True):
+    for reverse in a_few((False, True)):
         out = guarded(shape, "uint64", layout)
         out[...] = backend.to_device(x)
         assert ga.inclusive_scan(out, None, compose, axis=axis, reverse=reverse, out=out) is out
@@ -146,7 +147,7 @@ def test_numpy_integers_are_axes(backend: Backend) -> None:
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0), (3, 0, 4), (0,)], ids=str)
 def test_empty(backend: Backend, shape: tuple[int, ...]) -> None:
     x = backend.to_device(np.empty(shape, np.int8))
-    for axis in (None, *range(len(shape))):
+    for axis in a_few((None, *range(len(shape))), 2):
         want = np.empty((0,) if axis is None else shape, np.float32)
         for scan in (ga.inclusive_scan, ga.exclusive_scan):
             assert_same(backend.to_host(scan(x, axis=axis, dtype="float32")), want)
@@ -241,7 +242,7 @@ def test_elements_beyond_32_bits(cuda: Backend) -> None:
     assert [int(y[i]) for i in (0, 1, 2**31 - 1, 2**31, n - 2, n - 1)] == [4, 4, 4, 5, 5, 1]
     assert int((y == 4).sum()) == 2**31
     rows = x[: n // 3 * 3].reshape(3, -1)  # and far apart
-    for axis in (0, 1):
+    for axis in a_few((0, 1)):
         ga.inclusive_scan(rows, None, max, axis=axis, out=rows)
     assert [int(v) for v in rows.max(axis=1)] == [3, 3, 4]
     assert int((rows[2] == 4).sum()) == n // 3 * 3 - 2**31

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from segmented_sort.test_segmented_sort import orders
@@ -78,7 +79,7 @@ def test_rounds(cuda: Backend, small_tiles: int, name: str, has_values: bool) ->
 
 @pytest.mark.usefixtures("small_tiles")
 @settings(
-    max_examples=25, deadline=None, derandomize=True,
+    max_examples=support.examples(25), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from segments.test_segments import ALL, EXCLUSIVE, INCLUSIVE, REDUCE, SCANS, START, expected
@@ -153,7 +154,7 @@ def test_many_chunks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @settings(
-    max_examples=25, deadline=None, derandomize=True,
+    max_examples=support.examples(25), deadline=None, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 @given(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sharded import COUNTS, SIZES, affine, check, cut, devices, first, last
-from support import Backend, compose, scaled
+from support import Backend, a_few, compose, scaled
 from support import affine as packed
 
 import gpualgo as ga
@@ -28,7 +28,7 @@ def test_reduce_and_scans(backend: Backend, n: int, op: str) -> None:
         for init in (None, np.uint64(5 << 32 | 7)):
             if n or init is not None or op == "add":
                 check(ga.reduce(x, init, OPS[op]), ga.reduce(h, init, OPS[op]))
-            for reverse in (False, True):
+            for reverse in a_few((False, True)):
                 args = init, OPS[op]
                 want = ga.inclusive_scan(h, *args, reverse=reverse)
                 check(ga.inclusive_scan(x, *args, reverse=reverse), want)
@@ -44,7 +44,7 @@ def test_identities_of_bool(backend: Backend, op: Any) -> None:
     """Known as 0 and 1, which are no bool."""
     h = np.array([True, False, True, True, False])
     x = cut(backend, h, 3)
-    for reverse in (False, True):
+    for reverse in a_few((False, True)):
         want = ga.exclusive_scan(h, None, op, reverse=reverse)
         check(ga.exclusive_scan(x, None, op, reverse=reverse), want)
 
@@ -53,7 +53,7 @@ def test_identities_of_bool(backend: Backend, op: Any) -> None:
 def test_tuples(backend: Backend, count: int) -> None:
     h = RNG.integers(1, 97, 23), RNG.integers(0, 97, 23)
     x = tuple(cut(backend, part, count) for part in h)
-    for reverse in (False, True):
+    for reverse in a_few((False, True)):
         for init in (None, (3, 5)):
             want = ga.inclusive_scan(h, init, affine, reverse=reverse)
             check(ga.inclusive_scan(x, init, affine, reverse=reverse), want)
@@ -90,7 +90,7 @@ def test_starts_for_rows(backend: Backend) -> None:
     if backend.name != "cpu":
         init = ga.distribute(rows, devices(backend, 1)).shards[0]
     check(ga.reduce(x, init, compose, axis=0), ga.reduce(h, rows, compose, axis=0))
-    for reverse in (False, True):
+    for reverse in a_few((False, True)):
         want = ga.exclusive_scan(h, rows, compose, axis=0, reverse=reverse)
         check(ga.exclusive_scan(x, init, compose, axis=0, reverse=reverse), want)
 
@@ -163,7 +163,7 @@ def test_edges_that_are_not_in_host_memory(backend: Backend) -> None:
 
 def test_histograms_of_rows(backend: Backend) -> None:
     h = RNG.integers(0, 9, (6, 10))
-    for axis in (0, 1):
+    for axis in a_few((0, 1)):
         x = cut(backend, h, 4, axis)
         for over in (0, 1):
             check(ga.histogram(x, 9, (0, 9), axis=over), ga.histogram(h, 9, (0, 9), axis=over))

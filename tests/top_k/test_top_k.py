@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import support
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranked import MODES, NUMBERS, ODD, check, check_ranks, some
-from support import LAYOUTS, Backend
+from support import LAYOUTS, Backend, a_few
 
 import gpualgo as ga
 
@@ -79,7 +80,7 @@ def test_every_layout(backend: Backend, layout: str) -> None:
 
 def test_every_axis(backend: Backend) -> None:
     x = some((5, 36, 7), "float32")
-    for axis in (0, 1, 2, -2, None):
+    for axis in a_few((0, 1, 2, -2, None), 2):
         seen = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
         order = np.argsort(seen, axis=-1, kind="stable")
         given, last = backend.to_device(x), -1 if axis is None else axis
@@ -141,7 +142,7 @@ def test_many_ranks(backend: Backend) -> None:
     check_ranks(backend, some((2, 700), "float32"), list(range(0, 700, 50)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=support.examples(30), deadline=None)
 @given(st.data())
 def test_anything_on_the_cpu(data: st.DataObject) -> None:
     dtype = data.draw(st.sampled_from(NUMBERS))

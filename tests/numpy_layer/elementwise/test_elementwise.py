@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpys_own import DTYPES, arrays, assert_same, check_same, examples
-from support import Backend, since_numpy
+from support import Backend, a_few, scaled, since_numpy
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
@@ -37,10 +38,11 @@ def test_clip(backend: Backend, data: Any) -> None:
 @since_numpy("2.1")
 def test_clip_options(backend: Backend) -> None:
     x = np.array([1, -5, 100], np.int8)
-    for args, kwargs in (
+    ways: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
         ((), {}), ((0,), {}), ((), {"min": 3}), ((), {"max": 3, "min": 0}), ((0, 1), {"min": 3}),
         ((0, 5), {"dtype": np.float32}), ((0, 5), {"casting": "no"}), ((None, None), {}),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for args, kwargs in a_few(ways, 3):
         check_same(backend, "clip", x, *args, **kwargs)
     out = backend.to_device(np.full(3, 7, np.int8))
     mask = backend.to_device(np.array([True, False, True]))
@@ -119,7 +121,7 @@ def test_nan_to_num(backend: Backend, data: Any) -> None:
 
 
 def test_nan_to_num_in_place(backend: Backend) -> None:
-    for kind in (np.float32, np.complex64):
+    for kind in a_few((np.float32, np.complex64)):
         x = np.array([np.nan, 1, np.inf], kind)
         there = backend.to_device(x)
         assert gnp.nan_to_num(there, copy=False) is there
@@ -155,8 +157,9 @@ def test_isclose_corners(backend: Backend) -> None:
 
 
 def test_numbers_and_out(backend: Backend) -> None:
-    for name in ("round", "fix", "nan_to_num", "angle", "isposinf", "sinc", "real", "imag"):
-        for x in (3, 2.5, [1.5, -1.5], np.float32(2.5), np.array(0.5)):
+    names = ("round", "fix", "nan_to_num", "angle", "isposinf", "sinc", "real", "imag")
+    for name in a_few(names, scaled(4, emulated=2)):
+        for x in a_few((3, 2.5, [1.5, -1.5], np.float32(2.5), np.array(0.5)), 2):
             check_same(backend, name, x, ulps=4)
     x = np.array([1.26, -2.5, np.inf])
     for name, args, kind in (("round", (1,), "f4"), ("fix", (), "f4"), ("isposinf", (), "f8"),
@@ -170,11 +173,12 @@ def test_numbers_and_out(backend: Backend) -> None:
 def test_lazy_stays_lazy(backend: Backend) -> None:
     x = np.array([1.4, -2.6, np.nan])
     lazy = ga.lazy.asarray(backend.to_device(x))
-    for call in (
+    calls: list[Callable[[Any, Any], Any]] = [
         lambda m, a: m.clip(a, -1, 1), lambda m, a: m.round(a, 1), lambda m, a: m.round(a),
         lambda m, a: m.nan_to_num(a), lambda m, a: m.isclose(a, a), lambda m, a: m.sinc(a),
         lambda m, a: m.angle(a), lambda m, a: m.isposinf(a), lambda m, a: m.real(a),
-    ):  # fmt: skip
+    ]  # fmt: skip
+    for call in a_few(calls, 3):
         made = call(gnp, lazy)
         assert isinstance(made, ga.lazy.LazyArray)
         assert_same(backend, ga.copy(made), call(np, x), 8, "lazy")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpys_own import arrays, check_same, examples
-from support import Backend, since_numpy
+from support import Backend, a_few, since_numpy
 
 import gpualgo.numpy as gnp
 from gpualgo import lazy
@@ -105,7 +105,7 @@ def test_integers_of_any_size(backend: Backend, own: str, other: str) -> None:
 def test_nan_is_in_nothing(backend: Backend) -> None:
     x = np.array([1, np.nan, -0.0, np.inf])
     for others in (np.array([np.nan, 0.0]), np.array([np.nan, 0.0] * 9 + [np.inf])):
-        for name in ("isin", "setdiff1d", "intersect1d", "union1d", "setxor1d"):
+        for name in a_few(("isin", "setdiff1d", "intersect1d", "union1d", "setxor1d"), 2):
             check_same(backend, name, x, others)
             check_same(backend, name, x + 1j, others + 1j)
 
@@ -117,7 +117,7 @@ def test_lists_and_numbers(backend: Backend) -> None:
     assert backend.to_host(gnp.isin(x, 3)).tolist() == [[False, False], [True, False]]
     assert backend.to_host(gnp.union1d([5, 2], x)).tolist() == [1, 2, 3, 4, 5]
     assert backend.to_host(gnp.setdiff1d(x, [1, 9])).tolist() == [2, 3, 4]
-    for name in ("union1d", "setxor1d", "setdiff1d", "intersect1d"):
+    for name in a_few(("union1d", "setxor1d", "setdiff1d", "intersect1d")):
         check_same(backend, name, np.array([1, 2], np.float32), 1.0)
         check_same(backend, name, 3, np.array([1, 3], np.int8))
         check_same(backend, name, [], np.array([1, 3], np.int8))
