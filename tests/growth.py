@@ -42,13 +42,19 @@ def resident() -> int:
 
 
 def growth(call: Callable[[int], Any], first: int, new: int) -> float:
-    """Return by how many KiB each new call lets the process grow."""
+    """Return by how many KiB each new call lets the process grow.
+
+    Memory that is taken once does not count: of two halves of the calls the smaller growth does.
+    """
     for k in range(first):
         call(k)
-    before = resident()
-    for k in range(first, first + new):
-        call(k)
-    return (resident() - before) / new
+    half, grown = new // 2, []
+    for begin in (first, first + half):
+        before = resident()
+        for k in range(begin, begin + half):
+            call(k)
+        grown.append((resident() - before) / half)
+    return min(grown)
 
 
 def lengths() -> Calls:

@@ -109,6 +109,19 @@ def test_few_bytes_and_what_has_gone_do_not_count(budget: None) -> None:
     assert list(memo) == [0, 1, 2]
 
 
+def test_plans_for_other_outputs_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memos, "MOST_BYTES", 1 << 16)
+    monkeypatch.setattr(memos, "_weighed", {})
+    Transformation.problems.clear()
+    x, memory, negative = np.ones(40), np.empty(1000), lambda a: -a
+    for n in range(20, 40):
+        for step in range(2, 22):
+            out = ga.transform(negative, x[:n], out=memory[::step][:n])
+            assert (out == -1).all()
+    kept = [len(problem.cpu_plans) for problem in Transformation.problems.values()]
+    assert 20 <= sum(kept) <= 40
+
+
 def test_made_once_by_many_threads() -> None:
     memo: Memo[object] = Memo(100)
     made: list[int] = []

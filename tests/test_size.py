@@ -14,8 +14,8 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_674,
-    "gpualgo": 66_109,
-    "gpualgo/_algorithms": 26_170,
+    "gpualgo": 66_090,
+    "gpualgo/_algorithms": 26_151,
     "gpualgo/_api": 2_319,
     "gpualgo/_arrays": 1_784,
     "gpualgo/_base": 2_548,
@@ -23,9 +23,9 @@ LINES = {
     "gpualgo/_cpu": 3_602,
     "gpualgo/_cuda": 1_738,
     "gpualgo/_driver": 2_143,
-    "gpualgo/_lazy": 2_435,
+    "gpualgo/_lazy": 2_434,
     "gpualgo/_operators": 5_893,
-    "gpualgo/_pipeline": 3_289,
+    "gpualgo/_pipeline": 3_290,
     "gpualgo/dask": 2_596,
     "gpualgo/lazy": 1_052,
     "gpualgo/numpy": 6_794,

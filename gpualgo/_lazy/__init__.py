@@ -18,7 +18,7 @@ def is_lazy(x: Any) -> bool:
     return type(x) in LAZY or (isinstance(x, tuple) and any(map(is_lazy, x)))
 
 
-# --- Functions that methods of lazy arrays call, registered by modules that import lazy arrays.
+# --- Functions that methods of lazy arrays call; `gpualgo.lazy` registers them when it is imported.
 
 
 class Hooks:
@@ -35,13 +35,14 @@ class Hooks:
     functions: dict[Any, Callable[..., Any]]
     """Implementations of NumPy functions for lazy arrays."""
 
+    def __getattr__(self, name: str) -> Any:
+        import_module("gpualgo.lazy")
+        return self.__dict__[name]
+
     @staticmethod
-    def others(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    def others(function: Callable[..., Any]) -> Any:
         """Return gpualgo.numpy's implementation of a NumPy function that is not in `functions`."""
-        implementation: Callable[..., Any] | None = import_module(
-            "gpualgo.numpy._call.function"
-        ).of_native(function)
-        return implementation
+        return import_module("gpualgo.numpy._call.function").of_native(function)
 
 
 hooks = Hooks()

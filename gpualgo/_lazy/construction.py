@@ -65,7 +65,7 @@ def _step(first: Any, by: Any, i: Any) -> Any:
 def _common_dtype(numbers: tuple[Any, ...]) -> np.dtype[Any]:
     for number in numbers:
         dtypes.check_number(np.asarray(number), "lazy.arange: a number")
-    return dtypes.check(np.result_type(*map(np.asarray, numbers)), "lazy.arange: a number")
+    return dtypes.check(np.result_type("i8", *map(np.asarray, numbers)), "lazy.arange: a number")
 
 
 def _count(start: Any, stop: Any, step: Any, where: str) -> int:

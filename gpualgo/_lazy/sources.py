@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,7 +88,6 @@ def tried(problem: Any, x: Any, op: Any, init: Any, stream: Any) -> None:
     """Raise ValueError if op does not associate for some elements of x; for GPUALGO_CHECK=1."""
     from gpualgo._lazy import associativity
 
-    import_module("gpualgo.lazy")  # registers `hooks`
     associativity.check(problem, x, op, init, stream)
 
 

@@ -65,7 +65,7 @@ def plan_for(
             if problem.is_direct and not problem.makers:  # before other threads see the plan
                 library, device = views[0].library, problem.device
                 problem.makers = [_maker(result, library, device) for result in problem.results]
-            planners.keep(problem.plans, alignment, plan)
+            planners.keep(problem, problem.plans, alignment, plan)
         return plan
     parts: list[Any] = [alignment_of(views), alignment_of(targets)]
     for target in targets:
@@ -79,7 +79,7 @@ def plan_for(
         plan = _new_plan(problem, views, op, targets)
         extents = tuple([_extent(view) for view in views])
         entry = (plan, _extent(targets[0]), extents)
-        planners.keep(problem.plans_into, key, entry)
+        planners.keep(problem, problem.plans_into, key, entry)
     return entry[0]
 
 

@@ -79,7 +79,7 @@ def run_on_cpu(
         planners.load(type(problem), "cpu")
         planned = op if op is None or not problem.arrays else without_arrays(op)
         plan = planners.for_cpu(problem, arrays, results, planned)
-        planners.keep(problem.cpu_plans, key, plan)
+        planners.keep(problem, problem.cpu_plans, key, plan)
     run_plan(plan, arrays, results, op, start)
     return plan if key is None else None
 
@@ -178,16 +178,9 @@ def _staged(
             return "in blocks"
         is_queued = False
         try:
-            with host_whole.on_device(
-                device,
-                stream,
-                arrays,
-                results,
-                where,
-                problem.copies_page_locked,
-                device_views,
-                is_upper_bound=problem.has_dynamic_length and problem.results[0].is_upper_bound,
-            ) as (handle, sources, targets):
+            is_bound = problem.has_dynamic_length and problem.results[0].is_upper_bound
+            places = arrays, results, where, problem.copies_page_locked, device_views, is_bound
+            with host_whole.on_device(device, stream, *places) as (handle, sources, targets):
                 is_queued = True
                 host_whole.queue(problem, handle, sources, targets, op, init)
         except MemoryError:

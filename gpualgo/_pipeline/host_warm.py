@@ -59,6 +59,12 @@ def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> b
 class Warm:
     """A cached call that skips the general path."""
 
+    __slots__ = (
+        "_axes", "_is_bound", "_is_counted", "_is_transposed", "_may_broadcast", "_names",
+        "_problem", "_results", "_state", "_takes_out", "dtype", "init", "is_plain", "is_scalar",
+        "run", "shape",
+    )  # fmt: skip
+
     def __init__(self, problem: Problem, op: Operator | None, views: tuple[View, ...]) -> None:
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle
         self.run: Run | None = None  # for new results
@@ -70,10 +76,8 @@ class Warm:
         self._results = [(ordered(r.shape, r.order), r.dtype) for r in results]
         self._axes = [inverse(r.order) for r in results]
         self._is_transposed = any(self._axes)
-        self._is_counted, self._is_bound = (
-            problem.has_dynamic_length,
-            problem.results[0].is_upper_bound,
-        )
+        self._is_counted = problem.has_dynamic_length
+        self._is_bound = problem.results[0].is_upper_bound
         self.is_scalar = problem.returns_scalars and not problem.results[0].shape
         # Arrays of different shapes share a problem if they broadcast to the same layout.
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)

@@ -97,12 +97,15 @@ def _import_if_present(name: str) -> None:
 # --- Plans cached by a problem.
 
 _MOST_PLANS = 64  # of one problem, for different alignments and outputs
+_PLAN_BYTES = 1 << 12  # what a plan takes, roughly
 _lock = forks.Lock()
 
 
-def keep(plans: dict[Any, Any], key: Any, plan: Any) -> None:
-    """Add a plan to those of a problem; drop the oldest beyond the limit."""
+def keep(problem: Problem, plans: dict[Any, Any], key: Any, plan: Any) -> None:
+    """Add a plan to those of a problem; drop the oldest. Those after the first count as memory."""
     with _lock:
         surplus = [plans.pop(next(iter(plans))) for _ in range(len(plans) - _MOST_PLANS + 1)]
         plans[key] = plan
+    if len(plans) > 1 and not surplus:
+        problem.hold(_PLAN_BYTES)
     del surplus  # destroyed outside the lock

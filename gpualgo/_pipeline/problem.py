@@ -186,7 +186,8 @@ class Problem:
 
     def hold(self, num_bytes: int) -> None:
         """Add to the bytes that are held between calls."""
-        self.num_bytes += num_bytes
+        if num_bytes:  # an attribute more makes each problem a KiB larger
+            self.num_bytes += num_bytes
         if self.num_bytes:
             self.problems.weigh(self, self.num_bytes)
 

@@ -125,7 +125,7 @@ def arange(
     start, stop, step : number
         A single number is `stop`, and `start` is 0. `step` may be negative, but not zero.
     dtype : dtype, optional
-        By default the common dtype of the numbers, as in NumPy.
+        By default the common dtype of the numbers and int64, as in NumPy.
     device : str, optional
         "cpu", "cuda" or "cuda:1": where to compute if no array of the call determines it. By
         default it is treated like a NumPy array.

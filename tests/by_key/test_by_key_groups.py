@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from by_key.reference import (
     summed_by_key,
     values,
 )
-from support import Backend, scaled
+from support import Backend, run_python, scaled
 
 import gpualgo as ga
 
@@ -99,6 +100,17 @@ def test_misaligned() -> None:
     assert ga.inclusive_scan_by_key(keys, keys).tolist() == [2, 1, 4]
     got = ga.reduce_by_key(keys, (keys, keys), None, lambda a, b: (a[0] + b[0], b[1]))
     assert [a.tolist() for a in (got.keys, *got.aggregates)] == [[1, 2], [1, 4], [1, 2]]
+
+
+def test_misaligned_before_lazy_arrays_are_loaded() -> None:
+    code = """
+        import numpy as np, gpualgo as ga
+        keys = np.zeros(25, np.uint8)[1:].view(np.int64)
+        keys[:] = 2, 1, 2
+        assert ga.inclusive_scan_by_key(keys, keys).tolist() == [2, 1, 4]
+    """
+    done = run_python(textwrap.dedent(code))
+    assert done.returncode == 0, done.stderr
 
 
 def test_misaligned_on_a_device(cuda: Backend) -> None:

@@ -59,6 +59,9 @@ def test_arange_as_numpy_steps_in_the_dtype() -> None:
     assert_same(ga.copy(ga.lazy.arange(low, low + 5)), np.arange(low, low + 5))
     assert_same(ga.copy(ga.lazy.arange(np.float32(4))), np.arange(np.float32(4)))
     assert_same(ga.copy(ga.lazy.arange(np.int8(4))), np.arange(np.int8(4)))
+    for narrow in (np.int8, np.uint32, np.float16, np.float32):
+        given = narrow(1), narrow(9), narrow(2)
+        assert_same(ga.copy(ga.lazy.arange(*given)), np.arange(*given))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from support import a_few, run_python
+from support import run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga

@@ -297,28 +297,11 @@ def pass_of(layout: Layout, into: Layout | None, acc: Dtype) -> Pass:
     # If neighbouring outputs are closer than the elements of one, consecutive tasks fold
     # neighbours.
     tile_major = bool(kept and reduced) and step_of(kept[-1], inputs) < step_of(reduced[-1], inputs)
-    head = (
-        (
-            0,
-            layout.length,
-            width,
-            outputs,
-            parts,
-            tile_major,
-            len(kept),
-            len(reduced),
-            row_bytes,
-            inputs,
-            0,
-            computed,
-        ),
-        [dim[0] for dim in kept],
-        [dim[0] for dim in reduced],
-    )
-    first, size = (
-        sum(map(len, head)),
-        sum(leaf.itemsize for leaf in records.field_dtypes(layout.dtype)),
-    )
+    counts = 0, layout.length, width, outputs, parts, tile_major, len(kept), len(reduced)
+    lengths = [dim[0] for dim in kept], [dim[0] for dim in reduced]
+    head = (*counts, row_bytes, inputs, 0, computed), *lengths
+    first = sum(map(len, head))
+    size = sum(leaf.itemsize for leaf in records.field_dtypes(layout.dtype))
     starts, outs = (slice(first + entry, None, len(numbers[0])) for entry in (START, rk.OUT))
     work = layout.length * outputs * width * size
     num_tasks, words = parts * strips * outputs, table(*head, *numbers)

@@ -230,10 +230,8 @@ def _job_of(
     """Return the job of a selection; the last output may take indices of the first of each run."""
     element = records.register_dtype(source)
     is_plain = criterion == MARKED and not isinstance(source, records.Computed)
-    job, leaves = (
-        Job(source, arrays, element, op, counts_positions=is_plain),
-        records.field_dtypes(element),
-    )
+    job = Job(source, arrays, element, op, counts_positions=is_plain)
+    leaves = records.field_dtypes(element)
     differs = [0] * len(outs)
     if criterion == IF or (criterion == HEADS and op is not None and op.name != _NO_OPERATOR.name):
         assert op is not None
