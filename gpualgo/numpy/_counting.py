@@ -24,7 +24,6 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import NotTaken, array_of, host_of, is_host
 from gpualgo.numpy._call.function import numpy_function
@@ -182,7 +181,7 @@ class _Samples(NamedTuple):
 
     def deviation(self) -> Any:
         """Return the standard deviation: one reduction."""
-        return host_of(reductions.std(lazy_of(self.x)), self.name)[()]
+        return host_of(np.std(lazy_of(self.x)), self.name)[()]
 
     def quartiles(self) -> tuple[Any, Any]:
         """Return the quartiles, interpolated between ranks found by one selection."""
@@ -227,9 +226,9 @@ def _doane(x: _Samples) -> Any:
     sigma = x.deviation()
     if not sigma > 0.0:
         return 0.0
-    center = host_of(reductions.mean(lazy_of(x.x)), x.name)[()]
+    center = host_of(np.mean(lazy_of(x.x)), x.name)[()]
     cubes = applied(_cube, (x.x, center, sigma), x.name)
-    skewness = host_of(reductions.mean(cubes), x.name)[()]
+    skewness = host_of(np.mean(cubes), x.name)[()]
     return x.extent() / (1.0 + np.log2(n) + np.log2(1.0 + np.absolute(skewness) / expected))
 
 
