@@ -9,7 +9,6 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -23,6 +22,7 @@ from gpualgo._cpu.memory import SHAPE_WORD
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,
+    inline,
     load,
     load_each,
     pointer_to,
@@ -261,16 +261,11 @@ def _call_yield(_typing: Any, function: Any) -> Any:
     return types.void(types.intp), generate
 
 
-def _inline(function: Callable[..., None]) -> Any:
-    """Compile a function together with the kernels that call it."""
-    return numba.njit(error_model="numpy")(function)
-
-
 read, write, add = map(intrinsic, (_read, _write, _add))
 pause, status, give_way = map(intrinsic, (_pause, _status, _call_yield))
 
 
-@_inline
+@inline
 def _share(job: int, scratch: int) -> None:
     """Run pieces of the job until none is left or one has failed."""
     tasks, piece = read(job, at.JOB_TASKS), read(job, at.JOB_PIECE)

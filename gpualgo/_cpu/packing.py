@@ -17,6 +17,12 @@ from numba.extending import intrinsic, register_model
 from gpualgo._base import records
 from gpualgo._cpu.parameters import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE
 
+
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile a function together with the kernels that call it."""
+    return numba.njit(error_model="numpy")(function)
+
+
 # --- Numba types of elements: a record's fields in registers, and in memory with NumPy's layout.
 
 

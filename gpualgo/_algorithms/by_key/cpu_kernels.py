@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 
@@ -20,15 +19,10 @@ from gpualgo._algorithms.by_key.problem import value_bytes
 from gpualgo._algorithms.select import problem as select_at
 from gpualgo._algorithms.select.cpu_kernels import copy_out, input_entries, load_chunk, mark_changes
 from gpualgo._cpu.fields import access_by_index
-from gpualgo._cpu.packing import call, load, pointer_to, reader, storage, store, writer
+from gpualgo._cpu.packing import call, inline, load, pointer_to, reader, storage, store, writer
 
 _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)
-
-
-def inline(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called from kernels, together with them."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def _mark_runs(table: int, scratch: int, writes: int, count: int) -> None:

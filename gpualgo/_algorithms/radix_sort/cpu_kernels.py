@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._algorithms.radix_sort import digits as at
-from gpualgo._cpu.packing import call, copy_bytes, load, offset, pointer_to, store
+from gpualgo._cpu.packing import call, copy_bytes, inline, load, offset, pointer_to, store
 
 as_intp = pointer_to(types.intp)
 unsigned = pointer_to(types.uint64)
@@ -28,11 +27,6 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 def word(size: int) -> Any:
     """Return the unsigned type that moves keys or values of a size in bytes."""
     return types.Integer.from_bitwidth(8 * (min(size, 8) or 1), signed=False)
-
-
-def inline(function: Callable[..., Any]) -> Any:
-    """Return function compiled as a device function for kernels."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def invoke_kernel() -> Callable[..., None]:

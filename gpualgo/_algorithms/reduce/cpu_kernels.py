@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 
@@ -21,6 +20,7 @@ from gpualgo._cpu.packing import (
     call,
     copy_bytes,
     dense_address,
+    inline,
     load,
     offset,
     pointer_to,
@@ -30,11 +30,6 @@ from gpualgo._cpu.packing import (
 from gpualgo._cpu.parameters import SIZE, START
 
 _words = pointer_to(types.intp)
-
-
-def _inline(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called from kernels, on its first call."""
-    return numba.njit(error_model="numpy")(function)
 
 
 def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
@@ -52,7 +47,7 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
     level_bytes = at.SLOTS + capacity * sum(sizes)
     as_a = pointer_to(storage(acc))
 
-    @_inline
+    @inline
     def level(src: Any, dst: Any, start: int, m: int) -> int:
         """Write the next level of m elements from index `at` on; return its end."""
         groups = m // fan

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
@@ -19,6 +18,7 @@ from gpualgo._cpu.packing import (
     call,
     copy_bytes,
     dense_address,
+    inline,
     load,
     offset,
     pointer_to,
@@ -43,11 +43,6 @@ and of the one before; link 0 initialises it. emit scans a link from its prefix.
 """
 
 _words = pointer_to(types.intp)
-
-
-def inline(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called from compiled code, on its first call."""
-    return numba.njit(error_model="numpy")(function)
 
 
 def _take(_typing: Any, pointer: Any, index: Any) -> Any:
