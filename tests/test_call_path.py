@@ -31,7 +31,7 @@ CEILINGS = {
         "files": 42, "calls": 801, "depth": 20, "opened": 94, "asked": 22,
     },
     "warm call": {"files": 3, "calls": 3, "depth": 3, "all": 3},
-    "warm call on a GPU": {"files": 11, "calls": 13, "depth": 5},
+    "warm call on a GPU": {"files": 9, "calls": 9, "depth": 3},
     "warm call of a plan on a GPU": {"files": 3, "calls": 3, "depth": 2},
 }  # fmt: skip
 

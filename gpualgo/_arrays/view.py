@@ -105,6 +105,8 @@ class NumPyOnCPU(NumPy):
 
 
 _viewers: dict[type, Any] = {np.ndarray: NumPy.view}
+known_viewer: Callable[[type], Any] = _viewers.get
+"""Return the function that views arrays of a class; None if none of it has been seen."""
 
 
 def view_of(x: Any, where: str) -> View:

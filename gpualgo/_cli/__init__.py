@@ -215,7 +215,7 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = command(
         commands, "demo",
-        "answer nine questions about the 336,776 flights that left New York City in 2013, each "
+        "answer nine questions about the flights that left New York City in 2013, each "
         "counted ten times (3.4 million), and compare answers and times with NumPy",
     )  # fmt: skip
     demo.add_argument(

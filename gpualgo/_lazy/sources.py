@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._arrays.forms import Form, form_of
-from gpualgo._arrays.view import NumPy, View
+from gpualgo._arrays.view import View, known_viewer
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Computed
@@ -54,8 +54,11 @@ def parse_input(
 
     `beside` are the call's other arrays, which give a device to a lazy array that reads none.
     """
-    if type(x) is np.ndarray and x.dtype.names is None:  # fast path of most warm calls
-        return (NumPy.view(x),), op, None
+    viewer = known_viewer(type(x))
+    if viewer is not None:  # most warm calls
+        view = viewer(x)
+        if view.dtype.names is None:
+            return (view,), op, None
     if not is_lazy(x):
         try:
             views, form = inputs.spread(x, f"{where}: x", has_names)

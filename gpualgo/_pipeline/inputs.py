@@ -10,7 +10,7 @@ import numpy as np
 
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import NumPy, View, strides_for, view_of
+from gpualgo._arrays.view import NumPy, View, known_viewer, strides_for, view_of
 from gpualgo._base import dtypes
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
@@ -55,9 +55,15 @@ def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | No
 def several(
     arguments: Sequence[Any], where: str, has_names: bool = True
 ) -> tuple[Views, tuple[Form | None, ...]]:
-    if len(arguments) == 1:
-        views, form = parse_arrays(arguments[0], where, has_names)
-        return views, (form,)
+    numbers = []  # views of arrays of numbers, which most arguments are
+    for x in arguments:
+        viewer = known_viewer(type(x))
+        view = None if viewer is None else viewer(x)
+        if view is None or view.dtype.names is not None:
+            break
+        numbers.append(view)
+    else:
+        return tuple(numbers), (None,) * len(numbers)
     pairs = [parse_arrays(x, where, has_names) for x in arguments]
     views = tuple([view for argument_views, _ in pairs for view in argument_views])
     return views, tuple([form for _, form in pairs])

@@ -21,6 +21,6 @@ def test_stored_figures_say_where_they_are_from(path: Path) -> None:
 
 
 def test_page_has_the_stored_figures() -> None:
-    (path,) = (path for path in STORED if path.name == "h200-x2.json")
+    (path,) = (path for path in STORED if path.name == "h200-x4.json")
     stored = json.loads(path.read_text(encoding="utf-8"))
     assert table(stored["rows"]) in (REPOSITORY / "docs" / "scale.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpualgo._algorithms.transform.problem import NUMBERS, Transformation, bind, is_scalar
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
-from gpualgo._arrays.view import View, as_view
+from gpualgo._arrays.view import View, as_view, known_viewer
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
@@ -146,10 +146,11 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
         if result is not None:
             return result
     lazy_forms: tuple[Form, ...] = ()
-    if any(map(is_lazy, arrays)):
+    are_known = all(map(known_viewer, map(type, arrays)))  # neither lazy arrays nor numbers
+    if not are_known and any(map(is_lazy, arrays)):
         op, views, forms, lazy_forms = fused(op, arrays, _WHERE, out)
     else:
-        if not NUMBERS.isdisjoint(map(type, arrays)):
+        if not (are_known or NUMBERS.isdisjoint(map(type, arrays))):
             op, arrays = bind(op, arrays, _WHERE)
         try:
             views, forms = inputs.several(arrays, _ARGUMENT)
