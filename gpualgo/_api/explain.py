@@ -177,11 +177,6 @@ def _count(number: int, what: str) -> str:
 # --- The steps of a call for `explain`, without running it: of a GPU plan, or on the CPU.
 
 
-def read_by(views: Sequence[View]) -> int:
-    """Return the bytes of memory behind the views; broadcast elements count once."""
-    return sum(map(_bytes_of, views))
-
-
 def written_by(problem: Problem) -> int:
     """Return the bytes of the results, at most."""
     return sum(math.prod(result.shape) * result.dtype.itemsize for result in problem.results)
@@ -195,7 +190,6 @@ def _bytes_of(view: View) -> int:
 
 
 def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
-    """Return a plan's launches and memsets as steps."""
     problem = request.problem
     arrays = dict(_named(plan, problem, request.views))
     steps = []
@@ -423,7 +417,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     bandwidth = None if problem.device == CPU else gpu.get(problem.device).memory_bandwidth
     return Explanation(
         problem.where, default_device.name_of(problem.device), _why(request), storage, launches,
-        steps, read_by(request.views), written_by(problem), bandwidth,
+        steps, sum(map(_bytes_of, request.views)), written_by(problem), bandwidth,
     )  # fmt: skip
 
 

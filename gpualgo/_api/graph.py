@@ -50,7 +50,6 @@ class Arena:
         self._chunk = self._used = 0
 
     def take(self, size: int, device: int) -> int:
-        """Return the address of `size` bytes for the current call."""
         size = pools.aligned(size)
         while self._chunk < len(self._chunks):
             address, capacity = self._chunks[self._chunk]
@@ -320,8 +319,6 @@ def _array_id(view: View) -> _ArrayId:
 
 
 def _with_arrays(request: Request, successors: dict[_ArrayId, Any]) -> Request:
-    """Return a call with its arrays replaced."""
-
     def view(old: View) -> View:
         new = successors.get(_array_id(inputs.whole(old)))
         if new is None:

@@ -83,7 +83,6 @@ def request_factory(
 
 
 def _positions(function: Callable[..., Any]) -> Iterator[tuple[int, str]]:
-    """Yield the position and the parameter name of each positional argument."""
     count = itertools.count()
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -439,7 +438,6 @@ def numbers(dtype: str, size: int) -> np.ndarray[Any, Any]:
 
 
 def _num_arguments(op: Any) -> int:
-    """Return how many arguments an operator requires."""
     fn = op.fn if isinstance(op, ga.Operator) else op
     if isinstance(fn, np.ufunc):
         return fn.nin

@@ -118,8 +118,6 @@ _TAKE = ExpressionCache(lambda x, order: lazy.take(x, order))
 
 
 class Wanted(NamedTuple):
-    """The results requested besides the distinct elements."""
-
     indices: bool = False
     inverse: bool = False
     counts: bool = False

@@ -116,8 +116,6 @@ class StandIn(Device):
 
 
 class _Kernel:
-    """Placeholder for a kernel that is not loaded."""
-
     handle = library = None
 
     def __init__(self, name: str) -> None:

@@ -154,7 +154,7 @@ class CuPy:
     def empty(shape: tuple[int, ...], dtype: np.dtype[Any], device: int, stream: int | None) -> Any:
         """Return an uninitialised array; its memory is ordered on the stream that uses it."""
         cupy = sys.modules["cupy"]
-        if stream is None and (driver.is_simple or _cupy_device(cupy) == device):
+        if stream is None and (driver.is_simple or int(cupy.cuda.runtime.getDevice()) == device):
             return cupy.ndarray(shape, dtype)
         with cupy.cuda.Device(device):
             if stream is None:
@@ -188,10 +188,6 @@ def _cupy_stream(cupy: Any, stream: int, device: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of CuPy 14; 13 has no other class
         return cupy.cuda.ExternalStream(stream, device)
-
-
-def _cupy_device(cupy: Any) -> int:
-    return int(cupy.cuda.runtime.getDevice())
 
 
 def _current_stream() -> Any:

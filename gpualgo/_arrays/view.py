@@ -95,7 +95,6 @@ class NumPy:
 
     @staticmethod
     def scalar(a: np.ndarray[Any, Any]) -> Any:
-        """Return a 0-d result as a scalar, as NumPy does."""
         return a[()]
 
 

@@ -112,7 +112,6 @@ def is_on(level: int) -> bool:
 
 
 def log(level: int, text: str, *args: Any) -> None:
-    """Log a message at a level; `text` is formatted with `args` only if the level is enabled."""
     if is_on(level):
         _logging().getLogger("gpualgo").log(level, text, *args)
 

@@ -13,8 +13,6 @@ from gpualgo._base import forks
 
 
 class Recorder(Protocol):
-    """Records the calls of a ``with`` block."""
-
     is_on_cpu: bool  # a graph whose launches compute on the CPU
     is_graph: bool  # the recorded calls run later
     is_rough: bool  # placeholders may replace arrays that would have to be computed first

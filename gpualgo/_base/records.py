@@ -61,7 +61,6 @@ class Computed(NamedTuple):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element in registers."""
         return self.result.itemsize
 
 
@@ -78,7 +77,6 @@ class Interleaved:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element in registers."""
         return self.record.itemsize
 
     @property
@@ -279,7 +277,6 @@ def from_label(text: str) -> Dtype | None:
 
 
 def cpp_name(dtype: Element) -> str:
-    """Return the C++ spelling of an element's type."""
     if isinstance(dtype, Computed):
         return f"gpualgo::Computed<{', '.join(map(cpp_name, (dtype.result, *dtype.numbers)))}>"
     if isinstance(dtype, Interleaved):

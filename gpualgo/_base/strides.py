@@ -104,7 +104,6 @@ Ints = tuple[int, ...]
 
 
 def index(shape: Ints, strides: Ints, key: Any) -> tuple[int, Ints, Ints]:
-    """Return the byte offset, shape and strides of x[key]."""
     items = _expanded(key, len(shape))
     offset, axis = 0, 0
     out_shape: list[int] = []

@@ -435,7 +435,6 @@ def populate(address: int, num_bytes: int) -> None:
 
 
 def _are_resident(libc: Any, begin: int, end: int) -> bool:
-    """Return whether the first, the middle and the last page are resident."""
     last = end - mmap.PAGESIZE
     middle = (begin + last) // 2 // mmap.PAGESIZE * mmap.PAGESIZE
     state = ctypes.c_ubyte()

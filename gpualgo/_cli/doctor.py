@@ -349,7 +349,6 @@ def _backend_check(device: Any) -> Check:
 
 
 def _default_device_check() -> Check:
-    """Report the default device of host arrays, and the table of "auto"."""
     try:
         number = default_device.current()
     except (RuntimeError, ValueError) as error:

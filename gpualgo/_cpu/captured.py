@@ -72,7 +72,6 @@ _lock = threading.RLock()  # reentrant: a finalizer may run while it is held
 
 
 def state_of(key: Key) -> _State:
-    """Return the captured words of an operator's code and their lock."""
     with _lock:
         state = _states.get(key)
         if state is None:

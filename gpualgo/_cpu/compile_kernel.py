@@ -74,7 +74,6 @@ class Unlinked:
         self.return_type = compiled.signature.return_type
 
     def declare(self, module: ir.Module) -> Any:
-        """Declare the function in another module."""
         fndesc = self.described
         function_type = self.context.call_conv.get_function_type(fndesc.restype, fndesc.argtypes)
         return ir.Function(module, function_type, fndesc.llvm_func_name)
@@ -143,7 +142,6 @@ def compile_shell(function: Callable[..., None]) -> bytes:
 
 
 def machine_code(shell: bytes, operator: bytes | None) -> image.Code:
-    """Return the machine code of a shell linked with its operator."""
     check()
     with global_compiler_lock:
         module, machine = link_modules(shell, operator)

@@ -55,7 +55,6 @@ def _install() -> rewrite.Target:
 def compile_operator(
     op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> tuple[bytes, np.dtype[Any]]:
-    """Compile op for arguments of arg_dtypes; return its bitcode and the dtype of its result."""
     compile_kernel.check()
     fn = rewrite.function_of(op, len(arg_dtypes))
     adopter = _Adopter(op)
@@ -104,7 +103,6 @@ class _Adopter:
         return builder.bitcast(variable, word.as_pointer())
 
     def number(self, builder: Any, index: int) -> Any:
-        """Return a captured number."""
         pointer = builder.gep(self.words(builder), [llvm.IntType(64)(STATE_WORDS + index)])
         loaded = builder.load(pointer)
         loaded.set_metadata("invariant.load", builder.module.add_metadata([]))  # per launch

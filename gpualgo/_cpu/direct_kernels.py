@@ -9,51 +9,26 @@ import platform
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from gpualgo._cpu import parameters as at
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.memory import SHAPE_WORD
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,
+    inline,
     load,
     load_each,
     pointer_to,
     pointers_to,
     storage,
     store,
-)
-from gpualgo._cpu.parameters import (
-    ENTRY,
-    JOB_ENTRY,
-    JOB_FAILED,
-    JOB_INSIDE,
-    JOB_MEMBERS,
-    JOB_NEXT,
-    JOB_PIECE,
-    JOB_SEQUENCE,
-    JOB_STOPPED,
-    JOB_TABLE,
-    JOB_TASKS,
-    LAUNCH_NUM_INNER,
-    LAUNCH_NUM_SLOTS,
-    LAUNCH_NUM_STEPS,
-    LAUNCH_SLOTS,
-    LAUNCH_TABLE,
-    LAUNCH_WORDS,
-    PIECE,
-    SIZE_OF_ALL,
-    SOURCE,
-    STEP,
-    TABLE,
-    TARGET,
-    TASKS,
 )
 
 _WORD, _STATUS = ir.IntType(64), ir.IntType(32)
@@ -139,28 +114,28 @@ def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int
         block, array_type = _tuple_item(self_object, 0), _tuple_item(self_object, 1)
         int_type, argv = load(_words(block + offset), -1), _words(args)
         head, table = _words(_to_int(block)), stack()
-        if count != 1 + load(head, LAUNCH_NUM_SLOTS):
+        if count != 1 + load(head, at.LAUNCH_NUM_SLOTS):
             return _to_object(2)  # type: ignore[no-any-return]
-        copy_bytes(table, load(head, LAUNCH_TABLE), 8 * load(head, LAUNCH_WORDS))
+        copy_bytes(table, load(head, at.LAUNCH_TABLE), 8 * load(head, at.LAUNCH_WORDS))
         for i in range(count - 1):
             word = load(argv, 1 + i)
-            fields, index = _words(word + offset), load(head, LAUNCH_SLOTS + i)
+            fields, index = _words(word + offset), load(head, at.LAUNCH_SLOTS + i)
             if load(fields, -1) == int_type:
                 store(_words(table), index, _to_int(word))
             elif load(fields, -1) == array_type:
                 store(_words(table), index, load(fields, 0))
             else:
                 return _to_object(2)  # type: ignore[no-any-return]
-        scratch, at = _to_int(load(argv, 0)), LAUNCH_SLOTS + count - 1
-        for _ in range(load(head, LAUNCH_NUM_INNER)):
-            store(_words(table), load(head, at), scratch + load(head, at + 1))
-            at += 2
+        scratch, place = _to_int(load(argv, 0)), at.LAUNCH_SLOTS + count - 1
+        for _ in range(load(head, at.LAUNCH_NUM_INNER)):
+            store(_words(table), load(head, place), scratch + load(head, place + 1))
+            place += 2
         thread, status = _release_gil(), 0
-        for _ in range(load(head, LAUNCH_NUM_STEPS)):
+        for _ in range(load(head, at.LAUNCH_NUM_STEPS)):
             if status == 0:
-                code, start, tasks = load(head, at), load(head, at + 1), load(head, at + 2)
+                code, start, tasks = load(head, place), load(head, place + 1), load(head, place + 2)
                 status = _status_of(code, (table + 8 * start, scratch, 0, tasks))
-            at += 3
+            place += 3
         _acquire_gil(thread)
         return _to_object(status)  # type: ignore[no-any-return]
 
@@ -196,19 +171,18 @@ def compute_kernel(
 def copy_pieces(table: int, scratch: int, first: int, last: int) -> None:
     """Copy the pieces of some tasks, which are contiguous, at once."""
     p = _words(table)
-    start, end = first * load(p, PIECE), min(last * load(p, PIECE), load(p, SIZE_OF_ALL))
-    copy_bytes(load(p, TARGET) + start, load(p, SOURCE) + start, end - start)
+    start, end = first * load(p, at.PIECE), min(last * load(p, at.PIECE), load(p, at.SIZE_OF_ALL))
+    copy_bytes(load(p, at.TARGET) + start, load(p, at.SOURCE) + start, end - start)
 
 
 # --- Kernel that runs other kernels in sequence.
 
 
 def run_all(table: int, scratch: int, first: int, last: int) -> None:
-    """Run all tasks of each launch."""
     p = _words(table)
     for k in range(first, last):
-        i = STEP * k
-        call(load(p, i + ENTRY), (load(p, i + TABLE), scratch, 0, load(p, i + TASKS)))
+        i = at.STEP * k
+        call(load(p, i + at.ENTRY), (load(p, i + at.TABLE), scratch, 0, load(p, i + at.TASKS)))
 
 
 # --- Kernels by which threads share another thread's tasks without the GIL.
@@ -287,27 +261,22 @@ def _call_yield(_typing: Any, function: Any) -> Any:
     return types.void(types.intp), generate
 
 
-def _inline(function: Callable[..., None]) -> Any:
-    """Compile a function together with the kernels that call it."""
-    return numba.njit(error_model="numpy")(function)
-
-
 read, write, add = map(intrinsic, (_read, _write, _add))
 pause, status, give_way = map(intrinsic, (_pause, _status, _call_yield))
 
 
-@_inline
+@inline
 def _share(job: int, scratch: int) -> None:
     """Run pieces of the job until none is left or one has failed."""
-    tasks, piece = read(job, JOB_TASKS), read(job, JOB_PIECE)
+    tasks, piece = read(job, at.JOB_TASKS), read(job, at.JOB_PIECE)
     while True:
-        first = add(job, JOB_NEXT, piece)
+        first = add(job, at.JOB_NEXT, piece)
         if first >= tasks:
             return
-        args = (read(job, JOB_TABLE), scratch, first, min(first + piece, tasks))
-        if status(read(job, JOB_ENTRY), args) != 0:
-            write(job, JOB_FAILED, 1)
-            write(job, JOB_NEXT, tasks)
+        args = (read(job, at.JOB_TABLE), scratch, first, min(first + piece, tasks))
+        if status(read(job, at.JOB_ENTRY), args) != 0:
+            write(job, at.JOB_FAILED, 1)
+            write(job, at.JOB_NEXT, tasks)
             return
 
 
@@ -317,12 +286,12 @@ def lead(job: int, scratch: int, spins: int, yields: int) -> None:
     No signal handler interrupts this: members use the caller's memory. After `spins` polls the
     thread calls the function at `yields` between polls: it may occupy a member's core.
     """
-    sequence = read(job, JOB_SEQUENCE)
-    write(job, JOB_SEQUENCE, sequence + 1)
+    sequence = read(job, at.JOB_SEQUENCE)
+    write(job, at.JOB_SEQUENCE, sequence + 1)
     _share(job, scratch)
-    write(job, JOB_SEQUENCE, sequence + 2)
+    write(job, at.JOB_SEQUENCE, sequence + 2)
     remaining = spins
-    while read(job, JOB_INSIDE) != 0:
+    while read(job, at.JOB_INSIDE) != 0:
         if remaining > 0 or yields == 0:
             pause()
             remaining -= 1
@@ -333,17 +302,17 @@ def lead(job: int, scratch: int, spins: int, yields: int) -> None:
 def serve(job: int, scratch: int, number: int, spins: int) -> None:
     """Share jobs as member `number`, until none has come for so many polls."""
     last_sequence, remaining = 0, spins
-    while remaining > 0 and read(job, JOB_STOPPED) == 0:
-        sequence = read(job, JOB_SEQUENCE)
+    while remaining > 0 and read(job, at.JOB_STOPPED) == 0:
+        sequence = read(job, at.JOB_SEQUENCE)
         if sequence % 2 == 0 or sequence == last_sequence:
             pause()
             remaining -= 1
             continue
         last_sequence = sequence
-        if number >= read(job, JOB_MEMBERS):  # if a new job has begun, this may skip it
+        if number >= read(job, at.JOB_MEMBERS):  # if a new job has begun, this may skip it
             continue
-        add(job, JOB_INSIDE, 1)
-        if read(job, JOB_SEQUENCE) == sequence:
+        add(job, at.JOB_INSIDE, 1)
+        if read(job, at.JOB_SEQUENCE) == sequence:
             _share(job, scratch)
             remaining = spins
-        add(job, JOB_INSIDE, -1)
+        add(job, at.JOB_INSIDE, -1)

@@ -217,8 +217,6 @@ _OBJECT, _IMAGE = b"object", b"image"
 
 
 class Code(NamedTuple):
-    """Machine code and the names of the symbols that it needs."""
-
     kind: bytes
     fields: tuple[bytes, ...]
 
@@ -232,7 +230,6 @@ def of_object(content: bytes, needed: list[str]) -> Code:
 
 
 def encode(code: Code) -> tuple[bytes, ...]:
-    """Return the fields of a cache file."""
     return code.kind, *code.fields
 
 
@@ -282,7 +279,6 @@ def _address_in_process(name: str) -> int | None:
 
 
 def _address_in_numba(name: str) -> int | None:
-    """Return the address of a symbol that numba registers with LLVM."""
     with loading:
         import numba.core.registry
 

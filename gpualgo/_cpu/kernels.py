@@ -84,12 +84,10 @@ _PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 4)
 
 
 def by_ctypes(address: int) -> Callable[[int, int, int, int], int]:
-    """Return a ctypes function that calls a kernel and returns its status."""
     return _PROTOTYPE(address)
 
 
 def check(status: int | None, *_: Any) -> None:
-    """Raise unless a kernel's status is 0."""
     if status:
         raise RuntimeError(
             "op raised an exception inside a compiled kernel, which cannot propagate it; "

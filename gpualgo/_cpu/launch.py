@@ -182,11 +182,9 @@ class Launch:
         return lambda arrays, results, _: self((*arrays, *results))
 
     def run_light(self, table: int, scratch: Memory) -> None:
-        """Run all tasks of a table with the given scratch memory."""
         self.pace.run(self._run_kernel, self.entry, table, scratch, self.tasks)
 
     def filled(self) -> Memory:
-        """Return new memory that holds the table."""
         memory = Memory(self.table.nbytes)
         memory.words[:] = memoryview(self.table.tobytes()).cast("q")
         return memory
@@ -319,7 +317,6 @@ class _StepTables:
 
 
 def _round_to_lines(num_bytes: int) -> int:
-    """Round a number of bytes up to whole cache lines."""
     return -(-num_bytes // 64) * 64
 
 

@@ -87,13 +87,10 @@ def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
 
 
 class ScratchLayout:
-    """Allocates offsets in scratch memory."""
-
     def __init__(self) -> None:
         self.size = 0
 
     def take(self, num_bytes: int) -> int:
-        """Return the offset of so many new bytes."""
         start = self.size
         self.size += -(-num_bytes // 64) * 64
         return start

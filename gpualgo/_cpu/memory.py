@@ -30,7 +30,6 @@ def _pointer(array: Array) -> int:
 
 
 def _offset_is_right() -> bool:
-    """Return whether OFFSET is right for some sample arrays."""
     if sys.implementation.name != "cpython":  # an id is an address
         return False
     memory = np.zeros(8)
@@ -83,7 +82,6 @@ FREE: list[Memory] = []  # unused blocks of MEMORY_BYTES
 
 
 def take_scratch(num_bytes: int) -> Memory:
-    """Return scratch memory of at least this size."""
     if num_bytes <= MEMORY_BYTES:
         try:
             return FREE.pop()
@@ -93,6 +91,5 @@ def take_scratch(num_bytes: int) -> Memory:
 
 
 def return_scratch(memory: Memory) -> None:
-    """Return scratch memory to the pool."""
     if memory.num_bytes == MEMORY_BYTES:
         FREE.append(memory)

@@ -17,6 +17,12 @@ from numba.extending import intrinsic, register_model
 from gpualgo._base import records
 from gpualgo._cpu.parameters import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE
 
+
+def inline(function: Callable[..., Any]) -> Any:
+    """Compile a function together with the kernels that call it."""
+    return numba.njit(error_model="numpy")(function)
+
+
 # --- Numba types of elements: a record's fields in registers, and in memory with NumPy's layout.
 
 
@@ -103,7 +109,6 @@ def _pointer_to_field(builder: Any, pointer: Any, offset: int, model: Any) -> An
 
 
 def put(context: Any, builder: Any, ty: Any, value: Any, pointer: Any) -> None:
-    """Write an element to memory of any alignment."""
     if isinstance(ty, Record):
         context.data_model_manager[ty].store(builder, value, pointer)
     else:
@@ -158,8 +163,6 @@ def _load(context: Any, builder: Any, element: Any, pointer: Any, index: Any) ->
 
 @cache
 def reader(element: Any) -> Any:
-    """Return an intrinsic that loads an element from an address."""
-
     def read(_typing: Any, _address: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(element)))
@@ -172,8 +175,6 @@ def reader(element: Any) -> Any:
 
 @cache
 def writer(element: Any) -> Any:
-    """Return an intrinsic that stores an element at an address."""
-
     def write(_typing: Any, _address: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(element)))

@@ -28,7 +28,6 @@ class Routine(NamedTuple):
 
     @property
     def threads(self) -> int:
-        """The most threads that may run it."""
         return min(self.tasks, threads.most_for(self.work))
 
 

@@ -16,26 +16,10 @@ from time import perf_counter
 from typing import Any
 
 from gpualgo._base import forks, log, threads
+from gpualgo._cpu import parameters as at
 from gpualgo._cpu.direct import status_function
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory
-from gpualgo._cpu.parameters import (
-    COPY_WORDS,
-    JOB_ENTRY,
-    JOB_FAILED,
-    JOB_INSIDE,
-    JOB_MEMBERS,
-    JOB_NEXT,
-    JOB_PIECE,
-    JOB_STOPPED,
-    JOB_TABLE,
-    JOB_TASKS,
-    JOB_WORDS,
-    PIECE,
-    SIZE_OF_ALL,
-    SOURCE,
-    TARGET,
-)
 
 # Range of one thread's time that is worth sharing; above it, sleeping threads do as well.
 LEAST_SECONDS, MOST_SECONDS = 3e-5, 4e-3
@@ -80,7 +64,7 @@ class Team:
     """Members, and the job that they share with the leading thread."""
 
     def __init__(self) -> None:
-        self.job, self.is_stopped = Memory(8 * JOB_WORDS), False
+        self.job, self.is_stopped = Memory(8 * at.JOB_WORDS), False
         self.job.words[:] = memoryview(bytes(self.job.words.nbytes)).cast("q")
         self._kernels = _kernel("lead"), _kernel("serve")
         self._lead, self.serve = map(status_function, self._kernels)
@@ -103,11 +87,11 @@ class Team:
             members = min(most, 1 + int((seconds / MEMBER_SECONDS) ** 0.5), tasks)
             self._wake(members - 1)
             words = self.job.words
-            words[JOB_ENTRY], words[JOB_TABLE], words[JOB_TASKS] = entry, table, tasks
-            words[JOB_PIECE] = max(1, tasks // (members * _PIECES_PER_MEMBER))
-            words[JOB_MEMBERS], words[JOB_NEXT], words[JOB_FAILED] = members, 0, 0
+            words[at.JOB_ENTRY], words[at.JOB_TABLE], words[at.JOB_TASKS] = entry, table, tasks
+            words[at.JOB_PIECE] = max(1, tasks // (members * _PIECES_PER_MEMBER))
+            words[at.JOB_MEMBERS], words[at.JOB_NEXT], words[at.JOB_FAILED] = members, 0, 0
             self._lead(self.job.address, scratch, SPINS, _YIELD)
-            return -members if words[JOB_FAILED] else members
+            return -members if words[at.JOB_FAILED] else members
         finally:
             self._calls.discard(call)
 
@@ -123,7 +107,7 @@ class Team:
     def stop(self) -> None:
         """End all members, so that none reads memory that the interpreter frees."""
         self.is_stopped = True
-        self.job.words[JOB_STOPPED] = 1
+        self.job.words[at.JOB_STOPPED] = 1
         for member in self._members:
             member.open()
         for member in self._members:
@@ -167,7 +151,7 @@ def _forget() -> None:
     global _team, _making
     if _team is not None:
         atexit.unregister(_team.stop)
-        _team.job.words[JOB_INSIDE] = 0  # a signal handler may fork while this thread leads
+        _team.job.words[at.JOB_INSIDE] = 0  # a signal handler may fork while this thread leads
     _team, _making = None, threading.RLock()
 
 
@@ -241,10 +225,10 @@ def _copied_by_several(target: int, source: int, size: int) -> bool:
     entry = _entry()
     if not entry:
         return False
-    table = Memory(8 * COPY_WORDS)
+    table = Memory(8 * at.COPY_WORDS)
     words = table.words
-    words[TARGET], words[SOURCE] = target, source
-    words[SIZE_OF_ALL], words[PIECE] = size, PIECE_BYTES
+    words[at.TARGET], words[at.SOURCE] = target, source
+    words[at.SIZE_OF_ALL], words[at.PIECE] = size, PIECE_BYTES
     tasks = -(-size // PIECE_BYTES)
     start = perf_counter()
     if leader.run(entry, table.address, 0, tasks, size * BYTE_SECONDS, most) <= 0:

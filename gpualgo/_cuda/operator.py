@@ -45,8 +45,6 @@ _lock = forks.Lock()  # numba's registries and type inference are not thread-saf
 
 @dataclass(frozen=True)
 class DeviceOperator:
-    """An operator compiled for one architecture and one list of argument dtypes."""
-
     ltoir: bytes
     result_dtype: np.dtype[Any]
 
@@ -293,7 +291,6 @@ class BoundKernel(driver.Kernel):
         return pack(_on_device(view, self._device) for view in views)
 
     def _load(self, words: bytes) -> _Loaded:
-        """Return a loaded copy with these array descriptions."""
         with _captured_lock:
             loaded = None if self._loaded is None else self._loaded()
             if loaded is None or loaded.words != words:
@@ -315,7 +312,6 @@ def tried(loaded: driver.Kernel, code: bytes, device: int) -> Image:
 
 
 def kernel(key: Any, image: Image, views: tuple[View, ...], device: int) -> BoundKernel:
-    """Return the kernel of a key for arrays at their current addresses."""
     for view in views:
         _on_device(view, device)
     binding = binding_of(views)

@@ -240,7 +240,6 @@ def _leaves_of(kind: Kind, path: str, offset: int, is_part: bool = False) -> Ite
 
 
 def _struct_of(leaves: list[_Leaf], begin: int, end: int) -> struct.Struct:
-    """Return the struct that packs leaves into bytes [begin, end)."""
     code = "<"
     for leaf in leaves:
         code += _gap(leaf.offset - begin) + leaf.code

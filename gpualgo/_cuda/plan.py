@@ -28,8 +28,6 @@ _ENDS = {TICKETS: TICKET_BYTES, KEPT: STATES, STATES: STATES + STATE_BYTES}
 
 
 class Piece(NamedTuple):
-    """Temporary storage for one purpose."""
-
     num_bytes: int
     workspace_offset: int | None = (
         None  # offset in a stream's workspace, used if the piece fits there
@@ -38,7 +36,6 @@ class Piece(NamedTuple):
 
     @property
     def fits(self) -> bool:
-        """Return whether the piece fits into its part of the workspace."""
         if self.workspace_offset is None:
             return False
         start = max(start for start in _ENDS if start <= self.workspace_offset)
@@ -55,7 +52,6 @@ class Lent(NamedTuple):
     turn: AbstractContextManager[int] | None  # lock of the shared workspace
 
     def release(self) -> None:
-        """Release the pieces in stream order."""
         try:
             if self.address:
                 self.device.free(self.address, self.stream)
@@ -196,7 +192,6 @@ class Launch:
         self.free: list[Block] = []
 
     def new_block(self) -> Block:
-        """Return a new block, for one launch at a time."""
         api = driver.api()
         config = api.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = self.grid, 1, 1
@@ -210,7 +205,6 @@ class Launch:
         return Block(self._head.size, self._tail, config)
 
     def fill(self, block: Block, addresses: tuple[Any, ...]) -> None:
-        """Write the addresses plus offsets into a block."""
         assert self.offsets is not None
         picked = self.pick(addresses)
         self.pack(

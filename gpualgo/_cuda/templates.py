@@ -33,7 +33,6 @@ def tagged_bytes(dtype: np.dtype[Any]) -> int:
 
 
 def functor(op: Operator, args: tuple[np.dtype[Any], ...], result: np.dtype[Any]) -> str:
-    """Return the C++ type of an operator."""
     if build.is_functor(op, args, result):
         assert op.name is not None
         functor_name = "gpualgo::" + "".join(word.capitalize() for word in op.name.split("_"))
@@ -61,7 +60,6 @@ def spec_of(
     header: str, expression: str, parameters: Parameters, op: Operator, acc: np.dtype[Any],
     source: records.Element | None = None,
 ) -> Spec:  # fmt: skip
-    """Return the spec of a kernel with an operator on dtype acc that reads elements of `source`."""
     computed = source if isinstance(source, records.Computed) else None
     if op.name is not None and computed is None:
         return Spec(header, expression, parameters)
@@ -89,12 +87,10 @@ def divisor(value: int) -> tuple[int, int, int]:
 
 
 def layout_type(is_even: bool) -> str:
-    """Return the C++ layout type: EvenLayout for one dimension (`is_even`), else Layout."""
     return "EvenLayout" if is_even else "Layout"
 
 
 def layout_of(operands: int, is_even: bool) -> Parameters:
-    """Return the description of Layout<operands>, or of EvenLayout<operands> with `is_even`."""
     return even_layout(operands) if is_even else layout(operands)
 
 

@@ -166,7 +166,6 @@ def of_streams() -> int:
 
 
 def why() -> str:
-    """Return the reason for the default device."""
     entered, environment = chosen.get(), os.environ.get("GPUALGO_DEVICE", "")
     if entered and entered[-1].reason:
         return entered[-1].reason

@@ -168,8 +168,6 @@ def _abandon() -> None:
 
 
 class Allocation(NamedTuple):
-    """The allocation that contains an address."""
-
     start: int
     size: int
     device: int
@@ -220,7 +218,6 @@ def locate(address: int, low: int, high: int, where: str) -> tuple[int, int]:
 
 
 def device_of(pointer: int) -> int:
-    """Return the device of an address."""
     if not pointer:
         return 0
     driver.require_device(0)

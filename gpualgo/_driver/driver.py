@@ -184,7 +184,6 @@ class Kernel:
 
 
 def is_capturing(stream: int) -> bool:
-    """Return whether a stream is being captured."""
     status, capture = api().cuStreamIsCapturing(stream)
     return bool(status == 0 and int(capture) != 0)
 
@@ -271,7 +270,6 @@ class Context:
         return previous
 
     def current(self) -> Current:
-        """Return a `with` block in which the context is current."""
         return Current(self)
 
     @contextmanager
@@ -318,6 +316,5 @@ class Current:
 
 
 def leave(before: Any) -> None:
-    """Restore the context that `Context.enter` returned."""
     if before is not None:
         api().cuCtxSetCurrent(before)

@@ -65,7 +65,6 @@ def _open(own: int, other: int) -> bool:
 
 
 def can_reach(own: int, other: int) -> bool:
-    """Return whether one GPU can access the memory of another directly."""
     result = driver.api().cuDeviceCanAccessPeer(own, other)
     return own == other or bool(check(result, "cuDeviceCanAccessPeer"))
 

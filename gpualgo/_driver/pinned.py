@@ -65,7 +65,6 @@ class SmallBuffers:
             return self._new()
 
     def give_back(self, tray: SmallBuffer) -> None:
-        """Return a tray whose work has finished."""
         self._idle.append(tray)
 
     def give_back_in_doubt(self, tray: SmallBuffer) -> None:
@@ -133,19 +132,16 @@ class Block:
         self.event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
 
     def wait(self) -> None:
-        """Wait for the last recorded copy."""
         if self.is_used:
             check(driver.api().cuEventSynchronize(self.event), "cuEventSynchronize")
             self.is_used = False
 
     def send(self, target: int, size: int, stream: int) -> None:
-        """Queue a copy of the buffer to the device."""
         self.is_in_doubt = True
         result = driver.api().cuMemcpyHtoDAsync(target, self.address, size, stream)
         self._record(result, "cuMemcpyHtoDAsync", stream)
 
     def fetch(self, source: int, size: int, stream: int) -> None:
-        """Queue a copy from the device into the buffer."""
         self.is_in_doubt = True
         result = driver.api().cuMemcpyDtoHAsync(self.address, source, size, stream)
         self._record(result, "cuMemcpyDtoHAsync", stream)

@@ -61,7 +61,6 @@ class Pool:
             check(api.cuMemPoolSetAccess(self._pool(), [access], 1), "cuMemPoolSetAccess")
 
     def is_own(self, handle: int | None) -> bool:
-        """Return whether a handle is that of this package's pool."""
         return handle is not None and self._handle is not None and handle == int(self._handle)
 
     def free(self, address: int, stream: int) -> None:
@@ -256,5 +255,4 @@ class Storage:
 
 
 def clear(address: int, size: int, stream: int) -> None:
-    """Set device memory to zero in stream order."""
     check(driver.api().cuMemsetD8Async(address, 0, size, stream), "cuMemsetD8Async")

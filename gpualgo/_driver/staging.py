@@ -198,7 +198,6 @@ class _Route:
 
 
 def land(slot: Any, target: Array) -> None:
-    """Copy a slot's contents to the target array after its download."""
     slot.wait()
     np.copyto(target, slot.array(target.shape, target.dtype))
 
@@ -226,7 +225,6 @@ def _by_lanes(
 
 
 def _blocks(array: Array) -> Iterator[Block]:
-    """Yield an array's blocks in C order, with their offsets."""
     offset = 0
     for index in pieces(array.shape, array.itemsize):
         block = array[(*index, ...)]

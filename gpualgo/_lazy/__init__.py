@@ -30,8 +30,6 @@ class Hooks:
     """copy(x, out=None) returns a materialized array."""
     reduced: Callable[..., Any]
     """reduced(ufunc, x, …) returns ``ufunc.reduce(x, …)``."""
-    accumulated: Callable[..., Any]
-    """accumulated(ufunc, x, …) returns ``ufunc.accumulate(x, …)``."""
     functions: dict[Any, Callable[..., Any]]
     """Implementations of NumPy functions for lazy arrays."""
 
@@ -39,10 +37,12 @@ class Hooks:
         import_module("gpualgo.lazy")
         return self.__dict__[name]
 
-    @staticmethod
-    def others(function: Callable[..., Any]) -> Any:
-        """Return gpualgo.numpy's implementation of a NumPy function that is not in `functions`."""
-        return import_module("gpualgo.numpy._call.function").of_native(function)
+    def implementation_of(self, function: Callable[..., Any]) -> Any:
+        """Return what a NumPy function does: gpualgo.numpy's if `functions` has none."""
+        if function not in self.functions:
+            table = import_module("gpualgo.numpy._call.function")
+            self.functions[function] = table.of_native(function)
+        return self.functions[function]
 
 
 hooks = Hooks()

@@ -171,7 +171,6 @@ def place_lazy(given: Sequence[Any], others: Sequence[Any], where: str) -> tuple
 
 
 def _is_placed(x: Any) -> bool:
-    """Return whether an argument determines its own device and library."""
     if isinstance(x, tuple):
         return all(map(_is_placed, x))
     return not isinstance(x, LazyArray) or x.reads_arrays
@@ -245,7 +244,6 @@ def zipped(x: Any, where: str) -> LazyArray:
 
 
 def applied(op: Any, arguments: Sequence[Any], where: str, dtype: Any = None) -> LazyArray:
-    """Return the lazy array of an operator applied to the arguments' elements."""
     operator = as_operator(op, where, len(arguments))
     fn = frozen(operator.fn)
     parts = [parted(x, f"{where}: an argument") for x in arguments]

@@ -53,17 +53,13 @@ def arange_of(start: Any, stop: Any, step: Any, dtype: Any, device: str | None) 
     node = Call(_step, Value(step_type(first)), Value(delta), Call(step_type, positions.node))
     if step_type is not result_dtype.type:
         node = Call(result_dtype.type, node)
-    if _is_identity(result_dtype, first, delta):
+    if result_dtype == np.int64 and first == 0 and delta == 1:
         node = positions.node
     return LazyArray((count,), node, positions.leaves, text)
 
 
 def _step(first: Any, by: Any, i: Any) -> Any:
     return first + i * by
-
-
-def _is_identity(dtype: np.dtype[Any], first: Any, delta: Any) -> bool:
-    return dtype == np.int64 and first == 0 and delta == 1
 
 
 def _common_dtype(numbers: tuple[Any, ...]) -> np.dtype[Any]:

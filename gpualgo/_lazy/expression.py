@@ -348,7 +348,6 @@ def is_own(fn: Any) -> bool:
 
 
 def _is_foreign(code: Any) -> bool:
-    """Return whether code does not belong to this package."""
     return isinstance(code, types.CodeType) and not code.co_filename.startswith(_PACKAGE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any, NoReturn
 
 import numpy as np
@@ -30,14 +31,16 @@ def called(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[s
     inputs = tuple([x[()] if type(x) is np.ndarray and not x.ndim else x for x in inputs])
     if method == "__call__":
         return _computed(ufunc, name, inputs, kwargs, out)
-    hook_name = {"reduce": "reduced", "accumulate": "accumulated"}.get(method)
     name = f"{name}.{method}"
-    if hook_name is None or ufunc.nin != 2:
+    if method not in ("reduce", "accumulate") or ufunc.nin != 2:
         raise TypeError(f"{name}: {MAKE_REAL}")
     for option in kwargs:
         if option not in ("axis", "dtype", "keepdims", "initial"):
             raise no_option(name, option)
-    return getattr(hooks, hook_name)(ufunc, *inputs, out=out[0], **kwargs)
+    if method == "reduce":
+        return hooks.reduced(ufunc, *inputs, out=out[0], **kwargs)
+    of_numpy = getattr(import_module("gpualgo.numpy"), ufunc.__name__)
+    return of_numpy.accumulate(*inputs, out=out[0], **kwargs)
 
 
 def _computed(
@@ -183,7 +186,7 @@ def _conversion(convert: Callable[[Any], Any]) -> Unary:
 
 def _method(fn: Any) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return hooks.functions[fn](self, *args, **kwargs)
+        return hooks.implementation_of(fn)(self, *args, **kwargs)
 
     method.__doc__ = f"Return what ``numpy.{fn.__name__}`` does."
     return method
@@ -315,7 +318,7 @@ class Operators:
         return called(ufunc, "__call__", inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        implementation = hooks.functions.get(func) or hooks.others(func)
+        implementation = hooks.implementation_of(func)
         if implementation is None:
             module = str(func.__module__).replace("numpy", "np", 1)
             raise TypeError(f"{module}.{func.__name__}: {MAKE_REAL}")

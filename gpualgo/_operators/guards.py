@@ -134,7 +134,6 @@ class Guard:
         return value
 
     def read_attribute(self, module: types.ModuleType, name: str) -> Any:
-        """Look up a module's attribute and remember its value."""
         if _is_stored(module, name):
             value = self.read(module.__dict__, name)
             if value is MISSING:  # the module may define __getattr__ later
@@ -193,7 +192,6 @@ class Guard:
             self.cells[index] = code
 
     def expect(self, numbers: Sequence[Number]) -> None:
-        """Set the types of the data numbers."""
         sources = [source for source, _ in self.numbers]
         self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
         if numbers:

@@ -303,7 +303,6 @@ def _new(
     fn: Any, name: str | None, identity: Any = None, commutative: bool = False,
     part: int | None = None, resolved: Resolved | None = None,
 ) -> Operator:  # fmt: skip
-    """Return an operator of checked arguments."""
     result = Operator.__new__(Operator)
     result.fn, result.name, result.part, result._resolved = fn, name, part, resolved
     result.identity, result.commutative = identity, commutative

@@ -179,7 +179,6 @@ def _query_page_locked(view: View) -> bool | None:
 
 
 def _is_started(ordinal: int) -> bool:
-    """Return whether a GPU's primary context is active."""
     status, _, is_active = driver.api().cuDevicePrimaryCtxGetState(ordinal)
     return not status and bool(is_active)
 

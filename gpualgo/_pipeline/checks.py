@@ -30,7 +30,6 @@ def plain_axis(axis: Any, where: str, what: str = "None or an int") -> int | Non
 
 
 def plain_axes(axis: Any, where: str) -> int | tuple[int, ...] | None:
-    """Return axis as Python ints, as `plain_axis` does."""
     what = "None, an int or a tuple of ints"
     if not isinstance(axis, tuple):
         return plain_axis(axis, where, what)
@@ -54,7 +53,6 @@ def axes_of(axis: int | tuple[int, ...] | None, ndim: int, where: str) -> tuple[
 
 
 def axis_of(axis: int | None, ndim: int, where: str) -> int | None:
-    """Return the axis as a non-negative int, or None."""
     return None if axis is None else _within(axis, ndim, where)
 
 
@@ -77,7 +75,6 @@ def integer(value: Any, name: str, where: str) -> int:
 
 
 def flag_argument(value: Any, name: str, where: str) -> bool:
-    """Return the argument as a bool; raise TypeError for other types."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{where}: {name} must be True or False, got {shown(value)}")
     return bool(value)
@@ -156,7 +153,6 @@ def init_value(
 
 
 def no_function(init: Any, where: str, what: str) -> None:
-    """Raise TypeError for an operator in the place of init."""
     is_function = isinstance(init, Operator) or (callable(init) and not isinstance(init, type))
     if is_function and what == "init":
         raise TypeError(f"{where}: init is a function; pass the operator as op=, after init")

@@ -117,7 +117,6 @@ def _outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
 
 
 def _new_count(like: View, stream: Any, where: str) -> Any:
-    """Return an array for the count, in the library and on the device of an input."""
     if like.device == CPU:
         return like.library.from_numpy(np.empty((), _COUNT), like.owner)
     handle = None if stream is None else streams.handle_of(stream, where)
@@ -125,7 +124,6 @@ def _new_count(like: View, stream: Any, where: str) -> Any:
 
 
 def _read_count(count: Any, device: int, stream: int) -> int:
-    """Return the count after waiting for the stream that computes it."""
     value = np.empty((), _COUNT)
     with gpu.get(device).current():
         staging.fetch(view_of(count, "out_count").ptr, value.ctypes.data, value.nbytes, stream)

@@ -84,7 +84,6 @@ def plan_for(
 
 
 def _maker(result: Result, library: Any, device: int) -> Callable[[], Any]:
-    """Return a function that makes new arrays for a result."""
     maker: Callable[[], Any] = library.maker(
         ordered(result.shape, result.order), result.dtype, device
     )

@@ -87,7 +87,6 @@ def run_on_cpu(
 def run_plan(
     plan: Plan, arrays: list[Array], results: list[Array], op: Operator | None, start: Array | None
 ) -> None:
-    """Run a plan with an initial value, and the operator's captured values."""
     with NO_CAPTURES if op is None else captures_bound(op):
         plan.run(arrays, results, 0 if start is None else address(start))
 

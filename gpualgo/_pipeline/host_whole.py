@@ -282,7 +282,6 @@ class _Operand:
 def queue(
     problem: Problem, stream: int, sources: list[View], targets: list[View], op: Any, init: Any
 ) -> None:
-    """Queue a problem for device views of arrays."""
     views, outs = tuple(sources), tuple(targets)
     is_cached = op is None or not op.arrays
     if not is_cached:  # copies of captured arrays have another address next time

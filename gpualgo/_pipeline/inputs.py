@@ -25,7 +25,6 @@ class NumberOnGPU(TypeError):
 
 
 def parse_arrays(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | None]:
-    """Return the views of an argument's arrays, and the form if it is a tuple."""
     if not isinstance(x, tuple):
         view = NumPy.view(x) if type(x) is np.ndarray else view_of(x, where)
         if view.dtype.names is None:
@@ -56,7 +55,6 @@ def spread(x: Any, where: str, has_names: bool = True) -> tuple[Views, Form | No
 def several(
     arguments: Sequence[Any], where: str, has_names: bool = True
 ) -> tuple[Views, tuple[Form | None, ...]]:
-    """Return the views of several arguments' arrays, and the form of each argument."""
     numbers = []  # views of arrays of numbers, which most arguments are
     for x in arguments:
         viewer = known_viewer(type(x))
@@ -98,7 +96,6 @@ def _number(x: Any, neighbour: View, where: str) -> View:
 
 
 def broadcast(shapes: Sequence[tuple[int, ...]], where: str) -> tuple[int, ...]:
-    """Return the shape that arrays of these shapes broadcast to."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
@@ -147,7 +144,6 @@ def parse_prepared(problem: Problem, arguments: Sequence[Any], where: str) -> Vi
 
 
 def names(views: Views, form: Form | None, name: str) -> tuple[str, ...]:
-    """Return the names of an argument's arrays for messages."""
     return (name,) if form is None else tuple(f"{name}[{path}]" for path in form.names)
 
 
@@ -168,7 +164,6 @@ def outputs(problem: Problem, out: Any) -> tuple[Any, ...]:
 
 
 def run_tuples(problem: Problem, views: Views, op: Any, init: Any, out: Any, stream: Any) -> Any:
-    """Run a problem whose results are packed into a tuple."""
     form = problem.form
     assert form is not None
     outs = None

@@ -66,7 +66,6 @@ def check(problem: Problem, views: tuple[View, ...], init: Any, out: Any) -> tup
 
 
 def names_of(problem: Problem) -> Sequence[str]:
-    """Return the names of the arrays of out= for messages."""
     count = len(problem.results)
     if count == 1:
         return ("out",)

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 class HostCall(NamedTuple):
-    """A call on host arrays that is computed on a GPU."""
-
     arrays: list[Array]
     results: list[Array]
     op: Any

@@ -69,7 +69,6 @@ class Result(NamedTuple):
     is_upper_bound: bool = False
 
     def strides(self) -> tuple[int, ...]:
-        """Return the byte strides of a new result."""
         return ordered_strides(self.shape, self.dtype.itemsize, self.order)
 
     def made(self, make: Callable[[tuple[int, ...]], Any], library: Any) -> Any:

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.extremes import argmax, argmin
-from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.transform.copying import copy
 from gpualgo._base import dtypes
 from gpualgo._lazy import combining, is_lazy, operators
 from gpualgo._lazy.array import LazyArray
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo.lazy import reductions
 
 # --- elementwise ------------------------------------------------------------------------------
 
@@ -153,27 +150,6 @@ VIEWS = (
     np.flipud, np.fliplr, np.rot90, np.broadcast_to, np.diagonal,
 )  # fmt: skip
 
-# --- sorting and searching --------------------------------------------------------------------
-
-
-def _sorting(fn: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def call(
-        a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
-    ) -> Any:
-        if order is not None:
-            raise operators.no_option(name, "order")
-        return fn(a, axis=axis)
-
-    return call
-
-
-def _arg_extreme(fn: Callable[..., Any]) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Any:
-        return fn(a, axis, keepdims=keepdims, out=out)
-
-    return call
-
-
 # --- the table --------------------------------------------------------------------------------
 
 
@@ -202,27 +178,6 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "size": _size,
     "copy": lambda a: copy(a),
     "copyto": _copyto,
-    "sum": reductions.sums(np.add, "np.sum"),
-    "prod": reductions.sums(np.multiply, "np.prod"),
-    "min": reductions.extremes(np.minimum, "np.min"),
-    "max": reductions.extremes(np.maximum, "np.max"),
-    "amin": reductions.extremes(np.minimum, "np.amin"),
-    "amax": reductions.extremes(np.maximum, "np.amax"),
-    "any": reductions.extremes(np.logical_or, "np.any"),
-    "all": reductions.extremes(np.logical_and, "np.all"),
-    "mean": reductions.mean,
-    "var": reductions.var,
-    "std": reductions.std,
-    "count_nonzero": reductions.count_nonzero,
-    "cumsum": reductions.scans(np.add, "np.cumsum"),
-    "cumprod": reductions.scans(np.multiply, "np.cumprod"),
-    "dot": reductions.product(False, "np.dot"),
-    "inner": reductions.product(False, "np.inner"),
-    "vdot": reductions.product(True, "np.vdot"),
-    "argmin": _arg_extreme(argmin),
-    "argmax": _arg_extreme(argmax),
-    "sort": _sorting(radix_sort, "np.sort"),
-    "argsort": _sorting(argsort, "np.argsort"),
 }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import transform
 from gpualgo._arrays.view import as_view
 from gpualgo._base import dtypes
@@ -229,24 +228,6 @@ def reduced(
     return finished(same, (result,), kind if out is None else dtype_of(out, name), out)
 
 
-def accumulated(
-    ufunc: np.ufunc, a: Any, axis: Any = 0, dtype: Any = None, out: Any = None, name: str = ""
-) -> Any:
-    """Return ``ufunc.accumulate``; each sum of 16-bit floats is rounded once."""
-    name = name or f"np.{ufunc.__name__}.accumulate"
-    x, kind = _elements(ufunc, a, dtype, name)
-    acc = wide_of(ufunc, kind)
-    operators.no_lazy_out(out, name)
-    if not x.ndim and axis is not None:
-        raise TypeError(f"{name}: x has no axes; pass axis=None")
-    axis = checks.plain_axis(axis, name)
-    result_dtype = kind if out is None else dtype_of(out, name)
-    if result_dtype == acc:
-        return inclusive_scan(lazy_as(x, acc), None, ufunc, axis=axis, dtype=acc, out=out)
-    result = inclusive_scan(lazy_as(x, acc), None, ufunc, axis=axis, dtype=acc)
-    return finished(same, (result,), result_dtype, out)
-
-
 def _elements(ufunc: np.ufunc, a: Any, dtype: Any, name: str) -> tuple[LazyArray, Dtype]:
     """Return the elements to combine, and the dtype of the result."""
     if ufunc not in RULES:
@@ -354,97 +335,12 @@ def finished(op: Callable[..., Any], results: tuple[Any, ...], kind: Dtype, out:
     return out
 
 
-# --- NumPy functions --------------------------------------------------------------------------
-
-
-def sums(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    def call(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False,
-        initial: Any = None,
-    ) -> Any:  # fmt: skip
-        return reduced(ufunc, a, axis, dtype, out, keepdims, initial, name)
-
-    return call
-
-
-def extremes(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    def call(
-        a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None
-    ) -> Any:
-        return reduced(ufunc, a, axis, None, out, keepdims, initial, name)
-
-    return call
-
-
-def scans(ufunc: np.ufunc, name: str) -> Callable[..., Any]:
-    def call(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
-        return accumulated(ufunc, a, axis, dtype, out, name)
-
-    return call
-
-
-def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
-    name = "np.count_nonzero"
-    axis = axis_of(axis, zipped(a, name).ndim, name)
-    return reduce(applied(np.bool_, (a,), name), axis=axis, keepdims=keepdims, dtype=np.int64)
-
-
 def count_of(shape: tuple[int, ...], axis: Any, name: str) -> int:
     """Return how many elements are reduced to one result."""
     count = 1
     for i in checks.axes_of(axis, len(shape), name):
         count *= shape[i]
     return count
-
-
-def mean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-) -> Any:
-    name = "np.mean"
-    x = zipped(a, f"{name}: a")
-    kind = float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
-    axis = axis_of(axis, x.ndim, name)
-    total = reduced(np.add, x, axis, wide(kind), None, keepdims, None, name)
-    count = float(count_of(x.shape, axis, name))
-    return finished(lambda s: s / count, (total,), kind if out is None else dtype_of(out, name),
-                    out)  # fmt: skip
-
-
-def variances(is_root: bool, name: str) -> Callable[..., Any]:
-    def call(
-        a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0,
-        keepdims: bool = False, *, correction: Any = None,
-    ) -> Any:  # fmt: skip
-        operators.no_lazy_out(out, name)
-        x = zipped(a, f"{name}: a")
-        kind = float_of(x.dtype if dtype is None else dtypes.as_dtype(dtype, name))
-        axis = axis_of(axis, x.ndim, name)
-        divisor = count_of(x.shape, axis, name) - (ddof if correction is None else correction)
-        results = moments(x, None, axis, kind, keepdims)
-        result_dtype = real_of(kind) if out is None else dtype_of(out, name)
-        op = spread(len(results), float(max(divisor, 0)), is_root)
-        return finished(op, results[1:], result_dtype, out)
-
-    return call
-
-
-var, std = variances(False, "np.var"), variances(True, "np.std")
-
-
-# --- NumPy's products of vectors: one fused multiply and reduction.
-
-
-def product(conjugate: bool, name: str) -> Callable[..., Any]:
-    def call(a: Any, b: Any, out: Any = None) -> Any:
-        x, y = (zipped(one, f"{name}: an argument") for one in (a, b))
-        if x.ndim != 1 or x.shape != y.shape:
-            raise TypeError(
-                f"{name}: lazy arrays need one axis of one length, got shapes {x.shape} and "
-                f"{y.shape}; materialize them with gpualgo.copy(x) or np.asarray(x) first"
-            )
-        return products(x, y, out, conjugate, name)
-
-    return call
 
 
 def products(x: Any, y: Any, out: Any, conjugate: bool, name: str) -> Any:

@@ -24,7 +24,6 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.lazy import reductions
 from gpualgo.numpy._call import function
 from gpualgo.numpy._call.arguments import NotTaken, array_of, host_of, is_host
 from gpualgo.numpy._call.function import numpy_function
@@ -141,7 +140,6 @@ def _check_kernel(kind: np.dtype[Any], where: str) -> None:
 def _bins_by_rule(
     x: Any, kind: Any, rule: Callable[..., Any], ends: tuple[Any, Any], has_range: bool, name: str
 ) -> int:
-    """Return the number of bins by a rule."""
     lazy = lazy_of(x)
     if lazy.dtype.kind == "b":
         x = lazy = lazy.astype(kind)
@@ -183,7 +181,7 @@ class _Samples(NamedTuple):
 
     def deviation(self) -> Any:
         """Return the standard deviation: one reduction."""
-        return host_of(reductions.std(lazy_of(self.x)), self.name)[()]
+        return host_of(np.std(lazy_of(self.x)), self.name)[()]
 
     def quartiles(self) -> tuple[Any, Any]:
         """Return the quartiles, interpolated between ranks found by one selection."""
@@ -228,9 +226,9 @@ def _doane(x: _Samples) -> Any:
     sigma = x.deviation()
     if not sigma > 0.0:
         return 0.0
-    center = host_of(reductions.mean(lazy_of(x.x)), x.name)[()]
+    center = host_of(np.mean(lazy_of(x.x)), x.name)[()]
     cubes = applied(_cube, (x.x, center, sigma), x.name)
-    skewness = host_of(reductions.mean(cubes), x.name)[()]
+    skewness = host_of(np.mean(cubes), x.name)[()]
     return x.extent() / (1.0 + np.log2(n) + np.log2(1.0 + np.absolute(skewness) / expected))
 
 
@@ -287,7 +285,6 @@ def shape_of(x: Any) -> tuple[int, ...]:
 
 
 def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
-    """Return weights as an array of the samples' shape, None if there are none."""
     if weights is None:
         return None
     weights = array_of(weights, f"{name}: weights")
@@ -299,7 +296,6 @@ def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
 
 
 def _warn_of_bool(a: Any) -> None:
-    """Warn of bool samples, as NumPy does."""
     if function.dtype_of(a, "histogram").kind == "b":
         text = f"Converting input from bool to {np.uint8} for compatibility."
         warnings.warn(text, RuntimeWarning, stacklevel=4)
@@ -455,7 +451,6 @@ def _comparable(x: Any, edges: Any, name: str) -> Any:
 
 
 def _columns(sample: Any, name: str) -> list[Any]:
-    """Return the coordinates of samples, one array for each dimension."""
     if not hasattr(sample, "shape"):
         columns = [array_of(one, f"{name}: sample") for one in sample]
         if columns and not shape_of(columns[0]):  # a flat sequence: samples of one dimension

@@ -16,7 +16,7 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied, led_by
-from gpualgo._lazy.expression_cache import CachedExpression, ExpressionCache
+from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
@@ -43,8 +43,6 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
         if plan is not None and (axis is None or x.ndim):
             return inclusive_scan(x, None, plan[0], axis=axis, dtype=plan[1])
     out = function.out_of(out, name)
-    if out is not None:
-        operators.no_lazy_out(out, name)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, name)
     if not x.ndim and axis is not None:
@@ -176,12 +174,12 @@ def reduced(
 
 
 def _cached_plan(ufunc: np.ufunc, a: Any) -> tuple[Any, Any, Dtype] | None:
-    """Return how an array of a GPU or a cached expression was reduced before without options."""
-    is_cached = type(a) is CachedExpression
-    if not is_cached and type(a) not in ARRAY_TYPES:
+    """Return how an array of a GPU or a lazy array was reduced before without options."""
+    is_computed = isinstance(a, LazyArray)
+    if not is_computed and type(a) not in ARRAY_TYPES:
         return None
     plan = _plain_reductions.get((ufunc, a.dtype))
-    if plan is None or 0 in a.shape or (is_cached and plan[2] != a.dtype):
+    if plan is None or 0 in a.shape or (is_computed and plan[2] != a.dtype):
         return None
     return plan
 

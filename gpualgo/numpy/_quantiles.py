@@ -147,7 +147,6 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
 
 
 def _single_quantile(rows: Rows, element: Any, last: Any, ranks: Any, index: Any, out: Any) -> Any:
-    """Return one quantile of each row."""
     low = element(int(ranks.low[index]))
     if ranks.fraction is None:
         return _ranks.interpolate(same, (low,), (), last, ranks.kind, out, rows, rows.dtype)
@@ -158,7 +157,6 @@ def _single_quantile(rows: Rows, element: Any, last: Any, ranks: Any, index: Any
 
 
 def _mean_dtype(own: Any) -> Any:
-    """Return the dtype of means."""
     return np.dtype(np.float64) if own.kind in "biu" else own
 
 
@@ -174,7 +172,6 @@ def _medians(rows: Rows) -> Any:
 
 
 def _mean_of_nothing(rows: Rows, where: str) -> Any:
-    """Return NaN, the mean of no elements."""
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = _mean_dtype(rows.dtype)

@@ -272,8 +272,6 @@ def quantiles(
 
 
 class _Options(NamedTuple):
-    """Options of quantiles that are not arrays."""
-
     method: str
     is_weak: bool
     is_picking: bool
@@ -461,7 +459,6 @@ def _check_totals(totals: Any, ordered: Any, axis: int, skips_nan: bool, where: 
 
 
 def _broadcast_weights(weights: Any, a: Any, axis: Any, where: str) -> Any:
-    """Return weights as float64, broadcast to the shape of a."""
     w = array_of(weights, f"{where}: weights")
     shape, own = tuple(a.shape), tuple(w.shape)
     if function.dtype_of(w, where).kind == "c":

@@ -114,7 +114,10 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     """
     name = "count_nonzero"
     axis, keepdims = axis_of(axis, a.ndim, name), flag_of(keepdims, name)
-    if function.dtype_of(a, name) == BOOL:
+    is_computed = isinstance(a, LazyArray)
+    if is_computed:
+        a = applied(np.bool_, (a,), name)
+    if is_computed or function.dtype_of(a, name) == BOOL:
         return reduce(a, axis=axis, keepdims=keepdims, dtype=np.int64)
     return count(a, _is_true, axis=axis, keepdims=keepdims)
 
@@ -244,7 +247,8 @@ def _find_index(
     name: str,
 ) -> Any:  # fmt: skip
     if out is None and keepdims is UNSET and (axis is None or type(axis) is int):
-        is_plain = type(a) in ARRAY_TYPES and 0 not in a.shape and len(a.shape)
+        is_plain = type(a) in ARRAY_TYPES or isinstance(a, LazyArray)
+        is_plain = is_plain and 0 not in a.shape and len(a.shape) > 0
         if is_plain and function.dtype_of(a, name).kind != "c":
             return search(a, axis)
     keepdims, out = flag_of(keepdims, name), _index_out(out, name)

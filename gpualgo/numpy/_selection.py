@@ -156,7 +156,6 @@ def extract(condition: Any, arr: Any) -> Any:
 
 
 def _select(condition: Any, x: Any, where: str) -> Any:
-    """Return the elements of an array, in C order, where a condition is true."""
     flags = flags_of(condition, where)
     if tuple(flags.shape) == tuple(x.shape):
         return select(x, flags)

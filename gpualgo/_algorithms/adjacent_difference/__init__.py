@@ -32,7 +32,6 @@ class Parts(NamedTuple):
 
     @classmethod
     def along(cls, axis: int) -> Parts:
-        """Return the slices along an axis."""
         lead = (slice(None),) * axis
         return cls(*((*lead, slice(*ends)) for ends in ((0, 1), (1, None), (None, -1))))
 
@@ -47,7 +46,6 @@ class Parts(NamedTuple):
         return operands, [out[later] for out in outs]
 
     def copy_first(self, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Convert and copy the first elements of all lines."""
         first = self.first
         for array, out in zip(arrays, outs, strict=True):
             if array.dtype == out.dtype:
@@ -58,8 +56,6 @@ class Parts(NamedTuple):
 
 
 class AdjacentDifference(Problem):
-    """Arguments that equal calls of `adjacent_difference` share."""
-
     spreads_tuples = True
 
     def __init__(self, call: Call) -> None:

@@ -129,7 +129,6 @@ class Kind:
 
 @planners.for_cuda.register(AdjacentDifference)
 def _(problem: AdjacentDifference, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of differences of elements of any layout, into targets of any strides."""
     order = problem.order or tuple(range(len(problem.shape)))
     shape = ordered(problem.shape, order)
     depth = order.index(problem.axis)

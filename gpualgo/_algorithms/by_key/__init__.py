@@ -239,7 +239,6 @@ def exclusive_scan_by_key(
 
 
 def _consecutive(consecutive: Any, eq: Any, where: str) -> bool:
-    """Return whether only neighbours are grouped."""
     if consecutive is not True:
         consecutive = checks.flag_argument(consecutive, "consecutive", where)
     if eq is not None and not consecutive:
@@ -258,7 +257,6 @@ _REDUCE = "reduce_by_key"
 def _reduce_in_any_order(
     keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, out_count: Any, stream: Any
 ) -> Any:
-    """Return the result of `reduce_by_key` for keys in any order."""
     keys, x = _materialized(keys, x, (out, out_count), _REDUCE, stream)
     # Checks all arguments before `out` is used.
     problem, views, _ = calls.parse_call(Reduction, _REDUCE, keys, x, init, op, None, dtype, stream)
@@ -279,7 +277,6 @@ def _reduce_in_any_order(
 def _scan_in_any_order(
     kind: Any, where: str, keys: Any, x: Any, init: Any, op: Any, dtype: Any, out: Any, stream: Any
 ) -> Any:
-    """Return the result of a scan by key for keys in any order."""
     keys, x = _materialized(keys, x, (out,), where, stream)
     problem, views, joint_op = calls.parse_call(kind, where, keys, x, init, op, None, dtype, stream)
     _check_order(problem, views)
@@ -302,7 +299,6 @@ def _scan_in_any_order(
 
 
 def _materialized(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tuple[Any, Any]:
-    """Return keys and values, computed if they are lazy."""
     recorder = recording.current() if recording.active else None
     if recorder is not None and not recorder.is_graph:
         raise TypeError(
@@ -318,7 +314,6 @@ def _materialized(keys: Any, x: Any, outs: Any, where: str, stream: Any) -> tupl
 
 
 def _check_order(problem: ByKey, views: Any) -> None:
-    """Raise TypeError for keys that have no order."""
     names = problem.inputs[: problem.num_keys]
     for view, name in zip(views, names, strict=False):
         key_dtype_of(view.dtype, problem.where, name)
@@ -339,7 +334,6 @@ def _sorted(sort: Any, keys: Any, where: str, **options: Any) -> Any:
 
 
 def leaves(x: Any) -> list[Any]:
-    """Return the arrays of a result as a flat list."""
     if isinstance(x, tuple):
         return [leaf for item in x for leaf in leaves(item)]
     if isinstance(x, np.ndarray) and x.dtype.names is not None:
@@ -348,7 +342,6 @@ def leaves(x: Any) -> list[Any]:
 
 
 def is_nested(form: Any) -> bool:
-    """Return whether an element has nested tuples."""
     return form is not None and any(item is not None for item in form.items)
 
 

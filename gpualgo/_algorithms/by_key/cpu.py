@@ -96,7 +96,6 @@ def _job_of(
 
 
 def _fold_code(problem: ByKey, op: Operator) -> Any:
-    """Return the code that folds runs."""
     mode, acc, has_init = problem.mode, problem.acc, problem.has_init
 
     def write(fn: Any) -> Callable[..., None]:
@@ -110,8 +109,6 @@ def _fold_code(problem: ByKey, op: Operator) -> Any:
 
 
 def walk() -> Kernel:
-    """Return the kernel that processes parts."""
-
     def write() -> Callable[..., None]:
         from gpualgo._algorithms.by_key.cpu_kernels import by_key_kernel
 

@@ -72,7 +72,6 @@ class Policy:
 
     @property
     def tile_items(self) -> int:
-        """Elements per tile."""
         return self.block_threads * self.rows * self.items
 
     def shared_bytes(self, written: tuple[Dtype, ...], acc: Dtype) -> int:
@@ -84,7 +83,6 @@ class Policy:
 
 
 def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) -> Policy:
-    """Return the policy for the pairs of a key and a value that are read, and the output fields."""
     leaves = records.field_dtypes(records.register_dtype(source))
     widest = max(field.itemsize for field in (*leaves, *records.field_dtypes(acc)))
     items = min(MOST_ITEMS, max(1, VECTOR_BYTES // widest))
@@ -104,8 +102,6 @@ def policy_of(source: records.Source, written: tuple[Dtype, ...], acc: Dtype) ->
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters that determine a kernel."""
-
     mode: str  # reduce, inclusive or exclusive
     op: Operator
     key: Dtype
@@ -120,7 +116,6 @@ class Kind:
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of shared memory per block."""
         return self.policy.shared_bytes(self.written, self.acc)
 
     @property
@@ -160,7 +155,6 @@ _CONTROL_BYTES = 256  # LookbackControl
 
 @planners.for_cuda.register(ByKey)
 def _(problem: ByKey, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan into targets of any stride; of a reduction the last one is the count."""
     reduces = problem.has_dynamic_length
     outs = targets[:-1] if reduces else targets
     args, device = ArgMap(len(views), len(targets)), outs[0].device

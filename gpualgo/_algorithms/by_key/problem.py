@@ -60,8 +60,6 @@ Input = tuple[tuple[View, ...], Any, Any, int, Classes]
 
 
 class ByKeyParams(NamedTuple):
-    """The arguments apart from the arrays, op and init."""
-
     dtype: Any
     form: Form | Source  # of pairs of a key and a value
     num_keys: int  # number of key arrays, if nothing is computed
@@ -95,7 +93,6 @@ def place_lazy_inputs(keys: Any, x: Any, others: Any, where: str) -> tuple[Any, 
 
 
 def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> Input:
-    """Return the views, operator and form of keys and values."""
     if eq is not None:
         op = _with_equality(op, eq, where)
     if is_lazy(keys) or is_lazy(x):
@@ -115,7 +112,6 @@ def input_of(keys: Any, x: Any, op: Any, eq: Any, where: str, stream: Any) -> In
 
 
 def arguments_of(keys: Any, x: Any, where: str) -> tuple[tuple[View, ...], Forms]:
-    """Return the views of keys and values, and their forms."""
     of_keys, form = inputs.spread(keys, f"{where}: keys")
     of_x, x_form = inputs.spread(x, f"{where}: x")
     check_shapes(of_keys[0].shape, of_x[0].shape, where)
@@ -139,7 +135,6 @@ def check_count(count: int, where: str) -> None:
 
 
 def _computed(keys: Any, x: Any, op: Any, where: str) -> Input:
-    """Return the input of computed keys or values."""
     from gpualgo._lazy import combining
     from gpualgo._operators.operator import fuse
 
@@ -153,7 +148,6 @@ def _computed(keys: Any, x: Any, op: Any, where: str) -> Input:
 
 
 def _with_equality(op: Any, eq: Any, where: str) -> Operator:
-    """Return op combined with the function that compares keys."""
     from gpualgo._operators.operator import fuse
 
     if isinstance(eq, Operator):
@@ -208,8 +202,6 @@ class ReducedByKey(NamedTuple):
 
 
 class ByKey(Problem):
-    """Arguments that equal calls of an algorithm by key share."""
-
     needs_associativity = True
     spreads_tuples = True
     mode = REDUCE
@@ -276,7 +268,6 @@ class ByKey(Problem):
 
     @property
     def num_keys(self) -> int:
-        """Number of fields of a key."""
         return len(records.field_dtypes(self.key))
 
     def _check_equality(self, op: Operator) -> None:
@@ -315,20 +306,14 @@ class ByKey(Problem):
 
 
 class InclusiveScan(ByKey):
-    """Arguments that equal calls of `inclusive_scan_by_key` share."""
-
     mode = INCLUSIVE
 
 
 class ExclusiveScan(ByKey):
-    """Arguments that equal calls of `exclusive_scan_by_key` share."""
-
     mode = EXCLUSIVE
 
 
 class Reduction(ByKey):
-    """Arguments that equal calls of `reduce_by_key` share."""
-
     has_dynamic_length = True
 
     def _set_results(self, num_views: int, is_computed: bool) -> None:

@@ -57,22 +57,16 @@ class Extremes(Problem):
 
 
 class ArgMinimum(Extremes):
-    """Arguments that equal calls of `argmin` share."""
-
     functor = "arg_minimum"
     are_least = (True,)
 
 
 class ArgMaximum(Extremes):
-    """Arguments that equal calls of `argmax` share."""
-
     functor = "arg_maximum"
     are_least = (False,)
 
 
 class MinimumMaximum(Extremes):
-    """Arguments that equal calls of `minmax` share."""
-
     functor = "minimum_maximum"
     are_least = True, False
     has_index = False

@@ -33,8 +33,6 @@ INDEX, UNSIGNED = np.dtype(np.int64), np.dtype(np.uint64)
 
 
 class Counting(Reduction):
-    """Arguments that equal calls of `count` share."""
-
     function: ClassVar[str] = "count"
     composes_operator, op_name = True, "predicate"
 
@@ -63,7 +61,6 @@ UNMARKED = (1 << 64) - 1
 
 
 def of(x: Any, predicate: Any, where: str) -> LazyArray:
-    """Return the marks of x's elements."""
     if is_number(x):
         view_of(x, f"{where}: x")  # raises, because a number is no array
     part = parted(x, f"{where}: x")

@@ -217,7 +217,6 @@ def _histogram_of_tuples(
 
 
 def _combined(x: Any) -> Any:
-    """Return lazy samples as one array."""
     from gpualgo._lazy import combining
 
     if isinstance(x, tuple) and len(x) > records.MAX_FIELDS:
@@ -229,7 +228,6 @@ def _combined(x: Any) -> Any:
 
 
 def _materialized(weights: Any, stream: Any) -> Any:
-    """Return lazy weights materialized as an array."""
     from gpualgo._lazy.combining import zipped
     from gpualgo._lazy.construction import made
 
@@ -260,7 +258,6 @@ def _view_of_weights(weights: Any) -> View:
 
 
 def _broadcast(view: View, samples: View) -> View:
-    """Return weights broadcast to the shape of the samples."""
     checks.same_place([samples, view], _WHERE)
     shape = samples.shape
     try:

@@ -114,7 +114,6 @@ def _parse_edges(bins: Any, stream: Any) -> Array:
 
 
 def _as_edges(bins: Any) -> Array:
-    """Return a copy of a NumPy array or of a sequence of numbers."""
     if not isinstance(bins, np.ndarray) and not hasattr(bins, "__len__"):
         raise _bad_bins(bins)
     if isinstance(bins, np.ma.MaskedArray):
@@ -252,7 +251,6 @@ def _refuse_graph(reason: str, cure: str) -> None:
 
 
 def _handle(stream: Any, view: View) -> int:
-    """Return the stream on which a call reads a device array."""
     from gpualgo._arrays import ordering
 
     return ordering.handle_for(stream, view, "histogram", (view.library.stream(view.device),))
@@ -302,7 +300,6 @@ def bins_of_each(
     bins: Any, ranges: Any, views: Sequence[View], names: Sequence[str], stream: Any,
     computed: Any = None,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """Return the bins of each dimension (see `arguments.bins_of`)."""
     bins_of_dims, ends = _bins_of_each(bins, len(views)), _ranges_of_each(ranges, len(views))
 
     def parse(i: int) -> Any:

@@ -223,7 +223,6 @@ def _integer_thresholds(
 
 
 def _next(x: Array, direction: int) -> Array:
-    """Return the neighbours of floats, one step up or down."""
     neighbours: Array = np.nextafter(x, np.asarray(direction * np.inf).astype(x.dtype))
     return neighbours
 

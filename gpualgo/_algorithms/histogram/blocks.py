@@ -71,7 +71,6 @@ class _Histogram:
         return list(host_whole.indices(self.shape, self.kept, 1, limit))
 
     def _blocks(self, group: Index) -> list[Index]:
-        """Return the blocks of samples of a group of kept indices."""
         num_indices = math.prod(_length(group[axis]) for axis in self.kept)
         size = num_indices * self.item_bytes
         blocks = host_whole.indices(self.shape, self.problem.axes, size, BLOCK_BYTES)
@@ -95,7 +94,6 @@ class _Histogram:
         return (*(shape[axis] for axis in self.kept), *self.cells)
 
     def run(self, result: Array, weight: Array | None) -> None:
-        """Write the histogram to a host array."""
         shapes = {tuple(map(_length, block)) for _, blocks in self.groups for block in blocks}
         plans = {shape: self._plan(shape) for shape in shapes}
         most = max(map(math.prod, shapes))
@@ -142,7 +140,6 @@ class _Histogram:
         driver.synchronize(self.stream)
 
     def _upload(self, block: Index, memory: Sequence[int]) -> tuple[int, ...]:
-        """Copy a block's samples to the device; return its shape."""
         for x, address in zip(self.arrays, memory, strict=False):
             staging.upload(x[block], address, self.device, self.stream)
         return tuple(map(_length, block))

@@ -32,7 +32,6 @@ class Finder:
 
     @property
     def num_bytes(self) -> int:
-        """Memory of its arrays."""
         arrays = (self.table, self.bin_of_slot, *self.keep)
         return sum(array.nbytes for array in arrays if array is not None)
 
@@ -85,8 +84,6 @@ def _finder(bins: Bins, is_few: bool) -> Finder | None:
 
 
 def _stage(name: str, dtype: np.dtype[Any], *options: bool) -> int:
-    """Return the address of a stage for samples of dtype."""
-
     def generate() -> Any:
         from gpualgo._algorithms.histogram import cpu_kernels
         from gpualgo._cpu.packing import storage

@@ -45,7 +45,6 @@ class Tables:
         self.is_float, self.span = planes > 1, span
 
     def join(self, other: Tables) -> None:
-        """Add another thread's sums."""
         if not self.is_float:
             self.sums += other.sums
             return
@@ -241,7 +240,6 @@ class _Job:
         return table(*head, *fields), [first + START + step * k for k in range(len(arrays))]
 
     def _filled(self, starts: Sequence[int], target: int = 0) -> Array:
-        """Return the argument table of a call."""
         arguments = self.arguments.copy()
         arguments[self.slots_of_arrays] = [*map(operator.add, starts, self.offsets)]
         arguments[jk.TARGET] = target
@@ -251,7 +249,6 @@ class _Job:
         return finder.stage, 0 if finder.table is None else address(finder.table), finder.slots - 1
 
     def _read_dtypes(self, arrays: Sequence[Array]) -> list[np.dtype[Any]]:
-        """Return the dtypes that the arrays' items are converted to."""
         dtypes = [x.dtype for x in arrays]
         if self.compute is None:
             dtypes[: len(self.finders)] = [finder.dtype for finder in self.finders]

@@ -10,38 +10,7 @@ from collections.abc import Callable
 import numba
 from numba import types
 
-from gpualgo._algorithms.histogram.sums import (  # fmt: skip
-    ADD,
-    BINS,
-    COMPUTE,
-    COMPUTED,
-    DIMS,
-    FINISH,
-    HEAD,
-    HIGH,
-    INNER,
-    LENGTH,
-    LOW,
-    MOST,
-    NO_HIGH,
-    NO_LOW,
-    OUTER,
-    PLACES,
-    PLANE,
-    READS,
-    ROW_BYTES,
-    ROWS,
-    SLOT_BYTES,
-    SLOTS,
-    SPECIALS,
-    SPLIT,
-    STAGE,
-    STAGE_SIZE,
-    STAGE_TABLE,
-    TABLES,
-    TAIL,
-    TARGET,
-)
+from gpualgo._algorithms.histogram import sums as at
 from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.parameters import LEAF, START
 
@@ -60,24 +29,25 @@ def joint_kernel() -> Callable[..., None]:
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        tables = scratch + load(p, TABLES)
-        dims, rows, split, plane = load(p, DIMS), load(p, ROWS), load(p, SPLIT), load(p, PLANE)
-        outer, inner, reads = load(p, OUTER), load(p, INNER), load(p, READS)
-        addresses, computed = scratch + load(p, PLACES), scratch + load(p, COMPUTED)
-        stages = table + 8 * TAIL
-        outer_at = stages + 8 * STAGE_SIZE * dims
+        tables = scratch + load(p, at.TABLES)
+        dims, rows = load(p, at.DIMS), load(p, at.ROWS)
+        split, plane = load(p, at.SPLIT), load(p, at.PLANE)
+        outer, inner, reads = load(p, at.OUTER), load(p, at.INNER), load(p, at.READS)
+        addresses, computed = scratch + load(p, at.PLACES), scratch + load(p, at.COMPUTED)
+        stages = table + 8 * at.TAIL
+        outer_at = stages + 8 * at.STAGE_SIZE * dims
         inner_at = outer_at + 8 * outer
         fields = inner_at + 8 * inner
-        dim_slots = scratch + SLOT_BYTES
+        dim_slots = scratch + at.SLOT_BYTES
         for task in range(first, last):
             part = task // rows
             row = task - part * rows
-            sums = tables + 8 * HEAD
-            if not load(p, TARGET):
-                sums += 8 * row * load(p, SLOTS)
-            end = min(load(p, LENGTH), (part + 1) * split)
-            for begin in range(part * split, end, MOST):
-                count = min(MOST, end - begin)
+            sums = tables + 8 * at.HEAD
+            if not load(p, at.TARGET):
+                sums += 8 * row * load(p, at.SLOTS)
+            end = min(load(p, at.LENGTH), (part + 1) * split)
+            for begin in range(part * split, end, at.MOST):
+                count = min(at.MOST, end - begin)
                 weights = num_bins = 0
                 for k in range(reads):
                     field = fields + 8 * k * (LEAF + outer + inner)
@@ -88,23 +58,23 @@ def joint_kernel() -> Callable[..., None]:
                         field, scratch, base, begin, count, inner, inner_at, strides
                     )
                     store(_words(addresses), k, weights)
-                if load(p, COMPUTE):
-                    call(load(p, COMPUTE), (addresses, computed, count))
+                if load(p, at.COMPUTE):
+                    call(load(p, at.COMPUTE), (addresses, computed, count))
                 for k in range(dims):
-                    q = _words(stages + 8 * STAGE_SIZE * k)
+                    q = _words(stages + 8 * at.STAGE_SIZE * k)
                     base, target = load(_words(addresses), k), scratch if k == 0 else dim_slots
-                    call(load(q, STAGE), (load(q, STAGE_TABLE), base, target, count))
+                    call(load(q, at.STAGE), (load(q, at.STAGE_TABLE), base, target, count))
                     if k == 0:
-                        num_bins = load(q, BINS)
+                        num_bins = load(q, at.BINS)
                     else:
-                        num_bins = combine(scratch, dim_slots, num_bins, load(q, BINS), count)
-                call(load(p, ADD), (tables, sums, plane, scratch, weights, count))
-            if load(p, TARGET):
-                target = load(p, TARGET) + row * load(p, ROW_BYTES)
-                call(load(p, FINISH), (tables, sums, plane, 0, load(p, SLOTS), target))
-                store(_words(tables), LOW, NO_LOW)
-                store(_words(tables), HIGH, NO_HIGH)
-                store(_words(tables), SPECIALS, 0)
+                        num_bins = combine(scratch, dim_slots, num_bins, load(q, at.BINS), count)
+                call(load(p, at.ADD), (tables, sums, plane, scratch, weights, count))
+            if load(p, at.TARGET):
+                target = load(p, at.TARGET) + row * load(p, at.ROW_BYTES)
+                call(load(p, at.FINISH), (tables, sums, plane, 0, load(p, at.SLOTS), target))
+                store(_words(tables), at.LOW, at.NO_LOW)
+                store(_words(tables), at.HIGH, at.NO_HIGH)
+                store(_words(tables), at.SPECIALS, 0)
 
     return kernel
 
@@ -121,8 +91,6 @@ def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -
 
 
 def finishing_kernel() -> Callable[..., None]:
-    """Return the kernel that finishes slots [first, last)."""
-
     def kernel(table: int, unused: int, first: int, last: int) -> None:
         p = _words(table)
         target = load(p, 4) + first * load(p, 5)

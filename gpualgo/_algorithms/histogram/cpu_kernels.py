@@ -15,42 +15,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._algorithms.histogram.problem import (
-    BIN_OF_SLOT,
-    BINS,
-    BUFFER,
-    CELLS,
-    COPIES,
-    GROUP_ROWS,
-    GROUPS,
-    HEAD_BYTES,
-    HI,
-    INNER,
-    LAST,
-    LENGTH,
-    LEVELS,
-    LO,
-    NUM_VALUES,
-    ORIGIN,
-    OUTER,
-    OUTSIDE,
-    PACK,
-    SCALE,
-    SLOTS,
-    SPLIT,
-    STAGE,
-    STAGE_TABLE,
-    START,
-    STEP,
-    TABLES,
-    TAIL,
-    TARGET,
-    UPPER,
-    VALUES,
-    WIDTH,
-    X_SIZE,
-    X,
-)
+from gpualgo._algorithms.histogram import problem as at
 from gpualgo._algorithms.histogram.sums import (
     HIGH,
     IS_NAN,
@@ -83,34 +48,34 @@ def counting_kernel(element: Any) -> Callable[..., None]:
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        groups, split, pack = load(p, GROUPS), load(p, SPLIT), load(p, PACK)
-        outer, inner = load(p, OUTER), load(p, INNER)
-        outer_at = table + 8 * TAIL
+        groups, split, pack = load(p, at.GROUPS), load(p, at.SPLIT), load(p, at.PACK)
+        outer, inner = load(p, at.OUTER), load(p, at.INNER)
+        outer_at = table + 8 * at.TAIL
         inner_at = outer_at + 16 * outer
-        counters = load(p, GROUP_ROWS) * load(p, COPIES) * load(p, SLOTS)
+        counters = load(p, at.GROUP_ROWS) * load(p, at.COPIES) * load(p, at.SLOTS)
         for task in range(first, last):
             part = task // groups
             group = task - part * groups
-            tables = scratch + HEAD_BYTES
-            if load(p, TARGET):
+            tables = scratch + at.HEAD_BYTES
+            if load(p, at.TARGET):
                 clear(tables, counters)
             else:
                 tables += group * counters * size
-            start = load(p, X) + offset(group, outer, outer_at, outer_at + 8 * outer)
-            end = min(load(p, LENGTH), (part + 1) * split)
-            for begin in range(part * split, end, load(p, STEP)):
-                count = min(load(p, STEP), end - begin)
+            start = load(p, at.X) + offset(group, outer, outer_at, outer_at + 8 * outer)
+            end = min(load(p, at.LENGTH), (part + 1) * split)
+            for begin in range(part * split, end, load(p, at.STEP)):
+                count = min(load(p, at.STEP), end - begin)
                 if pack:
-                    samples = scratch + BUFFER
+                    samples = scratch + at.BUFFER
                     dims = (inner_at, inner_at + 8 * inner)
                     call(pack, (samples, start, begin, count, inner, *dims, 1))
                 else:
-                    samples = start + begin * load(p, X_SIZE)
-                call(load(p, STAGE), (load(p, STAGE_TABLE), samples, scratch, count))
-                tally(scratch, load(p, TABLES), tables, count)
-            if load(p, TARGET):
-                for row in range(load(p, GROUP_ROWS)):
-                    flush(table, tables, row, group * load(p, GROUP_ROWS) + row)
+                    samples = start + begin * load(p, at.X_SIZE)
+                call(load(p, at.STAGE), (load(p, at.STAGE_TABLE), samples, scratch, count))
+                tally(scratch, load(p, at.TABLES), tables, count)
+            if load(p, at.TARGET):
+                for row in range(load(p, at.GROUP_ROWS)):
+                    flush(table, tables, row, group * load(p, at.GROUP_ROWS) + row)
 
     return kernel
 
@@ -142,9 +107,9 @@ def _flush(as_counters: Any, element: Any) -> Callable[..., None]:
     def flush(table: int, tables: int, row: int, target_row: int) -> None:
         """Write one row's counts, the sums of its copies, to the target."""
         p = _words(table)
-        slots, copies, bins = load(p, SLOTS), load(p, COPIES), load(p, BINS)
-        target = as_result(load(p, TARGET) + target_row * bins * 8)
-        bin_of_slot = load(p, BIN_OF_SLOT)
+        slots, copies, bins = load(p, at.SLOTS), load(p, at.COPIES), load(p, at.BINS)
+        target = as_result(load(p, at.TARGET) + target_row * bins * 8)
+        bin_of_slot = load(p, at.BIN_OF_SLOT)
         if bin_of_slot:
             for i in range(bins):
                 store(target, i, 0)
@@ -178,8 +143,6 @@ _DIGIT = 0xFFFF_FFFF
 
 
 def add_ones() -> Callable[..., None]:
-    """Return the function that counts samples."""
-
     def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
             slot = types.intp(load(_slots(slots), i))
@@ -281,9 +244,9 @@ def finish_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]
             for i in range(first, last):
                 bits = rounded(base + 8 * i, plane, low, end)
                 if load(h, SPECIALS):
-                    at = _int64s(base + (planes - 1) * plane)
-                    kinds = load(at, i)
-                    store(at, i, 0)
+                    first_plane = _int64s(base + (planes - 1) * plane)
+                    kinds = load(first_plane, i)
+                    store(first_plane, i, 0)
                     if kinds & IS_NAN or kinds == IS_POSITIVE | IS_NEGATIVE:
                         bits = _U(nan)
                     elif kinds:
@@ -298,10 +261,10 @@ def _rounding(form: Format) -> Callable[..., Any]:
     mantissa, special = form.mantissa, form.special
     sign = mantissa + form.exponent
 
-    def rounded(at: int, plane: int, low: int, end: int) -> Any:
+    def rounded(first_plane: int, plane: int, low: int, end: int) -> Any:
         carry = 0
         for digit in range(low, end):
-            carry = (carry + load(_int64s(at + digit * plane), 0)) >> 32
+            carry = (carry + load(_int64s(first_plane + digit * plane), 0)) >> 32
         factor = -1 if carry < 0 else 1
         # The highest nonzero digit, the two below it, and whether lower ones are nonzero.
         top, first, second, third, more = -1, 0, 0, 0, False
@@ -309,8 +272,8 @@ def _rounding(form: Format) -> Callable[..., Any]:
         is_more = False
         for digit in range(low, end + 2):
             if digit < end:
-                carry += factor * load(_int64s(at + digit * plane), 0)
-                store(_int64s(at + digit * plane), 0, 0)
+                carry += factor * load(_int64s(first_plane + digit * plane), 0)
+                store(_int64s(first_plane + digit * plane), 0, 0)
             word = carry & _DIGIT
             carry >>= 32
             if word:
@@ -382,9 +345,9 @@ def even(element: Any, narrow_sum: bool, narrow_edge: bool) -> Callable[..., Non
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
         p = _doubles(table)
-        origin, scale, last = load(p, ORIGIN), load(p, SCALE), load(p, LAST)
-        start, width, lo, hi = load(p, START), load(p, WIDTH), load(p, LO), load(p, HI)
-        outside = types.int32(load(p, OUTSIDE))
+        origin, scale, last = load(p, at.ORIGIN), load(p, at.SCALE), load(p, at.LAST)
+        start, width, lo, hi = load(p, at.START), load(p, at.WIDTH), load(p, at.LO), load(p, at.HI)
+        outside = types.int32(load(p, at.OUTSIDE))
         for i in range(count):
             x = f8(load(as_x(samples), i))
             index = min(max(np.floor((x - origin) * scale), 0.0), last)
@@ -425,8 +388,8 @@ def search(element: Any, by_bits: bool) -> Callable[..., None]:
 
     def find(table: int, samples: int, slots: int, count: int) -> None:
         p, q = _doubles(table), _words(table)
-        origin, scale, last = load(p, ORIGIN), load(p, SCALE), load(p, LAST)
-        first, shift, last_cell = load(q, ORIGIN), load(q, SCALE), types.int64(last)
+        origin, scale, last = load(p, at.ORIGIN), load(p, at.SCALE), load(p, at.LAST)
+        first, shift, last_cell = load(q, at.ORIGIN), load(q, at.SCALE), types.int64(last)
         for i in range(count):
             x = types.float64(load(as_x(samples), i))
             if by_bits:
@@ -437,18 +400,18 @@ def search(element: Any, by_bits: bool) -> Callable[..., None]:
                 position = (x - origin) * scale
                 position = position if position > 0.0 else 0.0  # NaN too
                 store(_slots(slots), i, types.int32(position if position < last else last))
-        cells, values = _slots(load(q, CELLS)), as_x(load(q, VALUES))
+        cells, values = _slots(load(q, at.CELLS)), as_x(load(q, at.VALUES))
         for i in range(count):
             store(_slots(slots), i, load(cells, types.intp(load(_slots(slots), i))))
-        for level in range(load(q, LEVELS) - 1, -1, -1):
+        for level in range(load(q, at.LEVELS) - 1, -1, -1):
             step = types.int32(1 << level)
             for i in range(count):  # inner loop over samples: its steps are independent
                 slot = load(_slots(slots), i)
                 is_above = load(as_x(samples), i) >= load(values, types.intp(slot + step))
                 store(_slots(slots), i, slot + step if is_above else slot)
-        greatest = types.int32(load(q, NUM_VALUES) - 1)
-        lower, upper = load(values, 0), load(as_x(table + 8 * UPPER), 0)
-        outside = types.int32(load(p, OUTSIDE))
+        greatest = types.int32(load(q, at.NUM_VALUES) - 1)
+        lower, upper = load(values, 0), load(as_x(table + 8 * at.UPPER), 0)
+        outside = types.int32(load(p, at.OUTSIDE))
         for i in range(count):
             x = load(as_x(samples), i)
             slot = min(load(_slots(slots), i), greatest)

@@ -36,7 +36,6 @@ _SLOTS = ArgMap(1, 1)
 
 
 def machine_of(device: int) -> tuning.Machine:
-    """Return the device properties that determine the cut."""
     return tuning.Machine(
         gpu.get(device).num_sms, gpu.get(device).shared_limit, gpu.get(device).capability
     )
@@ -56,7 +55,6 @@ class _Joint(NamedTuple):
 def _(
     problem: Histogram, views: Sequence[View], op: Operator | None, targets: Sequence[View]
 ) -> Plan:
-    """Return the plan of a histogram into a target of any strides."""
     (target,) = targets
     if problem.is_joint:
         return _joint_plan(problem, views, op, target)
@@ -94,7 +92,6 @@ def _small(
     problem: Histogram, view: View, target: View, start: int, bins: DeviceBins,
     tiling: tuning.SmallTiling,
 ) -> Plan:  # fmt: skip
-    """Return the plan of few dense samples."""
     device = view.device
     spec = tuning.small_spec(view.dtype, bins, tiling)
     kernel = build.kernel(spec, device)
@@ -172,7 +169,6 @@ def _common(
     problem: Histogram, bins: DeviceBins, tiling: tuning.Tiling, joint: _Joint, kept: Dims,
     out_strides: tuple[int, ...],
 ) -> dict[str, Any]:  # fmt: skip
-    """Return HistogramCommon without the addresses."""
     size = problem.dtype.itemsize
     counter_bytes = size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES
     slots = tiling.channels * bins.table_bins
@@ -185,7 +181,6 @@ def _common(
 
 
 def table_of(problem: Histogram, data: bytes) -> Table | None:
-    """Return the table that all plans of a problem read; None if they read none."""
     if data and problem.table is None:
         problem.table = Table(data, problem.device)
         problem.hold(len(data))
@@ -320,7 +315,6 @@ class _Case:
     def spec(
         self, header: str, name: str, policy: str, types: Sequence[str], fields: Parameters
     ) -> Spec:
-        """Return a kernel that reads samples."""
         sample = records.register_dtype(self.element)
         op = functor(self.op, (sample, sample), sample)
         arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
@@ -458,7 +452,6 @@ def _add_launch(
     case: _Case, sums: Sum, views: Sequence[View], bins: dict[str, Any], channels: int, first: int,
     count: int,
 ) -> Launch:  # fmt: skip
-    """Return the launch that adds the weights of `count` kept indices."""
     num_rows, num_bins = -(-count // channels), case.problem.num_bins
     tiling = tuning.tile_sums(
         case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.items
@@ -488,7 +481,6 @@ def _add_launch(
 
 
 def _round_launch(case: _Case, sums: Sum, first: int, count: int) -> Launch:
-    """Return the launch that rounds and clears the sums of `count` kept indices."""
     tile, num_bins = tuning.JOINT_ROUND, case.problem.num_bins
     types = f"{tile.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
     spec = Spec(

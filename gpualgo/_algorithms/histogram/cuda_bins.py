@@ -30,7 +30,6 @@ UNIT_BINS_PARAMS = Parameters("UnitBins", first=U32, flip=U32)
 
 @cache
 def even_bins_params(position: np.dtype[Any]) -> Parameters:
-    """Return EvenBins with positions of a dtype."""
     real, fixed = scalar(position), U32 if position.itemsize == 4 else U64
     return Parameters(
         "EvenBins",
@@ -41,7 +40,6 @@ def even_bins_params(position: np.dtype[Any]) -> Parameters:
 
 @cache
 def search_bins_params(key: np.dtype[Any]) -> Parameters:
-    """Return SearchBins with thresholds of a dtype."""
     padded = scalar(key, alignment=8)
     return Parameters(
         "SearchBins",
@@ -53,13 +51,11 @@ def search_bins_params(key: np.dtype[Any]) -> Parameters:
 
 @cache
 def flat_params(bins: Parameters) -> Parameters:
-    """Return FlatHistogram<Bins>."""
     return Parameters("FlatHistogram", common=_COMMON, num_items=I64, bins=bins)
 
 
 @cache
 def strided_params(bins: Parameters) -> Parameters:
-    """Return StridedHistogram<Bins>."""
     return Parameters(
         "StridedHistogram",
         common=_COMMON, num_items=I64, num_places=I64, channels=I64, samples=layout(1), bins=bins,
@@ -68,7 +64,6 @@ def strided_params(bins: Parameters) -> Parameters:
 
 @cache
 def small_params(bins: Parameters) -> Parameters:
-    """Return SmallHistogram<Bins>."""
     return Parameters(
         "SmallHistogram",
         input=POINTER, output=POINTER, words=POINTER, bin_stride=I64, num_items=U32, num_slots=U32,
@@ -88,12 +83,10 @@ FLAT_PARAMS = Parameters("FlatItems")
 
 @cache
 def joint_strided_params(leaves: int) -> Parameters:
-    """Return StridedItems<leaves>."""
     return Parameters("StridedItems", items=layout(leaves))
 
 
 def bins_params(each: Sequence[Parameters]) -> Parameters:
-    """Return JointBins of these kinds of bins."""
     kinds = Parameters("Tuple", **{f"v{i}": kind for i, kind in enumerate(each)})
     count = I64[len(each)]
     return Parameters("JointBins", each=kinds, num_bins=count, shared_words=count)
@@ -108,7 +101,6 @@ def _rows(leaves: int, access: Parameters) -> Parameters:
 
 
 def counted_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
-    """Return JointHistogram<leaves, Bins, Access>."""
     return Parameters(
         "JointHistogram",
         input=POINTER[leaves],
@@ -130,7 +122,6 @@ def counted_params(leaves: int, bins: Parameters, access: Parameters) -> Paramet
 def weighted_params(
     leaves: int, num_bytes: int, bins: Parameters, access: Parameters
 ) -> Parameters:
-    """Return WeightedHistogram<leaves, A, Bins, Access>, for an A of `num_bytes` bytes."""
     return Parameters(
         "WeightedHistogram",
         weight=init(num_bytes), input=POINTER[leaves], sums=POINTER, head=POINTER, num_bins=I64,
@@ -168,7 +159,6 @@ class DeviceBins:
 
 
 def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
-    """Return the fastest exact kind of bins."""
     if bins.sample_dtype.itemsize == 1:
         return _byte_bins(bins)
     even = fit_even(bins, capability)
@@ -320,7 +310,6 @@ def _even_bins(bins: Bins, even: Fit) -> DeviceBins:
 
 
 def search_bins(bins: Bins, most_shared: int = SEARCH_SHARED_BYTES) -> DeviceBins:
-    """Return bins that are found by a search among thresholds."""
     lower, upper = bins.thresholds()
     if not lower.size:  # no sample counts
         lower, upper = np.ones(1, bins.sample_dtype), bins.sample_dtype.type(0)

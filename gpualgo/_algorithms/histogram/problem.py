@@ -39,8 +39,6 @@ HEAD_BYTES = BUFFER + 8 * MOST
 
 
 class HistogramParams(NamedTuple):
-    """The parameters of a call, without its arrays."""
-
     bins: tuple[Any, ...]  # of each dimension, see `arguments.bins_of`
     axis: Any = None
     dtype: Any = None

@@ -56,13 +56,11 @@ class Sum(NamedTuple):
 
     @property
     def digits(self) -> int:
-        """The digits of a part's sum."""
         return 2 if self.format is None else self.format.digits
 
 
 @cache
 def sum_of(dtype: Dtype) -> Sum:
-    """Return how results of a dtype are summed."""
     kind = dtypes.kind(dtype)
     if kind in "iu":
         return Sum(dtype, dtype, 1, None)

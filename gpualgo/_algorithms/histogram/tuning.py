@@ -68,8 +68,6 @@ SHORT_ROW = 1 << 11
 
 @dataclass(frozen=True)
 class Machine:
-    """The device properties that determine the cut."""
-
     num_sms: int
     shared_bytes: int  # per block
     capability: tuple[int, int]
@@ -97,7 +95,6 @@ class Tiling:
         return self.parts * self.num_rows
 
     def shared_bytes(self, bins: DeviceBins) -> int:
-        """Return the dynamic shared memory of a block."""
         return SHARED_HEAD_BYTES + 4 * self.words + bins.shared_bytes
 
 
@@ -107,7 +104,6 @@ def is_bytes(bins: DeviceBins) -> bool:
 
 
 def _table(num_slots: int, num_samples: int, free_bytes: int) -> str:
-    """Return the kind of table for `num_slots` slots of a row."""
     if num_slots > free_bytes // 2:
         return GLOBAL
     if num_slots > FEW_SLOTS and num_samples < SAMPLES_PER_SLOT * num_slots:
@@ -121,13 +117,11 @@ def _small(num_bytes: int) -> Policy:
 
 
 def _words(table: str, num_slots: int, replicas: int) -> int:
-    """Return the words of a table, a multiple of 4."""
     words = {GLOBAL: 0, PACKED: (num_slots + 1) // 2, REPLICATED: num_slots * replicas}[table]
     return whole_words(words)
 
 
 def whole_words(words: int) -> int:
-    """Round a number of words up to a multiple of 4."""
     return -(-words // 4) * 4
 
 
@@ -227,8 +221,6 @@ class Small:
 
 @dataclass(frozen=True)
 class Shape:
-    """Sizes from which the template arguments are computed."""
-
     block_threads: int
     loads: int
     words: int  # of a block's table with all replicas, if they fit
@@ -257,20 +249,16 @@ SEARCH_THREADS = 512  # more would have too few registers
 
 @dataclass(frozen=True)
 class SmallTiling:
-    """How many blocks there are, and the table of each."""
-
     policy: Small
     num_blocks: int
     num_slots: int
     words: int  # of shared memory
 
     def shared_bytes(self, bins: DeviceBins) -> int:
-        """Return the dynamic shared memory of a block."""
         return 4 * self.words + bins.shared_bytes
 
     @property
     def joint_bytes(self) -> int:
-        """Return the bytes of the joint words."""
         return 4 * self.policy.copies * self.num_slots if self.num_blocks > 1 else 0
 
 
@@ -343,7 +331,6 @@ class SumsTiling:
     parts: int  # blocks of a row
 
     def shared_bytes(self, bins: DeviceBins) -> int:
-        """Return the dynamic shared memory of a block."""
         return SHARED_HEAD_BYTES + 4 * self.words + bins.shared_bytes
 
 

@@ -97,7 +97,6 @@ def _address(array: Array | None) -> int:
 
 
 def _kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
-    """Return a kernel of cpu_kernels.py."""
     element, directions = order.element, order.directions
 
     def generate(fn: Any = None) -> Any:
@@ -160,7 +159,6 @@ def copy_to_targets(home: Array, targets: Sequence[Array]) -> None:
 
 
 def copied(source: Array, target: Array) -> None:
-    """Copy an array on all cores."""
     each_part(target.shape, lambda part: np.copyto(target[part], source[part]))
 
 
@@ -214,7 +212,6 @@ def _concatenated(first: Array, second: Array) -> Array:
 
 
 def _dense(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
-    """Return the arrays as one dense array of elements."""
     if len(arrays) == 1:
         items = arrays[0].view(element) if element.kind == "V" else arrays[0]
         return np.ascontiguousarray(items)

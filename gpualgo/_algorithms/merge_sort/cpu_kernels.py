@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 from numba.extending import intrinsic
@@ -17,14 +16,9 @@ from numba.extending import intrinsic
 from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._base import dtypes, records
 from gpualgo._cpu.compile_operator import cast
-from gpualgo._cpu.packing import copy_bytes, load, pointer_to, storage, store
+from gpualgo._cpu.packing import copy_bytes, inline, load, pointer_to, storage, store
 
 # --- Comparison by value in CPU kernels, of elements in their storage representation.
-
-
-def inline(function: Callable[..., Any]) -> Any:
-    """Return function compiled as a device function for kernels."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def before(element: np.dtype[Any], directions: tuple[bool, ...]) -> Any:
@@ -74,8 +68,6 @@ _greater_float = inline(lambda a, b: (a > b) | ((b != b) & (a == a)))
 
 
 def _field(i: int) -> Any:
-    """Return f(record), which extracts field i."""
-
     def extract(_typing: Any, record: Any) -> Any:
         def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
             return builder.extract_value(args[0], i)

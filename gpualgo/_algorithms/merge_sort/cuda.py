@@ -36,7 +36,6 @@ class Buffer(NamedTuple):
 
     @property
     def run(self) -> dict[str, tuple[int, ...]]:
-        """Return the fields of a MergeRun."""
         return {"keys": self.keys, "values": self.values}
 
 
@@ -67,7 +66,6 @@ class Kernels:
         self.num_passes = (self.sorted_per_row - 1).bit_length()
 
     def sort_tiles(self, source: Buffer, target: Buffer) -> Launch:
-        """Return the launch that sorts each tile of the rows."""
         tiling, row_items = self.policy, self.row_items
         width = min(tiling.block_threads, 1 << (-(-row_items // tiling.items) - 1).bit_length())
         rows_per_tile, magic, num_tiles = 1, 0, self.num_rows * self.sorted_per_row
@@ -103,7 +101,6 @@ class Kernels:
     def merge_two(
         self, sources: tuple[Buffer, Buffer], lengths: tuple[int, int], target: Buffer, cuts: int
     ) -> list[Launch]:
-        """Return the launches that merge two arrays of these lengths."""
         packed = self.specs[1].parameters.pack(
             num_tiles=self.num_tiles, row_items=self.row_items, first_items=lengths[0],
             second_items=lengths[1], second_begin=0, tiles_per_row=self.tiles_per_row,
@@ -136,7 +133,6 @@ class Kernels:
 
 @planners.for_cuda.register(MergeSort)
 def _(problem: MergeSort, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of a sort of keys, or of keys and values."""
     builder = _Builder(problem, problem.order.with_op(op), views, targets)
     if problem.row_items == 1:
         builder.add_copies()
@@ -165,7 +161,6 @@ class _Builder(Builder):
         self.order, self.num_keys = order, problem.num_keys
 
     def add_copies(self) -> None:
-        """Copy rows of one element."""
         for source, target in zip(self._sources, self._targets, strict=True):
             if source.address == target.address and source.strides == target.strides:
                 continue
@@ -231,7 +226,6 @@ class _Builder(Builder):
 
 @planners.for_cuda.register(Merge)
 def _(problem: Merge, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of a merge of keys, or of keys and values."""
     builder = _MergeBuilder(problem, problem.order.with_op(op), views, targets)
     builder.add()
     return Plan(builder.device, builder.steps, builder.pieces)

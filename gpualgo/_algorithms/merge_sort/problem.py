@@ -59,8 +59,6 @@ BOOL = np.dtype(np.bool_)
 
 
 class Comparison(NamedTuple):
-    """Order of two elements."""
-
     element: Dtype
     op: Operator | None  # `less`; None: by value, the first field first
     directions: tuple[bool, ...]  # whether descending: per field, or one flag for op
@@ -71,7 +69,6 @@ class Comparison(NamedTuple):
         return self.directions[0]
 
     def with_op(self, op: Operator | None) -> Comparison:
-        """Return the same comparison with a call's operator."""
         return self._replace(op=op)
 
 
@@ -166,7 +163,6 @@ class MergeSort(Problem):
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
-    """Return the views of keys, and of values if given, and the structure of each."""
     keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names)
     if len(arguments) == 1:
         return keys, (form,)
@@ -243,7 +239,6 @@ def _check_alike(x: View, y: View, name: str, other: str, where: str) -> None:
 
 
 def merge_arguments(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
-    """Return the views of a and b, and of their values if given, and the structure of each."""
     names = ("a", "b", "a_values", "b_values")
     a, form = inputs.spread(arguments[0], f"{where}: a", has_names)
     b, other = inputs.spread(arguments[1], f"{where}: b", has_names)
@@ -325,7 +320,6 @@ def sort_spec(
     where: str, keys: Any, values: Any, less: Any, descending: Any, axis: Any, out: Any,
     stream: Any,
 ) -> tuple[Problem, Views, Any]:  # fmt: skip
-    """Return the problem of a comparison sort, its views, and out."""
     if is_lazy(keys) or is_lazy(values):
         keys, values, out = materialize(keys, values, axis, out, stream, where)
     arguments = (keys,) if values is None else (keys, values)

@@ -20,7 +20,6 @@ from gpualgo._cuda.templates import DIVISOR, functor
 
 @cache
 def sort_tiles_params(leaves: int, values: int) -> Parameters:
-    """Return SortTilesParams for `leaves` key fields and `values` value fields."""
     return Parameters(
         "SortTilesParams",
         keys=POINTER[leaves], values=POINTER[values], output_keys=POINTER[leaves],
@@ -31,7 +30,6 @@ def sort_tiles_params(leaves: int, values: int) -> Parameters:
 
 @cache
 def merge_params(leaves: int, values: int) -> Parameters:
-    """Return MergeParams for `leaves` key fields and `values` value fields."""
     run = Parameters("MergeRun", keys=POINTER[leaves], values=POINTER[values])
     return Parameters(
         "MergeParams",
@@ -43,7 +41,6 @@ def merge_params(leaves: int, values: int) -> Parameters:
 
 @cache
 def merge_runs_params(leaves: int, values: int, runs: int) -> Parameters:
-    """Return MergeRunsParams for `runs` runs of `leaves` key fields and `values` value fields."""
     return Parameters(
         "MergeRunsParams",
         keys=POINTER[leaves][runs], values=POINTER[values][runs], output_keys=POINTER[leaves],
@@ -131,7 +128,6 @@ def merging(sorting: Policy) -> Policy:
 
 
 def are_moved(sizes: Sequence[int]) -> bool:
-    """Return whether values of these sizes are moved with their keys."""
     return all(size in WORDS for size in sizes) and sum(sizes) <= MOVED_BYTES
 
 
@@ -194,7 +190,6 @@ class RunPieces(NamedTuple):
 
 
 def run_pieces(key_bytes: int, values: Sequence[int], runs: int, shared_limit: int) -> RunPieces:
-    """Return how `runs` runs with values of these sizes are merged."""
     policy = merging(next(policy for most, policy in LARGE.items() if key_bytes <= most))
 
     def ring() -> int:

@@ -178,7 +178,6 @@ def sort_spec(
     where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
     out: Any, stream: Any,
 ) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
-    """Return the problem of a sort by value, its views, and out."""
     views: tuple[View, ...] = ()
     if type(keys) is ndarray and (values is None or type(values) is ndarray):
         views = (NumPy.view(keys),)

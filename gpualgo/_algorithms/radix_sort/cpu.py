@@ -103,7 +103,6 @@ def argsort(keys: Array, out: Array, descending: bool) -> None:
 def _pairs(
     arrays: Sequence[Array], results: Sequence[Array], axis: int, order: Order
 ) -> Callable[[Sequence[Array], Sequence[Array], int], None]:
-    """Return the function that sorts keys, and moves values with them."""
     (keys, values), (out_keys, out_values) = arrays, results
     is_word, shape = values.itemsize in WORD_SIZES, keys.shape
     if not is_word:
@@ -146,8 +145,6 @@ def _(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Array], op:
 
 
 class _TupleSort:
-    """Sort of rows along the last axis."""
-
     def __init__(self, problem: TupleSort) -> None:
         self.num_keys, self.groups, self.value_word = (
             problem.num_keys, problem.groups, problem.value_word,
@@ -259,7 +256,6 @@ def _keys_of(group: Group, keys: Sequence[Array]) -> Array:
 
 
 def _source_and_target(group: Group, keys: Sequence[Array], target: Array) -> tuple[Array, Array]:
-    """Return the source and target of the sort of a group's keys."""
     if not group.is_word:
         return _one_row(keys[group.first], target)
     packed = _flat(_keys_of(group, keys), target)
@@ -267,14 +263,12 @@ def _source_and_target(group: Group, keys: Sequence[Array], target: Array) -> tu
 
 
 def _packed(arrays: Sequence[Array], word: Dtype) -> Array:
-    """Return new words that pack the arrays' items, in the shape of the arrays."""
     packed = np.empty(arrays[0].shape, word)
     _copy_each(_fields_of(packed, word), arrays)
     return packed
 
 
 def _unpack(packed: Array, word: Dtype, targets: Sequence[Array]) -> None:
-    """Write the fields of words to arrays."""
     _copy_each(targets, _fields_of(packed.view(word), word))
 
 
@@ -301,7 +295,6 @@ def _plain(array: Array) -> Array:
 
 
 def fetch(sources: Sequence[Array], targets: Sequence[Array], indices: Array) -> None:
-    """Gather arrays' items by indices within their rows."""
     for source, target in zip(sources, targets, strict=True):
         source = _flat(source, indices)
         if np.may_share_memory(source, target):
@@ -330,7 +323,6 @@ def _take(source: Array, target: Array, indices: Array) -> None:
 
 
 def each_part(shape: tuple[int, ...], body: Callable[[Any], Any], axis: int | None = None) -> None:
-    """Call body with an index of each part of arrays of a shape, on all cores."""
     if not shape:
         body((...,))
         return

@@ -49,7 +49,6 @@ class Order:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all bits are compared."""
         return self.used == (1 << 8 * self.size) - 1
 
     def numbers(self) -> list[int]:
@@ -120,7 +119,6 @@ def routine_of(size: int, length: int, work: int) -> Routine:
 
 
 def _is_one_thread_per_row(length: int, num_rows: int) -> bool:
-    """Return whether one thread sorts each row."""
     return length < LONG_ROW or (length < _LONG_FOR_TWO and 2 * num_rows >= threads.num_threads())
 
 

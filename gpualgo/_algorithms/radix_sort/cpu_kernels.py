@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._algorithms.radix_sort import digits as at
-from gpualgo._cpu.packing import call, copy_bytes, load, offset, pointer_to, store
+from gpualgo._cpu.packing import call, copy_bytes, inline, load, offset, pointer_to, store
 
 as_intp = pointer_to(types.intp)
 unsigned = pointer_to(types.uint64)
@@ -28,11 +27,6 @@ _ZERO, _ONE = np.uint64(0), np.uint64(1)
 def word(size: int) -> Any:
     """Return the unsigned type that moves keys or values of a size in bytes."""
     return types.Integer.from_bitwidth(8 * (min(size, 8) or 1), signed=False)
-
-
-def inline(function: Callable[..., Any]) -> Any:
-    """Return function compiled as a device function for kernels."""
-    return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def invoke_kernel() -> Callable[..., None]:
@@ -345,16 +339,11 @@ def take_kernel(size: int, value_size: int) -> Callable[..., None]:
 
 
 def row_kernel() -> Callable[..., None]:
-    """Return the kernel that sorts rows."""
-
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         copy_bytes(scratch, table, 8 * at.SIZE)
         p, own, work = as_intp(table), as_intp(scratch), scratch + at.ROW_WORK
-        length, size, value_size = (
-            load(p, at.LENGTH),
-            load(p, at.KEY_BYTES),
-            load(p, at.VALUE_BYTES),
-        )
+        length = load(p, at.LENGTH)
+        size, value_size = load(p, at.KEY_BYTES), load(p, at.VALUE_BYTES)
         x = scratch + at.BUFFERS
         y = x + (length * size + 63) // 64 * 64
         vx = y + (length * size + 63) // 64 * 64
@@ -460,7 +449,6 @@ def _flush(end: int, line: int, filled: int, valid: int, size: int) -> None:
 
 @inline
 def _flush_rest(out: int, lines: int, ends: int, starts: int, buckets: int, size: int) -> None:
-    """Write the partly filled lines of all buckets."""
     bucket_end, start = as_intp(ends), as_intp(starts)
     for b in range(buckets):
         end = load(bucket_end, b)
@@ -506,16 +494,11 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
                         store(lines, b * per_line + slot, load(source, i + j))
                         if slot == per_line - 1:
                             line = scratch + at.LINE * b
-                            if place - load(start, b) >= per_line:
-                                _stream(out_keys + place * size - at.LINE, line)
+                            end, valid = out_keys + place * size, place - load(start, b)
+                            if valid >= per_line:
+                                _stream(end - at.LINE, line)
                             else:
-                                _flush(
-                                    out_keys + place * size,
-                                    line,
-                                    per_line,
-                                    place - load(start, b),
-                                    size,
-                                )
+                                _flush(end, line, per_line, valid, size)
                     if nwords:
                         slot = (place - 1 + value_phase) & (values_per_line - 1)
                         offset = nwords * (b * values_per_line + slot)
@@ -526,11 +509,8 @@ def line_kernel(size: int, value_size: int) -> Callable[..., None]:
                             store(value_lines, offset, load(value_source, 2 * (i + j)))
                             store(value_lines, offset + 1, load(value_source, 2 * (i + j) + 1))
                         if slot == values_per_line - 1:
-                            end, line = (
-                                out_values + place * value_bytes,
-                                value_scratch + at.LINE * b,
-                            )
-                            valid = place - load(start, b)
+                            line = value_scratch + at.LINE * b
+                            end, valid = out_values + place * value_bytes, place - load(start, b)
                             _flush(end, line, values_per_line, valid, value_bytes)
                 i += count
             if out_keys:

@@ -100,7 +100,6 @@ def _has_narrow_vectors() -> bool:
 
 @cache
 def _has_vectors() -> tuple[bool, bool]:
-    """Return whether NumPy uses AVX2, and AVX-512."""
     features = _features()
     has_avx512 = bool(features.get("X86_V4", features.get("AVX512_SKX")))
     return bool(features.get("X86_V3", features.get("AVX2"))), has_avx512
@@ -316,8 +315,6 @@ def copy_rows(target: Array, source: Array, work: int) -> None:
 
 
 def kernel(name: str, *options: int | str) -> Kernel:
-    """Return the kernel that `<name>_kernel(*options)` generates."""
-
     def generate() -> Callable[..., None]:
         from gpualgo._algorithms.radix_sort import cpu_numpy_kernels
 
@@ -349,16 +346,11 @@ _ORDER_KEYS = {
 }
 
 
-def max_ordered_keys(dtype: Dtype) -> int:
-    """Return the longest row whose stable order NumPy finds at least as fast; 0 if none."""
-    return _ORDER_KEYS.get(dtype, 0)
-
-
 def is_ordered_by_numpy(keys: Array, descending: bool) -> bool:
     """Return whether NumPy orders all keys of this layout: narrow ones, a short ascending row."""
     if keys.dtype in COUNTED_DTYPES:
         return True
-    if descending or keys.ndim != 1 or len(keys) > max_ordered_keys(keys.dtype):
+    if descending or keys.ndim != 1 or len(keys) > _ORDER_KEYS.get(keys.dtype, 0):
         return False
     return keys.flags.c_contiguous and keys.flags.aligned
 

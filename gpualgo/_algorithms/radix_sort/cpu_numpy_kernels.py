@@ -13,7 +13,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import cpu_kernels as digits
 from gpualgo._algorithms.radix_sort import digits as at
-from gpualgo._cpu.packing import copy_bytes, load, pointer_to, storage, store
+from gpualgo._cpu.packing import copy_bytes, inline, load, pointer_to, storage, store
 
 _KINDS = {"i": "int", "u": "uint", "f": "float"}
 
@@ -22,13 +22,13 @@ def pointer_of(kind: str, size: int) -> Any:
     return pointer_to(storage(np.dtype(f"{_KINDS[kind]}{8 * size}")))
 
 
-@digits.inline
+@inline
 def _sorts_before(b: Any, a: Any, falls: int) -> Any:
     """Return whether b sorts before a, which is earlier in the input; NaN is last."""
     return ((b > a) if falls else (b < a)) | ((a != a) & (b == b))
 
 
-@digits.inline
+@inline
 def _merges_before(b: Any, a: Any) -> Any:
     """Return the same for a merge in ascending order, in which the order of NaNs is free."""
     return (b < a) | (a != a)
@@ -64,7 +64,7 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
     """
     as_key = pointer_of(kind, size)
 
-    @digits.inline
+    @inline
     def split(a: int, na: int, b: int, nb: int, index: int) -> int:
         """Return how many items of a are among the first `index` merged items."""
         low, high = max(0, index - nb), min(index, na)
@@ -76,9 +76,8 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
                 low = middle + 1
         return low
 
-    @digits.inline
+    @inline
     def finish(a: int, a_stop: int, b: int, b_stop: int, out: int) -> None:
-        """Merge the remaining items between the addresses."""
         while a < a_stop and b < b_stop:
             x, y = load(as_key(a), 0), load(as_key(b), 0)
             takes_b = _merges_before(y, x)
@@ -152,7 +151,7 @@ def mend_kernel(size: int, falls: int) -> Callable[..., None]:
     as_key, as_bits = pointer_of("f", size), pointer_to(digits.word(size))
     negative_zero = np.uint64(1 << 8 * size - 1)
 
-    @digits.inline
+    @inline
     def count_before(row: int, length: int, with_zeros: bool, with_numbers: bool) -> int:
         """Return how many keys sort before zeros, and how many with zeros or all numbers."""
         low, high = 0, length
@@ -166,7 +165,7 @@ def mend_kernel(size: int, falls: int) -> Callable[..., None]:
                 high = middle
         return low
 
-    @digits.inline
+    @inline
     def has_negative_zero(keys: int, length: int) -> Any:
         i, has_any = 0, False
         while i < length and not has_any:
@@ -176,7 +175,7 @@ def mend_kernel(size: int, falls: int) -> Callable[..., None]:
             i = stop
         return has_any
 
-    @digits.inline
+    @inline
     def gather(keys: int, length: int, row: int, index: int, todo: int, wants_nan: bool) -> None:
         """Write all zeros (or NaNs) of keys to row[index:]; there are `todo` of them.
 

@@ -120,7 +120,6 @@ def flip_of(dtype: np.dtype[Any], descending: bool) -> int:
 def tile_keys(
     machine: histogram_policy.Machine, itemsize: int, num_items: int
 ) -> histogram_policy.Tiling:
-    """Return how the counting is divided into blocks."""
     key_bins = DeviceBins(
         f"gpualgo::KeyBins<{_key(itemsize)}>", tuning.KEY_BINS_PARAMS, lambda _: {},
         table_bins=1 << 8 * itemsize,
@@ -160,7 +159,6 @@ planners.for_cuda.register(TupleSort)(cuda_tuples.plan_of)
 
 @planners.for_cuda.register(Sort)
 def plan_of(problem: Sort, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of a sort of keys, a sort of keys and values, or an argsort."""
     builder = _Builder(problem, views, targets)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
@@ -210,7 +208,6 @@ class _Builder(Builder):
         self._scatter(target, key_dst)
 
     def add_pairs(self) -> None:
-        """Sort keys, and values with them."""
         (source, values), (target, out_values) = self._sources, self._targets
         key_src, key_dst, keys_same = self._gather_source(source, target)
         if values.itemsize in tuning.WORDS:

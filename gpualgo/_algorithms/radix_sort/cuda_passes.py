@@ -96,8 +96,6 @@ class Arrays(NamedTuple):
 
 
 class _Storage(NamedTuple):
-    """Argument slots of the pieces of temporary storage."""
-
     control: int
     states: int
     tables: int
@@ -106,8 +104,6 @@ class _Storage(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """Specification of a sort of dense rows of keys."""
-
     device: int
     dtype: np.dtype[Any]  # of one key field, or of a word of several
     num_rows: int
@@ -124,7 +120,6 @@ class Job:
 
     @property
     def index_bytes(self) -> int:
-        """Return the size of a count of keys."""
         return 4 if self.row_items < 1 << 32 else 8
 
     @property
@@ -247,7 +242,6 @@ class Batch:
         ]  # fmt: skip
 
     def launches(self, arrays: Arrays, storage: _Storage, first_row: int) -> list[Launch]:
-        """Return the launches for the rows from `first_row` on."""
         layout = self.layout
         addresses = self._row_addresses(arrays, first_row)
         control, states, tables, sides = ((slot, 0) for slot in storage)
@@ -270,7 +264,6 @@ class Batch:
         ]
 
     def _row_addresses(self, arrays: Arrays, first_row: int) -> list[_Address]:
-        """Return the addresses of rows from `first_row` on in keys, values and their outputs."""
         job = self.job
         sizes = job.key_bytes, job.value_bytes, job.key_bytes, job.result_bytes
         return [
@@ -384,7 +377,6 @@ def _small_launch(job: Job, arrays: Arrays) -> Launch:
 
 
 def _slots(arrays: Arrays) -> dict[str, int]:
-    """Return the argument slots of a kernel."""
     return {
         "keys": arrays.keys, "values": arrays.values, "output_keys": arrays.out_keys,
         "output_values": arrays.out_values,
@@ -422,7 +414,6 @@ class Builder:
         self.pieces += pieces
 
     def _scratch(self, num_bytes: int) -> int:
-        """Add a piece of temporary storage and return its slot."""
         self.pieces.append(Piece(num_bytes))
         return self._slots.piece(len(self.pieces) - 1)
 
@@ -451,7 +442,6 @@ class Builder:
         self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, slots))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:
-        """Return the slots of the sort's source and target, and whether these are the same."""
         slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
         if source.is_ready:
             is_same = slot == target.slot and source.address == target.address

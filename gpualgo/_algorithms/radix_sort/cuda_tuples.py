@@ -122,13 +122,11 @@ def _dims(operands: Sequence[Operand]) -> Dims:
 
 
 def offsets(word: np.dtype[Any]) -> list[int]:
-    """Return the byte offsets of a word's fields."""
     assert word.fields is not None
     return [word.fields[name][1] for name in word.names or ()]
 
 
 def plan_of(problem: TupleSort, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of a sort whose keys or values are several arrays."""
     builder = _Builder(problem, views, targets)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
@@ -363,5 +361,4 @@ class _Builder(Builder):
 
 
 def _with_offsets(operands: Sequence[Operand], word: Dtype) -> list[tuple[Operand, int]]:
-    """Return arrays with the byte offsets of their fields in a word."""
     return list(zip(operands, offsets(word), strict=True))

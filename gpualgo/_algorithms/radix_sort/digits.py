@@ -48,7 +48,6 @@ BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64
 
 
 def scratch_bytes(buckets: int) -> int:
-    """Return the kernel's scratch memory size."""
     return (2 * LINE + 8) * buckets + CODES_BYTES
 
 
@@ -73,7 +72,6 @@ class Digit:
 
 
 def packed_digits(digits: Sequence[Digit], count: int) -> list[dict[str, int]]:
-    """Return the kernels' Digits, padded with zeros to `count`."""
     packed = [{"shift": d.shift, "mask": d.mask, "flip": d.flip} for d in digits]
     return packed + [{"shift": 0, "mask": 0, "flip": 0}] * (count - len(packed))
 

@@ -86,7 +86,6 @@ def sort_and_order(keys: Any, descending: bool, dtype: Any, stream: Any) -> tupl
 
 
 def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dtype[Any]:
-    """Return the dtype of keys after checking that it can be sorted."""
     dtypes.check(dtype, f"{where}: {name}")
     if dtype.kind == "c":
         raise TypeError(
@@ -97,7 +96,6 @@ def key_dtype_of(dtype: np.dtype[Any], where: str, name: str = "keys") -> np.dty
 
 
 def bits_of(first: int, end: int | None, dtype: np.dtype[Any], where: str) -> tuple[int, int]:
-    """Return the checked range of bits that are compared."""
     width = 8 * dtype.itemsize
     last = width if end is None else end
     if dtypes.kind(dtype) in "bf" and (first, last) != (0, width):

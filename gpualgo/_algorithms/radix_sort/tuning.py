@@ -143,7 +143,6 @@ SMALLER_WIDE = 1 << 20  # the limit if a key and its value take more than 8 byte
 def pass_policy(
     num_keys: int, key_bytes: int, value_bytes: int, index_bytes: int, shared_limit: int
 ) -> Policy:
-    """Return the policy of radix_pass_kernel."""
     value_size = next(size for size in (0, 4, 8, 16) if value_bytes <= size)
     table = LARGE if num_keys > MIDDLE_KEYS else MIDDLE
     large = table[(4 if key_bytes <= 4 else 8, value_size)]
@@ -171,7 +170,6 @@ class HistogramPolicy:
     blocks_per_sm: int
 
     def shared_bytes(self, num_passes: int) -> int:
-        """Return the size of RadixHistogramShared."""
         return num_passes * TABLE_BYTES * self.replicas + 16
 
 
@@ -181,7 +179,6 @@ SMALL_HISTOGRAM_BYTES = 8 << 20
 
 
 def histogram_policy(num_bytes: int, num_passes: int, shared_limit: int) -> HistogramPolicy:
-    """Return the policy of radix_histogram_kernel."""
     policy = SMALL_HISTOGRAM if num_bytes <= SMALL_HISTOGRAM_BYTES else LARGE_HISTOGRAM
     while policy.shared_bytes(num_passes) > shared_limit:
         policy = replace(policy, replicas=policy.replicas // 2)
@@ -244,7 +241,6 @@ def _power_of_two(value: int) -> int:
 
 
 def word(itemsize: int) -> str:
-    """Return the C++ type that moves items of a size."""
     if itemsize == 0:
         return "gpualgo::NoValue"
     return "uint4" if itemsize == 16 else f"gpualgo::uint{8 * itemsize}"
@@ -258,7 +254,6 @@ def histogram_spec(
     policy: HistogramPolicy,
     overlaps: bool,
 ) -> Spec:
-    """Return the kernel that counts the digits and plans the passes."""
     arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
     keys = order(dtype, descending)
     return Spec(
@@ -295,7 +290,6 @@ def pass_spec(
 
 
 def rows_spec(dtype: Dtype, descending: Descending, value_bytes: int, policy: RowPolicy) -> Spec:
-    """Return the kernel that sorts rows that fit a block."""
     shared = policy.shared_bytes(dtype.itemsize, value_bytes > 0)
     arguments = (
         policy.warps, policy.items, policy.rows_per_block, policy.blocks_per_sm, shared,

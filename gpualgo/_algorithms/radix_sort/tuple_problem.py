@@ -32,8 +32,6 @@ KEY_BYTES, VALUE_BYTES = 8, 16  # sizes of the widest words
 
 
 class Number(NamedTuple):
-    """A field of a key."""
-
     dtype: Dtype
     shift: int  # of its lowest bit
     is_descending: bool
@@ -78,7 +76,6 @@ class Group(NamedTuple):
 
     @property
     def places(self) -> range:
-        """Return the indices of the group's fields in the element."""
         return range(self.first, self.first + self.size)
 
 
@@ -208,7 +205,6 @@ class TupleSort(Problem):
 
 
 def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
-    """Return the views of keys, and of values if given, and the structure of each."""
     keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
     if len(arguments) == 1:
         return keys, (form,)
@@ -219,7 +215,6 @@ def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
 def values_of(
     values: Any, shape: tuple[int, ...], where: str, name: str = "values", of: str = "keys"
 ) -> tuple[Views, Form | None]:
-    """Return the views of values for keys of a shape, and their structure."""
     if not isinstance(values, tuple):  # a structured array is moved as one array
         return (view_of(values, f"{where}: {name}"),), None
     moved, moved_form = inputs.spread(values, f"{where}: {name}", has_names=False)
@@ -269,7 +264,6 @@ def problem_and_views(
 
 
 def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
-    """Return for each field of a key whether it is sorted in descending order."""
     if form is None:
         return (checks.flag_argument(descending, "descending", where),)
     if isinstance(descending, (bool, np.bool_)):

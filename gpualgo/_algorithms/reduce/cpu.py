@@ -260,7 +260,6 @@ def partials_layout(layout: Layout, parts: int, acc: Dtype) -> Layout:
 
 
 def _capacity(layout: Layout, acc: Dtype) -> int:
-    """Return how many elements are computed at once."""
     return rk.columns_of(acc) if layout.column else rk.CHUNK
 
 

@@ -9,42 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from numba import types
 
+from gpualgo._algorithms.reduce import problem as at
 from gpualgo._algorithms.reduce import problem as parameters
-from gpualgo._algorithms.reduce.problem import (  # fmt: skip
-    BATCH,
-    CHUNK,
-    COMPUTE,
-    COMPUTED,
-    COUNT,
-    INIT,
-    INPUTS,
-    KEPT,
-    LENGTH,
-    NUMBER,
-    OUT,
-    OUT_PACK,
-    OUT_STRIDE,
-    REDUCED,
-    ROW_BYTES,
-    ROWS,
-    SLOTS,
-    TAIL,
-    TILE_MAJOR,
-    TILE_STRIDE,
-    TILES,
-    WIDTH,
-    X_STRIDE,
-)
 from gpualgo._base import records
 from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,
     dense_address,
+    inline,
     load,
     offset,
     pointer_to,
@@ -54,11 +30,6 @@ from gpualgo._cpu.packing import (
 from gpualgo._cpu.parameters import SIZE, START
 
 _words = pointer_to(types.intp)
-
-
-def _inline(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called from kernels, on its first call."""
-    return numba.njit(error_model="numpy")(function)
 
 
 def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..., None]:
@@ -73,10 +44,10 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
     tile_size, capacity = parameters.tile_of(acc), parameters.level_of(acc)
     count, sizes, pointers, apart, get, put = access_by_index(acc)
     offsets = tuple(capacity * size for size in field_offsets(acc))
-    level_bytes = SLOTS + capacity * sum(sizes)
+    level_bytes = at.SLOTS + capacity * sum(sizes)
     as_a = pointer_to(storage(acc))
 
-    @_inline
+    @inline
     def level(src: Any, dst: Any, start: int, m: int) -> int:
         """Write the next level of m elements from index `at` on; return its end."""
         groups = m // fan
@@ -92,29 +63,29 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        kept, reduced = load(p, KEPT), load(p, REDUCED)
-        tiles, outputs = load(p, TILES), load(p, COUNT)
-        kept_at = table + 8 * TAIL
+        kept, reduced = load(p, at.KEPT), load(p, at.REDUCED)
+        tiles, outputs = load(p, at.TILES), load(p, at.COUNT)
+        kept_at = table + 8 * at.TAIL
         reduced_at = kept_at + 8 * kept
         numbers_at = reduced_at + 8 * reduced
-        number_bytes = 8 * (NUMBER + 2 * kept + reduced)
-        targets = scratch + SLOTS
-        level_at = targets + 3 * SLOTS
+        number_bytes = 8 * (at.NUMBER + 2 * kept + reduced)
+        targets = scratch + at.SLOTS
+        level_at = targets + 3 * at.SLOTS
         for k in range(count):
-            store(_words(level_at - SLOTS), k, level_at + offsets[k])
-            store(_words(level_at + level_bytes - SLOTS), k, level_at + level_bytes + offsets[k])
+            store(_words(level_at - at.SLOTS), k, level_at + offsets[k])
+            store(_words(level_at + level_bytes - at.SLOTS), k, level_at + level_bytes + offsets[k])
         for task in range(first, last):
-            if load(p, TILE_MAJOR):
+            if load(p, at.TILE_MAJOR):
                 tile = task // outputs
                 output = task - tile * outputs
             else:
                 output = task // tiles
                 tile = task - output * tiles
             start = tile * tile_size
-            m = min(tile_size, load(p, LENGTH) - start)
-            for k in range(load(p, INPUTS)):
+            m = min(tile_size, load(p, at.LENGTH) - start)
+            for k in range(load(p, at.INPUTS)):
                 entry = numbers_at + k * number_bytes
-                q, strides = _words(entry), entry + 8 * NUMBER
+                q, strides = _words(entry), entry + 8 * at.NUMBER
                 x = load(q, START) + offset(output, kept, kept_at, strides)
                 x = dense_address(
                     entry, scratch, x, start, m, reduced, reduced_at, strides + 16 * kept
@@ -122,31 +93,31 @@ def tile_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[...,
                 store(_words(scratch), k, x)
             for k in range(count):
                 entry = numbers_at + k * number_bytes
-                q, strides = _words(entry), entry + 8 * NUMBER
-                y = load(q, OUT) + offset(output, kept, kept_at, strides + 8 * kept)
-                store(_words(targets), k, y + tile * load(q, TILE_STRIDE))
+                q, strides = _words(entry), entry + 8 * at.NUMBER
+                y = load(q, at.OUT) + offset(output, kept, kept_at, strides + 8 * kept)
+                store(_words(targets), k, y + tile * load(q, at.TILE_STRIDE))
             # Swap addresses, not pointers: LLVM then sees no common base, and vectorises.
             source, dst, spare = scratch, level_at, level_at + level_bytes
             if is_computed:
-                remaining, slots = m, targets + SLOTS
+                remaining, slots = m, targets + at.SLOTS
                 m = 0
-                for chunk in range(0, remaining, CHUNK):
-                    for k in range(load(p, INPUTS)):
+                for chunk in range(0, remaining, at.CHUNK):
+                    for k in range(load(p, at.INPUTS)):
                         size = load(_words(numbers_at + k * number_bytes), SIZE)
                         store(_words(slots), k, load(_words(scratch), k) + chunk * size)
-                    part = min(CHUNK, remaining - chunk)
-                    call(load(p, COMPUTE), (slots, scratch + load(p, COMPUTED), part))
+                    part = min(at.CHUNK, remaining - chunk)
+                    call(load(p, at.COMPUTE), (slots, scratch + load(p, at.COMPUTED), part))
                     m = level(pointers(slots), apart(dst, capacity), m, part)
-                source, dst, spare = dst - SLOTS, spare, dst
+                source, dst, spare = dst - at.SLOTS, spare, dst
             while m >= fan:
                 m = level(pointers(source), apart(dst, capacity), 0, m)
-                source, dst, spare = dst - SLOTS, spare, dst
+                source, dst, spare = dst - at.SLOTS, spare, dst
             last_level = pointers(source)
             value = get(last_level, 0)
             for i in range(1, m):
                 value = fn(value, get(last_level, i))
-            if load(p, INIT):
-                value = fn(load(as_a(load(p, INIT)), 0), value)
+            if load(p, at.INIT):
+                value = fn(load(as_a(load(p, at.INIT)), 0), value)
             put(pointers(targets), 0, value)
 
     return kernel
@@ -164,41 +135,41 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        kept, reduced = load(p, KEPT), load(p, REDUCED)
-        outputs, width = load(p, COUNT), load(p, WIDTH)
-        kept_at = table + 8 * TAIL
+        kept, reduced = load(p, at.KEPT), load(p, at.REDUCED)
+        outputs, width = load(p, at.COUNT), load(p, at.WIDTH)
+        kept_at = table + 8 * at.TAIL
         reduced_at = kept_at + 8 * kept
         numbers_at = reduced_at + 8 * reduced
-        number_bytes = 8 * (NUMBER + 2 * kept + reduced)
+        number_bytes = 8 * (at.NUMBER + 2 * kept + reduced)
         strips = (width + columns - 1) // columns
-        sums = scratch + SLOTS * BATCH
+        sums = scratch + at.SLOTS * at.BATCH
         total = apart(sums, columns)
         for task in range(first, last):
             strip = task % strips
             outer = task // strips % outputs
             block = task // strips // outputs
             column, w = strip * columns, min(columns, width - strip * columns)
-            start = block * ROWS
-            rows = min(ROWS, load(p, LENGTH) - start)
+            start = block * at.ROWS
+            rows = min(at.ROWS, load(p, at.LENGTH) - start)
             r = 0
             while r < rows:
-                batch = BATCH if 0 < r <= rows - BATCH else 1
+                batch = at.BATCH if 0 < r <= rows - at.BATCH else 1
                 for b in range(batch):
-                    index, memory = start + r + b, scratch + b * load(p, ROW_BYTES)
-                    for k in range(load(p, INPUTS)):
+                    index, memory = start + r + b, scratch + b * load(p, at.ROW_BYTES)
+                    for k in range(load(p, at.INPUTS)):
                         entry = numbers_at + k * number_bytes
-                        q, strides = _words(entry), entry + 8 * NUMBER
+                        q, strides = _words(entry), entry + 8 * at.NUMBER
                         x = load(q, START) + offset(outer, kept, kept_at, strides)
                         x += offset(index, reduced, reduced_at, strides + 16 * kept)
-                        dim = (table + 8 * WIDTH, entry + 8 * X_STRIDE)
+                        dim = (table + 8 * at.WIDTH, entry + 8 * at.X_STRIDE)
                         x = dense_address(entry, memory, x, column, w, 1, *dim)
-                        store(_words(scratch + b * SLOTS), k, x)
+                        store(_words(scratch + b * at.SLOTS), k, x)
                     if is_computed:
-                        slots = scratch + b * SLOTS
-                        call(load(p, COMPUTE), (slots, memory + load(p, COMPUTED), w))
-                if batch == BATCH:
-                    x0, x1 = pointers(scratch), pointers(scratch + SLOTS)
-                    x2, x3 = pointers(scratch + 2 * SLOTS), pointers(scratch + 3 * SLOTS)
+                        slots = scratch + b * at.SLOTS
+                        call(load(p, at.COMPUTE), (slots, memory + load(p, at.COMPUTED), w))
+                if batch == at.BATCH:
+                    x0, x1 = pointers(scratch), pointers(scratch + at.SLOTS)
+                    x2, x3 = pointers(scratch + 2 * at.SLOTS), pointers(scratch + 3 * at.SLOTS)
                     for j in range(w):
                         value = fn(fn(get(x0, j), get(x1, j)), fn(get(x2, j), get(x3, j)))
                         put(total, j, fn(get(total, j), value))
@@ -210,19 +181,19 @@ def column_kernel(fn: Any, acc: np.dtype[Any], is_computed: bool) -> Callable[..
                     for j in range(w):
                         put(total, j, fn(get(total, j), get(row, j)))
                 r += batch
-            if load(p, INIT):
-                value = load(as_a(load(p, INIT)), 0)
+            if load(p, at.INIT):
+                value = load(as_a(load(p, at.INIT)), 0)
                 for j in range(w):
                     put(total, j, fn(value, get(total, j)))
             for k in range(count):
                 entry = numbers_at + k * number_bytes
-                q, strides = _words(entry), entry + 8 * NUMBER
-                y = load(q, OUT) + offset(outer, kept, kept_at, strides + 8 * kept)
-                y += column * load(q, OUT_STRIDE) + block * load(q, TILE_STRIDE)
-                if load(q, OUT_STRIDE) == sizes[k]:
+                q, strides = _words(entry), entry + 8 * at.NUMBER
+                y = load(q, at.OUT) + offset(outer, kept, kept_at, strides + 8 * kept)
+                y += column * load(q, at.OUT_STRIDE) + block * load(q, at.TILE_STRIDE)
+                if load(q, at.OUT_STRIDE) == sizes[k]:
                     copy_bytes(y, sums + offsets[k], w * sizes[k])
                 else:
-                    dim = (table + 8 * WIDTH, entry + 8 * OUT_STRIDE)
-                    call(load(q, OUT_PACK), (sums + offsets[k], y, 0, w, 1, *dim, 0))
+                    dim = (table + 8 * at.WIDTH, entry + 8 * at.OUT_STRIDE)
+                    call(load(q, at.OUT_PACK), (sums + offsets[k], y, 0, w, 1, *dim, 0))
 
     return kernel

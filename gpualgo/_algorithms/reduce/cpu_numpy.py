@@ -58,7 +58,6 @@ def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | Non
 
 
 def _fold_into(fold: Fold, x: Array, out: Array) -> None:
-    """Write the fold of an array to out, which has one element."""
     flat = x.ravel(order="K")
     tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1
     with np.errstate(invalid="ignore"):
@@ -84,7 +83,6 @@ def _fold_into(fold: Fold, x: Array, out: Array) -> None:
 
 
 def plan_of(op: Operator, fold: Fold, x: Array) -> Plan:
-    """Return the plan of a fold that `fold_of` returned for x."""
     name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
     is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
     tasks = x.nbytes // _PIECE_BYTES if is_shared else 1

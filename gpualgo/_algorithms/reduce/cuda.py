@@ -191,7 +191,6 @@ def _small(
     case: _Case, num_items: int, access: Access, fields: dict[str, Any],
     tiling: tuning.SmallTiling,
 ) -> Plan:  # fmt: skip
-    """Return the plan of a single short row."""
     args, first_piece = case.leaves.at, len(case.leaves.pieces)
     spec = tuning.small_spec(case.op, case.source, case.acc, access, tiling.policy)
     packed = spec.parameters.pack(num_items=num_items, access=fields)

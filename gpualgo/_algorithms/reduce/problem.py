@@ -36,12 +36,10 @@ def tile_of(acc: np.dtype[Any]) -> int:
 
 
 def columns_of(acc: np.dtype[Any]) -> int:
-    """Return how many columns are folded at once."""
     return 2048 if acc.itemsize <= 16 else (1 << 15) // acc.itemsize // 64 * 64
 
 
 def level_of(acc: np.dtype[Any]) -> int:
-    """Return the capacity of a tile's level buffer in elements."""
     return tile_of(acc) // 2 + 16
 
 
@@ -54,8 +52,6 @@ def scratch_bytes(acc: np.dtype[Any], column: bool) -> int:
 
 
 class Reduction(Problem):
-    """Arguments that equal calls of `reduce` share."""
-
     needs_associativity = True
     returns_scalars = True
     spreads_tuples = True

@@ -44,7 +44,6 @@ def _common(source: Element, acc: Dtype) -> Parameters:
 
 @cache
 def flat_rows_params(leaves: int) -> Parameters:
-    """Return FlatRows of elements with `leaves` fields."""
     return Parameters("FlatRows", row_strides=I64[leaves])
 
 
@@ -170,7 +169,6 @@ def row_items(dtype: Element) -> int:
 
 
 def widest_read(dtype: Element) -> int:
-    """Return the bytes of the widest field that is read from memory."""
     return max((leaf.itemsize for leaf in records.memory_fields(dtype)), default=1)
 
 
@@ -224,7 +222,6 @@ class RowsTiling:
 
 
 def tile_rows(op: Operator, num_rows: int, num_items: int, dtype: Element) -> RowsTiling:
-    """Return the tiling of num_rows rows of num_items elements."""
     items = row_items(dtype)
     vectors = -(-num_items // items)
     policy = for_records(ROWS, dtype)
@@ -296,8 +293,6 @@ def strided(
 
 @dataclass(frozen=True)
 class ColumnsTiling:
-    """Tiling of columns and rows over blocks."""
-
     policy: Policy
     width: int  # threads across
     items: int  # neighbouring columns per thread
@@ -307,7 +302,6 @@ class ColumnsTiling:
 
     @property
     def columns(self) -> int:
-        """Columns per block."""
         return self.width * self.items
 
 
@@ -353,7 +347,6 @@ def column_items(
 def columns_spec(
     op: Operator, source: Element, acc: np.dtype[Any], tiling: ColumnsTiling, is_even: bool
 ) -> Spec:
-    """Return the kernel that reduces columns; is_even: rows have one dimension."""
     # Records may spill registers, unless only one field is read from memory.
     is_one = not isinstance(source, records.Computed) and len(records.memory_fields(source)) == 1
     is_wide = records.is_record(source) and not is_one
@@ -429,14 +422,11 @@ SM_BLOCKS = 2  # blocks per multiprocessor at most, since MOST_BLOCKS is two eac
 
 @dataclass(frozen=True)
 class SmallTiling:
-    """Tiling of the elements over blocks."""
-
     policy: Small
     num_blocks: int
 
 
 def small_tiling(num_items: int, source: Element) -> SmallTiling | None:
-    """Return the tiling of one row, or None if it is not small."""
     items = row_items(source)
     num_bytes = num_items * bytes_read(source)
     small = next(
@@ -472,7 +462,6 @@ def _small_min_blocks(source: Element, access: Access, small: Small) -> int:
 def small_spec(
     op: Operator, source: Element, acc: np.dtype[Any], access: Access, found: Small
 ) -> Spec:
-    """Return the kernel that reduces a row through `access`."""
     element = records.cpp_name(source)
     expression = (
         f"gpualgo::reduce_small_kernel<{found.cpp(_small_min_blocks(source, access, found))}, "

@@ -31,8 +31,6 @@ class RunLengthEncoded(NamedTuple):
 
 
 class RunsParams(NamedTuple):
-    """The arguments apart from the arrays and the equality."""
-
     form: Form | Source | None
     gives_lengths: bool
 

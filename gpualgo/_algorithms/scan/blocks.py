@@ -58,7 +58,6 @@ class Work(NamedTuple):
 
     @property
     def leaves(self) -> tuple[records.Dtype, ...]:
-        """The dtypes of an element's and of a result's fields."""
         return (*records.field_dtypes(self.problem.source), *records.field_dtypes(self.problem.acc))
 
     @property
@@ -73,7 +72,6 @@ class Work(NamedTuple):
     def memory(
         self, items: int, plans: Sequence[Plan]
     ) -> AbstractContextManager[tuple[list[int], host_whole.Queue]]:
-        """Allocate device memory for `items` elements and results."""
         sizes = [items * field.itemsize for field in self.leaves]
         return host_whole.memory(self.device, self.stream, sizes, plans)
 
@@ -151,7 +149,6 @@ class _Cut:
                 )
 
     def width_of(self, group: Index) -> int:
-        """Return the number of lines in a group."""
         return int(math.prod(s.stop - s.start for s in group) // self.num_items)
 
     def _scans(self, start: int, end: int) -> list[tuple[int, bool]]:
@@ -176,7 +173,6 @@ class _Cut:
         return self.plans[key]
 
     def scan(self, group: Index, memory: Sequence[int], queue: host_whole.Queue) -> None:
-        """Scan the lines of a group, part by part."""
         work, width = self.work, self.width_of(group)
         sizes = [field.itemsize for field in work.leaves]
         lines = [

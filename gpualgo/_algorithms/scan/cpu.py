@@ -55,7 +55,6 @@ class Layout(NamedTuple):
 
     @property
     def is_dense(self) -> bool:
-        """Whether rows are contiguous in all leaves and outs."""
         return self.x_steps == _sizes(self.source) and self.out_steps == _sizes(self.acc)
 
 

@@ -5,56 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from gpualgo._algorithms.scan.problem import (
-    ABREAST,
-    ACROSS,
-    AGGREGATE,
-    AGGREGATE_BYTES,
-    AGGREGATES,
-    CHAIN_TAIL,
-    CHAINS,
-    COLUMNS,
-    COLUMNS_TAIL,
-    DOWN,
-    EMIT,
-    FLAGS,
-    FOLD,
-    INIT,
-    IS_CUT,
-    LENGTH,
-    LINK_MAJOR,
-    LINKS,
-    LISTS,
-    MOST_POLLS,
-    NEXT,
-    NUMBER,
-    OUT,
-    OUT_ACROSS,
-    OUT_AT,
-    OUT_DOWN,
-    OUT_JUMP,
-    OUT_PACK,
-    OUT_STEP,
-    OUTER,
-    PREFIX_BYTES,
-    SCRATCH_BYTES,
-    SLOTS,
-    SPAN,
-    STRIPS,
-    STRIPS_TAIL,
-    TASKS,
-    TILE,
-    WIDTH,
-    X_JUMP,
-    X_STEP,
-    X,
-)
+from gpualgo._algorithms.scan import problem as at
 from gpualgo._base import records
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.fields import access_by_address, access_by_index, field_offsets
@@ -62,6 +18,7 @@ from gpualgo._cpu.packing import (
     call,
     copy_bytes,
     dense_address,
+    inline,
     load,
     offset,
     pointer_to,
@@ -86,11 +43,6 @@ and of the one before; link 0 initialises it. emit scans a link from its prefix.
 """
 
 _words = pointer_to(types.intp)
-
-
-def inline(function: Callable[..., Any]) -> Any:
-    """Compile a function that is called from compiled code, on its first call."""
-    return numba.njit(error_model="numpy")(function)
 
 
 def _take(_typing: Any, pointer: Any, index: Any) -> Any:
@@ -130,43 +82,43 @@ def emit_all(table: int, scratch: int, first: int, last: int) -> None:
     """Emit links of rows that are not cut; they are independent."""
     p = _words(table)
     for task in range(first, last):
-        chain, link = task // load(p, LINKS), task % load(p, LINKS)
-        call(load(p, EMIT), (table + 8 * CHAIN_TAIL, scratch, chain, link, 0, 0))
+        chain, link = task // load(p, at.LINKS), task % load(p, at.LINKS)
+        call(load(p, at.EMIT), (table + 8 * at.CHAIN_TAIL, scratch, chain, link, 0, 0))
 
 
 def take_links(table: int, scratch: int, first: int, last: int) -> None:
     """Take links in task order until last - first are done or none remain."""
     p = _words(table)
-    flags, chains, links = _words(load(p, FLAGS)), load(p, CHAINS), load(p, LINKS)
-    arguments, size = table + 8 * CHAIN_TAIL, load(p, AGGREGATE_BYTES)
-    recomputed = scratch + load(p, SCRATCH_BYTES)
+    flags, chains, links = _words(load(p, at.FLAGS)), load(p, at.CHAINS), load(p, at.LINKS)
+    arguments, size = table + 8 * at.CHAIN_TAIL, load(p, at.AGGREGATE_BYTES)
+    recomputed = scratch + load(p, at.SCRATCH_BYTES)
     folded, prefixes = _words(recomputed + size), recomputed + size + 8 * chains
     for _ in range(first, last):
-        task = fetch_increment(p, NEXT)
-        if task >= load(p, TASKS):
+        task = fetch_increment(p, at.NEXT)
+        if task >= load(p, at.TASKS):
             break
-        if load(p, LINK_MAJOR):
+        if load(p, at.LINK_MAJOR):
             chain, link = task % chains, task // chains
         else:
             chain, link = task // links, task % links
         link_args = (arguments, scratch, chain)
-        prefix, first_flag = prefixes + chain * load(p, PREFIX_BYTES), chain * links
-        aggregates = load(p, AGGREGATES) + first_flag * size
+        prefix, first_flag = prefixes + chain * load(p, at.PREFIX_BYTES), chain * links
+        aggregates = load(p, at.AGGREGATES) + first_flag * size
         own_aggregate = aggregates + link * size
-        call(load(p, AGGREGATE), (*link_args, link, prefix, own_aggregate))
+        call(load(p, at.AGGREGATE), (*link_args, link, prefix, own_aggregate))
         publish(flags, first_flag + link)
         for j in range(load(folded, chain), link + 1):
-            source, polls = aggregates + j * size, load(p, MOST_POLLS)
+            source, polls = aggregates + j * size, load(p, at.MOST_POLLS)
             while polls > 0 and not is_published(flags, first_flag + j):
                 polls -= 1
             if not is_published(flags, first_flag + j):
-                call(load(p, AGGREGATE), (*link_args, j, prefix, recomputed))
+                call(load(p, at.AGGREGATE), (*link_args, j, prefix, recomputed))
                 # if it is published by now, its thread may be overwriting the link
                 if not is_published(flags, first_flag + j):
                     source = recomputed
-            call(load(p, FOLD), (*link_args, j, prefix, source))
+            call(load(p, at.FOLD), (*link_args, j, prefix, source))
         store(folded, chain, link + 1)
-        call(load(p, EMIT), (*link_args, link, prefix, own_aggregate))
+        call(load(p, at.EMIT), (*link_args, link, prefix, own_aggregate))
 
 
 # --- Functions of a scan along rows or parts of rows: four strips of elements at once.
@@ -208,32 +160,34 @@ def strip_functions(
     def rows_of(table: int, scratch: int, chain: int) -> tuple[Any, Any]:
         """Return the addresses of a chain's fields in x and in out."""
         p = _words(table)
-        outer, lengths = load(p, OUTER), table + 8 * (STRIPS_TAIL + LISTS * count)
+        outer, lengths = load(p, at.OUTER), table + 8 * (at.STRIPS_TAIL + at.LISTS * count)
         for k in range(count):
             strides = lengths + 8 * outer * (1 + k)
-            x = load(p, STRIPS_TAIL + X * count + k) + offset(chain, outer, lengths, strides)
+            x = load(p, at.STRIPS_TAIL + at.X * count + k) + offset(chain, outer, lengths, strides)
             strides += 8 * outer * count
-            y = load(p, STRIPS_TAIL + OUT * count + k) + offset(chain, outer, lengths, strides)
+            y = load(p, at.STRIPS_TAIL + at.OUT * count + k) + offset(
+                chain, outer, lengths, strides
+            )
             store(_words(scratch), k, x)
-            store(_words(scratch + SLOTS), k, y)
-        return words(scratch), words(scratch + SLOTS)
+            store(_words(scratch + at.SLOTS), k, y)
+        return words(scratch), words(scratch + at.SLOTS)
 
     def aggregate(
         table: int, scratch: int, chain: int, link: int, prefix: int, target: int
     ) -> None:
         p = _words(table)
         # the last tile's aggregate is not needed
-        n = min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)
+        n = min(at.ABREAST, load(p, at.STRIPS) - 1 - link * at.ABREAST)
         if n <= 0:
             return
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
-        jump = words(table + 8 * (STRIPS_TAIL + X_JUMP * count))
-        sx = x_sizes if dense else words(table + 8 * (STRIPS_TAIL + X_STEP * count))
+        jump = words(table + 8 * (at.STRIPS_TAIL + at.X_JUMP * count))
+        sx = x_sizes if dense else words(table + 8 * (at.STRIPS_TAIL + at.X_STEP * count))
         row, _ = rows_of(table, scratch, chain)
-        s0 = moved(row, jump, link * ABREAST)
+        s0 = moved(row, jump, link * at.ABREAST)
         s1, s2, s3 = moved(s0, jump, k1), moved(s0, jump, k2), moved(s0, jump, k3)
         a, b, c, d = read(s0), read(s1), read(s2), read(s3)
-        for i in range(1, load(p, TILE)):
+        for i in range(1, load(p, at.TILE)):
             one_by_one()
             a, b = fn(a, read(moved(s0, sx, i))), fn(b, read(moved(s1, sx, i)))
             c, d = fn(c, read(moved(s2, sx, i))), fn(d, read(moved(s3, sx, i)))
@@ -244,32 +198,32 @@ def strip_functions(
 
     def fold(table: int, scratch: int, chain: int, link: int, prefix: int, source: int) -> None:
         p = _words(table)
-        first, init = 0, load(p, INIT)
+        first, init = 0, load(p, at.INIT)
         if link > 0:
-            put(prefix, get(prefix + ABREAST * a_size))
+            put(prefix, get(prefix + at.ABREAST * a_size))
         elif init:
             put(prefix, get(init))
         else:
             put(prefix + a_size, get(source))
             first = 1
-        for k in range(first, min(ABREAST, load(p, STRIPS) - 1 - link * ABREAST)):
+        for k in range(first, min(at.ABREAST, load(p, at.STRIPS) - 1 - link * at.ABREAST)):
             value_address = prefix + k * a_size
             put(value_address + a_size, fn(get(value_address), get(source + k * a_size)))
 
     def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
         p = _words(table)
-        is_cut, init, strips = load(p, IS_CUT), load(p, INIT), load(p, STRIPS)
-        jump = words(table + 8 * (STRIPS_TAIL + X_JUMP * count))
-        jump_out = words(table + 8 * (STRIPS_TAIL + OUT_JUMP * count))
+        is_cut, init, strips = load(p, at.IS_CUT), load(p, at.INIT), load(p, at.STRIPS)
+        jump = words(table + 8 * (at.STRIPS_TAIL + at.X_JUMP * count))
+        jump_out = words(table + 8 * (at.STRIPS_TAIL + at.OUT_JUMP * count))
         x_row, out_row = rows_of(table, scratch, chain)
-        first, spacing = link * load(p, SPAN), 1
-        q, stop = first, min(first + load(p, SPAN), strips)
-        is_whole = is_cut == 0 and stop - first == load(p, SPAN)
+        first, spacing = link * load(p, at.SPAN), 1
+        q, stop = first, min(first + load(p, at.SPAN), strips)
+        is_whole = is_cut == 0 and stop - first == load(p, at.SPAN)
         if is_whole:
-            spacing = load(p, SPAN) // ABREAST  # four long runs prefetch best
+            spacing = load(p, at.SPAN) // at.ABREAST  # four long runs prefetch best
             stop = first + spacing
         while q < stop:
-            n, m = ABREAST if is_whole else min(ABREAST, stop - q), load(p, TILE)
+            n, m = at.ABREAST if is_whole else min(at.ABREAST, stop - q), load(p, at.TILE)
             start = init
             if is_cut:
                 if q == 0 and init == 0:
@@ -279,7 +233,7 @@ def strip_functions(
                 else:
                     start = prefix + (q - first) * a_size
                     n = n - 1 if n > 1 and q + n == strips else n
-                m = min(m, load(p, LENGTH) - (q + n - 1) * m)
+                m = min(m, load(p, at.LENGTH) - (q + n - 1) * m)
             x, y = moved(x_row, jump, q), moved(out_row, jump_out, q)
             scan_strips(table, x, y, spacing, n, m, start, a_size if is_cut else 0)
             q += 1 if is_whole else n
@@ -288,7 +242,6 @@ def strip_functions(
 
 
 def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
-    """Return a function that reads an element of x and converts it to acc."""
     read = access_by_address(source).read
     if source == acc:
         return read
@@ -316,15 +269,16 @@ def _through(
     def through(
         table: int, s0: Any, d0: Any, spacing: int, n: int, m: int, start: int, step: int
     ) -> None:
-        lists = table + 8 * STRIPS_TAIL
+        lists = table + 8 * at.STRIPS_TAIL
         k1, k2, k3 = min(1, n - 1), min(2, n - 1), n - 1
-        jump, jump_out = words(lists + 8 * X_JUMP * count), words(lists + 8 * OUT_JUMP * count)
+        jump = words(lists + 8 * at.X_JUMP * count)
+        jump_out = words(lists + 8 * at.OUT_JUMP * count)
         s1, d1 = moved(s0, jump, spacing * k1), moved(d0, jump_out, spacing * k1)
         s2, d2 = moved(s0, jump, spacing * k2), moved(d0, jump_out, spacing * k2)
         s3, d3 = moved(s0, jump, spacing * k3), moved(d0, jump_out, spacing * k3)
         # Constant steps save registers.
-        sx = x_sizes if dense else words(lists + 8 * X_STEP * count)
-        sy = a_sizes if dense else words(lists + 8 * OUT_STEP * count)
+        sx = x_sizes if dense else words(lists + 8 * at.X_STEP * count)
+        sy = a_sizes if dense else words(lists + 8 * at.OUT_STEP * count)
         first = 0
         if start:
             a, b = get(start), get(start + k1 * step)
@@ -371,30 +325,32 @@ def column_functions(
     def place(table: int, scratch: int, chain: int, link: int) -> tuple[int, int]:
         """Store a link's first addresses in x and out; return its columns and rows."""
         p = _words(table)
-        outer, lengths = load(p, OUTER), table + 8 * COLUMNS_TAIL
-        strips = (load(p, WIDTH) + COLUMNS - 1) // COLUMNS
+        outer, lengths = load(p, at.OUTER), table + 8 * at.COLUMNS_TAIL
+        strips = (load(p, at.WIDTH) + at.COLUMNS - 1) // at.COLUMNS
         row = chain // strips
-        column, top = (chain - row * strips) * COLUMNS, link * load(p, TILE)
+        column, top = (chain - row * strips) * at.COLUMNS, link * load(p, at.TILE)
         for k in range(count):
-            entry = lengths + 8 * outer + 8 * k * (NUMBER + 2 * outer)
-            q, strides = _words(entry), entry + 8 * NUMBER
+            entry = lengths + 8 * outer + 8 * k * (at.NUMBER + 2 * outer)
+            q, strides = _words(entry), entry + 8 * at.NUMBER
             source = load(q, START) + offset(row, outer, lengths, strides)
-            target = load(q, OUT_AT) + offset(row, outer, lengths, strides + 8 * outer)
-            source += column * load(q, ACROSS) + top * load(q, DOWN)
-            target += column * load(q, OUT_ACROSS) + top * load(q, OUT_DOWN)
+            target = load(q, at.OUT_AT) + offset(row, outer, lengths, strides + 8 * outer)
+            source += column * load(q, at.ACROSS) + top * load(q, at.DOWN)
+            target += column * load(q, at.OUT_ACROSS) + top * load(q, at.OUT_DOWN)
             store(_words(scratch), k, source)
-            store(_words(scratch + SLOTS), k, target)
-        return min(COLUMNS, load(p, WIDTH) - column), min(load(p, TILE), load(p, LENGTH) - top)
+            store(_words(scratch + at.SLOTS), k, target)
+        return min(at.COLUMNS, load(p, at.WIDTH) - column), min(
+            load(p, at.TILE), load(p, at.LENGTH) - top
+        )
 
     @inline
     def read(table: int, scratch: int, r: int, width: int) -> int:
         """Make row r of x dense and of dtype acc; return where its addresses are stored."""
-        p, row = _words(table), scratch + 2 * SLOTS
-        outer = load(p, OUTER)
+        p, row = _words(table), scratch + 2 * at.SLOTS
+        outer = load(p, at.OUTER)
         for k in range(count):
-            entry = table + 8 * (COLUMNS_TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
-            source = load(_words(scratch), k) + r * load(_words(entry), DOWN)
-            dim = (table + 8 * WIDTH, entry + 8 * ACROSS)
+            entry = table + 8 * (at.COLUMNS_TAIL + outer) + 8 * k * (at.NUMBER + 2 * outer)
+            source = load(_words(scratch), k) + r * load(_words(entry), at.DOWN)
+            dim = (table + 8 * at.WIDTH, entry + 8 * at.ACROSS)
             store(_words(row), k, dense_address(entry, scratch, source, 0, width, 1, *dim))
         return row
 
@@ -406,16 +362,16 @@ def column_functions(
     @inline
     def write(table: int, scratch: int, r: int, source: int, width: int) -> None:
         p = _words(table)
-        outer = load(p, OUTER)
+        outer = load(p, at.OUTER)
         for k in range(count):
-            entry = table + 8 * (COLUMNS_TAIL + outer) + 8 * k * (NUMBER + 2 * outer)
+            entry = table + 8 * (at.COLUMNS_TAIL + outer) + 8 * k * (at.NUMBER + 2 * outer)
             q, dense = _words(entry), source + width * ahead[k]
-            target = load(_words(scratch + SLOTS), k) + r * load(q, OUT_DOWN)
-            if load(q, OUT_ACROSS) == sizes[k]:
+            target = load(_words(scratch + at.SLOTS), k) + r * load(q, at.OUT_DOWN)
+            if load(q, at.OUT_ACROSS) == sizes[k]:
                 copy_bytes(target, dense, width * sizes[k])
             else:
-                dim = (table + 8 * WIDTH, entry + 8 * OUT_ACROSS)
-                call(load(q, OUT_PACK), (dense, target, 0, width, 1, *dim, 0))
+                dim = (table + 8 * at.WIDTH, entry + 8 * at.OUT_ACROSS)
+                call(load(q, at.OUT_PACK), (dense, target, 0, width, 1, *dim, 0))
 
     def aggregate(
         table: int, scratch: int, chain: int, link: int, prefix: int, target: int
@@ -430,7 +386,7 @@ def column_functions(
 
     def fold(table: int, scratch: int, chain: int, link: int, prefix: int, source: int) -> None:
         width, _ = place(table, scratch, chain, link)
-        num_bytes, init = width * a_size, load(_words(table), INIT)
+        num_bytes, init = width * a_size, load(_words(table), at.INIT)
         start, after, row = (
             apart(prefix, width),
             apart(prefix + num_bytes, width),
@@ -448,9 +404,9 @@ def column_functions(
             copy_bytes(prefix + num_bytes, source, num_bytes)
 
     def emit(table: int, scratch: int, chain: int, link: int, prefix: int, own: int) -> None:
-        init = load(_words(table), INIT)
+        init = load(_words(table), at.INIT)
         width, rows = place(table, scratch, chain, link)
-        total_address = scratch + 3 * SLOTS
+        total_address = scratch + 3 * at.SLOTS
         total = apart(total_address, width)
         is_started = link > 0 or init != 0
         if link > 0:

@@ -48,7 +48,6 @@ class ScanStrategy(NamedTuple):
 def strategy_of(
     problem: Scan, source: records.Element, views: Sequence[View], targets: Sequence[View]
 ) -> ScanStrategy:
-    """Return the scan strategy for arrays of these layouts."""
     elements, lines = canonical(problem.axis, views, targets)
     stored, acc = records.register_dtype(source), problem.acc
     num_items, *extents = (math.prod(n for n, _ in elements), *(n for n, _ in lines))
@@ -273,7 +272,6 @@ def _plan_of(
 
 
 def _last_offset(elements: Dims, side: int) -> int:
-    """Return the byte offset of a line's last element."""
     return sum((extent - 1) * strides[side] for extent, strides in elements)
 
 

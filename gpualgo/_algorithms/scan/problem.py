@@ -51,8 +51,6 @@ INCLUSIVE, EXCLUSIVE = "inclusive_scan", "exclusive_scan"
 
 
 class Scan(Problem):
-    """Arguments that equal calls of `inclusive_scan` share."""
-
     needs_associativity = True
     is_exclusive = False
     spreads_tuples = True
@@ -107,6 +105,4 @@ class Scan(Problem):
 
 
 class ExclusiveScan(Scan):
-    """Arguments that equal calls of `exclusive_scan` share."""
-
     is_exclusive = True

@@ -34,31 +34,26 @@ def both_fields(acc: Dtype) -> int:
 
 @cache
 def stepped_lines_params(both: int) -> Parameters:
-    """Return SteppedLines; `both` is the number of fields in input and output together."""
     return Parameters("SteppedLines", steps=I64[both], lines=layout(both))
 
 
 @cache
 def apart_lines_params(both: int) -> Parameters:
-    """Return ApartLines; `both` is the number of fields in input and output together."""
     return Parameters("ApartLines", lines=layout(both))
 
 
 @cache
 def winding_line_params(both: int) -> Parameters:
-    """Return WindingLine; `both` is the number of fields in input and output together."""
     return Parameters("WindingLine", elements=layout(both))
 
 
 @cache
 def spaced_rows_params(both: int) -> Parameters:
-    """Return SpacedRows; `both` is the number of fields in input and output together."""
     return Parameters("SpacedRows", strides=I64[both], lines=layout(both))
 
 
 @cache
 def computed_lines_params(inputs: int, outputs: int) -> Parameters:
-    """Return ComputedLines of elements with these numbers of input and output fields."""
     both = inputs + outputs
     return Parameters("ComputedLines", steps=I64[both], lines=layout(both))
 
@@ -258,7 +253,6 @@ def flat(source: np.dtype[Any], acc: np.dtype[Any], alignments: tuple[int, int],
 
 
 def strided(source: np.dtype[Any], acc: np.dtype[Any]) -> Access:
-    """Return the access to lines of any strides."""
     cpp = f"gpualgo::StridedLines<{records.cpp_name(acc)}, {records.cpp_name(source)}>"
     return Access(cpp, STRIDED_LINES_PARAMS)
 
@@ -296,7 +290,6 @@ def tiles_spec(
     op: Operator, source: Element, acc: np.dtype[Any], access: Access, policy: Policy,
     is_exclusive: bool, capability: tuple[int, int],
 ) -> Spec:  # fmt: skip
-    """Return scan_tiles_kernel, which scans few long lines."""
     copy_mode = transfer(capability, source, acc, access)
     arguments = (
         policy.block_threads, policy.vectors, f"gpualgo::Transfer::{copy_mode}", policy.stages,

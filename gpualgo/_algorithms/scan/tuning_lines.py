@@ -110,7 +110,6 @@ class RowsTiling:
 
     @property
     def block_lines(self) -> int:
-        """Lines per block."""
         return ROWS_THREADS // self.width * self.rounds
 
     def pitch(self, widest: int) -> int:
@@ -160,7 +159,6 @@ def rows_spec(
     op: Operator, source: Dtype, acc: Dtype, access: Access, tiling: RowsTiling, is_exclusive: bool,
     is_async: bool,
 ) -> Spec:  # fmt: skip
-    """Return scan_rows_kernel, which scans contiguous lines."""
     arguments = (
         ROWS_THREADS, tiling.vectors, tiling.width, tiling.rounds, tiling.is_long, is_async,
         _blocks(ROWS_BLOCKS, source, acc),
@@ -181,7 +179,6 @@ def walk_items(num_lines: int, num_columns: int, widest: int, fitting: int) -> i
 
 
 def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive: bool) -> Spec:
-    """Return scan_walks_kernel, whose threads scan whole columns."""
     blocks = _blocks(WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS, source, acc)
     widest = items * max(source.itemsize, acc.itemsize)
     arguments = (WALKS_THREADS, items, max(1, min(WALKS_LOADS, WALKS_BYTES // widest)), blocks)
@@ -204,7 +201,6 @@ class ColumnsTiling:
 
     @property
     def rows(self) -> int:
-        """Rows per tile."""
         return self.segments * self.segment_rows
 
     def covering(self, num_columns: int) -> ColumnsTiling:
@@ -212,7 +208,6 @@ class ColumnsTiling:
         return replace(self, strips=-(-num_columns // (self.width * self.items)))
 
     def shared_bytes(self, source: Dtype, acc: Dtype) -> int:
-        """Return the size of ScanColumnsShared with padding; the kernel checks it."""
         tile = self.threads * self.segment_rows * self.items
         results = 0 if source.itemsize == acc.itemsize else tile * acc.itemsize
         values = max(self.looks, 2) * self.threads + 64
@@ -223,7 +218,6 @@ class ColumnsTiling:
 def tile_columns(
     num_rows: int, num_columns: int, num_batches: int, source: Dtype, acc: Dtype
 ) -> ColumnsTiling:
-    """Return the tiling of num_batches matrices of num_rows elements and num_columns lines."""
     threads = COLUMNS_THREADS
     while True:
         tiling = _cut_columns(num_columns, num_batches, source, acc, threads)

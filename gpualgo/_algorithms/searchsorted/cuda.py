@@ -86,12 +86,10 @@ class Policy:
         return BLOCK_THREADS * self.items
 
     def shared_bytes(self, element: Dtype) -> int:
-        """Return the size of Shared with padding; the kernel checks it."""
         return -(-(element.itemsize << self.levels) // 16) * 16
 
 
 def policy_of(element: Dtype, shared_limit: int) -> Policy:
-    """Return the policy for elements, given the limit of shared memory in bytes."""
     room = min(TREE_BYTES, shared_limit) // element.itemsize
     levels = min(MOST_LEVELS, room.bit_length() - 1)
     return Policy(4 if element.itemsize <= 8 else 2 if element.itemsize <= 32 else 1, levels)
@@ -114,8 +112,6 @@ def with_samples(
 
 
 class Tiling(NamedTuple):
-    """Tiling of the work."""
-
     grid: int
     num_tiles: int
     num_levels: int
@@ -124,12 +120,10 @@ class Tiling(NamedTuple):
 
     @property
     def num_samples(self) -> int:
-        """Number of sample levels."""
         return max(0, len(self.begins) - 1)
 
 
 def tiling_of(policy: Policy, num_sorted: int, num_queries: int, num_sms: int) -> Tiling:
-    """Return the tiling for a non-empty sorted array and the queries."""
     num_tiles = -(-num_queries // policy.tile_items)
     grid = min(num_tiles, num_sms * BLOCKS_PER_SM)
     if policy.node_bits:
@@ -152,7 +146,6 @@ def _sampled(policy: Policy, num_sorted: int, num_tiles: int, grid: int) -> Tili
 
 
 def samples_spec(sorted_element: Dtype, element: Dtype, node_bits: int) -> Spec:
-    """Return the kernel that computes samples."""
     names = records.cpp_name(sorted_element), records.cpp_name(element)
     types = ", ".join(map(str, (BLOCK_THREADS, node_bits, *names)))
     expression = f"gpualgo::search_samples_kernel<{types}>"
@@ -184,7 +177,6 @@ def spec(
 
 @planners.for_cuda.register(Search)
 def _(problem: Search, views: Sequence[View], op: Operator | None, targets: Sequence[View]) -> Plan:
-    """Return the plan of a search of at least one element in a sorted array."""
     (out,), count, device = targets, problem.num_fields, targets[0].device
     order = problem.order.with_op(op)
     shape, args = out.shape, ArgMap(len(views), 1)

@@ -115,7 +115,6 @@ def index_dtype_of(value: Any, length: int, where: str) -> np.dtype[Any]:
 
 
 def arguments_of(a: Any, v: Any, where: str, has_names: bool) -> tuple[Views, Forms]:
-    """Return the views of a and v, and their forms."""
     sorted_views, form = inputs.spread(a, f"{where}: a", has_names)
     if isinstance(v, NUMBERS) and not isinstance(v, np.void):
         v = _array_of(v, sorted_views[0], where)
@@ -151,7 +150,6 @@ _WHERE = "searchsorted"
 def search_problem(
     a: Any, v: Any, side: Any, less: Any, descending: Any, dtype: Any, out: Any, stream: Any
 ) -> tuple[Problem, Views]:
-    """Return the problem of a search, and its views."""
     where = _WHERE
     if not isinstance(side, str):
         raise TypeError(f"{where}: side must be 'left' or 'right', got {shown(side)}")
@@ -188,7 +186,6 @@ def binning_problem(bins: Any, v: Any, side: str, where: str) -> tuple[Problem, 
 
 
 def _materialized(a: Any, v: Any, out: Any, where: str, stream: Any) -> tuple[Any, Any]:
-    """Return both arrays, computed if they are lazy."""
     if not (is_lazy(a) or is_lazy(v)):
         return a, v
     from gpualgo._lazy.combining import place_lazy

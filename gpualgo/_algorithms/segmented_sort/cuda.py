@@ -35,7 +35,6 @@ SPANS_PARAMS = Parameters(
 
 @cache
 def tiles_params(leaves: int, values: int) -> Parameters:
-    """Return SegmentTilesParams for `leaves` key fields and `values` value fields."""
     buffer = Parameters("SegmentBuffer", keys=POINTER[leaves], values=POINTER[values])
     return Parameters(
         "SegmentTilesParams",
@@ -46,7 +45,6 @@ def tiles_params(leaves: int, values: int) -> Parameters:
 
 @cache
 def merge_params(leaves: int, values: int) -> Parameters:
-    """Return SegmentMergeParams for `leaves` key fields and `values` value fields."""
     return Parameters(
         "SegmentMergeParams",
         spans=POINTER,
@@ -74,8 +72,6 @@ NO_ROWS = {  # unused fields of MergeParams: merge tiles come from a list
 
 @dataclass(frozen=True)
 class Policy:
-    """Template arguments of the kernels that sort tiles and merge them."""
-
     block_threads: int
     items: int  # elements per thread; a power of two
     blocks_per_sm: int
@@ -89,7 +85,6 @@ class Policy:
 
     @property
     def merge_items(self) -> int:
-        """Return the size of a merge tile."""
         return self.merge_threads * self.merge_each
 
     def shared_bytes(self, key_bytes: int, has_values: bool) -> int:
@@ -100,7 +95,6 @@ class Policy:
 
     @property
     def merging(self) -> merge_sort.Policy:
-        """Return the policy of merges."""
         return merge_sort.Policy(self.merge_threads, self.merge_each)
 
 
@@ -133,7 +127,6 @@ WIDE_VALUES = 8  # bytes; with wider values blocks have more registers
 def policy_of(
     num_items: int, num_segments: int, key_bytes: int, values: Sequence[int], shared_limit: int
 ) -> Policy:
-    """Return the policy for `num_items` elements, with values of these sizes."""
     has_values = bool(values)
     table = LONG if num_items >= LONG_MEAN * num_segments else SHORT
     key_limit = min(size for size, _ in table if key_bytes <= size)
@@ -162,7 +155,6 @@ def span_specs(policy: Policy, overlaps: bool) -> tuple[Spec, Spec]:
 
 
 def tiles_spec(order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool) -> Spec:
-    """Return the kernel that sorts tiles, with values of these sizes."""
     leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
     key_bytes = order.element.itemsize
     arguments = (
@@ -180,7 +172,6 @@ def tiles_spec(order: Comparison, values: Sequence[int], policy: Policy, overlap
 def merge_specs(
     order: Comparison, values: Sequence[int], policy: Policy, overlaps: bool, async_bytes: int
 ) -> tuple[Spec, Spec]:
-    """Return the kernels that find splits and merge, with values of these sizes."""
     leaves, count = len(records.field_dtypes(order.element)), max(1, len(values))
     is_async = merge_sort.prefetches(order.element, values, policy.merging, async_bytes)
     shared = policy.merging.shared_bytes(order.element.itemsize, is_async)

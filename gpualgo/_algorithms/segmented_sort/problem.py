@@ -86,7 +86,6 @@ class SegmentedSort(Problem):
 def arguments_of(
     keys: Any, offsets: Any, values: Any, where: str, stream: Any = None
 ) -> tuple[Views, Forms]:
-    """Return the views of keys, offsets and values if given, and the structure of each."""
     views, form = inputs.spread(keys, f"{where}: keys")
     if form is not None and not isinstance(keys, tuple):
         raise TypeError(

@@ -12,34 +12,7 @@ import numba
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.select.problem import (
-    CAPACITY,
-    CHUNK,
-    COMPARES,
-    COMPUTE,
-    COMPUTED,
-    COUNTS,
-    DIFFERS,
-    INPUTS,
-    LENGTH,
-    MARK,
-    MARKS,
-    NDIM,
-    NUMBERS,
-    OUT,
-    OUTPUTS,
-    PACK,
-    PACKED,
-    PER_TASK,
-    PICK,
-    READ,
-    SIZE,
-    STRIDE,
-    TAIL,
-    TASK_OFFSETS,
-    TOTAL,
-    WRITTEN,
-)
+from gpualgo._algorithms.select import problem as at
 from gpualgo._cpu.fields import access_by_index
 from gpualgo._cpu.packing import (
     call,
@@ -119,49 +92,48 @@ def _count(marks: int, count: int) -> int:
 def _copy_out(record: int, packed: int, index: int, count: int) -> None:
     """Copy packed numbers to position `index` of the output, up to its length."""
     p = _words(record)
-    count = min(count, load(p, CAPACITY) - index)
+    count = min(count, load(p, at.CAPACITY) - index)
     if count <= 0:
         return
-    if load(p, PACK):
-        dim = record + 8 * CAPACITY, record + 8 * STRIDE
-        call(load(p, PACK), (packed, load(p, OUT), index, count, 1, *dim, 0))
+    if load(p, at.PACK):
+        dim = record + 8 * at.CAPACITY, record + 8 * at.STRIDE
+        call(load(p, at.PACK), (packed, load(p, at.OUT), index, count, 1, *dim, 0))
     else:
-        copy_bytes(load(p, OUT) + index * load(p, SIZE), packed, count * load(p, SIZE))
+        copy_bytes(load(p, at.OUT) + index * load(p, at.SIZE), packed, count * load(p, at.SIZE))
 
 
 def _mark_changes(table: int, scratch: int, writes: int, count: int) -> None:
     """Mark the elements of which a field differs from the previous element's."""
     p, slots = _words(table), _words(scratch)
-    marks = scratch + load(p, MARKS)
+    marks = scratch + load(p, at.MARKS)
     for i in range(count):
         store(_bytes(marks), i, types.uint8(0))
-    for k in range(load(p, OUTPUTS)):
-        differs = load(_words(writes + 8 * k * WRITTEN), DIFFERS)
+    for k in range(load(p, at.OUTPUTS)):
+        differs = load(_words(writes + 8 * k * at.WRITTEN), at.DIFFERS)
         if differs:
             call(differs, (marks, load(slots, k), count))
 
 
 def _input_entries(table: int) -> int:
-    """Return the address of the input entries of a table."""
-    ndim: int = load(_words(table), NDIM)
-    return table + 8 * (TAIL + ndim)
+    ndim: int = load(_words(table), at.NDIM)
+    return table + 8 * (at.TAIL + ndim)
 
 
 def _fetch(table: int, scratch: int, start: int, count: int) -> None:
     """Load some elements, compute them if needed, and store their addresses in the slots."""
     p, slots = _words(table), _words(scratch)
-    ndim, inputs, compute = load(p, NDIM), load(p, INPUTS), load(p, COMPUTE)
-    is_plain = load(p, COUNTS) and not (compute or load(p, MARK) or load(p, COMPARES))
+    ndim, inputs, compute = load(p, at.NDIM), load(p, at.INPUTS), load(p, at.COMPUTE)
+    is_plain = load(p, at.COUNTS) and not (compute or load(p, at.MARK) or load(p, at.COMPARES))
     # counting needs the marks only, the last input
     for k in range(inputs - 1 if is_plain else 0, inputs):
-        entry = input_entries(table) + 8 * k * (READ + ndim)
+        entry = input_entries(table) + 8 * k * (at.READ + ndim)
         address = load(_words(entry), START)
-        lengths, strides = table + 8 * TAIL, entry + 8 * READ
+        lengths, strides = table + 8 * at.TAIL, entry + 8 * at.READ
         store(
             slots, k, dense_address(entry, scratch, address, start, count, ndim, lengths, strides)
         )
     if compute:
-        call(compute, (scratch, scratch + load(p, COMPUTED), count))
+        call(compute, (scratch, scratch + load(p, at.COMPUTED), count))
 
 
 # Compiled with the kernel that calls them.
@@ -175,41 +147,41 @@ mark_changes = numba.njit(nogil=True, error_model="numpy")(_mark_changes)
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
     """Count or write the kept elements of tasks first to last."""
     p, slots = _words(table), _words(scratch)
-    outputs = load(p, OUTPUTS)
-    writes = input_entries(table) + 8 * load(p, INPUTS) * (READ + load(p, NDIM))
-    offsets = _words(load(p, TASK_OFFSETS))
-    packed = scratch + load(p, PACKED)
+    outputs = load(p, at.OUTPUTS)
+    writes = input_entries(table) + 8 * load(p, at.INPUTS) * (at.READ + load(p, at.NDIM))
+    offsets = _words(load(p, at.TASK_OFFSETS))
+    packed = scratch + load(p, at.PACKED)
     for task in range(first, last):
-        start = task * load(p, PER_TASK)
-        stop = min(start + load(p, PER_TASK), load(p, LENGTH))
-        kept_index = 0 if load(p, COUNTS) else load(offsets, task)
-        rest_index = load(p, TOTAL) + start - kept_index
+        start = task * load(p, at.PER_TASK)
+        stop = min(start + load(p, at.PER_TASK), load(p, at.LENGTH))
+        kept_index = 0 if load(p, at.COUNTS) else load(offsets, task)
+        rest_index = load(p, at.TOTAL) + start - kept_index
         while start < stop:
-            earlier = min(load(p, COMPARES), start)  # elements that are read for comparison only
-            n = min(CHUNK - load(p, COMPARES), stop - start)
+            earlier = min(load(p, at.COMPARES), start)  # elements that are read for comparison only
+            n = min(at.CHUNK - load(p, at.COMPARES), stop - start)
             load_chunk(table, scratch, start - earlier, n + earlier)
             marks = load(slots, outputs)
-            if load(p, MARK):
-                marks = scratch + load(p, MARKS)
-                call(load(p, MARK), (marks, scratch, n + earlier))
-            elif load(p, COMPARES):
-                marks = scratch + load(p, MARKS)
+            if load(p, at.MARK):
+                marks = scratch + load(p, at.MARKS)
+                call(load(p, at.MARK), (marks, scratch, n + earlier))
+            elif load(p, at.COMPARES):
+                marks = scratch + load(p, at.MARKS)
                 mark_changes(table, scratch, writes, n + earlier)
             marks += earlier
-            if load(p, NUMBERS):
-                numbers = scratch + load(p, NUMBERS)
+            if load(p, at.NUMBERS):
+                numbers = scratch + load(p, at.NUMBERS)
                 for i in range(n + earlier):
                     store(_words(numbers), i, start - earlier + i)
                 store(slots, outputs - 1, numbers)
             kept = _counted(marks, n)
-            if not load(p, COUNTS):
+            if not load(p, at.COUNTS):
                 for k in range(outputs):
-                    record = writes + 8 * k * WRITTEN
-                    pick, source = load(_words(record), PICK), load(slots, k)
-                    source += earlier * load(_words(record), SIZE)
+                    record = writes + 8 * k * at.WRITTEN
+                    pick, source = load(_words(record), at.PICK), load(slots, k)
+                    source += earlier * load(_words(record), at.SIZE)
                     call(pick, (packed, source, marks, n, 1))
                     copy_out(record, packed, kept_index, kept)
-                    if load(p, TOTAL) >= 0:
+                    if load(p, at.TOTAL) >= 0:
                         call(pick, (packed, source, marks, n, 0))
                         copy_out(record, packed, rest_index, n - kept)
             kept_index += kept
@@ -222,11 +194,11 @@ def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
     """Store for each task the first index that is not NOWHERE, or -1."""
     p, slots = _words(table), _words(scratch)
     for task in range(first, last):
-        start = task * load(p, PER_TASK)
-        stop = min(start + load(p, PER_TASK), load(p, LENGTH))
+        start = task * load(p, at.PER_TASK)
+        stop = min(start + load(p, at.PER_TASK), load(p, at.LENGTH))
         found = -1
         while start < stop and found < 0:
-            n = min(CHUNK, stop - start)
+            n = min(at.CHUNK, stop - start)
             load_chunk(table, scratch, start, n)
             indices = _words(load(slots, 0))
             is_any = 0
@@ -237,7 +209,7 @@ def seek_kernel(table: int, scratch: int, first: int, last: int) -> None:
                 found = load(indices, i)
                 i += 1
             start += n
-        store(_words(load(p, TASK_OFFSETS)), task, found)
+        store(_words(load(p, at.TASK_OFFSETS)), task, found)
 
 
 # --- Compaction of the marked numbers of a chunk, and of marked indices.

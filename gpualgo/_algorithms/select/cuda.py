@@ -85,11 +85,9 @@ class Policy:
 
     @property
     def tile_items(self) -> int:
-        """Elements per tile."""
         return self.block_threads * self.rows * self.items
 
     def shared_bytes(self, written: tuple[Dtype, ...], gives_lengths: bool = False) -> int:
-        """Return the size of Shared with padding; the kernel checks it."""
         sizes = [2] if self.makes_late else [field.itemsize for field in written]
         sizes += [2] * gives_lengths
         sections = [-(-self.tile_items * size // VECTOR_BYTES) for size in sizes]
@@ -100,7 +98,6 @@ class Policy:
 def policy_of(
     source: Element, written: tuple[Dtype, ...], limit: int, gives_lengths: bool = False
 ) -> Policy:
-    """Return the policy for elements, given the limit of shared memory in bytes."""
     element = records.register_dtype(source)
     widest = max(field.itemsize for field in records.field_dtypes(element))
     items = max(1, VECTOR_BYTES // widest)
@@ -122,12 +119,10 @@ def index_policy(limit: int) -> Policy:
 
 
 def dense(in_packs: bool) -> Access:
-    """Return the access to contiguous elements."""
     return Access(f"gpualgo::DenseItems<{str(in_packs).lower()}>", DENSE_ITEMS_PARAMS)
 
 
 def spaced(leaves: int, is_even: bool) -> Access:
-    """Return the access to elements of any strides."""
     layout = f"gpualgo::{layout_type(is_even)}<{leaves}>"
     cpp = f"gpualgo::SpacedItems<{layout}, {leaves}>"
     return Access(cpp, spaced_items_params(leaves, is_even))
@@ -135,8 +130,6 @@ def spaced(leaves: int, is_even: bool) -> Access:
 
 @dataclass(frozen=True)
 class Kind:
-    """Parameters that determine the kernels of a selection."""
-
     op: Operator  # the predicate, or a placeholder if elements are marked
     source: Element
     written: tuple[Dtype, ...]
@@ -150,12 +143,10 @@ class Kind:
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of shared memory per block of the selecting kernel."""
         return self.policy.shared_bytes(self.written, self.gives_lengths)
 
     @property
     def selecting(self) -> Spec:
-        """The kernel that writes the kept elements."""
         count = "gpualgo::uint64" if self.is_wide else "gpualgo::uint32"
         flags = [str(flag).lower() for flag in (self.keeps_rest, self.gives_lengths)]
         last = count, self.access.cpp, *flags

@@ -31,23 +31,8 @@ SLOTS = 128  # bytes for the addresses of inputs and of an element's fields
 # offset in scratch memory of the elements' indices, the last output, or 0. After TAIL come the
 # lengths of the dimensions; for each input the entries of `layout.leaf` and its strides; for each
 # output a record.
-(
-    LENGTH,
-    NDIM,
-    INPUTS,
-    OUTPUTS,
-    PER_TASK,
-    TASK_OFFSETS,
-    COUNTS,
-    TOTAL,
-    COMPUTE,
-    COMPUTED,
-    MARK,
-    MARKS,
-    PACKED,
-    COMPARES,
-    NUMBERS,
-) = range(15)
+LENGTH, NDIM, INPUTS, OUTPUTS, PER_TASK, TASK_OFFSETS, COUNTS, TOTAL = range(8)
+COMPUTE, COMPUTED, MARK, MARKS, PACKED, COMPARES, NUMBERS = range(8, 15)
 TAIL = 15
 READ = LEAF
 OUT, SIZE, STRIDE, CAPACITY, PICK, PACK, DIFFERS = range(7)
@@ -71,8 +56,6 @@ class Marked(NamedTuple):
 
 
 class SelectParams(NamedTuple):
-    """The arguments apart from the arrays and the predicate."""
-
     form: Form | Source | Marked | None
     keeps_rest: bool
 
@@ -91,7 +74,6 @@ class Selecting(Problem):
 
     @property
     def written(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of an element's fields, without its mark."""
         numbers = records.field_dtypes(records.register_dtype(self.source))
         return numbers[: len(numbers) - (self.criterion == MARKED)]
 
@@ -159,7 +141,6 @@ class Selection(Selecting):
         self.source = records.record([*names, "1"], [view.dtype for view in views])
 
     def _set_form_of_pairs(self, source: Any) -> None:
-        """Derive the form of the elements from that of the computed pairs."""
         pair = records.register_dtype(self.source)
         fields = records.field_dtypes(pair)[:-1]
         assert pair.names is not None
@@ -167,7 +148,6 @@ class Selection(Selecting):
         self.form = form_of(names, source.forms) if len(fields) > 1 or names[0] else None
 
     def _check_predicate(self, op: Operator) -> None:
-        """Raise TypeError unless the predicate returns a bool."""
         element = records.register_dtype(self.source)
         returned = outputs.dtype_of(op, (element,), None, self.device, self.where)
         if returned != BOOL:

@@ -57,8 +57,6 @@ class Ranked(Problem):
 
 
 class FirstElements(Ranked):
-    """Specification of a `top_k` call, shared by equal calls."""
-
     def __init__(self, call: Call) -> None:
         views, params, where = call.views, call.params, call.where
         super().__init__(call)
@@ -268,7 +266,6 @@ def _parse(x: Any, axis: Any, out: Any, stream: Any, where: str) -> tuple[View, 
 
 
 def _ranks_of(k: Any) -> tuple[tuple[int, ...], bool]:
-    """Return the ranks as ints, and whether `k` is a single int."""
     if type(k) is int:
         return (k,), True
     if isinstance(k, np.ndarray) and k.ndim:

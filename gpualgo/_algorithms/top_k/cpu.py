@@ -100,12 +100,10 @@ class Keys:
         return np.negative(x) if self.are_floats else np.invert(x)
 
     def before(self, keys: Array, bound: Any) -> Array:
-        """Return which keys come before a bound."""
         result: Array = keys == keys if bound != bound else keys < bound
         return result
 
     def up_to(self, keys: Array, bound: Any) -> Array:
-        """Return which keys come before a bound or equal it."""
         result: Array = np.ones(keys.shape, np.bool_) if bound != bound else keys <= bound
         return result
 
@@ -125,12 +123,10 @@ def first_among(keys: Array, k: int) -> Array:
 
 
 def of_rank(keys: Array, rank: int) -> int:
-    """Return the position of the key of a rank."""
     return int(_position_of_rank(keys, np.partition(keys, rank)[rank], rank))
 
 
 def _first_positions(keys: Array, bound: Any, k: int) -> Array:
-    """Return the positions of the first k keys, of which `bound` is the last."""
     earlier, equal = _compared(keys, bound)
     remaining = k - np.count_nonzero(earlier)
     earlier[np.flatnonzero(equal)[:remaining]] = True
@@ -234,7 +230,6 @@ class _Candidates(NamedTuple):
 
 
 def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
-    """Return the positions of a long row's first k elements, in order."""
     kept = _filtered(row, keys, tuning.sample_of(len(row), k - 1, False))
     if len(kept.positions) < k:  # the sample was not representative
         kept = _unfiltered(row, keys)
@@ -250,7 +245,6 @@ def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
 
 
 def _position(row: Array, rank: int, keys: Keys) -> int:
-    """Return the position of a long row's element of a rank."""
     kept = _filtered(row, keys, tuning.sample_of(len(row), rank, True))
     if not 0 <= rank - kept.num_before < len(kept.positions):
         kept = _unfiltered(row, keys)
@@ -262,7 +256,6 @@ def _unfiltered(row: Array, keys: Keys) -> _Candidates:
 
 
 def _filtered(row: Array, keys: Keys, sample: tuning.Sample) -> _Candidates:
-    """Return the elements between the bounds that a sample gives."""
     first, last = _bounds(row, keys, sample)
     length = len(row)
     tasks = -(-length // _CHUNK)

@@ -37,8 +37,6 @@ class SampleScratch(NamedTuple):
 
 
 class CandidateSlots(NamedTuple):
-    """The slots of a list of candidates, and its capacity."""
-
     places: dict[str, Place]
     capacity: int
 
@@ -161,7 +159,6 @@ class LongRows:
 
     @property
     def _offsets(self) -> list[int]:
-        """Return the offsets of the lists, in elements."""
         ends = np.cumsum([0, *(sample.capacity for sample in self.lists.samples)])
         return [int(end) for end in ends[:-1]]
 
@@ -199,7 +196,6 @@ _WIDE = np.dtype(np.uint64)
 
 @planners.for_cuda.register(FirstElements)
 def _(problem: FirstElements, views: Sequence[View], op: Any, targets: Sequence[View]) -> Plan:
-    """Return the plan of a search for the first elements of rows, and their positions."""
     builder = _Builder(problem, views, targets, problem.axis)
     builder.add_first(problem.k)
     return builder.plan()
@@ -273,7 +269,6 @@ class _Builder(Builder):
                 self._add_select(tuning.ONE, self._num_rows, rank, 0, slots)
 
     def _offsets(self, ranks: Sequence[int]) -> list[int]:
-        """Return the byte offset of each rank's elements."""
         return [i * self._num_rows * self._itemsize for i in range(len(ranks))]
 
     def _add_ranks_of_long(self, ranks: Sequence[int]) -> None:

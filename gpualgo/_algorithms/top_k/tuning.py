@@ -76,7 +76,6 @@ MOST_LEFT = 1 << 14  # candidates; from more of them, several blocks find a rank
 
 
 def strategy_of(num_rows: int, row_items: int, count: int) -> str:
-    """Return the strategy that finds the first `count` elements of each row."""
     if row_items <= SHORT_ROW and count <= SHORT_COUNT:
         return SHORT
     if row_items >= LONG_ROW * num_rows:
@@ -85,7 +84,6 @@ def strategy_of(num_rows: int, row_items: int, count: int) -> str:
 
 
 def strategy_of_rank(num_rows: int, row_items: int, rank: int) -> str:
-    """Return the strategy that finds the element of a rank in each row."""
     if row_items <= SHORT_ROW and rank < SHORT_COUNT:
         return SHORT
     return LONG if row_items >= LONG_ROW * num_rows else BLOCK
@@ -117,7 +115,6 @@ class Sample:
     capacity: int  # of the list of candidates
 
     def kept(self, row_items: int) -> int:
-        """Return the expected number of elements between the bounds."""
         return ((self.last - self.first) * row_items) >> self.bits
 
 
@@ -186,7 +183,6 @@ LARGE_BLOCK = 512  # threads of a block that has its own multiprocessor, with 12
 
 
 def select_policy(row_items: int, num_sorted: int) -> SelectPolicy:
-    """Return the policy for rows of `row_items` elements, of which `num_sorted` are sorted."""
     threads = LARGE_BLOCK
     if row_items <= 1 << 14:
         threads = 128 if row_items <= 1 << 11 else 256
@@ -256,7 +252,6 @@ def sample_specs(
 
 
 def filter_grid(num_items: int, itemsize: int, num_sms: int) -> int:
-    """Return the number of blocks that filter `num_items` items."""
     tile = FILTER_THREADS * _filter_loads(itemsize) * VECTOR_BYTES // itemsize
     return max(1, min(-(-num_items // tile), num_sms * FILTER_BLOCKS))
 
@@ -289,13 +284,11 @@ def narrow_grid(num_items: int, num_ranks: int, num_sms: int) -> int:
 
 
 def num_digits(dtype: Dtype, row_items: int) -> int:
-    """Return the number of digits of keys and positions."""
     positions = max(1, (row_items - 1).bit_length())
     return -(-8 * ordered_bytes(dtype) // DIGIT_BITS) + -(-positions // DIGIT_BITS)
 
 
 def control_bytes(num_ranks: int, row_items: int) -> int:
-    """Return the size of the states and counts of some ranks."""
     return num_ranks * (STATE_BYTES + (index_bytes(row_items) << DIGIT_BITS))
 
 
@@ -313,6 +306,5 @@ TAKE_THREADS = 256
 
 
 def take_spec(itemsize: int) -> Spec:
-    """Return the kernel that gathers elements by their positions."""
     expression = f"gpualgo::take_kernel<{TAKE_THREADS}, gpualgo::uint{8 * itemsize}>"
     return Spec("top_k/take.cuh", expression, TAKE_PARAMS)

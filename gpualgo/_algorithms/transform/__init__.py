@@ -181,7 +181,6 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
 
 
 def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
-    """Return the dtypes that the caller requests for the numbers of a tuple."""
     leaves, form = flatten_tuple(out, "transform: out")
     out_dtypes = [as_view(x, name).dtype for x, name in leaves]
     requested = checks.dtypes_of(dtype, form.names, _WHERE)
@@ -194,7 +193,6 @@ def _requested_dtypes(dtype: Any, out: Any) -> np.dtype[Any]:
 
 
 def _requested_dtype(dtype: Any, out: View) -> np.dtype[Any]:
-    """Return the dtype that the caller requests for the result."""
     if dtype is not None and dtypes.as_dtype(dtype, _WHERE) != out.dtype:
         raise TypeError(f"transform: out has dtype {out.dtype} but dtype={dtype}; pass one of them")
     return out.dtype

@@ -51,7 +51,6 @@ def _(
 
 
 def transform(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) -> None:
-    """Run `plan_of` on the arrays."""
     if outs[0].size:
         plan = plan_of(applied, arrays, outs)
         with captures_bound(applied.op):

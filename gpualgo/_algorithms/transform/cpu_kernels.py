@@ -7,21 +7,7 @@ from typing import Any
 
 from numba import types
 
-from gpualgo._algorithms.transform.problem import (
-    CHUNK,
-    COUNT,
-    DENSE,
-    GROUP_MEMBER,
-    HEAD,
-    MODE,
-    NDIM,
-    RECORD,
-    ROW,
-    ROWS,
-    SIZE,
-    START,
-    STEP,
-)
+from gpualgo._algorithms.transform import problem as at
 from gpualgo._cpu.fields import Leaves
 from gpualgo._cpu.packing import call, load, load_each, offset, pointer_to, store
 
@@ -34,26 +20,26 @@ def transform_kernel(
     """Return the kernel: arrays that are not dense are packed in chunks, then one dense loop."""
     operands, outputs = len(sizes), written.number
     as_targets, put = written.pointers, written.store
-    buffer_bytes = CHUNK * max(sizes)
+    buffer_bytes = at.CHUNK * max(sizes)
 
     def kernel(arguments: int, scratch: int, first: int, last: int) -> None:
         p, slots = _words(arguments), _words(scratch)
-        ndim, row = load(p, NDIM), load(p, ROW)
-        lengths = arguments + 8 * (HEAD + RECORD * operands)
-        start, stop = first * CHUNK, min(last * CHUNK, load(p, COUNT))
+        ndim, row = load(p, at.NDIM), load(p, at.ROW)
+        lengths = arguments + 8 * (at.HEAD + at.RECORD * operands)
+        start, stop = first * at.CHUNK, min(last * at.CHUNK, load(p, at.COUNT))
         while start < stop:
-            count = min(load(p, STEP), stop - start, row - start % row)
+            count = min(load(p, at.STEP), stop - start, row - start % row)
             for k in range(operands):
-                record = _words(arguments + 8 * (HEAD + RECORD * k))
-                address, mode = load(record, START), load(record, MODE)
+                record = _words(arguments + 8 * (at.HEAD + at.RECORD * k))
+                address, mode = load(record, at.START), load(record, at.MODE)
                 strides = lengths + 8 * ndim * (k + 1)
-                if mode == DENSE:
-                    address += start * load(record, SIZE)
-                elif mode == ROWS:
+                if mode == at.DENSE:
+                    address += start * load(record, at.SIZE)
+                elif mode == at.ROWS:
                     address += offset(start, ndim, lengths, strides)
                 else:
                     buffer = scratch + 64 * operands + k * buffer_bytes
-                    if k >= outputs and mode != GROUP_MEMBER:
+                    if k >= outputs and mode != at.GROUP_MEMBER:
                         call(mode, (buffer, address, start, count, ndim, lengths, strides, 1))
                     address = buffer
                 store(slots, k, address)
@@ -61,9 +47,9 @@ def transform_kernel(
             for i in range(count):
                 put(targets, i, fn(*load_each(sources, i)))
             for k in range(outputs):
-                record = _words(arguments + 8 * (HEAD + RECORD * k))
-                mode, address = load(record, MODE), load(record, START)
-                if mode > GROUP_MEMBER:
+                record = _words(arguments + 8 * (at.HEAD + at.RECORD * k))
+                mode, address = load(record, at.MODE), load(record, at.START)
+                if mode > at.GROUP_MEMBER:
                     strides = lengths + 8 * ndim * (k + 1)
                     call(mode, (load(slots, k), address, start, count, ndim, lengths, strides, 0))
             start += count

@@ -59,8 +59,6 @@ class Case(NamedTuple):
 
 
 class Tiling(NamedTuple):
-    """A kernel, its number of blocks, and its parameters."""
-
     spec: build.Spec
     blocks: int
     fixed: dict[str, Any]
@@ -124,7 +122,6 @@ def _inputs(case: Case) -> Iterator[tuple[Element, int]]:
 
 
 def _interleaved_record(case: Case, start: int, end: int) -> Interleaved | None:
-    """Return how some operands are interleaved, or None if they are not."""
     operands, (_, steps) = case.operands[start:end], case.dims[0]
     if len(operands) < 2 or any(map(records.is_position, operands)):
         return None

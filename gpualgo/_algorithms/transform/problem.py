@@ -39,8 +39,6 @@ MAX_ARRAYS = 16  # in all arguments together
 
 
 class Transformation(Problem):
-    """Arguments that equal calls of `transform` share."""
-
     def __init__(self, call: Call) -> None:
         device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
         dtype, self.forms, _, lazy_forms = params  # forms of the tuples inside lazy arguments
@@ -72,7 +70,6 @@ class Transformation(Problem):
 
 
 def _names(forms: tuple[Form | None, ...]) -> list[str]:
-    """Return the names of the arrays in messages."""
     names: list[str] = []
     for i, form in enumerate(forms, 1):
         paths = ("",) if form is None else tuple(f"[{path}]" for path in form.names)
@@ -100,7 +97,6 @@ NUMBERS = frozenset(
 
 
 def is_scalar(x: Any) -> bool:
-    """Return whether an argument is a number, not an array."""
     return type(x) in NUMBERS or isinstance(x, np.generic)
 
 

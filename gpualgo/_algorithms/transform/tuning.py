@@ -80,12 +80,10 @@ class Applied(NamedTuple):
 
     @property
     def inputs(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of the input arrays."""
         return self.reads or records.slots(self.arguments)
 
     @property
     def outputs(self) -> tuple[np.dtype[Any], ...]:
-        """Dtypes of the output arrays."""
         return records.field_dtypes(self.result)
 
 
@@ -127,7 +125,6 @@ TRANSPOSED_BYTES, SQUARES_IN_FLIGHT = 48 << 10, 2
 
 
 def tile_bytes(items: int, sizes: Sequence[int]) -> int:
-    """Return the shared memory of tiles of inputs with elements of these sizes."""
     return (SQUARES * items) ** 2 * sum(sizes)
 
 

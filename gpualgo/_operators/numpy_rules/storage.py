@@ -182,7 +182,6 @@ def unpack_fields(builder: Any, ty: types.Type, value: Any) -> Iterator[Any]:
 
 
 def pack_fields(context: Any, builder: Any, ty: types.Type, values: Iterator[Any]) -> Any:
-    """Return a value of a type, composed of its numbers."""
     if not isinstance(ty, types.BaseTuple):
         return next(values)
     items = [pack_fields(context, builder, item, values) for item in ty]
@@ -232,8 +231,6 @@ i1, f32, f64 = llvm.IntType(1), llvm.FloatType(), llvm.DoubleType()
 
 @dataclass(frozen=True)
 class Code:
-    """An LLVM builder and its target."""
-
     context: Any
     builder: Any
     is_cuda: bool
@@ -277,7 +274,6 @@ class Code:
         return self.context.get_function(getattr(math, name), signature)(self.builder, values)
 
     def intrinsic(self, name: str, *values: Any) -> Any:
-        """Call an LLVM intrinsic that is overloaded on the type of its arguments."""
         if self.is_cuda and name == "trunc":  # CUDA 13.0's NVVM lacks it for float32
             return self.libm(name, *values)
         function = self.builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])

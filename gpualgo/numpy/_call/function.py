@@ -118,7 +118,7 @@ def numpy_function(
                     is_bool = size < few_bools and len(operands) == 1 and operands[0].dtype == _BOOL
                     if is_few(size, few_bools if is_bool and not kwargs else few):
                         return native_fn(*operands, **kwargs)
-                if is_computed:
+                if is_computed and (len(operands) > 1 or not _NO_ARRAYS.issuperset(kwargs)):
                     operands, kwargs = _place_lazy_arrays(operands, kwargs, name)
                 if out_index is not None:
                     out = operands[out_index] if out_index < len(operands) else kwargs.get("out")
@@ -218,6 +218,7 @@ def _call_with_native_out(
 
 
 _NUMBERS = frozenset((bool, int, float, complex))
+_NO_ARRAYS = frozenset(("axis", "dtype", "keepdims", "kind", "stable"))  # options
 
 
 def is_few(size: int, few: int) -> bool:
@@ -298,6 +299,7 @@ def out_of(out: Any, where: str) -> Any:
         (out,) = out
     if out is not None and not hasattr(out, "dtype"):
         raise TypeError(f"{where}: out must be an array, got {type(out).__name__}")
+    operators.no_lazy_out(out, where)
     if isinstance(out, np.ndarray) and out.dtype.isnative and dtypes.name_of(out.dtype) is None:
         raise NotTaken(f"{where}: out has dtype {out.dtype}, which has no kernel")
     return out

@@ -140,7 +140,6 @@ def _new_output(given: Sequence[Any], shape: tuple[int, ...], kind: np.dtype[Any
 
 
 def _broadcast(x: Any, shape: tuple[int, ...]) -> Any:
-    """Return an operand broadcast to a shape; 0-d arrays and numbers are unchanged."""
     if not isinstance(x, np.ndarray) or not x.ndim or x.shape == shape:
         return x
     return np.broadcast_to(x, shape)
