@@ -61,5 +61,5 @@ def test_memory_that_has_its_pages_wakes_nobody(monkeypatch: pytest.MonkeyPatch)
     if threads._libc() is None:
         pytest.skip("another system")
     x = np.ones(BYTES, np.uint8)
-    monkeypatch.setattr(threads.threads, "run", lambda *args: pytest.fail("woken"))
+    monkeypatch.setattr(threads, "run", lambda *args: pytest.fail("woken"))
     threads.populate(x.ctypes.data, x.nbytes)

@@ -258,7 +258,7 @@ class Plan:
     ) -> tuple[tuple[View, ...], Any, Problem]:
         """Return the views that new lazy arrays read, the operator for them, and the problem."""
         request = relook(arrays)
-        if request.problem.num_arguments != self._request.problem.num_arguments:
+        if type(request.problem) is not type(self._request.problem):
             raise TypeError(
                 f"{self._name} is an array, but the plan is for a lazy array; prepare another plan"
             )

@@ -20,7 +20,6 @@ from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.memory import SHAPE_WORD
 from gpualgo._cpu.packing import (
-    call,
     copy_bytes,
     inline,
     load,
@@ -173,16 +172,6 @@ def copy_pieces(table: int, scratch: int, first: int, last: int) -> None:
     p = _words(table)
     start, end = first * load(p, at.PIECE), min(last * load(p, at.PIECE), load(p, at.SIZE_OF_ALL))
     copy_bytes(load(p, at.TARGET) + start, load(p, at.SOURCE) + start, end - start)
-
-
-# --- Kernel that runs other kernels in sequence.
-
-
-def run_all(table: int, scratch: int, first: int, last: int) -> None:
-    p = _words(table)
-    for k in range(first, last):
-        i = at.STEP * k
-        call(load(p, i + at.ENTRY), (load(p, i + at.TABLE), scratch, 0, load(p, i + at.TASKS)))
 
 
 # --- Kernels by which threads share another thread's tasks without the GIL.

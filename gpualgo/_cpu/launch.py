@@ -16,9 +16,8 @@ import numpy as np
 from gpualgo._base import threads
 from gpualgo._cpu import team
 from gpualgo._cpu.direct import Step, launch_function, status_function
-from gpualgo._cpu.kernels import Kernel, check, get_kernel
+from gpualgo._cpu.kernels import Kernel, check
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
-from gpualgo._cpu.parameters import ENTRY, STEP, TABLE, TASKS
 from gpualgo._cpu.plan import Array, Run
 
 UNKNOWN = float("inf")
@@ -102,18 +101,8 @@ class Launch:
     """A kernel and its table of arguments, with slots that each call fills."""
 
     __slots__ = (
-        "_at_once",
-        "_held",
-        "_kernel",
-        "_run_kernel",
-        "_tables",
-        "entry",
-        "pace",
-        "scratch_bytes",
-        "slots",
-        "table",
-        "tasks",
-        "work",
+        "_at_once", "_held", "_run_kernel", "_tables", "entry", "kernel", "pace", "scratch_bytes",
+        "slots", "table", "tasks", "work",
     )  # fmt: skip
 
     def __init__(
@@ -124,7 +113,7 @@ class Launch:
 
         `held`: code whose address is in the table.
         """
-        self._kernel, self.table, self._held = kernel, table, held
+        self.kernel, self.table, self._held = kernel, table, held
         self._run_kernel = status_function(kernel)
         self.slots, self.scratch_bytes = tuple(places), scratch_bytes
         self.tasks, self.work = tasks, work
@@ -134,16 +123,7 @@ class Launch:
         self.entry = int(loaded.loaded.address)  # of the kernel's code
         self._at_once: Callable[..., int] | None = None  # for little work, by one thread
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
-            self._at_once = launch_function([self.step], self.slots)
-
-    @property
-    def step(self) -> Step:
-        return Step(self._kernel, self.table, self.tasks)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether the next call is expected to wake no thread."""
-        return self.work <= threads.SMALL_BYTES or self.pace.is_light
+            self._at_once = launch_function([Step(kernel, table, tasks)], self.slots)
 
     def __call__(self, words: Sequence[int | np.ndarray[Any, Any]]) -> None:
         """Run the kernel with these words in the slots: ints, or arrays for their addresses."""
@@ -181,9 +161,6 @@ class Launch:
             return lambda arrays, results, init: self((init, *arrays, *results))
         return lambda arrays, results, _: self((*arrays, *results))
 
-    def run_light(self, table: int, scratch: Memory) -> None:
-        self.pace.run(self._run_kernel, self.entry, table, scratch, self.tasks)
-
     def filled(self) -> Memory:
         memory = Memory(self.table.nbytes)
         memory.words[:] = memoryview(self.table.tobytes()).cast("q")
@@ -210,120 +187,35 @@ def _run_at_once(launch: Callable[..., int], takes_init: bool) -> Run:
     return run
 
 
-class LaunchSequence:
-    """Launches that each read the previous one's results; one call runs them by one thread.
+def run_in_sequence(
+    launches: Sequence[Launch], sizes: Sequence[Sequence[int]], most_work: int
+) -> Run | None:
+    """Return the `run` of a plan: launches that each read the previous one's results.
 
-    The slots of each launch are: one word, which only the last launch is given; input addresses;
-    output addresses.
+    One native call runs them by one thread; None if that is too much work or memory. The slots of
+    each launch are: init, which only the last one is given; inputs; results. `sizes`: of the
+    results of each launch except the last one, in bytes. `most_work`: as `work` of `threads.run`.
     """
-
-    __slots__ = (
-        "_between_bytes", "_first", "_kernel", "_launches", "_made", "_may_be", "_reads",
-        "_run_kernel", "_scratch_bytes", "_sizes",
-    )  # fmt: skip
-
-    def __init__(self, launches: Sequence[Launch], sizes: Sequence[Sequence[int]]) -> None:
-        """`sizes`: of the results of each launch except the last one, in bytes."""
-        self._launches, self._sizes = tuple(launches), sizes
-        self._between_bytes = sum(_round_to_lines(size) for each in sizes for size in each)
-        self._scratch_bytes = max(launch.scratch_bytes for launch in launches)
-        self._kernel = _run_all()
-        self._run_kernel = status_function(self._kernel)
-        self._made: list[_StepTables] = []
-        self._first, *later_launches = launches
-        self._reads = launches[0].slots[1:]
-        self._may_be = all(launch.work <= threads.SMALL_BYTES for launch in later_launches)
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether the next call is expected to be run by one thread."""
-        return self._may_be and self._first.is_alone
-
-    def run_at_once(self, most_work: int) -> Run | None:
-        """Return the `run` of a plan by one native call; None if the work or the memory is larger.
-
-        `most_work`: as `work` of `threads.run`.
-        """
-        offset = _round_to_lines(self._scratch_bytes)
-        if self._first.work > most_work or offset + self._between_bytes > MEMORY_BYTES:
-            return None
-        launches, sizes = self._launches, self._sizes
-        starts = [0, *accumulate(len(launch.table) for launch in launches)]
-        places = [
-            [start + place for place in launch.slots]
-            for start, launch in zip(starts, launches, strict=False)
-        ]
-        slots = [places[-1][0], *places[0][1 : -len(sizes[0])], *places[-1][1 + len(sizes[-1]) :]]
-        inner = []
-        for i, outputs in enumerate(sizes):
-            for k, size in enumerate(outputs):
-                inner += [(places[i][k - len(outputs)], offset), (places[i + 1][1 + k], offset)]
-                offset += _round_to_lines(size)
-        run = launch_function([launch.step for launch in launches], slots, inner)
-        return None if run is None else _run_at_once(run, takes_init=True)
-
-    def __call__(self, word: int, starts: Sequence[int], outs: Sequence[int]) -> None:
-        """Run all launches, from these input addresses to these output addresses."""
-        last = self._launches[-1].slots
-        try:
-            tables = self._made.pop()
-        except IndexError:
-            tables = _StepTables(self._launches, self._sizes)
-        words = tables.first
-        for slot, target in zip(self._reads, starts, strict=False):
-            words[slot] = target
-        words = tables.last
-        words[last[0]] = word
-        for slot, target in zip(last[-len(outs) :], outs, strict=True):
-            words[slot] = target
-        between = take_scratch(self._between_bytes)  # each call's own: it may be large
-        for writer, slot, reader, input_slot, offset in tables.between:
-            writer[slot] = reader[input_slot] = between.address + offset
-        memory, first = take_scratch(self._scratch_bytes), 0
-        if self._first.work > threads.SMALL_BYTES:
-            self._first.run_light(tables.first_table, memory)
-            first = 1
-        if self._run_kernel(tables.address, memory.address, first, len(self._launches)):
-            check(1)
-        return_scratch(memory)
-        return_scratch(between)
-        self._made.append(tables)
-
-
-class _StepTables:
-    """Tables of a call of `Steps`: each launch's code, table and number of tasks.
-
-    `between`: for each intermediate result, the two slots of its address and its offset.
-    """
-
-    __slots__ = ("address", "between", "first", "first_table", "held", "last")
-
-    def __init__(self, launches: Sequence[Launch], sizes: Sequence[Sequence[int]]) -> None:
-        tables = [launch.filled() for launch in launches]
-        self.between: list[tuple[Any, int, Any, int, int]] = []
-        offset = 0
-        for i, outputs in enumerate(sizes):
-            for k, size in enumerate(outputs):
-                slot, source = launches[i].slots[k - len(outputs)], launches[i + 1].slots[1 + k]
-                self.between.append((tables[i].words, slot, tables[i + 1].words, source, offset))
-                offset += _round_to_lines(size)
-        head = Memory(8 * STEP * len(launches))
-        for i, (launch, table) in enumerate(zip(launches, tables, strict=True)):
-            head.words[STEP * i + ENTRY] = launch.entry
-            head.words[STEP * i + TABLE] = table.address
-            head.words[STEP * i + TASKS] = launch.tasks
-        self.address, self.first, self.last = head.address, tables[0].words, tables[-1].words
-        self.first_table, self.held = tables[0].address, (head, tables)
+    offset = _round_to_lines(max(launch.scratch_bytes for launch in launches))
+    between_bytes = sum(_round_to_lines(size) for each in sizes for size in each)
+    if launches[0].work > most_work or offset + between_bytes > MEMORY_BYTES:
+        return None
+    starts = [0, *accumulate(len(launch.table) for launch in launches)]
+    slots_of = [
+        [start + slot for slot in launch.slots]
+        for start, launch in zip(starts, launches, strict=False)
+    ]
+    first, last = slots_of[0], slots_of[-1]
+    slots = [last[0], *first[1 : -len(sizes[0])], *last[1 + len(sizes[-1]) :]]
+    inner = []
+    for i, outputs in enumerate(sizes):
+        for k, size in enumerate(outputs):
+            inner += [(slots_of[i][k - len(outputs)], offset), (slots_of[i + 1][1 + k], offset)]
+            offset += _round_to_lines(size)
+    steps = [Step(launch.kernel, launch.table, launch.tasks) for launch in launches]
+    run = launch_function(steps, slots, inner)
+    return None if run is None else _run_at_once(run, takes_init=True)
 
 
 def _round_to_lines(num_bytes: int) -> int:
     return -(-num_bytes // 64) * 64
-
-
-def _run_all() -> Kernel:
-    def write() -> Callable[..., None]:
-        from gpualgo._cpu.direct_kernels import run_all
-
-        return run_all
-
-    return get_kernel(("sequence",), write)

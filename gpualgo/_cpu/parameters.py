@@ -8,9 +8,6 @@ from __future__ import annotations
 # the offset of its result. See `layout.leaf` and `packing.fetched`.
 START, SIZE, DIRECT, PACK, PACKED, CONVERT, CONVERTED, LEAF = range(8)
 
-# One of several launches in sequence: addresses of the code and the table, and the number of tasks.
-ENTRY, TABLE, TASKS, STEP = range(4)
-
 # Launches by a built-in function, on one table after the other in one block of words: the block's
 # length and address, the numbers of slots that each call fills, of slots for addresses in scratch
 # memory, and of launches. From LAUNCH_SLOTS on: the indices of the former slots; pairs of an index

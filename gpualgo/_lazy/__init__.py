@@ -34,6 +34,8 @@ class Hooks:
     """Implementations of NumPy functions for lazy arrays."""
 
     def __getattr__(self, name: str) -> Any:
+        if name not in Hooks.__annotations__:
+            raise AttributeError(name)
         import_module("gpualgo.lazy")
         return self.__dict__[name]
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpualgo._arrays.forms import Form, parts_of
-from gpualgo._arrays.view import View, as_view
+from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, recording, records
 from gpualgo._base.errors import CompileError
 from gpualgo._driver import default_device
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import combining, hooks
 from gpualgo._lazy.construction import arange_of
 from gpualgo._lazy.expression import is_own
@@ -109,7 +108,9 @@ def _sampled(
     (indices,) = combining.place_lazy((indices,), (lazy,), where)
     found = hooks.copy(combining.gathered(lazy, indices, None, "wrap", where), stream=stream)
     order = np.argsort(np.arange(count) * step % size)
-    fields = [_on_host(array, where, stream)[order] for array in _parts(found, lazy.form)]
+    fields = [
+        device_checks.on_host(array, where, stream)[order] for array in _parts(found, lazy.form)
+    ]
     return lazy.form, [array.astype(kind) for array, kind in zip(fields, kinds, strict=True)]
 
 
@@ -119,11 +120,6 @@ def _parts(x: Any, form: Form | None) -> list[Any]:
     if parts is None:
         raise TypeError("op returns elements of another structure")
     return parts
-
-
-def _on_host(array: Any, where: str, stream: Any) -> np.ndarray[Any, Any]:
-    view = as_view(array, where)
-    return np.asarray(array) if view.device == CPU else device_checks.values(view, where, stream)
 
 
 def _tried(

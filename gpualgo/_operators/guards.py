@@ -89,21 +89,8 @@ class Guard:
     """The objects that a key was made from: the key is valid while all are identical."""
 
     __slots__ = (
-        "_fixed_cells",
-        "are_own",
-        "array_sources",
-        "attributes",
-        "cells",
-        "defaults",
-        "functions",
-        "globals",
-        "inner_cells",
-        "is_stable",
-        "key",
-        "may_capture",
-        "numbers",
-        "scalars",
-        "values",
+        "_fixed_cells", "are_own", "array_sources", "attributes", "cells", "defaults", "functions",
+        "globals", "inner_cells", "is_stable", "key", "may_capture", "numbers", "scalars", "values",
         "views",
     )  # fmt: skip
 

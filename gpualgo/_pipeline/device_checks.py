@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays import ordering
-from gpualgo._arrays.view import View, byte_bounds
+from gpualgo._arrays.view import View, as_view, byte_bounds
 from gpualgo._base.log import flag
 from gpualgo._driver import default_device, driver, staging
 from gpualgo._driver import device as gpu
@@ -34,6 +34,12 @@ def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
         view.shape, view.dtype, raw_bytes, view.ptr - low, view.strides
     )
     return array
+
+
+def on_host(array: Any, where: str, stream: Any) -> np.ndarray[Any, Any]:
+    """Return an array's values as a NumPy array; `values` of a device array."""
+    view = as_view(array, where)
+    return np.asarray(array) if view.device == CPU else values(view, where, stream)
 
 
 def of_host(view: View, where: str, stream: Any, why: str) -> np.ndarray[Any, Any]:

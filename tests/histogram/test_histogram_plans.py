@@ -193,7 +193,7 @@ def test_plans_are_whole(name: str, gpu: Gpu, monkeypatch: pytest.MonkeyPatch) -
     assert len(takes) == len(offsets) == num_fields
     num_places = 5 + 2 + len(pieces)  # the start, numbers, two arrays
     assert all(0 <= place < num_places for place in takes)
-    assert all(step.place in takes for step in made.steps if isinstance(step, Clear))
+    assert all(step.slot in takes for step in made.steps if isinstance(step, Clear))
     for piece in pieces:
         assert piece.is_zeroed
         assert piece.workspace_offset in (None, TICKETS)

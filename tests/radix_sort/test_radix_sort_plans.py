@@ -57,7 +57,7 @@ class Made(NamedTuple):
         steps: list[tuple[str, Any]] = []
         for step in self.plan.steps:
             if isinstance(step, Clear):
-                steps.append(("clear", (addresses[step.place], step.num_bytes)))
+                steps.append(("clear", (addresses[step.slot], step.num_bytes)))
                 continue
             taken = step.pick(addresses)
             offsets = step.offsets or (0,) * len(taken)
@@ -158,7 +158,7 @@ def check(made: Made, machine: Machine) -> None:
     pieces, num_given = made.pieces, 5 + len(made.arrays)
     for step in made.plan.steps:
         if isinstance(step, Clear):
-            assert step.num_bytes <= pieces[step.place - num_given].num_bytes
+            assert step.num_bytes <= pieces[step.slot - num_given].num_bytes
             continue
         places = step.pick(range(num_given + len(pieces)))  # raises where there is no such place
         offsets = step.offsets or (0,) * len(places)

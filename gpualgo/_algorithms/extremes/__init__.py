@@ -77,18 +77,7 @@ def argmin(
     >>> int(ga.argmin(np.array([3, 1, 2, 1])))
     1
     """
-    is_usual = keepdims is False and stream is None and (axis is None or type(axis) is int)
-    if is_usual:
-        result = front.run(ArgMinimum.problems.look, None, None, out, axis, x)
-        if result is not None:
-            return result
-    try:
-        problem, views, op = _problem(ArgMinimum, x, axis, keepdims, out, "argmin")
-    except Elsewhere as elsewhere:
-        return elsewhere.call("argmin", out, stream, x, axis, keepdims=keepdims)
-    if is_usual and problem.warm is not None:
-        front.remember(problem, views, op, None, axis, x)
-    return run(problem, views, op, None, out, stream)
+    return _index(ArgMinimum, "argmin", x, axis, keepdims, out, stream)
 
 
 def argmax(
@@ -124,18 +113,7 @@ def argmax(
     >>> ga.argmax(np.array([[3, 1, 4], [1, 5, 9]]), axis=1)
     array([2, 2])
     """
-    is_usual = keepdims is False and stream is None and (axis is None or type(axis) is int)
-    if is_usual:
-        result = front.run(ArgMaximum.problems.look, None, None, out, axis, x)
-        if result is not None:
-            return result
-    try:
-        problem, views, op = _problem(ArgMaximum, x, axis, keepdims, out, "argmax")
-    except Elsewhere as elsewhere:
-        return elsewhere.call("argmax", out, stream, x, axis, keepdims=keepdims)
-    if is_usual and problem.warm is not None:
-        front.remember(problem, views, op, None, axis, x)
-    return run(problem, views, op, None, out, stream)
+    return _index(ArgMaximum, "argmax", x, axis, keepdims, out, stream)
 
 
 def minmax(
@@ -191,12 +169,23 @@ def minmax(
 _FORM = Form(MinMax, (None, None))
 
 
-def _problem(
-    kind: type[Extremes], x: Any, axis: Any, keepdims: Any, out: Any, where: str
-) -> tuple[Problem, tuple[View, ...], Any]:
+def _index(
+    kind: type[Extremes], where: str, x: Any, axis: Any, keepdims: Any, out: Any, stream: Any
+) -> Any:
+    is_usual = keepdims is False and stream is None and (axis is None or type(axis) is int)
+    if is_usual:
+        result = front.run(kind.problems.look, None, None, out, axis, x)
+        if result is not None:
+            return result
     if axis is not None:
         axis = checks.plain_axis(axis, where)
-    return _problem_of(kind, x, axis, keepdims, None, out, where)
+    try:
+        problem, views, op = _problem_of(kind, x, axis, keepdims, None, out, where)
+    except Elsewhere as elsewhere:
+        return elsewhere.call(where, out, stream, x, axis, keepdims=keepdims)
+    if is_usual and problem.warm is not None:
+        front.remember(problem, views, op, None, axis, x)
+    return run(problem, views, op, None, out, stream)
 
 
 def _problem_of(

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
-from gpualgo._algorithms.radix_sort.cpu import each_part, fetch
+from gpualgo._algorithms.radix_sort.cpu import each_part, fetch, rows_of
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
 from gpualgo._cpu.memory import address
@@ -123,11 +123,6 @@ def _run_tasks(
 
 
 # --- arrays as rows (dense) ------------------------------------------------------------------
-
-
-def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:
-    """Return arrays with the sorted axis moved last; unchanged if axis is None."""
-    return list(arrays) if axis is None else [np.moveaxis(a, axis, -1) for a in arrays]
 
 
 def to_dense_rows(

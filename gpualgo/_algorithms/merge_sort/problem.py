@@ -17,10 +17,9 @@ from gpualgo._algorithms.radix_sort.tuple_problem import (
     values_of,
 )
 from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import View, as_view, check_items
+from gpualgo._arrays.view import View, check_items
 from gpualgo._base import recording, records
 from gpualgo._base.strides import order_of
-from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, device_checks, inputs, outputs
@@ -291,13 +290,15 @@ def _inversions(
     if less is None:
         from gpualgo._algorithms.radix_sort import argsort
 
-        order = _on_host(argsort(x, descending=descending, stream=stream), where, stream)
+        order = device_checks.on_host(
+            argsort(x, descending=descending, stream=stream), where, stream
+        )
         return np.flatnonzero(order != np.arange(order.size))
     from gpualgo._algorithms.transform import transform
 
     pair = _part(x, length, np.s_[1:]), _part(x, length, np.s_[:-1])
     marks = transform(less, *(pair[::-1] if descending else pair), stream=stream)
-    return np.flatnonzero(_on_host(marks, where, stream)) + 1
+    return np.flatnonzero(device_checks.on_host(marks, where, stream)) + 1
 
 
 def _part(x: Any, length: int, part: slice) -> Any:
@@ -306,11 +307,6 @@ def _part(x: Any, length: int, part: slice) -> Any:
         return x[part]
     fields = [item[part] if getattr(item, "shape", ()) == (length,) else item for item in x]
     return type(x)(*fields) if hasattr(x, "_fields") else tuple(fields)
-
-
-def _on_host(array: Any, where: str, stream: Any) -> Host:
-    view = as_view(array, where)
-    return np.asarray(array) if view.device == CPU else device_checks.values(view, where, stream)
 
 
 # --- Calls of `merge_sort` and `merge`: argument checks, then the problem.

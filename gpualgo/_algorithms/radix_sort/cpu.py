@@ -140,8 +140,12 @@ def _(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Array], op:
     length = arrays[0].size if axis is None else arrays[0].shape[axis]
     routine = routine_of(arrays[0].size, length, bytes_of(arrays, results))
     if problem.index_dtype is None:
-        return Plan(lambda xs, outs, _: sort.sort(_rows(xs, axis), _rows(outs, axis)), [routine])
-    return Plan(lambda xs, outs, _: sort.find_order(_rows(xs, axis), *_rows(outs, axis)), [routine])
+        return Plan(
+            lambda xs, outs, _: sort.sort(rows_of(xs, axis), rows_of(outs, axis)), [routine]
+        )
+    return Plan(
+        lambda xs, outs, _: sort.find_order(rows_of(xs, axis), *rows_of(outs, axis)), [routine]
+    )
 
 
 class _TupleSort:
@@ -227,7 +231,7 @@ def _write_keys(sorted_keys: Array, group: Group, targets: Sequence[Array]) -> N
         each_part(target.shape, lambda part: np.copyto(target[part], sorted_keys[part]))
 
 
-def _rows(arrays: Sequence[Array], axis: int | None) -> list[Array]:
+def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:
     """Return arrays with the sorted axis moved last; unchanged if axis is None."""
     return list(arrays) if axis is None else [np.moveaxis(a, axis, -1) for a in arrays]
 

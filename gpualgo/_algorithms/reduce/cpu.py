@@ -28,7 +28,7 @@ from gpualgo._cpu.interleaved import (
     offsets_of,
 )
 from gpualgo._cpu.kernels import Kernel, compute_code, get_kernel
-from gpualgo._cpu.launch import Launch, LaunchSequence
+from gpualgo._cpu.launch import Launch, run_in_sequence
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer, table
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
@@ -360,7 +360,7 @@ def _number(
 
 # --- The launches of a reduction.
 
-_Passes: TypeAlias = tuple[list[tuple[Launch, int]], LaunchSequence | None]
+_Passes: TypeAlias = list[tuple[Launch, int]]
 
 
 def _run_of(
@@ -369,7 +369,7 @@ def _run_of(
 ) -> Run:  # fmt: skip
     numbers = records.field_dtypes(layout.dtype)
     if len(shifts) == num_outs == 1 and num_parts(layout, acc) <= 1:
-        shift, last = shifts[0], _launches(layout, op, acc)[0][0][0]
+        shift, last = shifts[0], _launches(layout, op, acc)[0][0]
         if not shift:
             return last.run_of()
         return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
@@ -380,14 +380,9 @@ def _run_of(
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         inputs = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
         offsets = offsets_of(inputs, strides, numbers, size) if is_close else None
-        plan = separate if offsets is None else plans.get(offsets)
-        if plan is None:
-            plan = plans.add(offsets, _launches(layout._replace(offsets=offsets), op, acc))
-        passes, steps = plan
-        out_ptrs = [address(out) for out in outs]
-        if steps is not None and steps.is_alone:
-            steps(init, inputs, out_ptrs)
-            return
+        passes = separate if offsets is None else plans.get(offsets)
+        if passes is None:
+            passes = plans.add(offsets, _launches(layout._replace(offsets=offsets), op, acc))
         partials = []  # keeps buffers alive until they are read
         for launch, count in passes[:-1]:
             buffers = [np.empty(count, number) for number in records.field_dtypes(acc)]
@@ -395,30 +390,22 @@ def _run_of(
             partial_ptrs = [address(partial) for partial in buffers]
             launch((0, *inputs, *partial_ptrs))
             inputs = partial_ptrs
-        passes[-1][0]((init, *inputs, *out_ptrs))
+        passes[-1][0]((init, *inputs, *[address(out) for out in outs]))
 
-    steps = separate[1]
-    if steps is not None and not is_close and not any(shifts):
+    if len(separate) > 1 and not is_close and not any(shifts):
+        launches, counts = zip(*separate, strict=True)
+        itemsizes = [number.itemsize for number in records.field_dtypes(acc)]
+        sizes = [[count * itemsize for itemsize in itemsizes] for count in counts[:-1]]
         # Built-in operators are known to be cheap.
-        at_once = steps.run_at_once(threads.SMALL_BYTES << 2 * op.is_known)
+        at_once = run_in_sequence(launches, sizes, threads.SMALL_BYTES << 2 * op.is_known)
         if at_once is not None:
             return at_once
-    if steps is None or len(shifts) > 1 or num_outs > 1:
-        return run
-    steps_of_one, shift = steps, shifts[0]
-
-    def run_one(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        if steps_of_one.is_alone:
-            steps_of_one(init, (address(arrays[0]) + shift,), (address(outs[0]),))
-        else:
-            run(arrays, outs, init)
-
-    return run_one
+    return run
 
 
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
-    """Return the passes with their numbers of partials (0 for the last), and all as one call."""
-    passes: list[tuple[Launch, int]] = []
+    """Return the passes with their numbers of partials (0 for the last)."""
+    passes: _Passes = []
     code = element_code(op, layout, acc)
     while (parts := num_parts(layout, acc)) > 1:
         after = partials_layout(layout, parts, acc)
@@ -426,12 +413,7 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
         passes.append((launch, prod(dim[0] for dim in layout.kept) * parts))
         layout, code = after, None
     passes.append((_launch(kernel(op, acc, layout), pass_of(layout, None, acc), code), 0))
-    if len(passes) == 1 or passes[0][0].work >= threads.LARGE_BYTES:
-        return passes, None
-    sizes = [
-        [count * number.itemsize for number in records.field_dtypes(acc)] for _, count in passes
-    ]
-    return passes, LaunchSequence([launch for launch, _ in passes], sizes[:-1])
+    return passes
 
 
 def _launch(kernel: Kernel, pass_: Pass, code: LoadedImage | None) -> Launch:

@@ -132,25 +132,32 @@ def inclusive_scan(
     >>> ga.inclusive_scan((first, value), None, lambda a, b: b if b[0] else (a[0], a[1] + b[1]))
     (array([ True,  True,  True]), array([1, 3, 3]))
     """
+    return _scan(Scan, INCLUSIVE, x, init, op, axis, reverse, dtype, out, stream)
+
+
+def _scan(
+    kind: type[Scan], where: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, dtype: Any,
+    out: Any, stream: Any,
+) -> Any:  # fmt: skip
     is_usual = reverse is False and dtype is None and stream is None
     is_usual = is_usual and (axis is None or type(axis) is int)
     if is_usual:
-        result = front.run(Scan.problems.look, op, init, out, axis, x)
+        result = front.run(kind.problems.look, op, init, out, axis, x)
         if result is not None:
             return result
     try:
-        views, op, form = parse_input(x, op, "inclusive_scan", beside=(init, out))
+        views, op, form = parse_input(x, op, where, beside=(init, out))
     except Elsewhere as elsewhere:
         options = {"axis": axis, "reverse": reverse, "dtype": dtype}
-        return elsewhere.call("inclusive_scan", out, stream, x, init, op, **options)
+        return elsewhere.call(where, out, stream, x, init, op, **options)
     if reverse is not False:
-        reverse = checks.flag_argument(reverse, "reverse", INCLUSIVE)
+        reverse = checks.flag_argument(reverse, "reverse", where)
     if axis is not None and type(axis) is not int:
-        axis = checks.plain_axis(axis, INCLUSIVE)
+        axis = checks.plain_axis(axis, where)
     params: tuple[Any, ...] = axis, reverse, dtype, form, checks.classes_of(dtype)
     if type(init) not in PLAIN:
-        init, views, params = _parse_init(init, views, params, INCLUSIVE)
-    problem = problem_of(Scan, views, op, init, params, INCLUSIVE)
+        init, views, params = _parse_init(init, views, params, where)
+    problem = problem_of(kind, views, op, init, params, where)
     if is_usual and problem.warm is not None:
         front.remember(problem, views, op, init, axis, x)
     if problem.is_checked:
@@ -256,28 +263,4 @@ def exclusive_scan(
     >>> ga.exclusive_scan((x, x), (0, 1), lambda a, b: (a[0] + b[0], a[1] * b[1]))
     (array([0, 3, 4]), array([1, 3, 3]))
     """
-    is_usual = reverse is False and dtype is None and stream is None
-    is_usual = is_usual and (axis is None or type(axis) is int)
-    if is_usual:
-        result = front.run(ExclusiveScan.problems.look, op, init, out, axis, x)
-        if result is not None:
-            return result
-    try:
-        views, op, form = parse_input(x, op, "exclusive_scan", beside=(init, out))
-    except Elsewhere as elsewhere:
-        options = {"axis": axis, "reverse": reverse, "dtype": dtype}
-        return elsewhere.call("exclusive_scan", out, stream, x, init, op, **options)
-    if reverse is not False:
-        reverse = checks.flag_argument(reverse, "reverse", EXCLUSIVE)
-    if axis is not None and type(axis) is not int:
-        axis = checks.plain_axis(axis, EXCLUSIVE)
-    params: tuple[Any, ...] = axis, reverse, dtype, form, checks.classes_of(dtype)
-    if type(init) not in PLAIN:
-        init, views, params = _parse_init(init, views, params, EXCLUSIVE)
-    problem = problem_of(ExclusiveScan, views, op, init, params, EXCLUSIVE)
-    if is_usual and problem.warm is not None:
-        front.remember(problem, views, op, init, axis, x)
-    if problem.is_checked:
-        tried(problem, x, op, init, stream)
-    solve = run if problem.form is None else inputs.run_tuples
-    return solve(problem, views, op, init, out, stream)
+    return _scan(ExclusiveScan, EXCLUSIVE, x, init, op, axis, reverse, dtype, out, stream)
