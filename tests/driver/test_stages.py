@@ -64,7 +64,7 @@ def test_pages_are_asked_for_as_their_turn_comes(
         assert out[: max(0, offset - under_way)].all()
         asked.append((offset, num_bytes))
 
-    monkeypatch.setattr(staging.pages, "populate", populate)
+    monkeypatch.setattr(staging.threads, "populate", populate)
     device = gpu.get(0)
     monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
     with device.current(), staging.device_buffers(0, 0, [size]) as (memory,):

@@ -22,9 +22,9 @@ def small(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Iterator[None]:
     """Let calls take so few bytes that a row of some hundred keys does not fit."""
-    from gpualgo._algorithms.radix_sort import cuda as blocks
     from gpualgo._driver import device as gpu
     from gpualgo._driver import staging
+    from gpualgo._pipeline import host_whole
 
     monkeypatch.setitem(gpu.get(0).__dict__, "memory_bytes", 8000)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
@@ -32,8 +32,8 @@ def small(
     forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     ran: list[Any] = []
-    usual = blocks.host_blocks.begin
-    monkeypatch.setattr(blocks.host_blocks, "begin", lambda *args: ran.append(1) or usual(*args))
+    usual = host_whole.begin
+    monkeypatch.setattr(host_whole, "begin", lambda *args: ran.append(1) or usual(*args))
     with ga.default_device("cuda"):
         yield
     assert ran or "as_a_whole" in request.node.name, "nothing went by blocks"
