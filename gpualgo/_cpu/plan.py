@@ -36,10 +36,12 @@ class Plan(NamedTuple):
 
     `run` reads the operator's captured values when it is called (see `captured.captures_bound`).
     It holds none of the arrays that it was planned for. `routines` are what it runs, in order.
+    `make` returns the result instead of writing it, where NumPy makes a new array of it anyway.
     """
 
     run: Run
     routines: Sequence[Routine]
+    make: Callable[[Sequence[Array]], Array] | None = None
 
     def into(self, results: Sequence[Array]) -> Plan:
         """Return the plan for results of any strides; this one needs C-contiguous ones."""

@@ -398,6 +398,11 @@ def reversed_keys(keys: Array, room: Array | None = None) -> Array:
     return np.asarray(negate(keys, out=negated))
 
 
+def order_of(row: Array, descending: bool) -> Array:
+    """Return the stable order of a row."""
+    return (reversed_keys(row) if descending else row).argsort(kind="stable")
+
+
 def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     """Write the stable order of keys along an axis to out: NumPy's argsort, rows on threads."""
     if keys.ndim == 1:
