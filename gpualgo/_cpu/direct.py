@@ -61,11 +61,12 @@ def row_function(kernel: Kernel) -> Callable[[Any, Any], int]:
 
 
 class Step(NamedTuple):
-    """A launch of a kernel: its table and its number of tasks."""
+    """A launch of a kernel: its table, its number of tasks, and code that the table points to."""
 
     kernel: Kernel
     table: Array
     tasks: int
+    held: Any = None
 
 
 def launch_function(
@@ -85,7 +86,7 @@ def launch_function(
     for pair in inner:
         head += pair
     start = 0
-    for kernel, words, tasks in steps:
+    for kernel, words, tasks, _ in steps:
         code: Any = kernel
         head += [int(code.loaded.address), start, tasks]
         start += len(words)

@@ -123,7 +123,11 @@ class Launch:
         self.entry = int(loaded.loaded.address)  # of the kernel's code
         self._at_once: Callable[..., int] | None = None  # for little work, by one thread
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
-            self._at_once = launch_function([Step(kernel, table, tasks)], self.slots)
+            self._at_once = launch_function([self.step], self.slots)
+
+    @property
+    def step(self) -> Step:
+        return Step(self.kernel, self.table, self.tasks, self._held)
 
     def __call__(self, words: Sequence[int | np.ndarray[Any, Any]]) -> None:
         """Run the kernel with these words in the slots: ints, or arrays for their addresses."""
@@ -139,7 +143,8 @@ class Launch:
         try:
             table = self._tables.pop()
         except IndexError:
-            table = self.filled()
+            table = Memory(self.table.nbytes)
+            table.words[:] = memoryview(self.table.tobytes()).cast("q")
         head, values = table.address, table.words
         for slot, word in zip(self.slots, words, strict=True):
             values[slot] = address(word) if isinstance(word, np.ndarray) else word
@@ -161,19 +166,13 @@ class Launch:
             return lambda arrays, results, init: self((init, *arrays, *results))
         return lambda arrays, results, _: self((*arrays, *results))
 
-    def filled(self) -> Memory:
-        memory = Memory(self.table.nbytes)
-        memory.words[:] = memoryview(self.table.tobytes()).cast("q")
-        return memory
-
 
 def _run_at_once(launch: Callable[..., int], takes_init: bool) -> Run:
     """Return the `run` of a plan that calls a function of `launch_function`."""
-    free = FREE
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
         try:
-            memory = free.pop()
+            memory = FREE.pop()
         except IndexError:
             memory = take_scratch(0)
         if takes_init:
@@ -182,7 +181,7 @@ def _run_at_once(launch: Callable[..., int], takes_init: bool) -> Run:
             status = launch(memory.address, *arrays, *results)
         if status:
             check(status)
-        free.append(memory)
+        FREE.append(memory)
 
     return run
 
@@ -212,8 +211,7 @@ def run_in_sequence(
         for k, size in enumerate(outputs):
             inner += [(slots_of[i][k - len(outputs)], offset), (slots_of[i + 1][1 + k], offset)]
             offset += _round_to_lines(size)
-    steps = [Step(launch.kernel, launch.table, launch.tasks) for launch in launches]
-    run = launch_function(steps, slots, inner)
+    run = launch_function([launch.step for launch in launches], slots, inner)
     return None if run is None else _run_at_once(run, takes_init=True)
 
 

@@ -21,19 +21,13 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording
 from gpualgo._driver.default_device import DEVICE_KEY, chosen
 from gpualgo._operators.key import codes
-from gpualgo._pipeline.problem import CHECKED_KEY, ENVIRON, PLAIN, Problem
+from gpualgo._pipeline.problem import CHECKED_KEY, ENVIRON, PLAIN, Problem, auto_module
 from gpualgo._pipeline.run import HAS_RANGES
 
 _IMMUTABLE = BuiltinFunctionType, np.ufunc, type(None)  # they mean the same in each call
 ndarray, empty = np.ndarray, np.empty
 blocks, environ = chosen.get, ENVIRON.get
 _os_environ = os.environ
-
-
-def _auto() -> Any:
-    from gpualgo._pipeline import auto
-
-    return auto
 
 
 def run(
@@ -74,7 +68,7 @@ def run(
         return None
     if problem is None:
         return None
-    if problem.choice is not None and not all(map(_auto().is_known_pageable, arrays)):
+    if problem.choice is not None and not all(map(auto_module().is_known_pageable, arrays)):
         return None
     warm = problem.warm
     if out is None and warm.is_plain:

@@ -238,9 +238,9 @@ class Problem:
 
     def on_gpu(self, views: tuple[View, ...], op: Any, init: Any) -> Problem:
         """Return the problem for a call with stream=: on the GPU if only "auto" chose the CPU."""
-        if self.choice is None or self.device != CPU or not _auto().is_usable():
+        if self.choice is None or self.device != CPU or not auto_module().is_usable():
             return self
-        choice = _auto().Choice(_auto().GPU, "stream= is given, which only GPUs have")
+        choice = auto_module().Choice(auto_module().GPU, "stream= is given, which only GPUs have")
         return problem_of(
             type(self), views, op, init, self.params, self.where, self.num_arguments, choice
         )
@@ -273,7 +273,7 @@ class Request(NamedTuple):
 
 def _memory_kind(views: tuple[View, ...]) -> int:
     global _memory_kind
-    _memory_kind = _auto().memory_kind
+    _memory_kind = auto_module().memory_kind
     return _memory_kind(views)
 
 
@@ -284,7 +284,7 @@ def _is_check_on() -> bool:
 
 
 @functools.cache
-def _auto() -> Any:
+def auto_module() -> Any:
     """Return the module `auto`; machines without a GPU never import it."""
     from gpualgo._pipeline import auto
 
@@ -366,7 +366,7 @@ def problem_of(
             check_associativity(operator, where)
         choice: Choice | None = device if type(device) is not int else None
         if device == AUTO:
-            choice = _auto().choose(*kind.row_of(views, params), views, operator, memory_kind)
+            choice = auto_module().choose(*kind.row_of(views, params), views, operator, memory_kind)
         if choice is not None:
             device = choice.device
         call = Call(device, views, operator, init, params, where)

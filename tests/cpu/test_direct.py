@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+import weakref
 from typing import Any
 
 import numpy as np
@@ -184,3 +186,27 @@ def test_code_outlives_the_interpreter() -> None:
         [sys.executable, "-c", _ENDS], capture_output=True, text=True, check=False, timeout=120
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "True True\n", "")
+
+
+def test_a_function_holds_the_code_that_its_table_points_to() -> None:
+    """The launch itself may be gone when the plan of a call runs."""
+
+    class Code:
+        """Stands for compiled code."""
+
+    from gpualgo._cpu.launch import Launch, run_in_sequence
+
+    kernel: Any = get_kernel(("test of launches",), _summing)
+    alone, first, last = Code(), Code(), Code()
+    seen = [weakref.ref(code) for code in (alone, first, last)]
+    table = np.zeros(3, np.int64)
+    run = Launch(kernel, table, (0, 1, 2), 0, 1, 8, alone).run_of()
+    launches = [Launch(kernel, table, (0, 1, 2), 0, 1, 8, code) for code in (first, last)]
+    in_sequence = run_in_sequence(launches, [[8]], 8)
+    assert in_sequence is not None or not fields.has_fields
+    del alone, first, last, launches
+    gc.collect()
+    assert all(code() is not None for code in seen[: 1 if in_sequence is None else 3])
+    del run, in_sequence
+    gc.collect()
+    assert not any(code() is not None for code in seen)
