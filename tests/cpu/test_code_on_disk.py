@@ -76,9 +76,11 @@ def _run(calls: str, extra: str = "", **env: str) -> tuple[list[str], str]:
 NOTHING = "[]" if image.SUPPORTED else "['llvmlite']"
 
 
-def test_a_new_process_runs_known_code_without_numba() -> None:
-    alone = {"GPUALGO_NUM_THREADS": "1"}  # a clock decides whether others' code is asked for
-    want, _ = _run(MANY, **alone)  # the cache is that of all tests: most is there already
+def test_a_new_process_runs_known_code_without_numba(tmp_path: Path) -> None:
+    # One thread: with more, a clock decides whether others' code is asked for. A cache of its own:
+    # the one of all tests drops code once it is full.
+    alone = {"GPUALGO_NUM_THREADS": "1", "GPUALGO_CACHE_DIR": str(tmp_path / "cache")}
+    want, _ = _run(MANY, **alone)
     lines, loaded = _run(MANY, **alone)
     assert lines == want
     assert "28" in lines[1]  # 13.857 * 2 + 1
