@@ -36,6 +36,7 @@ FRESH_INSTEAD = {
     # NumPy takes some that are too large, and writes a part.
     "numpy.median": ("other shape",), "numpy.nanmedian": ("other shape",),
     "numpy.cumulative_prod": ("other shape",), "numpy.cumulative_sum": ("other shape",),
+    "numpy.nancumprod": ("other shape",), "numpy.nancumsum": ("other shape",),
 }  # fmt: skip
 
 calls: Counter[str] = Counter()  # by function
