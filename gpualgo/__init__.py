@@ -86,7 +86,7 @@ _LAZY = {
     "RunLengthEncoded": "_algorithms.runs",
     "ShardedArray": "shards",
     "adjacent_difference": "_algorithms.adjacent_difference",
-    "copy": "_algorithms.transform.copying",
+    "copy": "_algorithms.transform",
     "count": "_algorithms.find",
     "distribute": "shards",
     "empty_pinned": "_arrays.page_locked",

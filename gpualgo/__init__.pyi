@@ -34,8 +34,8 @@ from gpualgo._algorithms.select import stable_partition as stable_partition
 from gpualgo._algorithms.top_k import TopK as TopK
 from gpualgo._algorithms.top_k import kth_value as kth_value
 from gpualgo._algorithms.top_k import top_k as top_k
+from gpualgo._algorithms.transform import copy as copy
 from gpualgo._algorithms.transform import transform as transform
-from gpualgo._algorithms.transform.copying import copy as copy
 from gpualgo._api.explain import Explanation as Explanation
 from gpualgo._api.explain import explain as explain
 from gpualgo._api.graph import Graph as Graph

@@ -17,7 +17,7 @@ from support import arrays_kept
 
 import gpualgo as ga
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import direct, kernels, launch, operator
+from gpualgo._cpu import kernels, launch, operator
 
 NEW = 600  # operators, shapes and bins
 LIMIT = 50  # of each memo here
@@ -58,8 +58,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     sorts = importlib.import_module("gpualgo._algorithms.radix_sort.cpu_numpy")
     for module in (launch, sorts):
         monkeypatch.setattr(module, "status_function", lambda kernel: kernel)
-    monkeypatch.setattr(direct, "_method", lambda *_: None)
-    for module in (direct, sorts):
+    monkeypatch.setattr(kernels, "_method", lambda *_: None)
+    for module in (kernels, sorts):
         monkeypatch.setattr(module, "row_function", lambda _: nothing)
     monkeypatch.setattr(sorts, "sort_of", functools.cache(sorts.SortByNumPy))
     monkeypatch.setattr(

@@ -27,13 +27,13 @@ AT_ONCE = """if True:
     import numpy as np
     import gpualgo as ga
     from gpualgo._cuda import build, operator
-    from gpualgo._driver import driver, pools
+    from gpualgo._driver import device, driver
 
 
     firsts = [
         lambda: driver.core().ProgramOptions, lambda: driver.core().Buffer,
         lambda: driver.bindings("runtime").cudaPointerGetAttributes, build.nvrtc_version,
-        lambda: pools.core_stream(0), lambda: driver.bindings("nvjitlink").create,
+        lambda: device.core_stream(0), lambda: driver.bindings("nvjitlink").create,
         lambda: operator._targets.made("cuda", operator._install).ir.Expr,
         lambda: driver.api().CUresult, {extra}
     ]

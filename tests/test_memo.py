@@ -21,7 +21,8 @@ from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._arrays import view as views
 from gpualgo._base import memo as memos
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import captured, kernels, operator
+from gpualgo._cpu import kernels, operator
+from gpualgo._cpu import memory as captured
 from gpualgo._cuda import build
 from gpualgo._operators import key
 from gpualgo._operators.captured import Key

@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpualgo._algorithms.histogram import cuda_bins as histogram
+from gpualgo._algorithms.radix_sort import cuda_passes
 from gpualgo._algorithms.radix_sort import tuning as radix_sort
 from gpualgo._algorithms.reduce import tuning as reduce
 from gpualgo._algorithms.scan import tuning as scan
 from gpualgo._algorithms.transform import tuning as transform
 from gpualgo._base.errors import CompileError
 from gpualgo._base.records import POSITION, Computed
-from gpualgo._cuda import build, copy
+from gpualgo._cuda import build
 from gpualgo._cuda.build import source_folder
 from gpualgo._cuda.parameters import (
     F32,
@@ -203,7 +204,7 @@ def test_a_mismatch_does_not_compile(fields: dict[str, Any], messages: list[str]
         messages = [message for message in messages if not message.startswith("place of")]
         if not messages:
             pytest.skip("this NVRTC has no offset in constant expressions: newer ones compare it")
-    spec = copy.gather_spec(4, 4)
+    spec = cuda_passes.gather_spec(4, 4)
     with pytest.raises(CompileError) as error:
         build.cubin(replace(spec, parameters=Parameters("GatherParams", **fields)), (9, 0))
     for message in messages:
@@ -223,7 +224,7 @@ def _knows_places() -> bool:
 
 
 def test_what_matches_compiles() -> None:
-    spec = copy.gather_spec(4, 4)
+    spec = cuda_passes.gather_spec(4, 4)
     same = replace(spec, parameters=Parameters("GatherParams", **_GATHER))
     assert same.source == spec.source
     code, name = build.cubin(same, (9, 0))
@@ -233,8 +234,8 @@ def test_what_matches_compiles() -> None:
 _F32, _F64 = np.dtype("f4"), np.dtype("f8")
 _COMPUTED = Computed((_F32, POSITION), _F64)
 DESCRIBED = [
-    copy._COPY,
-    copy._GATHER,
+    cuda_passes._COPY,
+    cuda_passes._GATHER,
     reduce.columns_params(_F64, _F64, False),
     reduce.rows_params(_F64, _F64, reduce.flat_rows_params(1)),
     reduce.columns_params(_COMPUTED, _F64, True),

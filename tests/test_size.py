@@ -14,25 +14,25 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_360,
-    "gpualgo": 64_473,
+    "gpualgo": 64_232,
     "gpualgo/_algorithms": 25_328,
-    "gpualgo/_api": 2_304,
+    "gpualgo/_api": 2_302,
     "gpualgo/_arrays": 1_781,
     "gpualgo/_base": 2_540,
     "gpualgo/_cli": 1_145,
-    "gpualgo/_cpu": 3_415,
-    "gpualgo/_cuda": 1_720,
-    "gpualgo/_driver": 2_127,
+    "gpualgo/_cpu": 3_375,
+    "gpualgo/_cuda": 1_640,
+    "gpualgo/_driver": 2_121,
     "gpualgo/_lazy": 2_431,
-    "gpualgo/_operators": 5_873,
-    "gpualgo/_pipeline": 3_239,
-    "gpualgo/dask": 2_507,
+    "gpualgo/_operators": 5_834,
+    "gpualgo/_pipeline": 3_209,
+    "gpualgo/dask": 2_501,
     "gpualgo/lazy": 903,
-    "gpualgo/numpy": 6_785,
-    "gpualgo/shards": 2_222,
+    "gpualgo/numpy": 6_749,
+    "gpualgo/shards": 2_220,
     "cuda_src": 17_289,
 }
-FILES = 267  # of Python below gpualgo/
+FILES = 242  # of Python below gpualgo/
 LINES_OF_A_FILE = 600
 
 

@@ -19,7 +19,7 @@ from gpualgo._base import forks, log, recording
 from gpualgo._base import recording as _recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._cpu.plan import Plan
-from gpualgo._driver import default_device, driver, pools, streams
+from gpualgo._driver import default_device, driver, streams
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import AUTO, CPU, WithBlock, name_of
 from gpualgo._operators.operator import Operator, as_operator, retried
@@ -50,7 +50,7 @@ class Arena:
         self._chunk = self._used = 0
 
     def take(self, size: int, device: int) -> int:
-        size = pools.aligned(size)
+        size = gpu.aligned(size)
         while self._chunk < len(self._chunks):
             address, capacity = self._chunks[self._chunk]
             if self._used + size <= capacity:
@@ -97,7 +97,7 @@ class CudaRecording:
         """Record a call; return its result twice: it is also the out= for recording it again."""
         self.arena.restart()
         problem, views, op, init, out, _ = request
-        with recording.capturing(self.held), pools.supplied(self.arena):
+        with recording.capturing(self.held), gpu.supplied(self.arena):
             result = run(problem, views, op, init, out, self._stream)
         return result, result
 
@@ -154,7 +154,7 @@ class CudaExecutable:
         joined = [library.stream(self._device) for library in self._libraries]
         ordering.wait_for_streams(handle, joined, self._device, "Graph.launch")
         with gpu.get(self._device).current():
-            self._graph.launch(pools.core_stream(handle))
+            self._graph.launch(gpu.core_stream(handle))
             for later in joined if driver.is_free(handle) else ():
                 streams.wait_for(later, handle, self._device)
             if driver.is_capturing(handle):  # captured into another graph, whose end is unknown

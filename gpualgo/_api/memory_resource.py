@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpualgo._api.explain import checked_on_cpu, cuda_plan, describe
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View
-from gpualgo._driver import pools
+from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
 
 if TYPE_CHECKING:
@@ -67,7 +67,6 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
     """
     if isinstance(resource, str) and resource not in _NAMES:
         raise ValueError(f"{_WHERE}: unknown resource {resource!r}; use 'cupy', 'torch' or 'rmm'")
-    from gpualgo._driver import device as gpu
     from gpualgo._driver import driver
 
     if not (resource is None or isinstance(resource, str)):
@@ -185,7 +184,7 @@ def lent(
     streams = ordering.streams_of((first, storage))
     handle = ordering.handle_for(stream, first, where, streams)
     try:
-        with pools.supplied(pools.Given(low, high - low)):
+        with gpu.supplied(gpu.Given(low, high - low)):
             yield
     finally:
         if streams:

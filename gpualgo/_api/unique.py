@@ -12,8 +12,7 @@ from gpualgo._algorithms.by_index import reduce_by_index
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.runs import solve
 from gpualgo._algorithms.scan import exclusive_scan, inclusive_scan
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._arrays.view import as_bytes_view, overlap, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._driver.default_device import CPU

@@ -21,8 +21,8 @@ from numba.np import arrayobj
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Separate
-from gpualgo._cpu import captured as state
 from gpualgo._cpu import compile_kernel
+from gpualgo._cpu import memory as state
 from gpualgo._cpu.compile_kernel import OPERATOR, OPTIONS, Unlinked
 from gpualgo._cpu.image import WORDS
 from gpualgo._cpu.packing import storage
@@ -31,8 +31,7 @@ from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.numpy_rules import storage as elements
 from gpualgo._operators.numpy_rules.errors import translate_errors
 from gpualgo._operators.numpy_rules.rules import result_of
-from gpualgo._operators.numpy_rules.storage import argument_type, element_type
-from gpualgo._operators.numpy_rules.types import Narrow
+from gpualgo._operators.numpy_rules.storage import Narrow, argument_type, element_type
 from gpualgo._operators.operator import Operator
 from gpualgo._operators.tokens import digest_of
 

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from gpualgo._cpu import parameters as at
+from gpualgo._cpu import plan as at
 from gpualgo._cpu.compile_operator import cast
 from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.memory import SHAPE_WORD

@@ -15,8 +15,7 @@ import numpy as np
 
 from gpualgo._base import threads
 from gpualgo._cpu import team
-from gpualgo._cpu.direct import Step, launch_function, status_function
-from gpualgo._cpu.kernels import Kernel, check
+from gpualgo._cpu.kernels import Kernel, Step, check, launch_function, status_function
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
 from gpualgo._cpu.plan import Array, Run
 

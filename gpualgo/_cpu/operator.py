@@ -10,7 +10,7 @@ from gpualgo._base import log, records
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument
-from gpualgo._cpu import captured, host
+from gpualgo._cpu import host, memory
 from gpualgo._operators.operator import Operator, count_code, source_location
 
 _compiled: Memo[CompiledOperator] = Memo(1024)
@@ -38,7 +38,7 @@ class Applied(NamedTuple):
     def words(self) -> np.ndarray[Any, Any] | None:
         """Memory of the captured values that the code reads; None if there are none."""
         key = self.op.key
-        return captured.captured_words(key) if key.arrays or key.numbers else None
+        return memory.captured_words(key) if key.arrays or key.numbers else None
 
 
 class CompiledOperator(NamedTuple):

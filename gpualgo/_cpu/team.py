@@ -16,9 +16,8 @@ from time import perf_counter
 from typing import Any
 
 from gpualgo._base import forks, log, threads
-from gpualgo._cpu import parameters as at
-from gpualgo._cpu.direct import status_function
-from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu import plan as at
+from gpualgo._cpu.kernels import Kernel, get_kernel, status_function
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory
 
 # Range of one thread's time that is worth sharing; above it, sleeping threads do as well.

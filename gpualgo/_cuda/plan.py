@@ -16,10 +16,9 @@ from typing import Any, NamedTuple, final
 from gpualgo._base import recording
 from gpualgo._cuda.parameters import NUMBERS, Packed
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, pools
-from gpualgo._driver.device import Device
+from gpualgo._driver import driver
+from gpualgo._driver.device import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, Device, aligned, clear
 from gpualgo._driver.driver import leave
-from gpualgo._driver.pools import KEPT_BYTES, STATE_BYTES, TICKET_BYTES, aligned, clear
 
 # --- Temporary storage of a plan: pieces of a stream's workspace, or of one allocation.
 
@@ -318,7 +317,7 @@ class Plan:
             for step in self.steps:
                 if type(step) is Clear:
                     self.device.context.ensure()
-                    pools.clear(addresses[step.slot], step.num_bytes, stream)
+                    gpu.clear(addresses[step.slot], step.num_bytes, stream)
                     continue
                 try:
                     block = step.free.pop()
@@ -339,7 +338,7 @@ class Plan:
             if lent is not None and lent.turn is not None:  # earlier steps left counters there
                 for piece, address in zip(self.pieces, lent.pieces, strict=True):
                     if piece.is_zeroed:
-                        pools.clear(address, piece.num_bytes, stream)
+                        gpu.clear(address, piece.num_bytes, stream)
             raise
         finally:
             try:

@@ -9,11 +9,263 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Generic, NamedTuple, TypeVar, overload
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from gpualgo._base import forks
-from gpualgo._driver import driver, pinned, pools
+from gpualgo._driver import driver, pinned
 from gpualgo._driver.driver import Context, check
+
+# --- Allocation of device memory: this package's pool on each device, or the caller's resource.
+
+KEPT_SHARE = 4  # up to a quarter of the device's memory stays in the pool when unused
+
+
+class Pool:
+    """Stream-ordered allocation of one device's memory."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._handle: Any = None  # this package's pool, once created
+        self._resource: Any = None  # the caller's cuda.core MemoryResource
+        self._lent: dict[int, Any] = {}  # buffers from resources, by address
+
+    def set_resource(self, resource: Any) -> None:
+        """Allocate from a cuda.core MemoryResource from now on; None restores the pool."""
+        self._resource = resource
+
+    def allocate(self, size: int, stream: int) -> int:
+        """Return the address of `size` bytes, usable in stream order.
+
+        During a capture the memory belongs to the graph, whichever resource is set: a resource
+        could hand out freed memory again while the graph still uses it.
+        """
+        if driver.is_capturing(stream):
+            return self._from_graph(size, stream)
+        resource, ordinal = self._resource, self._context.ordinal
+        if resource is None:
+            return self._from_pool(size, stream)
+        try:
+            with self._context.current():
+                buffer = resource.allocate(size, stream=core_stream(stream))
+        except Exception as error:
+            raise MemoryError(
+                f"{type(resource).__name__} failed to allocate {size} bytes on cuda:{ordinal}: "
+                f"{error}"
+            ) from error
+        address = int(buffer.handle)
+        self._lent[address] = buffer
+        return address
+
+    def open_to(self, ordinal: int) -> None:
+        """Let another GPU access current and future allocations of this package's pool."""
+        api = driver.api()
+        access = api.CUmemAccessDesc()
+        access.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+        access.location.id = ordinal
+        access.flags = api.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+        with self._context.outside_capture():
+            check(api.cuMemPoolSetAccess(self._pool(), [access], 1), "cuMemPoolSetAccess")
+
+    def is_own(self, handle: int | None) -> bool:
+        return handle is not None and self._handle is not None and handle == int(self._handle)
+
+    def free(self, address: int, stream: int) -> None:
+        """Free memory after the stream's earlier work."""
+        buffer = self._lent.pop(address, None) if self._lent else None
+        if buffer is None:
+            check(driver.api().cuMemFreeAsync(address, stream), "cuMemFreeAsync")
+        else:
+            buffer.close(core_stream(stream))
+
+    def _from_graph(self, size: int, stream: int) -> int:
+        """Record an allocation: the memory belongs to the graph, not to a pool."""
+        with self._context.current():
+            result = driver.api().cuMemAllocAsync(size, stream)
+        where = f"allocating {size} bytes in a graph on cuda:{self._context.ordinal}"
+        return int(check(result, where))
+
+    def _from_pool(self, size: int, stream: int) -> int:
+        api, ordinal = driver.api(), self._context.ordinal
+        with self._context.outside_capture():  # exempt from captures of other threads
+            pool = self._pool()
+            result = api.cuMemAllocFromPoolAsync(size, pool, stream)
+            if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                # Memory freed by earlier calls becomes available once they have run.
+                api.cuStreamSynchronize(stream)
+                api.cuMemPoolTrimTo(pool, 0)
+                result = api.cuMemAllocFromPoolAsync(size, pool, stream)
+            if result[0] == api.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+                status, *sizes = api.cuMemGetInfo()
+                free_bytes, total = sizes if status == 0 else ("?", "?")
+                raise MemoryError(
+                    f"cuda:{ordinal} cannot give {size} bytes: {free_bytes} of {total} are free; "
+                    "delete arrays, or empty the pools of CuPy and torch (free_all_blocks, "
+                    "empty_cache)"
+                )
+        return int(check(result, f"allocating {size} bytes on cuda:{ordinal}"))
+
+    def _pool(self) -> Any:
+        """Return this package's pool; the default pool frees all memory at each synchronization."""
+        with self._lock:
+            if self._handle is None:
+                self._handle = _new_pool(self._context.ordinal)
+            return self._handle
+
+
+def _new_pool(ordinal: int) -> Any:
+    api = driver.api()
+    properties = api.CUmemPoolProps()
+    properties.allocType = api.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = api.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+    properties.location.id = ordinal
+    pool = check(api.cuMemPoolCreate(properties), "cuMemPoolCreate")
+    threshold = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    total = check(api.cuDeviceTotalMem(ordinal), "cuDeviceTotalMem")
+    kept = api.cuuint64_t(total // KEPT_SHARE)
+    check(api.cuMemPoolSetAttribute(pool, threshold, kept), "cuMemPoolSetAttribute")
+    return pool
+
+
+def core_stream(stream: int) -> Any:
+    core = driver.core()
+    if stream in (0, 1):
+        return core.LEGACY_DEFAULT_STREAM
+    return core.PER_THREAD_DEFAULT_STREAM if stream == 2 else core.Stream.from_handle(stream)
+
+
+# --- Temporary storage: a cached workspace per stream; larger sizes are allocated per call.
+#
+# If a call is given storage (`supplied`), nothing is cached or allocated for it.
+
+TICKET_BYTES = 64 << 10  # counters and tagged words at the front, zero between launches
+KEPT_BYTES = 1 << 20  # partial results; larger ones are allocated per call
+STATE_BYTES = 1 << 20  # look-back states, likewise: tagged words that no other use may overwrite
+ALIGNMENT = 256
+_MAX_WORKSPACES = 512  # per device; never freed, as a launch may be about to use one
+
+
+class Supplier(Protocol):
+    """Storage from which all calls of a thread allocate."""
+
+    def take(self, size: int, device: int) -> int:
+        """Return the address of `size` bytes that nothing else uses until the call ends."""
+
+
+class Given:
+    """Storage that a caller provides for one call."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self._next, self._end = address, address + size
+
+    def take(self, size: int, device: int) -> int:
+        """Return the address of the next `size` bytes."""
+        address, self._next = self._next, self._next + aligned(size)
+        if address + size > self._end:
+            raise ValueError(
+                "temp_storage is too small for arrays of this alignment; prepare with such arrays"
+            )
+        return address
+
+
+class _Thread(threading.local):
+    supplier: Supplier | None = None
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def supplied(supplier: Supplier) -> Iterator[None]:
+    """Let calls of this thread allocate all temporary storage from a supplier."""
+    previous, _thread.supplier = _thread.supplier, supplier
+    try:
+        yield
+    finally:
+        _thread.supplier = previous
+
+
+def aligned(size: int) -> int:
+    """Round a size up to the alignment of temporary storage."""
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Storage:
+    def __init__(self, context: Context, pool: Pool) -> None:
+        self._context, self._pool = context, pool
+        self._first: dict[int, int] = {}  # workspaces by stream id
+        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and its lock
+        self._lock = threading.Lock()
+
+    def first(self, stream: int) -> int:
+        """Return a stream's workspace for one launch; 0 if the call has to allocate its own.
+
+        Launches on one stream run one after the other and share it. A captured stream allocates
+        inside the graph (`allocate`), as the graph may run concurrently with the stream.
+        """
+        if _thread.supplier is not None or driver.is_capturing(stream):
+            return 0
+        identity = self._context.stream_id(stream)
+        return self._first.get(identity) or self._new_first(identity, stream)
+
+    @contextmanager
+    def second(self, stream: int) -> Iterator[int]:
+        """Yield a stream's second workspace, for several launches in turn; 0 if unavailable.
+
+        While it is held, no other thread queues launches that use it.
+        """
+        if _thread.supplier is not None or driver.is_capturing(stream):
+            yield 0
+            return
+        identity = self._context.stream_id(stream)
+        workspace = self._second.get(identity) or self._new_second(identity, stream)
+        if workspace is None:
+            yield 0
+            return
+        with workspace[1]:
+            yield workspace[0]
+
+    def _new_first(self, identity: int, stream: int) -> int:
+        with self._lock:
+            if identity not in self._first and not self._is_full():
+                self._first[identity] = self._new(stream)
+            return self._first.get(identity, 0)
+
+    def _new_second(self, identity: int, stream: int) -> tuple[int, threading.Lock] | None:
+        with self._lock:
+            if identity not in self._second and not self._is_full():
+                self._second[identity] = self._new(stream), threading.Lock()
+            return self._second.get(identity)
+
+    def _is_full(self) -> bool:
+        return len(self._first) + len(self._second) >= _MAX_WORKSPACES
+
+    def _new(self, stream: int) -> int:
+        # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
+        size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
+        with self._context.outside_capture():  # exempt from captures of other threads
+            address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
+        clear(address, size, stream)
+        return address
+
+    def allocate(self, size: int, stream: int) -> int:
+        """Return temporary storage, usable in stream order."""
+        supplier = _thread.supplier
+        if supplier is not None:
+            return supplier.take(size, self._context.ordinal)
+        return self._pool.allocate(size, stream)
+
+    def free(self, address: int, stream: int) -> None:
+        """Free temporary storage after the stream's earlier work."""
+        if _thread.supplier is None:
+            self._pool.free(address, stream)
+
+
+def clear(address: int, size: int, stream: int) -> None:
+    check(driver.api().cuMemsetD8Async(address, 0, size, stream), "cuMemsetD8Async")
+
+
+# --- One GPU: its properties, its memory, and the resources cached on it between calls.
 
 Value = TypeVar("Value")
 
@@ -49,8 +301,8 @@ class Device:
         self.ordinal = ordinal
         self.lock = threading.RLock()
         self.context = context = Context(ordinal)
-        self.pool = pools.Pool(context)
-        self.storage = storage = pools.Storage(context, self.pool)
+        self.pool = Pool(context)
+        self.storage = storage = Storage(context, self.pool)
         self.lanes = pinned.CopyLanes(self._new_stream)
         self.stages = pinned.PinnedRings(context)
         size = pinned.TRAY_BYTES

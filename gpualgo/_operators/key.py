@@ -31,7 +31,7 @@ from gpualgo._operators.captured import (
     Token,
     number_of,
 )
-from gpualgo._operators.guards import (
+from gpualgo._operators.tokens import (
     CELLS,
     DEFAULTS,
     MISSING,
@@ -39,16 +39,14 @@ from gpualgo._operators.guards import (
     Guard,
     Reads,
     Tree,
-    contents_of,
-    reads_of,
-)
-from gpualgo._operators.tokens import (
     constant_token,
     content_of,
+    contents_of,
     intern,
     is_library,
     number_token,
     object_token,
+    reads_of,
 )
 
 # --- Snapshots of operators: their content, and a copy that reads no variables.

@@ -16,7 +16,6 @@ from gpualgo._base import dtypes, forks
 from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._base.memo import Memo
 from gpualgo._operators.captured import ConstantNeeded, Key, Resolved, is_array, remember_owners
-from gpualgo._operators.guards import accepts, taken_arguments
 from gpualgo._operators.key import (
     call_key,
     codes,
@@ -29,7 +28,7 @@ from gpualgo._operators.key import (
     recapture_for,
     resolve,
 )
-from gpualgo._operators.tokens import digest_of, intern
+from gpualgo._operators.tokens import accepts, digest_of, intern, taken_arguments
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty

@@ -11,14 +11,335 @@ import sys
 import types
 import uuid
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, forks
-from gpualgo._operators.captured import Key, Token
-from gpualgo._operators.guards import contents_of, reads_of
+from gpualgo._operators import captured
+from gpualgo._operators.captured import Key, Number, Packer, Token
+
+# --- Guards: check quickly whether an operator still reads the objects that its key was made from.
+
+MISSING = object()
+_ANY = object()  # matches any value: for arrays, which a guard does not hold, and data numbers
+# Sources of a number: the function's cells or defaults; else a namespace or a cell of an inner one.
+CELLS, DEFAULTS = "cells", "defaults"
+UNREACHED = (
+    "op reaches an array through a tuple or a default value; capture the array itself, as a "
+    "variable outside of op"
+)
+
+
+def contents_of(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
+def attribute_of(module: Any, name: str) -> Any:
+    """Return an attribute of a module or class as compiled code reads it, MISSING if absent."""
+    if _is_stored(module, name):
+        return module.__dict__.get(name, MISSING)
+    try:
+        return getattr(module, name)
+    except Exception:  # raised by the module's __getattr__; numba reports it later
+        return MISSING
+
+
+def _is_stored(module: Any, name: str) -> bool:
+    if type(module) is not types.ModuleType:
+        return False
+    return name in module.__dict__ or "__getattr__" not in module.__dict__
+
+
+Reader: TypeAlias = Callable[[types.FunctionType], Any]  # returns a captured value of a function
+
+
+def _reader(source: Any, name: Any) -> Reader:
+    if source is CELLS:
+        return lambda fn: contents_of(fn.__closure__[name])  # type: ignore[index]
+    if source is DEFAULTS:
+        return lambda fn: next(iter((fn.__defaults__ or ())[name:]), None)
+    if type(source) is dict:
+        return lambda fn: source.get(name)
+    return lambda fn: contents_of(source)
+
+
+def _packer(readers: list[Reader], numbers: Sequence[Number]) -> Reader:
+    """Return the function that packs a function's current numbers, None if a type has changed."""
+    if len(numbers) == 1 and numbers[0].kind == "float" and not numbers[0].is_exponent:
+        (read,), pack = readers, struct.Struct("<d").pack  # fast path for one float
+
+        def packed_float(fn: types.FunctionType) -> bytes | None:
+            value = read(fn)
+            return pack(value) if type(value) is float else None
+
+        return packed_float
+    pack_all = Packer(numbers)
+    return lambda fn: pack_all([read(fn) for read in readers])
+
+
+def _is_plain_function_of(fn: Any, code: Any) -> bool:
+    return (
+        type(code) is types.CodeType and type(fn) is types.FunctionType and fn.__code__ is code
+        and fn.__defaults__ is None and fn.__kwdefaults__ is None
+    )  # fmt: skip
+
+
+def _defaults_match(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
+    if defaults is None or known is None or len(defaults) != len(known) or _ANY not in known:
+        return False
+    pairs = zip(defaults, known, strict=True)
+    return all(value is expected or expected is _ANY for value, expected in pairs)
+
+
+class Guard:
+    """The objects that a key was made from: the key is valid while all are identical."""
+
+    __slots__ = (
+        "_fixed_cells", "are_own", "array_sources", "attributes", "cells", "defaults", "functions",
+        "globals", "inner_cells", "is_stable", "key", "may_capture", "numbers", "scalars", "values",
+        "views",
+    )  # fmt: skip
+
+    def __init__(self, fn: types.FunctionType) -> None:
+        self.globals = fn.__globals__
+        self.defaults: tuple[Any, ...] | None = fn.__defaults__
+        self.numbers: list[tuple[Any, Any]] = []  # source and name of each number that is data
+        # Packs a function's current numbers, None if one has another type.
+        self.scalars: Callable[[types.FunctionType], bytes | None] = lambda fn: b""
+        self.are_own = True  # numbers are read from the function itself or its globals
+        self._fixed_cells: list[tuple[int, Any]] = []
+        self.cells: list[Any] = []
+        self.views: list[View] = []  # the arrays, in order; moved to `Resolved` when complete
+        self.array_sources: list[tuple[Any, Any, type, Any]] = []  # the source of each array
+        self.may_capture = True
+        self.values: list[tuple[dict[str, Any], str, Any]] = []
+        self.attributes: list[tuple[Any, str, Any]] = []  # of classes, or computed by modules
+        self.inner_cells: list[tuple[types.CellType, Any]] = []
+        self.functions: list[tuple[types.FunctionType, types.CodeType, Any]] = []
+        self.is_stable = True
+        self.key: Key  # set when all is read
+
+    def read(self, namespace: dict[str, Any], name: str) -> Any:
+        """Look up a name and remember its value unless it is an array."""
+        value = namespace.get(name, MISSING)
+        if not captured.is_array(value):
+            self.values.append((namespace, name, value))
+        return value
+
+    def read_attribute(self, module: types.ModuleType, name: str) -> Any:
+        if _is_stored(module, name):
+            value = self.read(module.__dict__, name)
+            if value is MISSING:  # the module may define __getattr__ later
+                self.read(module.__dict__, "__getattr__")
+            return value
+        value = attribute_of(module, name)
+        self.attributes.append((module, name, value))
+        return value
+
+    def read_class(self, cls: type) -> None:
+        for name in ("_fields", "__new__"):
+            self.attributes.append((cls, name, attribute_of(cls, name)))
+        new = attribute_of(cls, "__new__")
+        self.is_stable &= type(new) is types.FunctionType
+        if self.is_stable:
+            self.functions.append((new, new.__code__, new.__defaults__))
+
+    def read_cell(self, cell: types.CellType, depth: int) -> Any:
+        """Read a closure cell and remember its value unless it is an array."""
+        value = contents_of(cell)
+        if depth > 1:
+            self.inner_cells.append((cell, value))
+        else:
+            self.cells.append(_ANY if captured.is_array(value) else value)
+        return value
+
+    def capture(self, array: Any, names: Any, name: Any, depth: int) -> Any:
+        """Remember the array at names[name], or in the closure cell `name`; return its token."""
+        if not self.may_capture:
+            raise TypeError(UNREACHED)
+        view = captured.view_of(array)
+        token = captured.token_of(view)
+        self.views.append(view)
+        self.array_sources.append((names, name, type(array), token))
+        self.is_stable &= depth == 1
+        return token
+
+    def is_data(self, place: Any, name: Any) -> None:
+        """Mark the value that was read last as a data number: its value is not compared."""
+        if place is DEFAULTS:
+            assert self.defaults is not None
+            defaults = list(self.defaults)
+            defaults[name] = _ANY
+            self.defaults = tuple(defaults)
+        elif place is CELLS:
+            self.cells[name] = _ANY
+        elif type(place) is types.CellType:
+            self.inner_cells.pop()
+        else:
+            self.values.pop()
+        self.numbers.append((place, name))
+
+    def is_closed(self, index: int, code: types.CodeType) -> None:
+        """Accept in a cell any function with this code, which reads no variables."""
+        if index < len(self.cells):
+            self.cells[index] = code
+
+    def expect(self, numbers: Sequence[Number]) -> None:
+        sources = [source for source, _ in self.numbers]
+        self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
+        if numbers:
+            self.scalars = _packer([_reader(*number) for number in self.numbers], numbers)
+        self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not _ANY]
+
+    def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
+        """Return the arrays that fn captures now, None if one has another layout."""
+        views = []
+        for names, name, array_type, token in self.array_sources:
+            cells = fn.__closure__ or ()
+            value = contents_of(cells[name]) if names is None else names.get(name)
+            if type(value) is not array_type and not captured.is_array(value):
+                return None
+            view = captured.view_of(value)
+            if captured.token_of(view) != token:
+                return None
+            views.append(view)
+        return tuple(views)
+
+    def scalars_of(self, fn: types.FunctionType, key: Key) -> bytes | None:
+        """Return the packed numbers of fn, whose key was `key` when its call began.
+
+        None if the guard belongs to another function with the same code: only the last guard of
+        each code object is kept.
+        """
+        if self.key is not key or fn.__globals__ is not self.globals:
+            return None
+        return self.scalars(fn) if self.are_own or self.holds(fn) else None
+
+    def is_plain(self, fn: types.FunctionType) -> bool:
+        return not self.array_sources and self.holds(fn) and self.scalars(fn) is not None
+
+    def holds(self, fn: types.FunctionType) -> bool:
+        """Return whether fn, with the same code, still reads the same objects."""
+        if fn.__globals__ is not self.globals:
+            return False
+        defaults = self.defaults
+        if fn.__defaults__ is not defaults and not _defaults_match(fn.__defaults__, defaults):
+            return False
+        if self._fixed_cells:
+            closure = fn.__closure__ or ()
+            for index, value in self._fixed_cells:
+                current = contents_of(closure[index])
+                if current is not value and not _is_plain_function_of(current, value):
+                    return False
+        for namespace, name, value in self.values:
+            if namespace.get(name, MISSING) is not value:
+                return False
+        for inner, code, defaults in self.functions:
+            if inner.__code__ is not code or inner.__defaults__ is not defaults:
+                return False
+        for module, name, value in self.attributes:
+            if attribute_of(module, name) is not value:
+                return False
+        return all(contents_of(cell) is value for cell, value in self.inner_cells)
+
+
+# --- Analysis of an operator's bytecode: the names that it may read, its number of arguments.
+
+Tree: TypeAlias = "dict[str, Tree]"
+
+_SKIPPED = ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL")
+_ATTRIBUTES = ("LOAD_ATTR", "LOAD_METHOD")
+_CO_VARARGS = 4  # inspect.CO_VARARGS, without the import
+
+
+class Reads(NamedTuple):
+    """What code, and code nested in it, may read besides its arguments."""
+
+    globals: tuple[str, ...]
+    variables: dict[str, Tree]  # globals and closure variables, with trees of their attributes
+    loose: tuple[str, ...]  # attributes of other objects, such as a module in a local variable
+
+
+def reads_of(code: types.CodeType) -> Reads:
+    loaded: dict[str, None] = {}
+    variables: dict[str, Tree] = {}
+    loose: dict[str, None] = {}
+    _collect(code, loaded, variables, loose)
+    locals_of_outer = [n for n in variables if n not in loaded and n not in code.co_freevars]
+    for name in locals_of_outer:  # a list, for an order that is the same in every process
+        loose.update(dict.fromkeys(_attributes(variables.pop(name))))
+    return Reads(tuple(loaded), variables, tuple(loose))
+
+
+def accepts(function: types.FunctionType, arity: int) -> bool:
+    code = function.__code__
+    required = code.co_argcount - len(function.__defaults__ or ())
+    variadic = bool(code.co_flags & _CO_VARARGS)
+    fits = required <= arity and (arity <= code.co_argcount or variadic)
+    return fits and code.co_kwonlyargcount == 0  # numba has no keyword-only parameters
+
+
+def taken_arguments(function: types.FunctionType) -> str:
+    most, least = function.__code__.co_argcount, function.__code__.co_argcount
+    least -= len(function.__defaults__ or ())
+    if function.__code__.co_flags & _CO_VARARGS:
+        return f"{least} or more"
+    return str(most) if least == most else f"{least} to {most}"
+
+
+def _attributes(tree: Tree) -> list[str]:
+    return [name for key, inner in tree.items() for name in (key, *_attributes(inner))]
+
+
+def _collect(
+    code: types.CodeType,
+    loaded: dict[str, None],
+    variables: dict[str, Tree],
+    loose: dict[str, None],
+) -> None:
+    import dis
+
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
+    scalars = set(code.co_varnames[: code.co_argcount])  # elements, so no modules
+    for instruction in instructions:
+        if "STORE_FAST" in instruction.opname:
+            scalars.difference_update(_names(instruction.argval))
+    owner: Tree | None = None  # the attributes of the value on top of the stack
+    is_scalar = False
+    for instruction in instructions:
+        name, operation = instruction.argval, instruction.opname
+        if instruction.is_jump_target:  # the value may come from another path
+            owner, is_scalar = None, False
+        if operation in ("LOAD_GLOBAL", "LOAD_NAME"):
+            loaded[name] = None
+        if operation in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            owner, is_scalar = variables.setdefault(name, {}), False
+        elif operation in _ATTRIBUTES:
+            if owner is not None:
+                owner = owner.setdefault(name, {})
+            elif not is_scalar:
+                loose[name] = None
+            is_scalar = False
+        else:
+            owner = None
+            is_scalar = "LOAD_FAST" in operation and _names(name)[-1] in scalars
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            _collect(constant, loaded, variables, loose)
+
+
+def _names(argval: Any) -> tuple[str, ...]:
+    """Return the variables of an instruction, which may be two from Python 3.13 on."""
+    return argval if isinstance(argval, tuple) else (str(argval),)
+
+
+# --- Keys of callables, and the tokens of what they capture: hashable, compared by value.
 
 _keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
 _lock = forks.Lock()

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays.view import NumPy, View
-from gpualgo._cpu.captured import NO_CAPTURES, captures_bound
-from gpualgo._cpu.memory import address
+from gpualgo._cpu.memory import NO_CAPTURES, address, captures_bound
 from gpualgo._cpu.plan import Plan
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator, without_arrays

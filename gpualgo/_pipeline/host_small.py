@@ -20,8 +20,8 @@ from gpualgo._base.errors import CapturesChanged
 from gpualgo._cpu.memory import address
 from gpualgo._driver import device, driver, pinned, staging
 from gpualgo._driver import device as gpu
+from gpualgo._driver.device import aligned
 from gpualgo._driver.driver import leave
-from gpualgo._driver.pools import aligned
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_warm import Warm
 

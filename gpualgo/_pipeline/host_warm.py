@@ -93,7 +93,7 @@ class Warm:
         self.init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)
         self._state: Any = None
         if problem.has_numbers and op is not None:
-            from gpualgo._cpu.captured import state_of
+            from gpualgo._cpu.memory import state_of
 
             self._state = state_of(op.key)
 

@@ -27,7 +27,7 @@ from gpualgo._base.records import in_one_piece
 from gpualgo._base.strides import dense_strides, order_of, ordered_strides
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, pinned, pools, staging, streams
+from gpualgo._driver import driver, pinned, staging, streams
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
@@ -367,7 +367,7 @@ def memory(
     with buffers as (*addresses, storage_address), sync_on_error(stream):
 
         def queue(plan: Plan, *operands: int, words: bytes = b"", start: Start = NO_INIT) -> None:
-            with pools.supplied(pools.Given(storage_address, pools.aligned(storage))):
+            with gpu.supplied(gpu.Given(storage_address, gpu.aligned(storage))):
                 plan.queue(stream, (*start, words, *operands))
 
         yield addresses, queue

@@ -121,9 +121,9 @@ def parse_prepared(problem: Problem, arguments: Sequence[Any], where: str) -> Vi
     """Return the views of arguments, which must have the structure of the problem's."""
     init_views: Views = ()
     if problem.row_init is not None and arguments:
-        from gpualgo._pipeline import per_row_init
+        from gpualgo._pipeline.problem import parse_arrays
 
-        found, row_init = per_row_init.parse_arrays(arguments[-1], where)
+        found, row_init = parse_arrays(arguments[-1], where)
         if row_init == problem.row_init:
             init_views, arguments = found, arguments[:-1]
     parsed, has_names = problem.parse_arrays(arguments, where), problem.has_names

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._arrays.forms import Form, structure_of
-from gpualgo._arrays.view import NumPy, View, layout_of
-from gpualgo._base import dtypes
+from gpualgo._arrays.view import NumPy, View, layout_of, view_of
+from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
 from gpualgo._base.strides import inverse, ordered, ordered_strides
@@ -30,13 +30,120 @@ from gpualgo._operators.operator import (
     retried,
 )
 from gpualgo._pipeline import checks
+from gpualgo._pipeline.checks import RowInit
 
 if TYPE_CHECKING:
     from gpualgo._cpu.plan import Plan as CPUPlan
     from gpualgo._cuda.plan import Plan
     from gpualgo._pipeline.auto import Choice
 
+# --- Per-row initial values: init as arrays that are extra inputs, so that no call waits for them.
+#
+# An algorithm's problem is made as for one initial value, and gets the arrays of init as its last
+# inputs. Its class gives the rows' shape (`row_shape`), its planners apply the arrays.
+
 Array = np.ndarray[Any, Any]
+Dtype = np.dtype[Any]
+Views = tuple[View, ...]
+
+
+def are_arrays(init: Any, where: str, *, one_is_value: bool) -> bool:
+    """Return whether init holds arrays of more than one value.
+
+    `one_is_value`: arrays of one element that are not NumPy's count as one value.
+    """
+    if isinstance(init, tuple):
+        return any(are_arrays(item, where, one_is_value=one_is_value) for item in init)
+    if isinstance(init, np.ndarray):
+        return init.size != 1
+    if isinstance(init, np.generic) or not _is_foreign(init):
+        return False
+    view = view_of(init, f"{where}: init")
+    return len(view.shape) > 0 and not (one_is_value and set(view.shape) == {1})
+
+
+def _is_foreign(init: Any) -> bool:
+    return hasattr(init, "__cuda_array_interface__") or hasattr(init, "__dlpack__")
+
+
+def parse(
+    init: Any, views: Views, params: tuple[Any, ...], where: str, *, one_is_value: bool = False
+) -> tuple[Any, Views, tuple[Any, ...]]:
+    """Return init, the inputs and params; arrays of init are moved to the others."""
+    if not are_arrays(init, where, one_is_value=one_is_value):
+        return init, views, params
+    init_views, row_init = parse_arrays(init, where)
+    return None, (*views, *init_views), (*params, row_init)
+
+
+def parse_arrays(init: Any, where: str) -> tuple[Views, RowInit]:
+    """Return the views of init's arrays, and their structure and dtypes."""
+    views: list[View] = []
+
+    def pattern(init: Any, path: str) -> Any:
+        if isinstance(init, tuple):
+            items = [pattern(item, f"{path}[{i}]") for i, item in enumerate(init)]
+            make = getattr(type(init), "_make", tuple)
+            return make(items)
+        if isinstance(init, np.ndarray) and init.dtype.names is not None:
+            views.extend(view_of(init[name], f"{path}[{name!r}]") for name in init.dtype.names)
+            return init.dtype
+        if isinstance(init, np.generic) or not (isinstance(init, np.ndarray) or _is_foreign(init)):
+            raise TypeError(
+                f"{path} is a {type(init).__name__} next to arrays; pass an array of one number "
+                "for each row"
+            )
+        views.append(view_of(init, path))
+        return views[-1].dtype
+
+    found = pattern(init, f"{where}: init")
+    return tuple(views), RowInit(found, checks.classes_of(found), len(views))
+
+
+def zeros(pattern: Any) -> Any:
+    """Return a zero initial value with init's structure and dtypes."""
+    if isinstance(pattern, tuple):
+        make = getattr(type(pattern), "_make", tuple)
+        return make([zeros(item) for item in pattern])
+    return np.zeros((), pattern)
+
+
+def check(
+    views: Views, like: View, shape: tuple[int, ...], acc: Dtype, form: Form | None, where: str
+) -> tuple[str, ...]:
+    """Raise unless init's arrays fit rows of this shape; return their names for messages."""
+    names = ("init",) if form is None else tuple(f"init[{path}]" for path in form.names)
+    for view, leaf, name in zip(views, records.field_dtypes(acc), names, strict=True):
+        dtypes.check(view.dtype, f"{where}: {name}")
+        checks.dimensions(view, name, where)
+        if not shape and set(view.shape) == {1}:
+            raise TypeError(
+                f"{where}: {name} is an array of one element; pass a Python or NumPy scalar"
+            )
+        if view.shape != shape and not shape:
+            raise ValueError(f"{where}: {name} must be one value, got shape {view.shape}; pass one")
+        if view.shape != shape:
+            raise ValueError(
+                f"{where}: {name} must be one value, or one for each row in shape {shape}, got "
+                f"shape {view.shape}; reshape it"
+            )
+        if view.dtype != leaf:
+            raise TypeError(
+                f"{where}: {name} has dtype {view.dtype}, the accumulator {leaf}; convert it first"
+            )
+    checks.same_place([like, *views], where)
+    return names
+
+
+def host_values(acc: Dtype, count: int, arrays: Sequence[Array]) -> Array:
+    """Return initial values as a contiguous array of the accumulator's dtype, never empty."""
+    starts = np.zeros(max(1, count), acc)
+    fields = [starts] if acc.names is None else [starts[name] for name in acc.names]
+    for field, array in zip(fields, arrays, strict=True):
+        field[:count] = array
+    return starts
+
+
 Extent = tuple[int, int]
 Start: TypeAlias = tuple[bytes, int, int, int]
 """The initial value: its bytes, 1 if given, its device address or 0, and 0."""
@@ -293,14 +400,12 @@ def auto_module() -> Any:
 
 def _problem_of_rows(kind: type[Problem], call: Call, row_init: checks.RowInit) -> Problem:
     """Return the problem of a call whose last inputs are initial values for each row."""
-    from gpualgo._pipeline import per_row_init
-
-    count, init = row_init.num_arrays, per_row_init.zeros(row_init.pattern)
+    count, init = row_init.num_arrays, zeros(row_init.pattern)
     views, inits, where = call.views[:-count], call.views[-count:], call.where
     problem = kind(call._replace(views=views, init=init, params=call.params[:-1]))
     shape, acc, form = problem.row_shape, problem.acc, problem.form
     assert acc is not None
-    names = per_row_init.check(inits, views[0], shape, acc, form, where)
+    names = check(inits, views[0], shape, acc, form, where)
     problem.params, problem.row_init = call.params, row_init
     problem.inputs = (*problem.inputs, *names)
     problem.forms = (*problem.forms, None) if problem.forms else ()

@@ -13,8 +13,7 @@ except ImportError as error:
 from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.dask._by_key import reduce_by_key, unique
 from gpualgo.dask._chunks import searchsorted, select, top_k, transform
-from gpualgo.dask._folds import exclusive_scan, inclusive_scan, reduce
-from gpualgo.dask._histogram import histogram
+from gpualgo.dask._folds import exclusive_scan, histogram, inclusive_scan, reduce
 from gpualgo.dask._sort import argsort, radix_sort
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy
 from gpualgo._base import show_signatures as _show_signatures
 from gpualgo._lazy import combining, construction, hooks
 from gpualgo._lazy.array import LazyArray, is_number

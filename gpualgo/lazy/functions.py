@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy
 from gpualgo._base import dtypes
 from gpualgo._lazy import combining, is_lazy, operators
 from gpualgo._lazy.array import LazyArray

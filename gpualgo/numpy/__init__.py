@@ -27,8 +27,8 @@ from gpualgo.numpy import (  # noqa: F401
     _sets,
     _sorting,
 )
-from gpualgo.numpy._call.arguments import NotTaken
-from gpualgo.numpy._call.function import TABLE as _TABLE
+from gpualgo.numpy._call import TABLE as _TABLE
+from gpualgo.numpy._call import NotTaken
 from gpualgo.numpy._ufuncs import UFunc as _UFunc
 from gpualgo.numpy._wrap import Namespace, wrap
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpualgo._algorithms.top_k import TopK
 from gpualgo._base.annotations import Side, TopMode
-from gpualgo.numpy._call.arguments import NotTaken as NotTaken
+from gpualgo.numpy._call import NotTaken as NotTaken
 from gpualgo.numpy._counting import histogram_bin_edges as histogram_bin_edges
 from gpualgo.numpy._elementwise import angle as angle
 from gpualgo.numpy._elementwise import around as around

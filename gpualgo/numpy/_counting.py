@@ -24,9 +24,8 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied
 from gpualgo._operators.tokens import same
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import NotTaken, array_of, host_of, is_host
-from gpualgo.numpy._call.function import numpy_function
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import NotTaken, array_of, host_of, is_host, numpy_function
 
 _range = range
 
@@ -259,7 +258,7 @@ RULES: dict[str, Callable[[_Samples], Any]] = {
 
 def sample_dtype(x: Any, name: str) -> np.dtype[Any]:
     """Return the dtype of samples; raise NotTaken if they have no order."""
-    kind = function.dtype_of(x, name)
+    kind = _call.dtype_of(x, name)
     if dtypes.kind(kind) == "c":
         raise NotTaken(f"{name}: samples of dtype {kind} have no order; pass numpy.abs(x)")
     return np.dtype(np.uint8) if kind.kind == "b" else kind
@@ -277,7 +276,7 @@ COUNT = np.dtype(np.intp)
 def are_few(arrays: tuple[Any, ...]) -> bool:
     """Return whether all given arrays are NumPy's and small enough for NumPy."""
     given = [one for one in arrays if one is not None]
-    return all(map(is_host, given)) and function.is_few(given[0].size, _FEW)
+    return all(map(is_host, given)) and _call.is_few(given[0].size, _FEW)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
@@ -296,7 +295,7 @@ def _weights_of(weights: Any, shape: tuple[int, ...], name: str) -> Any:
 
 
 def _warn_of_bool(a: Any) -> None:
-    if function.dtype_of(a, "histogram").kind == "b":
+    if _call.dtype_of(a, "histogram").kind == "b":
         text = f"Converting input from bool to {np.uint8} for compatibility."
         warnings.warn(text, RuntimeWarning, stacklevel=4)
 
@@ -322,7 +321,7 @@ def histogram(
     kind = sample_dtype(a, name)
     resolved = bins_of(a, kind, bins, range, weights is not None, name)
     counts = _count(a, resolved, weights, name)
-    edges = function.copy_to_device_of(counts, resolved.edges, name)
+    edges = _call.copy_to_device_of(counts, resolved.edges, name)
     if density:
         return density_of(counts, (np.diff(resolved.edges),), name), edges
     return counts, edges
@@ -330,10 +329,10 @@ def histogram(
 
 def _count(a: Any, resolved: ResolvedBins, weights: Any, name: str) -> Any:
     """Return the counts of samples, or the sums of their weights in the weights' dtype."""
-    weights_dtype = None if weights is None else function.dtype_of(weights, name)
+    weights_dtype = None if weights is None else _call.dtype_of(weights, name)
     if resolved.edges.size < 2:
         empty = np.empty(0, COUNT if weights_dtype is None else weights_dtype)
-        return function.copy_to_device_of(library_argument(a), empty, name)
+        return _call.copy_to_device_of(library_argument(a), empty, name)
     bins = native(resolved.edges) if resolved.ends is None else resolved.edges.size - 1
     if weights_dtype is not None and weights_dtype.kind == "b":
         if resolved.ends is None and 0 not in shape_of(a):
@@ -353,9 +352,9 @@ def density_of(counts: Any, widths: tuple[np.ndarray[Any, Any], ...], name: str)
     if isinstance(counts, np.ndarray):
         return counts / size / counts.sum()
     total = reduce(counts)
-    kind = np.result_type(function.dtype_of(counts, name), FLOAT)
+    kind = np.result_type(_call.dtype_of(counts, name), FLOAT)
     return transform(
-        _density, counts, function.copy_to_device_of(counts, size, name), total, dtype=kind
+        _density, counts, _call.copy_to_device_of(counts, size, name), total, dtype=kind
     )
 
 
@@ -379,12 +378,12 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     weights = _weights_of(weights, shape_of(a), name)
     kind = sample_dtype(a, name)
     resolved = bins_of(a, kind, bins, range, weights is not None, name)
-    return function.copy_to_device_of(library_argument(a), resolved.edges, name)
+    return _call.copy_to_device_of(library_argument(a), resolved.edges, name)
 
 
 def library_argument(a: Any) -> Any:
     """Return an array whose library and device results of an argument have."""
-    return function.new(a, (0,), FLOAT) if is_lazy(a) else a
+    return _call.new(a, (0,), FLOAT) if is_lazy(a) else a
 
 
 # --- Histograms of several dimensions, in one pass over the samples.
@@ -420,13 +419,13 @@ def _count_joint(sample: Any, bins: Any, range: Any, density: Any, weights: Any,
     if weights is not None:
         if len(shape_of(weights)) != 1 or shape_of(weights) != shape_of(columns[0]):
             raise ValueError(f"{name}: weights must have one number for each sample")
-        if dtypes.kind(function.dtype_of(weights, name)) == "c":
+        if dtypes.kind(_call.dtype_of(weights, name)) == "c":
             raise TypeError(f"{name}: weights are complex; pass the parts separately")
     edges, numbers, ends = _joint_bins(columns, bins, range, name)
     counts = _joint_counts(columns, edges, numbers, ends, weights, name)
     if density:
         counts = density_of(counts, tuple(map(np.diff, edges)), name)
-    return counts, [function.copy_to_device_of(counts, one, name) for one in edges]
+    return counts, [_call.copy_to_device_of(counts, one, name) for one in edges]
 
 
 def _joint_counts(
@@ -436,7 +435,7 @@ def _joint_counts(
     shape = tuple(one.size - 1 for one in edges)
     if any(n < 1 for n in shape):
         empty = np.zeros([max(n, 0) for n in shape])
-        return function.copy_to_device_of(library_argument(columns[0]), empty, name)
+        return _call.copy_to_device_of(library_argument(columns[0]), empty, name)
     samples = tuple([_comparable(x, edge, name) for x, edge in zip(columns, edges, strict=True)])
     if weights is not None:
         return count_samples(samples, numbers, ends, weights=weights, dtype=FLOAT)
@@ -445,7 +444,7 @@ def _joint_counts(
 
 def _comparable(x: Any, edges: Any, name: str) -> Any:
     """Return samples as NumPy compares them with edges: 64-bit integers as floats with floats."""
-    kind = function.dtype_of(x, name)
+    kind = _call.dtype_of(x, name)
     is_wide = kind.kind in "iu" and kind.itemsize == 8 and edges.dtype.kind == "f"
     return lazy_of(x).astype(FLOAT) if is_wide else x
 
@@ -563,21 +562,21 @@ def bincount(x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
         return np.bincount(original, weights, least)
     _check_bincount(x, weights, least, name, is_array=hasattr(original, "dtype"))
     if not shape_of(x)[0]:
-        return function.copy_to_device_of(library_argument(x), np.zeros(least, COUNT), name)
+        return _call.copy_to_device_of(library_argument(x), np.zeros(least, COUNT), name)
     low, high = (int(host_of(one, name)) for one in minmax(x))
     if low < 0:
         raise ValueError(f"{name}: x holds {low}; pass integers from 0 on")
     size = max(high + 1, least)
     if weights is None:
         return count_samples(x, size, (0, size))  # each integer is a bin of its own
-    if function.dtype_of(x, name).kind == "b":
+    if _call.dtype_of(x, name).kind == "b":
         x = lazy_of(x).astype(np.uint8)
     return reduce_by_index(x, weights, size, 0.0, dtype=FLOAT)
 
 
 def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bool) -> None:
     """Raise for arguments that NumPy rejects; an empty list has no dtype."""
-    kind = function.dtype_of(x, name)
+    kind = _call.dtype_of(x, name)
     shape = shape_of(x)
     if len(shape) != 1:
         raise ValueError(f"{name}: x has shape {shape}; pass one axis")
@@ -590,5 +589,5 @@ def _check_bincount(x: Any, weights: Any, least: int, name: str, *, is_array: bo
             raise ValueError(
                 f"{name}: weights has shape {shape_of(weights)} and x {shape}; pass as many"
             )
-        if dtypes.kind(function.dtype_of(weights, name)) == "c":
+        if dtypes.kind(_call.dtype_of(weights, name)) == "c":
             raise TypeError(f"{name}: weights are complex; pass the parts separately")

@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError, shown
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import functions
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
-from gpualgo.numpy._call.function import numpy_function
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._ufuncs import LAZY, NUMBERS_ALONE, UFUNCS, UFunc, arguments_of, mapped
 
 _UNSET: Any = np._NoValue
@@ -38,7 +36,7 @@ def clip(
     array([2, 5, 8])
     """
     low, high = _limits(a_min, a_max, min, max)
-    kind = function.dtype_of(a, "clip")
+    kind = _call.dtype_of(a, "clip")
     if kind.kind in "iu":  # a Python number outside the dtype's range is no limit
         info = np.iinfo(kind)
         low = None if type(low) is int and low <= info.min else low
@@ -80,9 +78,9 @@ def nan_to_num(
     if not copy and isinstance(x, np.ndarray) and not x.dtype.isnative:  # `values` is a copy
         x[...] = nan_to_num(values, nan=nan, posinf=posinf, neginf=neginf)
         return x
-    if type(values) is np.ndarray and function.is_few(values.size, function.FEW):
+    if type(values) is np.ndarray and _call.is_few(values.size, _call.FEW):
         return np.nan_to_num(values, copy, nan, posinf, neginf)
-    kind = function.dtype_of(values, name)
+    kind = _call.dtype_of(values, name)
     if dtypes.kind(kind) not in "fc":
         return values if not copy or is_lazy(values) else _copied(values)
     if not copy and is_lazy(values):
@@ -101,7 +99,7 @@ def nan_to_num(
 
 
 def _copied(x: Any) -> Any:
-    return function.number_of(copy(x))
+    return _call.number_of(copy(x))
 
 
 def _close(x: Any, y: Any, rtol: Any, atol: Any) -> Any:
@@ -145,10 +143,10 @@ def _is_neginf(x: Any) -> Any:
 
 
 def _infinite(x: Any, op: Any, out: Any, name: str) -> Any:
-    kind = function.dtype_of(x, name)
+    kind = _call.dtype_of(x, name)
     if kind.kind == "c":
         raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
-    return mapped(op, (x,), function.out_of(out, name), name)
+    return mapped(op, (x,), _call.out_of(out, name), name)
 
 
 @numpy_function("One transform")
@@ -183,7 +181,7 @@ def sinc(x: Any) -> Any:
     >>> gnp.sinc([0.0, 0.5, 1.5]).round(3)
     array([ 1.   ,  0.637, -0.212])
     """
-    if type(x) is np.ndarray and x.ndim and function.is_few(x.size, _ALL):
+    if type(x) is np.ndarray and x.ndim and _call.is_few(x.size, _ALL):
         y = UFUNCS["multiply"](x, math.pi)
         y[y == 0] = np.finfo(y.dtype).eps if y.dtype.kind == "f" else 1e-20
         return UFUNCS["divide"](UFUNCS["sin"](y), y, out=y)
@@ -227,7 +225,7 @@ def _part(val: Any, native: Any, name: str) -> Any:
         return getattr(val, name)
     if is_host(val):
         return native(val)
-    if name == "real" and function.dtype_of(val, name).kind != "c":
+    if name == "real" and _call.dtype_of(val, name).kind != "c":
         return val
     return mapped(native, (val,), None, name)
 
@@ -255,8 +253,8 @@ def angle(z: Any, deg: Any = False) -> Any:
     >>> gnp.angle([1, 1j, -1], deg=True)
     array([  0.,  90., 180.])
     """
-    is_complex = function.dtype_of(z, "angle").kind == "c"
-    if type(z) is np.ndarray and function.is_few(z.size, _ALL):
+    is_complex = _call.dtype_of(z, "angle").kind == "c"
+    if type(z) is np.ndarray and _call.is_few(z.size, _ALL):
         angles = UFUNCS["arctan2"](z.imag if is_complex else 0, z.real)
         if not deg:
             return angles
@@ -272,8 +270,8 @@ def _round(x: Any, decimals: Any, out: Any, name: str) -> Any:
     decimals = operator.index(decimals)
     if not -(1 << 31) <= decimals < 1 << 31:
         raise OverflowError(f"{name}: decimals={decimals} is beyond 32 bits")
-    kind = dtypes.kind(function.dtype_of(x, name))
-    out = function.out_of(out, name)
+    kind = dtypes.kind(_call.dtype_of(x, name))
+    out = _call.out_of(out, name)
     if out is not None and tuple(out.shape) != tuple(x.shape):
         message = f"{name}: out has shape {tuple(out.shape)}, the result has {tuple(x.shape)}"
         raise ValueError(message)
@@ -286,7 +284,7 @@ def _round(x: Any, decimals: Any, out: Any, name: str) -> Any:
         if math.isinf(unit):
             raise NotTaken(f"{name}: decimals={decimals} is beyond float64; use numpy.{name}")
         return _round_to_tens(x, unit, out, name)
-    dtype = function.dtype_of(x, name)
+    dtype = _call.dtype_of(x, name)
     if dtype.kind == "b":
         raise NotTaken(f"{name}: bools have no decimals; use numpy.{name}")
     op = _to_decimals if decimals > 0 else _to_tens
@@ -336,10 +334,10 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
     """Return integers rounded to tens, hundreds, ...; ``out=`` receives float64, as in NumPy."""
     rounded = applied(_integer_to_tens, (x, unit), name)
     if out is not None:
-        function.check_cast(np.dtype(float), out, name)
-        return function.evaluate_into(rounded, out, name)
-    rounded = operators.cast(rounded, np.dtype(float), function.dtype_of(x, name), name)
-    return rounded if is_lazy(x) else function.number_of(copy(rounded))
+        _call.check_cast(np.dtype(float), out, name)
+        return _call.evaluate_into(rounded, out, name)
+    rounded = operators.cast(rounded, np.dtype(float), _call.dtype_of(x, name), name)
+    return rounded if is_lazy(x) else _call.number_of(copy(rounded))
 
 
 @numpy_function("One transform")
@@ -500,7 +498,7 @@ def _kinds_of(otypes: Any) -> tuple[np.dtype[Any], ...] | None:
         raise NotTaken(str(error)) from None
 
 
-function.TABLE["vectorize"] = function.Entry(
+_call.TABLE["vectorize"] = _call.Entry(
     "vectorize",
     vectorize,
     np.vectorize,

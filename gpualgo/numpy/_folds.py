@@ -10,8 +10,7 @@ import numpy as np
 
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import inclusive_scan
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy, operators
@@ -21,8 +20,8 @@ from gpualgo._operators.tokens import same
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import ARRAY_TYPES, array_of, is_host
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import ARRAY_TYPES, array_of, is_host
 
 # --- Shared parts of cumulative functions and ``ufunc.accumulate``: one scan, in NumPy's dtype.
 
@@ -42,19 +41,19 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
         plan = _plain_scans.get((ufunc, x.dtype))
         if plan is not None and (axis is None or x.ndim):
             return inclusive_scan(x, None, plan[0], axis=axis, dtype=plan[1])
-    out = function.out_of(out, name)
+    out = _call.out_of(out, name)
     if axis is not None and type(axis) is not int:
         axis = checks.plain_axis(axis, name)
     if not x.ndim and axis is not None:
         raise TypeError(f"{name}: a 0-d array has no axis; pass axis=None")
-    own = function.dtype_of(x, name)
+    own = _call.dtype_of(x, name)
     kind = _accumulated_dtype(ufunc, own, dtype, out, name)
     wide = reductions.wide_of(ufunc, kind)
     if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
-        function.warn_of_parts(own, wide, stacklevel=6)
+        _call.warn_of_parts(own, wide, stacklevel=6)
         x = _converted(ufunc, x, own, wide, name)
     op = reductions.operator_of(ufunc, wide)
-    wanted = kind if out is None else function.dtype_of(out, name)
+    wanted = kind if out is None else _call.dtype_of(out, name)
     if out is None and wanted == wide:
         if dtype is None and type(x) in ARRAY_TYPES:
             _plain_scans[ufunc, x.dtype] = op, wide
@@ -67,7 +66,7 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     result = inclusive_scan(x, None, op, axis=axis, dtype=wide)
     if out is None:  # the result is a narrower float
         return transform(same, result, dtype=wanted)
-    return function.evaluate_into(lazy_of(result), out, name)
+    return _call.evaluate_into(lazy_of(result), out, name)
 
 
 def _accumulated_dtype(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
@@ -79,7 +78,7 @@ def _accumulated_dtype(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: st
     if dtype is not None:
         return dtypes.as_dtype(dtype, name)
     if out is not None:  # as in NumPy
-        return function.dtype_of(out, name)
+        return _call.dtype_of(out, name)
     if rule is reductions.OWN:
         return ufunc.resolve_dtypes((own, own, None))[2]
     return reductions.sum_dtype(own) if rule is reductions.SUM else own
@@ -115,7 +114,7 @@ def mask_of(where: Any, shape: tuple[int, ...], name: str) -> Any:
         if not mask.ndim:
             return None if mask else full(shape, False)
     mask = array_of(mask, f"{name}: where")
-    if (kind := function.dtype_of(mask, name)) != _BOOL:
+    if (kind := _call.dtype_of(mask, name)) != _BOOL:
         raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
     if len(mask.shape) > len(shape):
         raise ValueError(f"{name}: where has shape {mask.shape}, more axes than {shape}")
@@ -188,15 +187,15 @@ def _reduced(
     ufunc: np.ufunc, a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, initial: Any,
     where: Any, name: str,
 ) -> Any:  # fmt: skip
-    keepdims, out = flag_of(keepdims, name), function.out_of(out, name)
+    keepdims, out = flag_of(keepdims, name), _call.out_of(out, name)
     axis = axis_of(axis, a.ndim, name)
     if 0 in a.shape:
         check_some(ufunc, a.shape, axis, initial, name)
-    own = function.dtype_of(a, name)
+    own = _call.dtype_of(a, name)
     kind = _kind_of(ufunc, own, dtype, out, name)
     if dtype is None and out is not None and initial is not UNSET:
         # NumPy casts `initial` to out's dtype.
-        wanted = function.dtype_of(out, name)
+        wanted = _call.dtype_of(out, name)
         kind = wanted if dtypes.can_cast(kind, wanted) and kind != BOOL else kind
     start = start_of(initial, kind)
     a, own = real_of(a, own, kind)
@@ -244,14 +243,14 @@ def check_some(
 
 def has_nan(a: Any, name: str) -> bool:
     """Return whether a's dtype can represent NaN."""
-    return dtypes.kind(function.dtype_of(a, name)) in "fc"
+    return dtypes.kind(_call.dtype_of(a, name)) in "fc"
 
 
 def real_of(a: Any, own: Dtype, kind: Dtype) -> tuple[Any, Dtype]:
     """Return complex numbers without imaginary parts if the result is real."""
     if own.kind != "c" or kind.kind in "cb":
         return a, own
-    function.warn_of_parts(own, kind, stacklevel=6)
+    _call.warn_of_parts(own, kind, stacklevel=6)
     real = lazy_of(a).real
     return real, real.dtype
 
@@ -305,7 +304,7 @@ def _kind_of(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
     kind = reductions.sum_dtype(own) if rule is reductions.SUM else own
     if out is None or rule is not reductions.SUM:
         return kind
-    return wider(kind, function.dtype_of(out, name))
+    return wider(kind, _call.dtype_of(out, name))
 
 
 def wider(kind: Dtype, wanted: Dtype) -> Dtype:
@@ -344,7 +343,7 @@ def _any_or_all(ufunc: np.ufunc, a: Any, axis: Any, keepdims: bool) -> Any:
 
 def is_direct(a: Any, out: Any, kind: Dtype, name: str) -> bool:
     """Return whether `gpualgo.reduce` can write to ``out=``: same dtype, no overlap with a."""
-    if out is None or function.dtype_of(out, name) != kind:
+    if out is None or _call.dtype_of(out, name) != kind:
         return False
     return not (is_host(a) and isinstance(out, np.ndarray) and np.may_share_memory(a, out))
 
@@ -354,8 +353,8 @@ def cast_result(result: Any, kind: Dtype, out: Any, name: str) -> Any:
 
     Dropping an imaginary part gives NumPy's warning.
     """
-    wanted = kind if out is None else function.dtype_of(out, name)
-    own = function.dtype_of(result, name)
+    wanted = kind if out is None else _call.dtype_of(out, name)
+    own = _call.dtype_of(result, name)
     if isinstance(result, (np.generic, np.ndarray)):
         if out is None:
             return np.asarray(result).astype(wanted, copy=False)[()]
@@ -370,7 +369,7 @@ def cast_result(result: Any, kind: Dtype, out: Any, name: str) -> Any:
     if own == wanted and out is None:
         return result
     if own.kind == "c" != wanted.kind:
-        function.warn_of_parts(own, wanted, stacklevel=5)
+        _call.warn_of_parts(own, wanted, stacklevel=5)
         return copy(lazy_of(result).real.astype(wanted), out=out)
     if dtypes.can_cast(own, wanted) and not isinstance(result, LazyArray):
         return transform(same, result, dtype=wanted, out=out)

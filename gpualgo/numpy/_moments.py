@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
@@ -18,9 +17,8 @@ from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
-from gpualgo.numpy._call.function import define, numpy_function
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import NotTaken, array_of, define, is_host, numpy_function
 from gpualgo.numpy._folds import (
     UNSET,
     axis_of_means,
@@ -51,10 +49,10 @@ def mean_of(
     a: Any, axis: Any, dtype: Any, out: Any, keepdims: Any, mask: Any, name: str
 ) -> Any:  # fmt: skip
     """Return ``np.mean``, of the elements in a lazy mask if there is one."""
-    own = function.dtype_of(a, name)
+    own = _call.dtype_of(a, name)
     kind = reductions.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     if dtype is None and out is not None:
-        kind = wider(kind, function.dtype_of(out, name))
+        kind = wider(kind, _call.dtype_of(out, name))
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
     acc = reductions.moment_dtype(kind)
     if mask is None:
@@ -73,8 +71,8 @@ def divided(total: Any, count: Any, kind: Any, out: Any, name: str) -> Any:
     """Return sums divided by counts, as kind or in ``out=``."""
     if is_on_host(total):
         return cast_result(total / count, kind, out, name)
-    wanted = kind if out is None else function.dtype_of(out, name)
-    own = function.dtype_of(total, name)
+    wanted = kind if out is None else _call.dtype_of(out, name)
+    own = _call.dtype_of(total, name)
     if is_on_host(count) and dtypes.kind(own) in "fc" and dtypes.can_cast(own, wanted):
         number = float(count)
         return transform(lambda s: s / number, total, dtype=wanted, out=out)
@@ -97,11 +95,11 @@ def variance_of(
     is_root: bool, name: str,
 ) -> Any:  # fmt: skip
     """Return ``np.var`` or ``np.std``, of the elements in a lazy mask if there is one."""
-    own = function.dtype_of(a, name)
+    own = _call.dtype_of(a, name)
     kind = reductions.float_of(own) if dtype is None else _dtype_of_mean(dtype, name)
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
     ddof = _number(ddof, name)
-    if is_root and out is not None and function.dtype_of(out, name).kind in "biu":
+    if is_root and out is not None and _call.dtype_of(out, name).kind in "biu":
         raise TypeError(f"{name}: out has dtype {out.dtype}; a square root needs a float dtype")
     if mean is UNSET and (kind.kind in "biu" or (own.kind == "c" and kind.kind != "c")):
         mean = mean_of(a, axis, dtype, None, True, mask, name)  # NumPy rounds it, too
@@ -113,7 +111,7 @@ def variance_of(
     freedom: Any = _degrees_of_freedom(count, ddof, name) if is_on_host(count) else None
     if is_on_host(stats[-1]):
         return cast_result(reductions.spread_of(stats, freedom, is_root), result, out, name)
-    wanted = result if out is None else function.dtype_of(out, name)
+    wanted = result if out is None else _call.dtype_of(out, name)
     if mask is None and dtypes.can_cast(reductions.real_of(reductions.moment_dtype(kind)), wanted):
         op = reductions.spread(len(stats), float(freedom), is_root)
         return transform(op, *stats[1:], dtype=wanted, out=out)
@@ -163,7 +161,7 @@ def _variance_around(
     is_root: bool, name: str,
 ) -> Any:  # fmt: skip
     """Return variances around a given mean: sums of squared distances."""
-    own, x = function.dtype_of(a, name), lazy_of(a)
+    own, x = _call.dtype_of(a, name), lazy_of(a)
     if (acc := reductions.moment_dtype(own)) != own:
         x = x.astype(acc)
     if hasattr(mean, "dtype") and not isinstance(mean, np.generic):
@@ -204,9 +202,9 @@ def _mask_of_numbers(
         return mask
     if dtype is not None and dtypes.kind(dtypes.as_dtype(dtype, name)) not in "fc":
         raise TypeError("If a is inexact, then dtype must be inexact")
-    if out is not None and dtypes.kind(function.dtype_of(out, name)) not in "fc":
+    if out is not None and dtypes.kind(_call.dtype_of(out, name)) not in "fc":
         raise TypeError("If a is inexact, then out must be inexact")
-    if mask is None and mean is UNSET and function.dtype_of(a, name).kind != "c":
+    if mask is None and mean is UNSET and _call.dtype_of(a, name).kind != "c":
         return reductions.NUMBERS
     are_numbers = reductions.are_numbers(a)
     return are_numbers if mask is None else np.logical_and(are_numbers, mask)
@@ -220,7 +218,7 @@ def _mean(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = UNSET, *,
         where: Any = UNSET,
     ) -> Any:  # fmt: skip
-        out = function.out_of(out, name)
+        out = _call.out_of(out, name)
         if not skips_nan:
             mask = lazy_mask_of(where, a, name)
             return mean_of(a, axis, dtype, out, keepdims, mask, name)
@@ -250,7 +248,7 @@ def _spread(is_root: bool, skips_nan: bool, name: str, *row: str, **options: Any
         a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
         keepdims: Any = UNSET, *, where: Any = UNSET, mean: Any = UNSET, correction: Any = UNSET,
     ) -> Any:  # fmt: skip
-        out = function.out_of(out, name)
+        out = _call.out_of(out, name)
         if correction is not UNSET:
             if ddof != 0:
                 raise ValueError("ddof and correction can't be provided simultaneously.")
@@ -314,13 +312,13 @@ def average(
         result = mean_of(a, axis, None, None, keepdims, None, name)
         if not returned:
             return result
-        kind, count = function.dtype_of(result, name), reductions.count_of(a.shape, axis, name)
+        kind, count = _call.dtype_of(result, name), reductions.count_of(a.shape, axis, name)
         number = np.asarray(count).astype(kind)[()]
         if is_on_host(result):
             return result, number if not result.ndim else np.full(result.shape, number)
         return result, copy(applied(second, (result, number), name))
     weights = _weights_of(weights, a, axis, name)
-    kinds = [function.dtype_of(x, name) for x in (a, weights)]
+    kinds = [_call.dtype_of(x, name) for x in (a, weights)]
     kind = np.result_type(*kinds, *(["f8"] if kinds[0].kind in "biu" else []))
     acc = reductions.moment_dtype(kind)
     pair: Any = _PAIRS((a, weights), name, acc)
@@ -348,7 +346,7 @@ def _weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
     """Return weights broadcast to the shape of a; they may have only the reduced axes."""
     weights = array_of(weights, f"{name}: weights")
     if is_host(weights) and not is_host(a) and not is_lazy(a):
-        weights = function.copy_to_device_of(a, weights, name)
+        weights = _call.copy_to_device_of(a, weights, name)
     shape = tuple(a.shape)
     if tuple(weights.shape) == shape:
         return weights

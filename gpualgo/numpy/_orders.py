@@ -11,13 +11,12 @@ import numpy as np
 from gpualgo import lazy
 from gpualgo._algorithms.merge_sort import merge_sort
 from gpualgo._algorithms.radix_sort import argsort
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._arrays.view import view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import is_aligned, place_lazy
-from gpualgo.numpy._call import function
+from gpualgo.numpy import _call
 
 # --- Gathers along an axis, with separate indices for each row.
 
@@ -111,7 +110,7 @@ _MOST_FIELDS = 8  # of a tuple used as a sort key
 
 def fields(x: Any) -> list[Any]:
     """Return the numbers to sort an array by, the most significant first."""
-    if function.dtype_of(x, "x").kind != "c":
+    if _call.dtype_of(x, "x").kind != "c":
         return [x]
     return [lazy.transform(part, x) for part in (_nan_group, np.real, np.imag)]
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpualgo.lazy import reductions
-from gpualgo.numpy._call import function, loops
-from gpualgo.numpy._call.arguments import NotTaken, as_array, flattened
-from gpualgo.numpy._call.function import numpy_function
+from gpualgo.numpy import _call, _loops
+from gpualgo.numpy._call import NotTaken, as_array, flattened, numpy_function
 from gpualgo.numpy._ufuncs import UFUNCS
 
 # --- Products of vectors: one reduction, which does not store the elementwise products.
@@ -37,16 +36,16 @@ def _vectors(a: Any, b: Any, name: str) -> tuple[Any, Any]:
 
 
 def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
-    out = function.out_of(out, name)
+    out = _call.out_of(out, name)
     if out is not None:
         _check_out(x, y, out, name)
     if not (x.ndim and y.ndim):
         return UFUNCS["multiply"](x, y, out=out)
     native: Any = {"dot": np.dot, "inner": np.inner, "vdot": np.vdot}[name]
-    if type(x) is type(y) is np.ndarray and function.is_few(x.size, function.FEW):
+    if type(x) is type(y) is np.ndarray and _call.is_few(x.size, _call.FEW):
         return native(x, y) if out is None else native(x, y, out)
     if out is None and _is_blas(x, y, is_conjugate):
-        return loops.dotted(x, y)
+        return _loops.dotted(x, y)
     return reductions.products(x, y, out, is_conjugate, name)
 
 
@@ -62,17 +61,17 @@ def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
         and x.dtype in _BLAS
         and (is_conjugate or x.dtype.kind == "f")
         and hasattr(np, "vecdot")  # new in NumPy 2
-        and function.is_few(x.size, _ALL)
+        and _call.is_few(x.size, _ALL)
     )
 
 
 def _check_out(x: Any, y: Any, out: Any, name: str) -> None:
-    kind = np.result_type(function.dtype_of(x, name), function.dtype_of(y, name))
+    kind = np.result_type(_call.dtype_of(x, name), _call.dtype_of(y, name))
     shape = () if x.ndim and y.ndim else tuple(x.shape or y.shape)
-    if function.dtype_of(out, name) != kind or tuple(out.shape) != shape:
+    if _call.dtype_of(out, name) != kind or tuple(out.shape) != shape:
         raise ValueError(
             f"{name}: out must have shape {shape} and dtype {kind}, got {tuple(out.shape)} and "
-            f"{function.dtype_of(out, name)}"
+            f"{_call.dtype_of(out, name)}"
         )
 
 

@@ -13,15 +13,13 @@ import numpy as np
 
 from gpualgo import lazy
 from gpualgo._algorithms.reduce import reduce
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
+from gpualgo.numpy import _call, _ranks
 from gpualgo.numpy import _quantile_methods as methods
-from gpualgo.numpy import _ranks
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import array_of, is_host
-from gpualgo.numpy._call.function import define
+from gpualgo.numpy._call import array_of, define, is_host
 from gpualgo.numpy._ranks import Rows, at_ranks, has_nan, rows_of
 
 _UNSET: Any = np._NoValue
@@ -53,8 +51,8 @@ def _finish(
         result = result.reshape(shape) if is_numpy else copy(lazy.asarray(result).reshape(shape))
     if out is None:
         return result[()] if is_numpy and not keepdims else result
-    kind, wanted = function.dtype_of(result, where), tuple(out.shape)
-    kind = function.check_cast(kind, out, where, casting)
+    kind, wanted = _call.dtype_of(result, where), tuple(out.shape)
+    kind = _call.check_cast(kind, out, where, casting)
     is_exact = where == "median" or not rows.length or 0 in rows.shape
     if wanted != shape and (is_exact or not _broadcasts(shape, wanted)):
         raise ValueError(f"{where}: out has shape {wanted}, the result has {shape}")
@@ -92,7 +90,7 @@ def fractions_of(q: Any, percent: bool, where: str) -> Any:
 
 
 def _gpu_fractions(q: Any, percent: bool, where: str) -> Any:
-    kind = function.dtype_of(q, where)
+    kind = _call.dtype_of(q, where)
     if kind.kind not in "biuf":
         raise TypeError(f"{where}: q must be real numbers, got dtype {kind}")
     if len(q.shape) > 2:
@@ -104,7 +102,7 @@ def _gpu_fractions(q: Any, percent: bool, where: str) -> Any:
 
 def check_between(own: Any, q: Any, method: str, where: str) -> None:
     """Raise TypeError for methods that interpolate bools: NumPy does not subtract them."""
-    sample = q if is_host(q) else np.empty(0, function.dtype_of(q, where))
+    sample = q if is_host(q) else np.empty(0, _call.dtype_of(q, where))
     if own.kind == "b" and not methods.is_picking(sample, method):
         raise TypeError(f"{where}: bools cannot be interpolated; use method='nearest'")
 
@@ -138,7 +136,7 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     element, last = at_ranks(rows, wanted or [0])
     if not q.ndim:
         return _single_quantile(rows, element, last, ranks, (), None)
-    out = function.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
+    out = _call.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
     for index in np.ndindex(q.shape):
         _single_quantile(
             rows, element, last, ranks, index, out[(*index, ...)] if is_host(out) else out[index]
@@ -176,7 +174,7 @@ def _mean_of_nothing(rows: Rows, where: str) -> Any:
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
     kind = _mean_dtype(rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
-    return function.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
+    return _call.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
 
 
 def _nan_casting(rows: Rows) -> str:
@@ -199,15 +197,15 @@ def _is_left_to_numpy(
         return False
     if skips_nan:
         few = _FEW_WITH_NAN if axis is None else _FEW_WITH_NAN_IN_ROWS
-        return function.is_few(a.size, few if weights is None else _FEW_WITH_WEIGHTS)
+        return _call.is_few(a.size, few if weights is None else _FEW_WITH_WEIGHTS)
     if hasattr(q, "dtype") and methods.counting(q, a.size) is not q:
         return False
     if weights is not None:
-        return function.is_few(a.size, _FEW_WITH_WEIGHTS)
+        return _call.is_few(a.size, _FEW_WITH_WEIGHTS)
     if own.kind == "f":
-        return function.is_few(a.size, function.FEW)
+        return _call.is_few(a.size, _call.FEW)
     is_chosen_integer = own.kind in "iu" and own.itemsize > 1 and method in methods.DISCRETE_METHODS
-    return is_chosen_integer and function.is_few(a.size, sys.maxsize)
+    return is_chosen_integer and _call.is_few(a.size, sys.maxsize)
 
 
 def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
@@ -218,7 +216,7 @@ def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
         a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False,
         method: Any = "linear", keepdims: Any = unset, *, weights: Any = None,
     ) -> Any:  # fmt: skip
-        own, where, skips = function.dtype_of(a, name), name, skips_nan
+        own, where, skips = _call.dtype_of(a, name), name, skips_nan
         keepdims = keepdims is not _UNSET and bool(keepdims)
         is_empty = 0 in tuple(a.shape)
         if skips and weights is None and not has_nan(own) and not is_empty:
@@ -229,7 +227,7 @@ def _quantile(skips_nan: bool, is_percent: bool, name: str, *row: str) -> None:
             return native(a, q, axis, out, False, method, keepdims, weights=weights)
         if own.kind == "c":
             raise TypeError(f"{where}: a must be an array of real numbers, got dtype {own}")
-        out = function.out_of(out, where)
+        out = _call.out_of(out, where)
         is_weak = type(q) in (int, float)
         fractions = fractions_of(q, is_percent, where)
         methods.check(method, where)
@@ -283,9 +281,9 @@ def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
         keepdims: Any = unset,
     ) -> Any:  # fmt: skip
         keepdims = keepdims is not _UNSET and bool(keepdims)
-        if is_host(a) and function.is_few(a.size, _FEW_WITH_NAN if skips_nan else function.FEW):
+        if is_host(a) and _call.is_few(a.size, _FEW_WITH_NAN if skips_nan else _call.FEW):
             return getattr(np, name)(a, axis, out, False, keepdims)
-        out = function.out_of(out, name)
+        out = _call.out_of(out, name)
         rows = rows_of(a, axis, name)
         if not rows.length or (skips_nan and 0 in rows.shape):
             value = _mean_of_nothing(rows, name)

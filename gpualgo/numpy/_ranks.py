@@ -16,18 +16,16 @@ from gpualgo._algorithms.radix_sort import radix_sort
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.top_k import kth_value
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same, second
 from gpualgo._pipeline import checks
-from gpualgo.numpy import _orders
+from gpualgo.numpy import _call, _orders
 from gpualgo.numpy import _quantile_methods as methods
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import NotTaken, array_of, is_host
+from gpualgo.numpy._call import NotTaken, array_of, is_host
 
 # --- Elements of given ranks along axes: by selection for few ranks, else by one sort.
 
@@ -50,7 +48,7 @@ def rows_of(a: Any, axis: Any, where: str) -> Rows:
     count = math.prod(shape[i] for i in axes)
     other_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
     keepdims_shape = tuple(1 if i in axes else n for i, n in enumerate(shape))
-    dtype = function.dtype_of(a, where)
+    dtype = _call.dtype_of(a, where)
     if len(axes) == len(shape):
         along: int | None = None
     elif len(axes) == 1:
@@ -261,7 +259,7 @@ def quantiles(
     q is on the device of the rows. Without lengths all elements count, and a NaN in a row makes its
     result NaN.
     """
-    own, q_dtype = rows.dtype, function.dtype_of(q, where)
+    own, q_dtype = rows.dtype, _call.dtype_of(q, where)
     sample = np.empty(0, q_dtype)
     kind = methods.result_dtype(sample, method, is_weak, own)
     ordered = sorted_rows(rows)
@@ -356,7 +354,7 @@ def nan_quantiles(rows: Rows, q: Any, method: str, is_weak: bool, lengths: Any, 
         return _few_quantiles(rows, q, method, is_weak, lengths)
     shape = tuple(q.shape)
     if not is_host(rows.x) and is_host(q):
-        q = function.copy_to_device_of(rows.x, q, where)
+        q = _call.copy_to_device_of(rows.x, q, where)
     return quantiles(rows, q, shape, method, is_weak, lengths, where)
 
 
@@ -434,7 +432,7 @@ def _select_on_gpu(
 ) -> Any:
     ordered = SortedRows(sorted_rows, *extents_of(rows))
     most = np.int64(rows.length - 1)
-    result = function.new(rows.x, (len(counts), *rows.shape), rows.dtype, where)
+    result = _call.new(rows.x, (len(counts), *rows.shape), rows.dtype, where)
     for i, count in enumerate(counts):
         ranks = ordered.across(count)
         value = ordered.at(lazy.transform(np.minimum, ranks, most))
@@ -461,12 +459,12 @@ def _check_totals(totals: Any, ordered: Any, axis: int, skips_nan: bool, where: 
 def _broadcast_weights(weights: Any, a: Any, axis: Any, where: str) -> Any:
     w = array_of(weights, f"{where}: weights")
     shape, own = tuple(a.shape), tuple(w.shape)
-    if function.dtype_of(w, where).kind == "c":
+    if _call.dtype_of(w, where).kind == "c":
         raise TypeError(f"{where}: weights must be real numbers")
     if is_host(w) and (w < 0).any():
         raise ValueError(f"{where}: weights must not be negative")
     if is_host(w) and not is_host(a) and not is_lazy(a):
-        w = function.copy_to_device_of(a, w, where)
+        w = _call.copy_to_device_of(a, w, where)
     w = lazy.asarray(w).astype(np.float64)
     if own == shape:
         return w

@@ -20,9 +20,8 @@ from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._pipeline import checks
 from gpualgo.lazy import LazyArray, arange
 from gpualgo.lazy import asarray as lazy_of
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import ARRAY_TYPES, is_host
-from gpualgo.numpy._call.function import define, numpy_function
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import ARRAY_TYPES, define, is_host, numpy_function
 from gpualgo.numpy._folds import (
     BOOL,
     INDEX,
@@ -56,7 +55,7 @@ def _sum_like(ufunc: np.ufunc, nan: Any, name: str, *row: str, **options: Any) -
         initial: Any = UNSET, where: Any = UNSET,
     ) -> Any:  # fmt: skip
         if nan is not None and has_nan(a, name):
-            a = _NAN_REPLACED((a,), name, function.dtype_of(a, name).type(nan))
+            a = _NAN_REPLACED((a,), name, _call.dtype_of(a, name).type(nan))
         return reduced(ufunc, a, axis, dtype, out, keepdims, initial, where, name)
 
     define(reduction, name, "One reduction", *row, **options)
@@ -117,7 +116,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
     is_computed = isinstance(a, LazyArray)
     if is_computed:
         a = applied(np.bool_, (a,), name)
-    if is_computed or function.dtype_of(a, name) == BOOL:
+    if is_computed or _call.dtype_of(a, name) == BOOL:
         return reduce(a, axis=axis, keepdims=keepdims, dtype=np.int64)
     return count(a, _is_true, axis=axis, keepdims=keepdims)
 
@@ -176,8 +175,8 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
     >>> int(gnp.ptp([3, 1, 4, 1]))
     3
     """
-    keepdims, out = flag_of(keepdims, "ptp"), function.out_of(out, "ptp")
-    axis, kind = axis_of(axis, a.ndim, "ptp"), function.dtype_of(a, "ptp")
+    keepdims, out = flag_of(keepdims, "ptp"), _call.out_of(out, "ptp")
+    axis, kind = axis_of(axis, a.ndim, "ptp"), _call.dtype_of(a, "ptp")
     if 0 in a.shape:
         check_some(np.maximum, a.shape, axis, UNSET, "ptp", cure="")
     if kind.kind == "c":
@@ -187,7 +186,7 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = UNSET) -> Any
         low, high = extremes.minmax(a, axis, keepdims=keepdims)
     if kind == BOOL:
         raise TypeError("ptp: bools have no differences; pass integers, or use any and all")
-    wanted = kind if out is None else function.check_cast(kind, out, "ptp")
+    wanted = kind if out is None else _call.check_cast(kind, out, "ptp")
     if kind != wanted and np.can_cast(kind, wanted):  # NumPy subtracts in out's dtype
         kind = wanted
         as_array = np.asarray if is_on_host(high) else lazy_of
@@ -236,8 +235,8 @@ def searched_axis(a: Any, axis: Any, name: str) -> Any:
 
 def _index_out(out: Any, name: str) -> Any:
     """Return ``out=`` of a search, which must hold integers."""
-    out = function.out_of(out, name)
-    if out is not None and not np.can_cast(function.dtype_of(out, name), INDEX, "safe"):
+    out = _call.out_of(out, name)
+    if out is not None and not np.can_cast(_call.dtype_of(out, name), INDEX, "safe"):
         raise TypeError(f"{name}: out has dtype {out.dtype}; pass one of {INDEX}")
     return out
 
@@ -249,16 +248,16 @@ def _find_index(
     if out is None and keepdims is UNSET and (axis is None or type(axis) is int):
         is_plain = type(a) in ARRAY_TYPES or isinstance(a, LazyArray)
         is_plain = is_plain and 0 not in a.shape and len(a.shape) > 0
-        if is_plain and function.dtype_of(a, name).kind != "c":
+        if is_plain and _call.dtype_of(a, name).kind != "c":
             return search(a, axis)
     keepdims, out = flag_of(keepdims, name), _index_out(out, name)
     axis = searched_axis(a, axis, name)
-    if function.dtype_of(a, name).kind == "c":
+    if _call.dtype_of(a, name).kind == "c":
         x = lazy_of(a)
         pair = (x, indices_along(x, axis, name))
         index = reduce(pair, None, of_complex, axis=axis, keepdims=keepdims)[1]
         return cast_result(index, INDEX, out, name)
-    if out is not None and not is_on_host(out) and function.dtype_of(out, name) == INDEX:
+    if out is not None and not is_on_host(out) and _call.dtype_of(out, name) == INDEX:
         return search(a, axis, keepdims=keepdims, out=out)
     return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
 
@@ -317,7 +316,7 @@ def _find_index_of_number(
 ) -> Any:  # fmt: skip
     """Return the index of the least or greatest number, ignoring NaN."""
     keepdims, out = flag_of(keepdims, name), _index_out(out, name)
-    axis, kind = searched_axis(a, axis, name), function.dtype_of(a, name)
+    axis, kind = searched_axis(a, axis, name), _call.dtype_of(a, name)
     if not has_nan(a, name):
         return cast_result(search(a, axis, keepdims=keepdims), INDEX, out, name)
     if is_host(a) and axis is None and kind.kind != "c":

@@ -8,17 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import full, reductions
-from gpualgo.numpy._call import function, loops
-from gpualgo.numpy._call.arguments import NotTaken, array_of, as_array, flattened, is_host
-from gpualgo.numpy._call.function import define, numpy_function
+from gpualgo.numpy import _call, _loops
+from gpualgo.numpy._call import (
+    NotTaken,
+    array_of,
+    as_array,
+    define,
+    flattened,
+    is_host,
+    numpy_function,
+)
 from gpualgo.numpy._folds import accumulated, has_nan
 
 # --- Cumulative sums and products: one scan each.
@@ -88,17 +94,17 @@ def _with_initial(ufunc: np.ufunc, name: str, *row: str) -> None:
         if not include_initial:
             return _accumulate(ufunc, x, axis, dtype, out, name)
         x = x if x.ndim else flattened(x)
-        index = function.axis_of(axis, x.ndim, name)
+        index = _call.axis_of(axis, x.ndim, name)
         shape = (*x.shape[:index], x.shape[index] + 1, *x.shape[index + 1 :])
-        out = function.out_of(out, name)
+        out = _call.out_of(out, name)
         if out is None:
-            own = function.dtype_of(x, name)
+            own = _call.dtype_of(x, name)
             kind = reductions.sum_dtype(own) if dtype is None else dtypes.as_dtype(dtype, name)
-            out = function.new(x, shape, kind)
+            out = _call.new(x, shape, kind)
         elif tuple(out.shape) != shape:
             raise ValueError(f"{name}: out has shape {tuple(out.shape)}, the result has {shape}")
         accumulated(ufunc, x, index, dtype, _slice(out, index, 1, None), name)
-        function.fill(_slice(out, index, 0, 1), ufunc.identity)
+        _call.fill(_slice(out, index, 0, 1), ufunc.identity)
         return out
 
     define(cumulative, name, _PASSES, *row)
@@ -156,18 +162,18 @@ def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
     length = max(x.shape[axis] - order, 0)
     begins = [min(i, x.shape[axis]) for i in range(order + 1)]
     parts = [_slice(x, axis, begin, begin + length) for begin in begins]
-    is_bool = function.dtype_of(x, "diff") == _BOOL
+    is_bool = _call.dtype_of(x, "diff") == _BOOL
     op = _differ if is_bool else _BY_ORDER[order - 1]
     if is_lazy(x) and out is None:
         return applied(op, parts, "diff")
-    if order == 1 and type(x) is np.ndarray and function.is_few(x.size, 1 << 62):
+    if order == 1 and type(x) is np.ndarray and _call.is_few(x.size, 1 << 62):
         ufunc = np.not_equal if is_bool else np.subtract
-        return loops.run(ufunc, parts[::-1], 2 * parts[0].size, (out,))
+        return _loops.run(ufunc, parts[::-1], 2 * parts[0].size, (out,))
     return transform(op, *parts, out=out)
 
 
 def _diff(x: Any, n: int, axis: int) -> Any:
-    most = 1 if function.dtype_of(x, "diff") == _BOOL else _MAX_ORDER
+    most = 1 if _call.dtype_of(x, "diff") == _BOOL else _MAX_ORDER
     while n:
         order = min(n, most)
         x, n = _differences(x, order, axis), n - order
@@ -189,16 +195,16 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
     x = array_of(a, "diff: a")
-    if is_host(x) and function.is_few(x.size, function.FEW):
+    if is_host(x) and _call.is_few(x.size, _call.FEW):
         return np.diff(x, n, axis, prepend, append)
     if not x.ndim:
         raise ValueError("diff: a needs one axis at least")
-    axis = function.axis_of(axis, x.ndim, "diff")
+    axis = _call.axis_of(axis, x.ndim, "diff")
     if prepend is _UNSET and append is _UNSET:
         return _diff(x, n, axis)
     parts = [_part(prepend, x, axis, "prepend"), x, _part(append, x, axis, "append")]
     operands = [part for part in parts if part is not None]
-    kind = np.result_type(*[function.dtype_of(part, "diff") for part in operands])
+    kind = np.result_type(*[_call.dtype_of(part, "diff") for part in operands])
     operands = [part for part in operands if part.shape[axis]] or [x]
     return _diff(_concatenated_differences(operands, x, kind, axis), n - 1, axis)
 
@@ -227,10 +233,10 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
     """Return differences across concatenated arrays, without concatenating them."""
     length = max(0, sum(x.shape[axis] for x in parts) - 1)
     shape = (*parts[0].shape[:axis], length, *parts[0].shape[axis + 1 :])
-    result = function.new(like, tuple(shape), kind)
+    result = _call.new(like, tuple(shape), kind)
     start, previous = 0, None
     for part in parts:
-        x = function.cast(part, kind, "diff")
+        x = _call.cast(part, kind, "diff")
         if previous is not None:
             _write_between(previous, _slice(x, axis, 0, 1), _slice(result, axis, start, start + 1))
             start += 1
@@ -244,9 +250,9 @@ def _concatenated_differences(parts: Sequence[Any], like: Any, kind: Any, axis: 
 
 def _write_between(left: Any, right: Any, out: Any) -> None:
     """Write the difference of neighbours from two arrays."""
-    op = np.not_equal if function.dtype_of(out, "diff") == _BOOL else np.subtract
+    op = np.not_equal if _call.dtype_of(out, "diff") == _BOOL else np.subtract
     is_on_host = type(left) is type(right) is type(out) is np.ndarray
-    if is_on_host and function.is_few(out.size, function.FEW):
+    if is_on_host and _call.is_few(out.size, _call.FEW):
         with np.errstate(all="ignore"):
             op(right, left, out=out)
         return
@@ -261,7 +267,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     array([-9,  1,  2])
     """
     x = flattened(ary)
-    kind = function.dtype_of(x, "ediff1d")
+    kind = _call.dtype_of(x, "ediff1d")
     if kind == _BOOL:
         raise TypeError("ediff1d: bool has no difference; use diff")
     begin, end = (
@@ -272,7 +278,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
         return copy(differences) if is_lazy(x) and not is_lazy(ary) else differences
     count, first = max(x.shape[0] - 1, 0), 0 if begin is None else begin.shape[0]
     last = 0 if end is None else end.shape[0]
-    result = function.new(x, (first + count + last,), kind)
+    result = _call.new(x, (first + count + last,), kind)
     for part, offset in ((begin, 0), (end, first + count)):
         if part is not None and part.shape[0]:
             _write(part, _slice(result, 0, offset, offset + part.shape[0]), kind)
@@ -284,7 +290,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 def _write(part: Any, target: Any, kind: Any) -> None:
     """Write prepended or appended elements; few host numbers may be written to a device array."""
     if type(part) is not np.ndarray:
-        function.write(operators.cast(part, part.dtype, kind, "ediff1d"), target)
+        _call.write(operators.cast(part, part.dtype, kind, "ediff1d"), target)
     elif type(target) is np.ndarray:
         target[...] = part
     elif part.size > _FEW_NUMBERS:
@@ -294,7 +300,7 @@ def _write(part: Any, target: Any, kind: Any) -> None:
         )
     else:
         for i, number in enumerate(part.astype(kind)):
-            function.fill(_slice(target, 0, i, i + 1), number)
+            _call.fill(_slice(target, 0, i, i + 1), number)
 
 
 def _extra(x: Any, kind: Any, name: str) -> Any:
@@ -332,15 +338,15 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
     name = "trapezoid"
     if not y.ndim:
         raise np.exceptions.AxisError(-1, 0, name)
-    axis = function.axis_of(axis, y.ndim, name)
+    axis = _call.axis_of(axis, y.ndim, name)
     if x is not None:
         x = as_array(x)
-        x_axis = axis if x.ndim == 1 else function.axis_of(axis, x.ndim, name)
+        x_axis = axis if x.ndim == 1 else _call.axis_of(axis, x.ndim, name)
         areas = _AREAS_BETWEEN((y, x), name, axis, x_axis)
     elif type(dx) in (bool, int, float, complex):
         areas = _AREAS((y,), name, axis, dx, type(dx))
     else:
-        areas = _areas(lazy_of(y), axis, function.number_of(array_of(dx, f"{name}: dx")))
+        areas = _areas(lazy_of(y), axis, _call.number_of(array_of(dx, f"{name}: dx")))
     return reductions.reduced(np.add, areas, axis, None, None, False, None, name)
 
 

@@ -13,14 +13,12 @@ from numpy.lib.array_utils import normalize_axis_index
 from gpualgo import lazy
 from gpualgo._algorithms.find import count, find
 from gpualgo._algorithms.select import select
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base.memo import Memo
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import applied, zipped
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import ARRAY_TYPES, array_of, flattened, is_host
-from gpualgo.numpy._call.function import numpy_function
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import ARRAY_TYPES, array_of, flattened, is_host, numpy_function
 from gpualgo.numpy._orders import aligned
 
 # --- Which elements are not zero: flags and indices.
@@ -35,7 +33,7 @@ def is_true(a: Any) -> Any:
 
 def flags_of(x: Any, where: str) -> Any:
     """Return which elements are true, as an array of bool."""
-    if function.dtype_of(x, where) == _BOOL and not is_lazy(x):
+    if _call.dtype_of(x, where) == _BOOL and not is_lazy(x):
         return x
     return transform(is_true, x)
 
@@ -126,7 +124,7 @@ def argwhere(a: Any) -> Any:
     if not ndim:
         return flat_indices(a, "argwhere").reshape(-1, 1)[:, :0]
     flags = flags_of(a, "argwhere")
-    result = function.new(a, (int(count(flags, is_true)), ndim), np.dtype(np.int64))
+    result = _call.new(a, (int(count(flags, is_true)), ndim), np.dtype(np.int64))
     columns = tuple(result[:, axis] for axis in range(ndim))
     if result.shape[0]:
         if ndim <= _MOST_AXES:
@@ -191,7 +189,7 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     a = array_of(a, "compress: a")
     if len(condition.shape) != 1:
         raise ValueError("compress: condition must have one axis")
-    out = function.out_of(out, "compress")
+    out = _call.out_of(out, "compress")
     if axis is not None:
         axis = normalize_axis_index(axis, max(1, len(a.shape)))
     if axis is None or len(a.shape) <= 1:
@@ -204,8 +202,8 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 
 def _write_out(result: Any, out: Any, where: str) -> Any:
-    function.check_cast(function.dtype_of(result, where), out, where)
-    return function.evaluate_into(lazy.asarray(result), out, where)
+    _call.check_cast(_call.dtype_of(result, where), out, where)
+    return _call.evaluate_into(lazy.asarray(result), out, where)
 
 
 @numpy_function("One pass; with the condition alone, as `nonzero`", arrays=3)
@@ -238,7 +236,7 @@ def _operands(*given: Any) -> Sequence[Any]:
     ]
     if all(map(is_host, operands)):
         return operands
-    samples = [np.empty(0, function.dtype_of(x, name)) if hasattr(x, "dtype") else x
+    samples = [np.empty(0, _call.dtype_of(x, name)) if hasattr(x, "dtype") else x
             for x, name in zip(operands[1:], names[1:], strict=True)]  # fmt: skip
     kind = np.where(np.empty(0, bool), *samples).dtype  # raises if a number is too large
     operands[1:] = [

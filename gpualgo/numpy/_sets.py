@@ -19,16 +19,13 @@ from gpualgo._algorithms.runs import solve as firsts_of_runs
 from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.searchsorted import searchsorted
 from gpualgo._algorithms.select import select
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._api import unique as sorting
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
-from gpualgo.numpy import _orders
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import array_of, is_host
-from gpualgo.numpy._call.function import define, numpy_function
+from gpualgo.numpy import _call, _orders
+from gpualgo.numpy._call import array_of, define, is_host, numpy_function
 from gpualgo.numpy._orders import aligned
 
 # --- Membership: which elements of one array are in another.
@@ -40,7 +37,7 @@ _DENSE = 16  # elements for each byte of a table from which all cores fill it
 
 def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
     """Return which elements of x are (or with `invert` are not) in others, in the shape of x."""
-    own, kind = (function.dtype_of(one, where) for one in (x, others))
+    own, kind = (_call.dtype_of(one, where) for one in (x, others))
     if not math.prod(others.shape):
         return transform(_true if invert else _false, x)
     if is_host(others) and others.size <= _FEW:
@@ -48,7 +45,7 @@ def are_among(x: Any, others: Any, invert: bool, where: str) -> Any:
     if own.kind in "biu" and kind.kind in "biu":
         return _among_integers(x, others, own, kind, invert)
     common = np.result_type(own, kind)
-    return _among(function.cast(x, common, where), function.cast(others, common, where), invert)
+    return _among(_call.cast(x, common, where), _call.cast(others, common, where), invert)
 
 
 def _true(a: Any) -> Any:
@@ -64,7 +61,7 @@ def _false(a: Any) -> Any:
 
 def _among(x: Any, others: Any, invert: bool) -> Any:
     """Search elements in others of the same dtype, after sorting these."""
-    is_complex = function.dtype_of(others, "isin").kind == "c"
+    is_complex = _call.dtype_of(others, "isin").kind == "c"
     in_order = _orders.complex_in_order if is_complex else sorting.in_order
     keys, _ = in_order(others, False)
     if not is_complex and _orders.is_short_on_gpu(keys, "isin"):
@@ -93,16 +90,14 @@ def _among_integers(x: Any, others: Any, own: Any, kind: Any, invert: bool) -> A
     if is_host(others) and is_host(x):
         low, high = (int(one) for one in minmax(others))
         if high - low <= _TABLE * (x.size + others.size):
-            if function.is_few(x.size, sys.maxsize) and high - low > others.size // _DENSE:
+            if _call.is_few(x.size, sys.maxsize) and high - low > others.size // _DENSE:
                 return np.isin(x, others, invert=invert)  # its plain stores are faster
             return _in_table(x, others, low, high, invert)
     common = np.result_type(own, kind)
     if common.kind != "f":
-        return _among(
-            function.cast(x, common, "isin"), function.cast(others, common, "isin"), invert
-        )
+        return _among(_call.cast(x, common, "isin"), _call.cast(others, common, "isin"), invert)
     wide = np.dtype(np.uint64 if own.kind == "i" else np.int64)  # one is uint64, the other signed
-    x_wide, others_wide = (function.cast(one, wide, "isin") for one in (x, others))
+    x_wide, others_wide = (_call.cast(one, wide, "isin") for one in (x, others))
     is_member = _among(x_wide, others_wide, invert)
     fits = _not_negative if own.kind == "i" else _fits_int64
     return transform(_or if invert else _and, is_member, lazy.transform(fits, x))
@@ -135,7 +130,7 @@ def _in_table(x: Any, others: Any, low: int, high: int, invert: bool) -> Any:
     slots = lazy.transform(slot, x, first)
     is_member = lazy.take(table, slots, mode="clip")
     is_member = transform(np.logical_not, is_member) if invert else copy(is_member)
-    return function.in_library_of(is_member, x, "isin")
+    return _call.in_library_of(is_member, x, "isin")
 
 
 def _table_index(a: Any, low: Any) -> Any:
@@ -176,7 +171,7 @@ def _among_few(x: Any, others: Any, own: Any, invert: bool) -> Any:
     else:
         common = np.result_type(own, kind)
         candidates = [one.astype(common) for one in candidates]
-        x = function.cast(x, common, "isin")
+        x = _call.cast(x, common, "isin")
     return transform(_none_of if invert else _any_of, x, *candidates)
 
 
@@ -229,8 +224,8 @@ def unique(
     if axis is not None:
         axis = normalize_axis_index(axis, len(ar.shape))
     needs_indices = wanted.indices or wanted.inverse or axis is not None
-    is_few = needs_indices and is_host(ar) and function.is_few(ar.size, _FEW_WITH_INDICES)
-    if is_few and function.has_order(ar.dtype):
+    is_few = needs_indices and is_host(ar) and _call.is_few(ar.size, _FEW_WITH_INDICES)
+    if is_few and _call.has_order(ar.dtype):
         return _numpy_unique(ar, *wanted, axis, equal_nan=equal_nan)
     parts = (
         distinct(ar, wanted, bool(equal_nan))
@@ -282,7 +277,7 @@ _unique_of_array_api(
 
 def distinct(x: Any, wanted: Any, equal_nan: bool) -> tuple[Any, ...]:
     """Return the distinct elements of an array, and the wanted indices and counts."""
-    kind = dtypes.kind(function.dtype_of(x, "unique"))
+    kind = dtypes.kind(_call.dtype_of(x, "unique"))
     shape = tuple(x.shape)
     if kind != "c" and (equal_nan or kind in "biu"):
         names = ("return_index", "return_inverse", "return_counts")
@@ -469,14 +464,14 @@ def _pair(
     """Return two arrays of one library; a host array is copied to the GPU of the other."""
     first, second = array_of(one, f"{where}: {names[0]}"), array_of(other, f"{where}: {names[1]}")
     if is_host(first) and not is_host(second) and not is_lazy(second):
-        first = function.copy_to_device_of(second, first, where)
+        first = _call.copy_to_device_of(second, first, where)
     elif is_host(second) and not is_host(first) and not is_lazy(first):
-        second = function.copy_to_device_of(first, second, where)
+        second = _call.copy_to_device_of(first, second, where)
     return first, second
 
 
 def _kind(x: Any) -> str:
-    return str(function.dtype_of(x, "isin").kind)
+    return str(_call.dtype_of(x, "isin").kind)
 
 
 def _promote_number(one: Any, other: Any) -> tuple[Any, Any]:
@@ -486,14 +481,14 @@ def _promote_number(one: Any, other: Any) -> tuple[Any, Any]:
     if not hasattr(one, "dtype"):
         second, first = _promote_number(other, one)
         return first, second
-    kind = np.result_type(function.dtype_of(one, "a set"), other)
+    kind = np.result_type(_call.dtype_of(one, "a set"), other)
     return one, np.asarray(other).astype(kind)
 
 
 def _promoted(*arrays: Any) -> list[Any]:
     """Return arrays converted to NumPy's common dtype."""
-    kind = np.result_type(*[function.dtype_of(one, "a set") for one in arrays])
-    return [function.cast(one, kind, "a set") for one in arrays]
+    kind = np.result_type(*[_call.dtype_of(one, "a set") for one in arrays])
+    return [_call.cast(one, kind, "a set") for one in arrays]
 
 
 def _sorted(x: Any, needs_order: bool) -> tuple[Any, Any]:

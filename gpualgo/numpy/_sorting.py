@@ -15,17 +15,14 @@ from gpualgo._algorithms.searchsorted import search_either_direction
 from gpualgo._algorithms.searchsorted import searchsorted as search
 from gpualgo._algorithms.top_k import TopK
 from gpualgo._algorithms.top_k import top_k as select_top
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
-from gpualgo.numpy import _orders
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of, is_host
-from gpualgo.numpy._call.function import numpy_function
+from gpualgo.numpy import _call, _orders
+from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, order_by
 
 # --- Sorts and sorted orders.
@@ -41,7 +38,7 @@ def _fast_sort(a: Any) -> Any:
     kind = a.dtype.kind
     if kind == "f" and a.ndim == 1 and dtypes.name_of(a.dtype) is not None:
         return radix_sort(a)  # keeps the order of zeros and NaNs
-    if not (function.is_few(a.size, function.FEW) and dtypes.name_of(a.dtype) not in _MIS_SORTED):
+    if not (_call.is_few(a.size, _call.FEW) and dtypes.name_of(a.dtype) not in _MIS_SORTED):
         return None
     result = a.copy("K")  # as np.sort does, but not through its overridable dispatch
     result.sort()
@@ -50,7 +47,7 @@ def _fast_sort(a: Any) -> Any:
 
 def _fast_argsort(a: Any) -> Any:
     """Return the stable order along the last axis; None if it is not short."""
-    is_few = function.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _MIS_SORTED
+    is_few = _call.is_few(a.size, _few(a)) and dtypes.name_of(a.dtype) not in _MIS_SORTED
     return a.argsort(kind="stable") if is_few else None
 
 
@@ -68,7 +65,7 @@ def sort(
     array([ 3.,  1., nan])
     """
     is_descending = _is_descending(kind, stable, descending, order, "sort")
-    if not is_descending and _is_few(a, function.FEW):
+    if not is_descending and _is_few(a, _call.FEW):
         return np.sort(a, axis=axis)
     if not _is_complex(a, "sort"):
         return radix_sort(a, descending=is_descending, axis=axis)
@@ -131,11 +128,11 @@ def _few(a: Any) -> int:
 
 def _is_few(a: Any, few: int) -> bool:
     """Return whether NumPy sorts an array faster, and in the same order."""
-    return is_host(a) and function.is_few(a.size, few) and function.has_order(a.dtype)
+    return is_host(a) and _call.is_few(a.size, few) and _call.has_order(a.dtype)
 
 
 def _is_complex(a: Any, where: str) -> bool:
-    return function.dtype_of(a, where).kind == "c"
+    return _call.dtype_of(a, where).kind == "c"
 
 
 def _less(is_descending: bool) -> Any:
@@ -196,7 +193,7 @@ def lexsort(keys: Any, axis: Any = -1) -> Any:
     if not shape:
         return _indices(arrays[0], 0, False, "lexsort")[0]
     fields = [field for one in reversed(arrays) for field in _orders.fields(one)]
-    return function.in_library_of(order_by(fields, axis), arrays[0], "lexsort")
+    return _call.in_library_of(order_by(fields, axis), arrays[0], "lexsort")
 
 
 def _keys_of(keys: Any) -> list[Any]:
@@ -331,7 +328,7 @@ def _evaluated(x: Any, where: str) -> Any:
 def _apply_sorter(a: Any, sorter: Any) -> Any:
     """Return the elements of a in the order given by a sorter."""
     length, where = a.shape[0], "searchsorted"
-    kind = function.dtype_of(sorter, where)
+    kind = _call.dtype_of(sorter, where)
     if kind.kind not in "iu" or len(sorter.shape) != 1:
         raise TypeError(
             f"{where}: sorter must be integers of one dimension, got {kind} and shape "
@@ -349,7 +346,7 @@ def _apply_sorter(a: Any, sorter: Any) -> Any:
 def _search(a: Any, v: Any, side: Any, where: str) -> Any:
     """Return the insertion points of v in a; only a number v may be on the host alone."""
     v = _on_device_of(a, v, where)
-    own, other = function.dtype_of(a, where), function.dtype_of(v, where)
+    own, other = _call.dtype_of(a, where), _call.dtype_of(v, where)
     if own.kind != "c" and other.kind != "c":
         return search(a, v, side=side)
     common = np.result_type(own, other)
@@ -370,7 +367,7 @@ def _on_device_of(a: Any, v: Any, where: str, names: tuple[str, str] = ("a", "v"
         )
     if a.shape[0]:
         return copy(lazy.transform(second, lazy.asarray(a)[0], v[()]))
-    return function.copy_to_device_of(a, v, where)
+    return _call.copy_to_device_of(a, v, where)
 
 
 @numpy_function(
@@ -390,19 +387,19 @@ def digitize(x: Any, bins: Any, right: Any = False) -> Any:
     where = "digitize"
     x, bins = _evaluated(x, f"{where}: x"), _evaluated(bins, f"{where}: bins")
     for array, name in ((x, "x"), (bins, "bins")):
-        if function.dtype_of(array, where).kind == "c":
+        if _call.dtype_of(array, where).kind == "c":
             raise TypeError(f"{where}: {name} may not be complex")
     if len(bins.shape) != 1:
         raise ValueError(f"{where}: bins must have one dimension, not {len(bins.shape)}")
     side: Any = "left" if right else "right"
     if not is_host(bins):
         x = _on_device_of(bins, x, where, ("bins", "x"))
-        return function.in_library_of(_digitize_on_gpu(x, bins, side), x, where)
+        return _call.in_library_of(_digitize_on_gpu(x, bins, side), x, where)
     is_decreasing = _is_decreasing(bins)
     if is_decreasing:
         bins = bins[::-1]
     if not is_host(x):
-        bins = function.copy_to_device_of(x, bins, where)
+        bins = _call.copy_to_device_of(x, bins, where)
     indices = search(bins, x, side=side)
     return _reverse_numbers(indices, bins.shape[0]) if is_decreasing else indices
 

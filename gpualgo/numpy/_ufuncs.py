@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.transform import transform
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy, transform
 from gpualgo._algorithms.transform.problem import NUMBERS
 from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import CompileError, shown
@@ -20,10 +19,112 @@ from gpualgo._operators.numpy_rules import table
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
-from gpualgo.numpy import _ufunc_docs
-from gpualgo.numpy._call import function, loops
-from gpualgo.numpy._call.arguments import ARRAY_TYPES, NotTaken, array_of
+from gpualgo.numpy import _call, _loops
+from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of
 from gpualgo.numpy._folds import accumulated, reduced
+
+# --- Docstrings of ufuncs, generated on access: NumPy's first line and an example.
+
+PASSES = (
+    "One transform; host arrays: NumPy's loop on all cores; lazy arrays: none, the result is lazy"
+)
+
+_DOC = """{first}
+
+``{name}({arguments}, /, out=None, *, where=True, casting='same_kind', dtype=None, subok=True)``
+
+Arguments and results are those of `numpy.{name}`. Arrays are those that `gpualgo.reduce` accepts:
+NumPy's, CuPy's, PyTorch's, lazy ones and others; on the host also everything that `numpy.asarray`
+converts to an array of numbers. Results are in the library of the arrays. For device arrays the
+call does not synchronise. For lazy arrays the result is lazy, unless ``out=`` is given. Without
+``out=``, elements for which ``where=`` is false are zero.
+
+Raises
+------
+TypeError, ValueError
+    As `numpy.{name}`; TypeError also for unsupported dtypes, and for ``signature=`` and ``order=``.
+
+Notes
+-----
+{passes}.{differs} See https://github.com/gpualgo/gpualgo/blob/main/docs/numpy.md.
+
+Examples
+--------
+>>> import gpualgo.numpy as gnp
+>>> gnp.{name}({example})
+{result}
+"""
+
+_ULP = (
+    "on a GPU within {ulp} ulp (complex: {complex} ulp of the magnitude, and any value for complex "
+    "infinities and NaN)"
+)
+_OTHER = {
+    "power": "on a GPU integers to an array of negative powers give 0, 1 or -1 (NumPy: ValueError)",
+    "absolute": "on a GPU complex results within 16 ulp",
+    "sqrt": "on a GPU complex results within 16 ulp",
+    "sign": "on a GPU complex results within 16 ulp",
+}
+
+
+def differs(native: np.ufunc) -> str:
+    """Return the known differences from NumPy's ufunc."""
+    entry = table.entry_of(native)
+    differences = []
+    if entry is not None and entry.ulp:
+        differences.append(_ULP.format(ulp=entry.ulp, complex=4 * entry.ulp))
+    if native.__name__ in _OTHER:
+        differences.append(_OTHER[native.__name__])
+    return "; ".join(differences)
+
+
+# Arguments of the examples; `_sample_of` chooses by the ufunc's dtypes.
+_SAMPLES = (
+    ("[6, 3]", "[3, 5]"), ("[True, False]", "[True, True]"), ("[1.0, 2.0]", "[2.0, 0.5]"),
+    ("[0.25, 0.5]", "[2.0, 0.5]"),
+)  # fmt: skip
+_OF_BOOL = ("logical_and", "logical_or", "logical_xor", "logical_not")
+_ABOVE_ONE = ("arccosh", "add", "subtract", "multiply", "divide", "floor_divide", "remainder",
+              "fmod", "divmod", "float_power", "power")  # fmt: skip
+
+
+def _sample_of(native: np.ufunc) -> tuple[str, str]:
+    if native.__name__ in _OF_BOOL:
+        return _SAMPLES[1]
+    if all(kind not in "".join(native.types) for kind in "ed"):
+        return _SAMPLES[0]
+    return _SAMPLES[2] if native.__name__ in _ABOVE_ONE else _SAMPLES[3]
+
+
+class Doc:
+    """Descriptor of a docstring: the class's own, and one for each instance."""
+
+    def __init__(self, of_class: str) -> None:
+        self._of_class = of_class
+
+    def __get__(self, one: Any, cls: type | None = None) -> str:
+        return self._of_class if one is None else documented(one._native)
+
+
+def documented(native: np.ufunc) -> str:
+    name = native.__name__
+    parts = [part for part in (native.__doc__ or "").split("\n\n") if not part.startswith(name)]
+    summary = " ".join(parts[0].split()) if parts else f"Apply `numpy.{name}` element by element"
+    summary = summary.rstrip(".") + "."
+    arguments = _sample_of(native)[: native.nin]
+    with np.errstate(all="ignore"):
+        result = repr(native(*(eval(text, {}) for text in arguments)))
+    differences = differs(native)
+    return _DOC.format(
+        first=summary,
+        name=name,
+        arguments="x" if native.nin == 1 else "x1, x2",
+        passes=PASSES,
+        differs=f" Differs from NumPy: {differences}." if differences else "",
+        example=", ".join(arguments),
+        result=result,
+    )
+
 
 # --- Calls of ufuncs: conversion of arguments, and calls with ``out=``, ``where=`` or ``dtype=``.
 
@@ -62,7 +163,7 @@ def plain(ufunc: np.ufunc, op: Any, given: list[Any], location: int, name: str) 
         if op is not ufunc:
             return applied(op, given, name)
         return operators.called(ufunc, "__call__", tuple(given), {})
-    return function.number_of(transformed(ufunc, given, name, op))
+    return _call.number_of(transformed(ufunc, given, name, op))
 
 
 def transformed(ufunc: np.ufunc, given: Sequence[Any], name: str, op: Any = None) -> Any:
@@ -100,12 +201,12 @@ def mapped(op: Any, args: tuple[Any, ...], out: Any, name: str) -> Any:
             result = applied(op, operands, name)
             if out is None:
                 return result
-            function.check_cast(result.dtype, out, name)
+            _call.check_cast(result.dtype, out, name)
             shape = tuple(out.shape)
             if result.shape != shape and np.broadcast_shapes(result.shape, shape) == shape:
                 result = result.broadcast_to(shape)
-            return function.evaluate_into(result, out, name)
-        return function.number_of(transform(op, *operands))
+            return _call.evaluate_into(result, out, name)
+        return _call.number_of(transform(op, *operands))
     except CompileError as error:
         raise _unsupported(operands, error, name) from None
 
@@ -114,7 +215,7 @@ def _unsupported(given: Sequence[Any], error: BaseException, name: str) -> NotTa
     """Return the error for unsupported arguments, without the name of an internal operator."""
     text = str(error).partition(": ")[2]
     if text.startswith("op "):
-        kinds = [type(x).__name__ if type(x) in NUMBERS else str(function.dtype_of(x, name))
+        kinds = [type(x).__name__ if type(x) in NUMBERS else str(_call.dtype_of(x, name))
                  for x in given]  # fmt: skip
         text = f"there is no kernel for {', '.join(kinds)}; convert them, or use numpy.{name}"
     return NotTaken(f"{name}: {text}")
@@ -123,7 +224,7 @@ def _unsupported(given: Sequence[Any], error: BaseException, name: str) -> NotTa
 def numpy_error(ufunc: np.ufunc, given: Sequence[Any], error: BaseException, name: str) -> Any:
     """Return the error that NumPy raises for arguments of these dtypes, else this package's."""
     samples = [
-        x if type(x) in NUMBERS else np.ones((), function.dtype_of(x, name)) for x in given
+        x if type(x) in NUMBERS else np.ones((), _call.dtype_of(x, name)) for x in given
     ]  # fmt: skip
     try:
         with np.errstate(all="ignore"):
@@ -169,7 +270,7 @@ def mask_of(where: Any, name: str) -> Any:
     if not hasattr(where, "dtype"):
         where = np.asarray(where, bool)  # as NumPy does with lists of numbers
     mask = array_of(where, f"{name}: where")
-    kind = function.dtype_of(mask, name)
+    kind = _call.dtype_of(mask, name)
     if kind != np.dtype(bool):
         raise TypeError(f"{name}: where has dtype {kind}; pass an array of bool")
     return mask
@@ -190,27 +291,27 @@ def computed(
     TypeError, ValueError
         As NumPy for these dtypes, shapes and casting rules.
     """
-    if any(map(function.is_swapped, outs)):
-        native = tuple(map(function.native_copy_of, outs))
+    if any(map(_call.is_swapped, outs)):
+        native = tuple(map(_call.native_copy_of, outs))
         values = computed(ufunc, op, given, location, native, where, dtype, casting, name)
         written = values if isinstance(values, tuple) else (values,)
-        back = tuple(map(function.copy_back, outs, written))
+        back = tuple(map(_call.copy_back, outs, written))
         return back[0] if len(back) == 1 else back
     inputs, kinds = tuple(given), None
-    out_dtypes = [None if out is None else function.dtype_of(out, name) for out in outs]
+    out_dtypes = [None if out is None else _call.dtype_of(out, name) for out in outs]
     inputs, kinds = operators.of_loop(ufunc, name, inputs, dtype, casting, tuple(out_dtypes))
     if casting == "unsafe":
         for x, converted in zip(given, inputs, strict=True):
             if x is not converted and hasattr(x, "dtype"):
-                function.warn_of_parts(function.dtype_of(x, name), converted.dtype, stacklevel=4)
+                _call.warn_of_parts(_call.dtype_of(x, name), converted.dtype, stacklevel=4)
         for kind, wanted in zip(kinds, out_dtypes, strict=True):
-            function.warn_of_parts(kind, wanted or kind, stacklevel=4)
+            _call.warn_of_parts(kind, wanted or kind, stacklevel=4)
     parts: Sequence[Any] = (op,)
     if len(outs) > 1:
         parts = (np.floor_divide, np.remainder)
     try:
         values = [applied(part, inputs, name) for part in parts]
-        values = [function.cast(x, kind, name) for x, kind in zip(values, kinds, strict=True)]
+        values = [_call.cast(x, kind, name) for x, kind in zip(values, kinds, strict=True)]
     except (TypeError, ValueError, OverflowError, CompileError) as error:
         raise numpy_error(ufunc, given, error, name) from None
     if len(values) > 1 and any(out is not None for out in outs):
@@ -226,9 +327,9 @@ def computed(
     for x, out in zip(values, outs, strict=True):
         x = _fit(x, mask, full, out, name)
         if out is not None:
-            function.write(x, out)
+            _call.write(x, out)
         final.append(
-            out if out is not None else x if location == LAZY else function.number_of(copy(x))
+            out if out is not None else x if location == LAZY else _call.number_of(copy(x))
         )
     return final[0] if len(final) == 1 else tuple(final)
 
@@ -236,7 +337,7 @@ def computed(
 def _fit(x: Any, mask: Any, shape: tuple[int, ...], out: Any, name: str) -> Any:
     """Return a result in a shape and out's dtype; elements outside the mask keep out's values."""
     if out is not None:
-        x = function.cast(x, function.dtype_of(out, name), name)
+        x = _call.cast(x, _call.dtype_of(out, name), name)
     if x.shape != shape:
         x = x.broadcast_to(shape)
     if mask is None:
@@ -311,8 +412,8 @@ class UFunc:
         if is_plain and not any(one is not None for one in outs):
             if location == NUMBERS_ALONE:
                 return native(*operands)
-            if location == HOST and function.is_few(size, _ALL):
-                return loops.run(native, operands, size)
+            if location == HOST and _call.is_few(size, _ALL):
+                return _loops.run(native, operands, size)
             return plain(native, self._op, operands, location, name)
         if casting not in _CASTING:
             if type(casting) is not str:
@@ -323,9 +424,9 @@ class UFunc:
         outs = outs if len(outs) == self.nout else (None,) * self.nout
         if location <= HOST and _are_host((where, *outs)):
             size += sum(one.size for one in outs if one is not None)
-            is_few = location == NUMBERS_ALONE or function.is_few(size, _ALL)
+            is_few = location == NUMBERS_ALONE or _call.is_few(size, _ALL)
             if is_few and (where is True or self._is_masked_by_numpy(operands, size, outs)):
-                return loops.run(native, operands, size, outs, where, dtype, casting)
+                return _loops.run(native, operands, size, outs, where, dtype, casting)
         return computed(native, self._op, operands, location, outs, where, dtype, casting, name)
 
     def _is_masked_by_numpy(self, given: list[Any], size: int, outs: tuple[Any, ...]) -> bool:
@@ -337,7 +438,7 @@ class UFunc:
             return False
         if self._native in _RELATIONS and any(type(x) is int for x in given):
             return False
-        return size < _MASKED or loops.sizes_of(self._native) == loops.DEAR
+        return size < _MASKED or _loops.sizes_of(self._native) == _loops.DEAR
 
     def _refuse(self, order: Any, signature: Any) -> None:
         name = self.__name__
@@ -372,18 +473,18 @@ class UFunc:
         self._check_loop(x, dtype, name)
         rule = reductions.RULES[self._native]
         if rule is reductions.OWN and dtype is None:
-            own = function.dtype_of(x, name)
+            own = _call.dtype_of(x, name)
             dtype = self._native.resolve_dtypes((own, own, None))[2]
         if where is not True and where is not _UNSET:
             where = mask_of(where, name)
             if initial is _UNSET and self.identity is not None and rule is not reductions.BOOL:
-                kind = np.dtype(function.dtype_of(x, name) if dtype is None else dtype)
+                kind = np.dtype(_call.dtype_of(x, name) if dtype is None else dtype)
                 initial = np.asarray(self.identity).astype(kind)[()]
             if np.ndim(where) == 0 and not is_lazy(where):
                 where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
-        native = function.native_copy_of(out)
+        native = _call.native_copy_of(out)
         result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
-        return function.copy_back(out, result) if native is not out else result
+        return _call.copy_back(out, result) if native is not out else result
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         """Return elements combined with all before along an axis; see `numpy.ufunc.accumulate`.
@@ -399,13 +500,13 @@ class UFunc:
             return self._native.accumulate(x, axis, dtype, out)
         self._check_loop(x, dtype, name)
         axis = _single_axis(axis, x.ndim, name)
-        native = function.native_copy_of(out)
+        native = _call.native_copy_of(out)
         result = accumulated(self._native, x, axis, dtype, native, name)
-        return function.copy_back(out, result) if native is not out else result
+        return _call.copy_back(out, result) if native is not out else result
 
     def _check_loop(self, x: Any, dtype: Any, name: str) -> None:
         """Raise NumPy's TypeError for dtypes that it does not combine."""
-        own = function.dtype_of(x, name)
+        own = _call.dtype_of(x, name)
         options: dict[str, Any] = {}
         if dtype is not None:
             options = {"signature": (dtypes.as_dtype(dtype, name), None, None), "casting": "unsafe"}
@@ -477,7 +578,7 @@ def _are_host(arrays: tuple[Any, ...]) -> bool:
 
 
 def _is_few(x: Any) -> bool:
-    return type(x) is np.ndarray and function.is_few(x.size, function.FEW)
+    return type(x) is np.ndarray and _call.is_few(x.size, _call.FEW)
 
 
 def _all_ufuncs() -> dict[str, UFunc]:
@@ -494,7 +595,5 @@ def _all_ufuncs() -> dict[str, UFunc]:
 
 UFUNCS = _all_ufuncs()
 for _name, _ufunc in UFUNCS.items():
-    function.TABLE[_name] = function.Entry(
-        _name, _ufunc, _ufunc._native, _ufunc_docs.PASSES, _ufunc_docs.differs(_ufunc._native)
-    )
-UFunc.__doc__ = _ufunc_docs.Doc(UFunc.__doc__ or "")  # type: ignore[assignment]
+    _call.TABLE[_name] = _call.Entry(_name, _ufunc, _ufunc._native, PASSES, differs(_ufunc._native))
+UFunc.__doc__ = Doc(UFunc.__doc__ or "")  # type: ignore[assignment]

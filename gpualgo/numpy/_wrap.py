@@ -12,8 +12,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from gpualgo._base import dtypes
-from gpualgo.numpy._call.arguments import NotTaken
-from gpualgo.numpy._call.function import TABLE
+from gpualgo.numpy._call import TABLE, NotTaken
 
 
 def wrap(namespace: Any) -> Namespace:

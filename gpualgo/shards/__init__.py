@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from gpualgo._base import show_signatures as _show_signatures
-from gpualgo.shards._by_key import reduce_by_key
 from gpualgo.shards._elementwise import select, transform
-from gpualgo.shards._folds import exclusive_scan, inclusive_scan, reduce
-from gpualgo.shards._histogram import histogram
+from gpualgo.shards._folds import exclusive_scan, histogram, inclusive_scan, reduce
 from gpualgo.shards._search import argmax, argmin, count, find, minmax, top_k
 from gpualgo.shards._shards import ShardedArray, distribute
-from gpualgo.shards._sort import argsort, radix_sort, sort
+from gpualgo.shards._sort import argsort, radix_sort, reduce_by_key, sort
 
 __all__ = [
     "ShardedArray",

@@ -15,7 +15,7 @@ import gpualgo as ga
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
-from gpualgo._cpu import direct, host, image, kernels, operator
+from gpualgo._cpu import host, image, kernels, operator
 from gpualgo._cpu.operator import Applied
 from gpualgo._operators.operator import Operator
 
@@ -143,9 +143,9 @@ def _total(x: Any) -> Any:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """List the kernels that are compiled, but for what calls them."""
-    direct._method("call")
-    if direct.has_fields:
-        direct._method("launch", direct.OFFSET, direct._MOST_WORDS)
+    kernels._method("call")
+    if kernels.has_fields:
+        kernels._method("launch", kernels.OFFSET, kernels._MOST_WORDS)
     made: list[Any] = []
     Reduction.problems.clear()
     compile_one = kernels._compile

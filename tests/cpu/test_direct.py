@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpualgo._cpu import direct, image
+from gpualgo._cpu import image, kernels
 from gpualgo._cpu import memory as fields
-from gpualgo._cpu.direct import status_function
-from gpualgo._cpu.kernels import get_kernel
+from gpualgo._cpu.kernels import get_kernel, status_function
 from gpualgo._cpu.memory import address
 
 
@@ -38,8 +37,8 @@ def _noting() -> Any:
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "_IS_SUPPORTED", is_known)
-    direct._method.cache_clear()
+    monkeypatch.setattr(kernels, "_IS_SUPPORTED", is_known)
+    kernels._method.cache_clear()
     kernel = get_kernel(("test of direct calls",), _noting)
     try:
         run: Any = status_function(kernel)
@@ -50,13 +49,13 @@ def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -
         table[3] = 1
         assert run(address(table), 0, 0, 0) == 1
     finally:
-        direct._method.cache_clear()
+        kernels._method.cache_clear()
 
 
 @pytest.mark.parametrize("has_fields", [True, False])
 def test_rows(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct, "has_fields", has_fields)
-    run = direct.row_function(get_kernel(("test of direct calls",), _noting))
+    monkeypatch.setattr(kernels, "has_fields", has_fields)
+    run = kernels.row_function(get_kernel(("test of direct calls",), _noting))
     table, row = np.zeros(9, np.int64), np.zeros(5, np.int8)
     assert run(table, row) == 0
     assert table[:3].tolist() == [address(row), 5, 0]
@@ -92,7 +91,7 @@ def _summing() -> Any:
 def test_launcher() -> None:
     kernel: Any = get_kernel(("test of launches",), _summing)
     table, out = np.array([40, 0, 0], np.int64), np.zeros(3, np.int64)
-    run: Any = direct.launch_function([direct.Step(kernel, table, 7)], (1, 2))
+    run: Any = kernels.launch_function([kernels.Step(kernel, table, 7)], (1, 2))
     if not fields.has_fields:
         pytest.skip("another Python's arrays")
     for out_word in (out, address(out)):
@@ -103,15 +102,17 @@ def test_launcher() -> None:
     assert run(5, 1) == 2
     assert run(5, 1, "out") == 2
     assert run(5, 1, out, 3) == 2
-    assert direct.launch_function([direct.Step(kernel, np.zeros(1 << 10, np.int64), 7)], ()) is None
+    assert (
+        kernels.launch_function([kernels.Step(kernel, np.zeros(1 << 10, np.int64), 7)], ()) is None
+    )
 
 
 def test_launches_in_sequence() -> None:
     """Each launch has its own table in the call's copy; buffers lie in scratch memory."""
     kernel: Any = get_kernel(("test of launches",), _summing)
     first, second = np.array([40, 2, 0], np.int64), np.array([0, 5, 0, 0], np.int64)
-    steps = [direct.Step(kernel, first, 7), direct.Step(kernel, second, 9)]
-    run: Any = direct.launch_function(steps, (0, 3, 5), [(2, 16)])
+    steps = [kernels.Step(kernel, first, 7), kernels.Step(kernel, second, 9)]
+    run: Any = kernels.launch_function(steps, (0, 3, 5), [(2, 16)])
     if not fields.has_fields:
         pytest.skip("another Python's arrays")
     scratch, out = np.zeros(8, np.int64), np.zeros(3, np.int64)
@@ -139,8 +140,8 @@ def _failing() -> Any:
 
 def test_a_launch_that_fails_ends_the_sequence() -> None:
     kernel: Any = get_kernel(("test of failures",), _failing)
-    steps = [direct.Step(kernel, np.zeros(2, np.int64), 1) for _ in range(3)]
-    run: Any = direct.launch_function(steps, (1, 2, 3, 5))
+    steps = [kernels.Step(kernel, np.zeros(2, np.int64), 1) for _ in range(3)]
+    run: Any = kernels.launch_function(steps, (1, 2, 3, 5))
     if not fields.has_fields:
         pytest.skip("another Python's arrays")
     outs = np.zeros((3, 1), np.int64)

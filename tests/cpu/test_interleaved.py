@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
-from gpualgo._cpu import interleaved
+from gpualgo._cpu import layout
 from gpualgo._cpu.memory import address
 
 N = 4999  # more than a tile and two chunks
@@ -50,16 +50,16 @@ def ways(x: Array) -> Iterator[tuple[Array, ...]]:
         yield tuple(way[name] for name in names)
 
 
-def group_of(x: Array) -> interleaved.Group:
+def group_of(x: Array) -> layout.Group:
     """Return x's fields as a group; where they go apart there is a line between."""
     assert x.dtype.names is not None
     fields, place = [], 0
     first = address(x[x.dtype.names[0]])
     for name in x.dtype.names:
         size = x.dtype[name].itemsize
-        fields.append(interleaved.Field(address(x[name]) - first, size, place))
+        fields.append(layout.Field(address(x[name]) - first, size, place))
         place += -(-x.size * size // 64) * 64 + 64
-    return interleaved.Group(x.strides[0], tuple(range(len(fields))), tuple(fields))
+    return layout.Group(x.strides[0], tuple(range(len(fields))), tuple(fields))
 
 
 def moved(entry: int, x: Array, dense: Array, start: int) -> None:
@@ -92,7 +92,7 @@ def test_elements_are_taken_apart_and_put_together(name: str, step: int) -> None
         x, _memory = before_nothing(filled(DTYPES[name], n)[:n])
         x = x[::step]
         group, dense = group_of(x), np.full(200 * x.itemsize + 64 * 8, 7, np.uint8)
-        moved(interleaved.splitter(group), x, dense, start)
+        moved(layout.splitter(group), x, dense, start)
         want = np.full_like(dense, 7)
         for field, key in zip(group.fields, x.dtype.names or (), strict=True):
             part = np.frombuffer(x[key][start:].tobytes(), np.uint8)
@@ -101,15 +101,15 @@ def test_elements_are_taken_apart_and_put_together(name: str, step: int) -> None
         assert group.is_all == (name not in ("aligned", "turned"))
         if group.is_all:
             whole = np.zeros(n, x.dtype)[::step]
-            moved(interleaved.joiner(group), whole, dense, start)
+            moved(layout.joiner(group), whole, dense, start)
             assert whole[start:].tobytes() == x[start:].tobytes()
             assert not any(whole[:start].tobytes())
 
 
 def test_results_are_those_of_arrays_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     x, made = filled(DTYPES["packed"]), []
-    entry = interleaved._entry
-    monkeypatch.setattr(interleaved, "_entry", lambda *of: made.append(of) or entry(*of))
+    entry = layout._entry
+    monkeypatch.setattr(layout, "_entry", lambda *of: made.append(of) or entry(*of))
     outs = np.zeros_like(x), np.zeros_like(x)[::-1]
 
     def op(p: Any, q: Any) -> Any:
@@ -127,7 +127,7 @@ def test_results_are_those_of_arrays_apart(monkeypatch: pytest.MonkeyPatch) -> N
         yield from (ga.transform(turn, x, out=out) for out in outs)
 
     def as_bytes(worth: int) -> list[bytes]:
-        monkeypatch.setattr(interleaved, "_WORTH_BYTES", worth)
+        monkeypatch.setattr(layout, "_WORTH_BYTES", worth)
         return [np.asarray(part).tobytes() for found in results() for part in parts(found)]
 
     found = as_bytes(1)

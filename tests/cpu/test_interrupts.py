@@ -12,7 +12,7 @@ import pytest
 
 import gpualgo as ga
 from gpualgo._base import threads
-from gpualgo._cpu import captured
+from gpualgo._cpu import memory
 
 X = np.arange(5.0)
 
@@ -43,7 +43,7 @@ def test_numbers_that_a_call_has_taken(monkeypatch: pytest.MonkeyPatch, out: Any
     for k in (2.0, 3.0):
         _scaled(k, out)
     locks = []
-    for state in list(captured._states.values()):
+    for state in list(memory._states.values()):
         locks.append(_Lock(state._lock))
         monkeypatch.setattr(state, "_lock", locks[-1])
     for when in (1, 2):  # taken, left

@@ -15,11 +15,10 @@ from support import run_python
 import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._cpu import launch, team
-from gpualgo._cpu.direct import status_function
-from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.kernels import Kernel, get_kernel, status_function
 from gpualgo._cpu.launch import CostEstimate
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory, address, take_scratch
-from gpualgo._cpu.parameters import JOB_INSIDE
+from gpualgo._cpu.plan import JOB_INSIDE
 from gpualgo._cpu.team import Team
 
 FAILS = 77  # the word of a task that fails

@@ -14,7 +14,7 @@ import pytest
 import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._cpu.memory import address
-from gpualgo._pipeline import front, host_warm
+from gpualgo._pipeline import host_warm, run
 
 X = np.random.default_rng(0).standard_normal(1000)
 
@@ -221,7 +221,7 @@ def test_init_of_a_call_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
             others.append(ga.reduce(x, 1000.0, op))
         return np.empty(*args)
 
-    monkeypatch.setattr(front, "empty", empty)
+    monkeypatch.setattr(run, "empty", empty)
     assert ga.reduce(x, 1.0, op) == 46
     assert others == [None, 1045]
 

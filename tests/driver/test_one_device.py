@@ -15,8 +15,8 @@ from fake_driver import NUM_DEVICES, FakeDriver, install
 
 import gpualgo as ga
 from gpualgo._cuda.plan import TICKETS, Piece, Pieces
-from gpualgo._driver import device, driver, pools
-from gpualgo._driver.pools import KEPT_BYTES, STATE_BYTES, TICKET_BYTES
+from gpualgo._driver import device, driver
+from gpualgo._driver.device import KEPT_BYTES, STATE_BYTES, TICKET_BYTES
 
 SIZE = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
 
@@ -75,22 +75,22 @@ def test_when_a_call_needs_storage_of_its_own(
 ) -> None:
     gpu = device.get(0)
     fake.capturing = {0x10}
-    given = pools.Given(4096, 1024)
-    with pools.supplied(given), gpu.second_workspace(0x20) as second:
+    given = device.Given(4096, 1024)
+    with device.supplied(given), gpu.second_workspace(0x20) as second:
         assert gpu.kept_workspace(0x20) == second == 0
         assert gpu.allocate(512, 0x20) == 4096
         gpu.free(4096, 0x20)
     with gpu.second_workspace(0x10) as second:
         assert gpu.kept_workspace(0x10) == second == 0
     assert not fake.calls
-    monkeypatch.setattr(pools, "_MAX_WORKSPACES", 2)
+    monkeypatch.setattr(device, "_MAX_WORKSPACES", 2)
     kept = gpu.kept_workspace(1)
     with gpu.second_workspace(1) as second, gpu.second_workspace(2) as third:
         assert min(kept, second) > third == 0
     assert gpu.kept_workspace(2) == 0
     assert gpu.kept_workspace(1) == kept
     own = gpu.allocate(100, 2)
-    pools.clear(own, 100, 2)
+    device.clear(own, 100, 2)
     assert ctypes.string_at(own, 100) == bytes(100)
     gpu.free(own, 2)
     assert fake.named("cuMemFreeAsync") == [("cuMemFreeAsync", own, 2)]
@@ -137,7 +137,7 @@ def test_a_failed_release_holds_no_turn(fake: FakeDriver, monkeypatch: pytest.Mo
 
 
 def test_a_resource_is_of_its_gpu_alone(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pools, "core_stream", lambda stream: stream)
+    monkeypatch.setattr(device, "core_stream", lambda stream: stream)
     closed: list[Any] = []
     buffer = SimpleNamespace(handle=0x5000, close=lambda stream: closed.append(stream))
     resource = SimpleNamespace(

@@ -20,7 +20,7 @@ from gpualgo._base import recording
 from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda.plan import TICKETS, Clear, Launch, Plan
-from gpualgo._driver import pools
+from gpualgo._driver import device as pools
 from gpualgo._pipeline import decide, planners
 from gpualgo._pipeline.problem import NO_INIT, Call
 

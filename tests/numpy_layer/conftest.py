@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpualgo.numpy._call import function
+from gpualgo.numpy import _call
 
 
 @pytest.fixture(autouse=True)
 def ours(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave no array to NumPy, but in tests marked ``few``."""
     if request.node.get_closest_marker("few") is None:
-        monkeypatch.setattr(function, "is_few", lambda size, few: False)
+        monkeypatch.setattr(_call, "is_few", lambda size, few: False)

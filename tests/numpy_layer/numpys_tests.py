@@ -24,8 +24,8 @@ import numpy as np
 import pytest
 
 import gpualgo.numpy as gnp
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.function import TABLE
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import TABLE
 
 NUMPY = Path(np.__file__).parent
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -84,7 +84,7 @@ def pytest_pycollect_makemodule(module_path: Path, parent: Any) -> Module | None
 
 def pytest_configure(config: pytest.Config) -> None:
     """Leave no array to NumPy, which would test itself."""
-    function.is_few = lambda size, few: False
+    _call.is_few = lambda size, few: False
 
 
 _found: dict[str, list[str]] = {}

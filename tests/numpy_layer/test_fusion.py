@@ -14,7 +14,7 @@ import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo._arrays import view
 from gpualgo._cuda import build
-from gpualgo.numpy._call import arguments
+from gpualgo.numpy import _call as arguments
 
 RESULT_DTYPE = build.result_dtype
 N = 1 << 16

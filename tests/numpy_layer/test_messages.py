@@ -19,8 +19,8 @@ from test_spellings_of_dtypes import SAMPLE, X, arguments_of, on
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy._call import function
-from gpualgo.numpy._call.function import TABLE, Entry
+from gpualgo.numpy import _call
+from gpualgo.numpy._call import TABLE, Entry
 
 WRONG: list[tuple[str, Any]] = [
     ("axis", 7), ("axis", "x"), ("axis", (0, 0)), ("axis", 1.5), ("out", 3), ("out", (1, 2, 3)),
@@ -60,7 +60,7 @@ def check(text: str, name: str) -> None:
     for pattern in (" at 0x", "<function", "<built-in", "<lambda>", r"gpualgo\._"):
         assert not re.search(pattern, text), text
     teller, colon, _ = text.partition(": ")
-    if colon and teller.rpartition(".")[2] in function._function_names():
+    if colon and teller.rpartition(".")[2] in _call._function_names():
         assert teller == name, text
     assert "UFunc.__call__" not in text, text
 
@@ -108,16 +108,16 @@ def test_the_called_function_is_named(backend: Backend, entry: Entry) -> None:
 
 @each_function
 def test_functions_as_arguments_are_named(function: Callable[..., Any]) -> None:
-    case = cases_of(function)[0]
+    case = cases_of(_call)[0]
     args, options = Call(case, CAPTURED).arguments(case.samples())
-    signature = inspect.signature(function)
+    signature = inspect.signature(_call)
     given = signature.bind(*args, **options).arguments
     for one in signature.parameters.values():
         for wrong in (a_function, AFunction()):
             if one.kind is one.VAR_POSITIONAL:
                 continue
             bound = inspect.BoundArguments(signature, {**given, one.name: wrong})  # type: ignore[arg-type]
-            assert " at 0x" not in message_of(partial(function, *bound.args, **bound.kwargs))
+            assert " at 0x" not in message_of(partial(_call, *bound.args, **bound.kwargs))
 
 
 def test_operators_are_named() -> None:

@@ -11,7 +11,7 @@ import pytest
 from support import REPOSITORY
 
 import gpualgo.numpy as gnp
-from gpualgo.numpy._call.function import TABLE, Entry
+from gpualgo.numpy._call import TABLE, Entry
 
 PAGE = REPOSITORY / "docs/numpy.md"
 TABLE_OF_PAGE = re.compile(r"(?<=<!-- every function -->\n).*?(?=<!-- end -->)", re.DOTALL)

@@ -13,7 +13,7 @@ from support import Backend, other_spelling
 import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo._base import dtypes
-from gpualgo.numpy._call.function import TABLE, Entry
+from gpualgo.numpy._call import TABLE, Entry
 
 X = np.array([[3, -1, 4, 1], [-5, 9, 2, 6]])
 Y = np.array([[2, 7, 1, 8], [2, 8, 1, 8]])

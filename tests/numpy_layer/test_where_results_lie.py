@@ -9,7 +9,7 @@ import pytest
 from support import Backend
 
 import gpualgo.numpy as gnp
-from gpualgo.numpy._call import loops
+from gpualgo.numpy import _loops
 
 SWAPPED = np.dtype(float).newbyteorder()
 X = np.array([[1.25, -2.5, 3.75], [0.5, 7.0, -0.25]])
@@ -76,7 +76,7 @@ def test_larger_outputs(backend: Backend, name: str) -> None:
 @pytest.mark.few
 def test_orders_that_differ_make_c_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks make the memory that one call of NumPy's makes."""
-    monkeypatch.setattr(loops, "sizes_of", lambda ufunc: (4, 1))
+    monkeypatch.setattr(_loops, "sizes_of", lambda ufunc: (4, 1))
     x, other = np.arange(24.0).reshape(2, 3, 4), np.ones((4, 3, 2)).T
     turned = np.arange(24.0).reshape(3, 4, 2).transpose(2, 0, 1)
     for args in ((x, other), (other, x), (other, other), (turned, turned), (other, 2),

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
 
-from gpualgo._algorithms.radix_sort import tuning
+from gpualgo._algorithms.radix_sort import cuda_passes, tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Job, Layout
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
-from gpualgo._algorithms.radix_sort.tuple_problem import Descending
+from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._base import dtypes
-from gpualgo._cuda import build, copy
+from gpualgo._cuda import build
 
 MAIN: Capability = (9, 0)  # every kind of kernel is compiled for this architecture
 OTHERS: list[Capability] = [(7, 5), (8, 0), (8, 6), (10, 0), (12, 0)]
@@ -132,7 +132,10 @@ def test_descending_floats_take_next_to_nothing(dtype: Dtype, tmp_path: Path) ->
 @needs_cuobjdump
 @pytest.mark.parametrize("value_bytes", sampled(tuning.WORDS, [1, 16]))
 def test_every_value_has_its_kernels(value_bytes: int, tmp_path: Path) -> None:
-    specs = {copy.copy_spec(value_bytes): False, copy.gather_spec(value_bytes, 4): False}
+    specs = {
+        cuda_passes.copy_spec(value_bytes): False,
+        cuda_passes.gather_spec(value_bytes, 4): False,
+    }
     for dtype in (UINT32, UINT64):
         specs[pass_spec(dtype, value_bytes, value_bytes, MAIN)] = True
         specs[rows_spec(dtype, value_bytes, 4000, 1000, MAIN)] = True
@@ -297,6 +300,6 @@ def test_temporary_storage_is_one_copy(key_bytes: int) -> None:
 
 @given(st.sampled_from([1, 2, 3, 4, 6, 8, 12, 16, 20, 32]), st.integers(0, 15), st.integers(-9, 9))
 def test_words_divide_what_is_moved(itemsize: int, address: int, step: int) -> None:
-    word = copy.word_bytes(itemsize, address, step * itemsize)
+    word = cuda_passes.word_bytes(itemsize, address, step * itemsize)
     assert word in tuning.WORDS
     assert math.gcd(itemsize, address, 16) % word == 0

@@ -14,7 +14,7 @@ from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
 from test_build_radix_sort import MAIN, check_all, limit_of, ordered, pass_spec, rows_spec
 
-from gpualgo._algorithms.radix_sort import cuda_tuples, tuning, tuple_problem
+from gpualgo._algorithms.radix_sort import cuda_tuples, problem, tuning
 from gpualgo._algorithms.radix_sort.digits import digits_of, flipped_bits, last_key
 from gpualgo._cuda import build
 
@@ -25,9 +25,9 @@ WAYS = list(itertools.product((False, True), repeat=2))
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> tuple_problem.Group:
+def word_of(*names: str, ways: tuple[bool, ...] | None = None) -> problem.Group:
     dtypes = [sass.dtype_of(name) for name in names]
-    (group,) = tuple_problem.groups_of(dtypes, ways or (False,) * len(names))
+    (group,) = problem.groups_of(dtypes, ways or (False,) * len(names))
     return group
 
 
@@ -99,7 +99,7 @@ def test_words_of_integers_are_sorted_as_integers() -> None:
 )
 def test_groups(names: tuple[str, ...], sizes: list[int]) -> None:
     dtypes = [np.dtype(name) for name in names]
-    groups = tuple_problem.groups_of(dtypes, [False] * len(names))
+    groups = problem.groups_of(dtypes, [False] * len(names))
     assert [group.dtype.itemsize for group in groups] == sizes
     assert [place for group in groups for place in group.places] == list(range(len(names)))
 
@@ -108,7 +108,7 @@ def test_words_hold_numbers_apart() -> None:
     rng = np.random.default_rng(1)
     for _ in range(300):
         sizes = rng.choice([1, 2, 4, 8, 16, 3], rng.integers(1, 9))
-        word = tuple_problem.value_word([np.dtype(f"V{size}") for size in sizes])
+        word = problem.value_word([np.dtype(f"V{size}") for size in sizes])
         fits = len(sizes) > 1 and sum(sizes) <= 16 and not {3, 16} & set(sizes)
         assert (word is not None) == fits
         if word is None:
@@ -156,7 +156,7 @@ def test_digits_sort_words(first: str, second: str) -> None:
         (last,) = ordered_words(one(word, last_key(word, ways)), ways)
         for even in (False, True):
             order = list(range(300))
-            for digit in digits_of(word, ways, 0, tuple_problem.used_bits(word), even):
+            for digit in digits_of(word, ways, 0, problem.used_bits(word), even):
                 found = [(code >> digit.shift & digit.mask) ^ digit.flip for code in codes]
                 assert (last >> digit.shift & digit.mask) ^ digit.flip == digit.mask
                 order.sort(key=found.__getitem__)

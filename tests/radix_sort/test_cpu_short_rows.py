@@ -230,7 +230,7 @@ def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPa
 _WRITTEN_TO = """
 import numpy as np
 from gpualgo._algorithms.radix_sort.cpu_numpy import kernel
-from gpualgo._cpu.direct import row_function
+from gpualgo._cpu.kernels import row_function
 
 for size in (4, 8):
     for falls in (0, 1):

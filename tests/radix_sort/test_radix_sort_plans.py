@@ -20,7 +20,7 @@ from gpualgo._base.strides import dense_strides
 from gpualgo._cuda import build
 from gpualgo._cuda import plan as storage
 from gpualgo._cuda.plan import NONE, Clear, Piece, Plan
-from gpualgo._driver import pools
+from gpualgo._driver import device as pools
 from gpualgo._pipeline import planners
 from gpualgo._pipeline.problem import Call
 

@@ -10,7 +10,7 @@ import pytest
 from test_radix_sort_plans import PASSES, Machine, Made, check, view_of
 
 from gpualgo._algorithms.radix_sort import cuda_tuples
-from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
+from gpualgo._algorithms.radix_sort.problem import TupleSort
 from gpualgo._arrays.forms import Form
 from gpualgo._cuda.plan import Clear
 from gpualgo._pipeline import planners

@@ -9,7 +9,7 @@ import pytest
 from support import Backend, a_few, random_array
 
 import gpualgo as ga
-from gpualgo._algorithms.reduce import cpu_numpy
+from gpualgo._algorithms.reduce import cpu
 from gpualgo._base import threads
 
 KERNELS = {
@@ -32,7 +32,7 @@ def some_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if request.param == "several":
         monkeypatch.setattr(threads, "LARGE_BYTES", 1)
         monkeypatch.setattr(threads, "SMALL_BYTES", 1)
-        monkeypatch.setattr(cpu_numpy, "_PIECE_BYTES", 5000)
+        monkeypatch.setattr(cpu, "_PIECE_BYTES", 5000)
         monkeypatch.setenv("GPUALGO_NUM_THREADS", "2")
         monkeypatch.setattr(threads, "_num_cores", lambda: 2)
 
@@ -102,18 +102,18 @@ def test_starts_go_by_kernels() -> None:
 def test_any_ends_at_what_is_true(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.ones(1 << 25, bool)
     looked = []
-    real = cpu_numpy._any
-    monkeypatch.setattr(cpu_numpy, "_DECIDING", {**cpu_numpy._DECIDING})
+    real = cpu._any
+    monkeypatch.setattr(cpu, "_DECIDING", {**cpu._DECIDING})
 
     def seen(part: Any) -> Any:
         looked.append(part.size)
         return real(part)
 
-    monkeypatch.setitem(cpu_numpy._DECIDING, seen, True)
+    monkeypatch.setitem(cpu._DECIDING, seen, True)
     out = np.empty((), bool)
-    cpu_numpy._fold_into(seen, x, out)
+    cpu._fold_into(seen, x, out)
     assert out
-    assert sum(looked) <= 2 * cpu_numpy._PIECE_BYTES + 8
+    assert sum(looked) <= 2 * cpu._PIECE_BYTES + 8
 
 
 @pytest.mark.parametrize("axis", [None, (0, 1)])

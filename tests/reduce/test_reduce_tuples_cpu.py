@@ -30,8 +30,7 @@ import gpualgo as ga
 from gpualgo._algorithms.reduce import cpu
 from gpualgo._algorithms.reduce import problem as parameters
 from gpualgo._base import records
-from gpualgo._cpu.captured import captures_bound
-from gpualgo._cpu.memory import address
+from gpualgo._cpu.memory import address, captures_bound
 from gpualgo._operators.operator import Operator
 
 TILE = parameters.tile_of(PAIR)

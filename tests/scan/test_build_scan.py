@@ -13,7 +13,6 @@ from sass import Capability, Dtype, needs_cuobjdump
 from support import sampled
 
 from gpualgo._algorithms.scan import tuning as tiles
-from gpualgo._algorithms.scan import tuning_lines as lines
 from gpualgo._base import dtypes, records
 from gpualgo._cuda import build
 from gpualgo._operators.operator import Operator
@@ -61,33 +60,33 @@ def wave_case(op: Operator, source: Dtype, acc: Dtype, num_bytes: int) -> Case:
 def rows_case(
     op: Operator, source: Dtype, acc: Dtype, num_items: int, capability: Capability
 ) -> Case:
-    cut = lines.tile_rows(num_items, max(source.itemsize, acc.itemsize))
-    access = lines.dense_rows(16, 16, False)
-    return lines.rows_spec(op, source, acc, access, cut, True, capability >= (8, 0)), True
+    cut = tiles.tile_rows(num_items, max(source.itemsize, acc.itemsize))
+    access = tiles.dense_rows(16, 16, False)
+    return tiles.rows_spec(op, source, acc, access, cut, True, capability >= (8, 0)), True
 
 
 def spaced_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
-    cut = lines.tile_rows(1000, max(source.itemsize, acc.itemsize))
-    access = lines.spaced_rows(source, acc)
+    cut = tiles.tile_rows(1000, max(source.itemsize, acc.itemsize))
+    access = tiles.spaced_rows(source, acc)
     is_wide = None if source.itemsize == 16 else False
-    return lines.rows_spec(op, source, acc, access, cut, False, True), is_wide
+    return tiles.rows_spec(op, source, acc, access, cut, False, True), is_wide
 
 
 def columns_case(
     op: Operator, source: Dtype, acc: Dtype, num_columns: int, capability: Capability,
     unit: int = 16,
 ) -> Case:  # fmt: skip
-    cut = lines.tile_columns(MANY, num_columns, 1, source, acc)
+    cut = tiles.tile_columns(MANY, num_columns, 1, source, acc)
     is_wide = True if unit else None if source.itemsize == 16 else False
     is_async = capability >= (8, 0)
-    return lines.columns_spec(op, source, acc, cut, (unit, unit), True, is_async), is_wide
+    return tiles.columns_spec(op, source, acc, cut, (unit, unit), True, is_async), is_wide
 
 
 def walks_case(op: Operator, source: Dtype, acc: Dtype) -> Case:
     widest = max(source.itemsize, acc.itemsize)
-    items = lines.walk_items(16 * MANY, MANY, widest, 16)
+    items = tiles.walk_items(16 * MANY, MANY, widest, 16)
     is_wide = items * source.itemsize == 16
-    return lines.walks_spec(op, source, acc, items, False), is_wide
+    return tiles.walks_spec(op, source, acc, items, False), is_wide
 
 
 def all_cases(op: Operator, source: Dtype, acc: Dtype, capability: Capability) -> list[Case]:
@@ -143,7 +142,7 @@ def test_mixed_dtypes(names: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("widest", [1, 2, 4, 8, 16])
 def test_rows_hold_their_lines(widest: int) -> None:
     for num_items in range(1, 10000, 7):
-        cut = lines.tile_rows(num_items, widest)
+        cut = tiles.tile_rows(num_items, widest)
         room = cut.width * cut.vectors * (16 // widest)
         assert cut.vectors % 2 == 1  # or the banks of shared memory would conflict
         assert cut.is_long == (room < num_items)
@@ -157,9 +156,9 @@ def test_rows_hold_their_lines(widest: int) -> None:
 def test_columns_fit_a_block(names: str, num_columns: int) -> None:
     source, acc = map(np.dtype, names.split())
     for num_rows in (2, 1000, 1 << 26):
-        cut = lines.tile_columns(num_rows, num_columns, 1, source, acc)
+        cut = tiles.tile_columns(num_rows, num_columns, 1, source, acc)
         assert 1 <= cut.width <= 64
-        assert cut.segments * cut.width <= lines.COLUMNS_THREADS
+        assert cut.segments * cut.width <= tiles.COLUMNS_THREADS
         assert cut.strips * cut.width * cut.items >= num_columns
         assert (cut.chunks - 1) * cut.rows < num_rows <= cut.chunks * cut.rows
         assert cut.shared_bytes(source, acc) <= 64 << 10  # of an sm_75
@@ -195,16 +194,16 @@ def record_cases(op: Operator, dtype: Dtype, capability: Capability) -> list[Cas
     wave = tiles.policy_of(1 << 20, dtype, dtype)
     assert isinstance(wave, tiles.WavePolicy)
     cases.append(tiles.wave_spec(op, dtype, dtype, accesses[0], wave, True))
-    spaced = lines.spaced_rows(dtype, dtype)
+    spaced = tiles.spaced_rows(dtype, dtype)
     for num_items in (3, MANY):
-        rows = lines.rows_tiling(num_items, dtype, dtype)
-        cases.append(lines.rows_spec(op, dtype, dtype, spaced, rows, True, is_async))
+        rows = tiles.rows_tiling(num_items, dtype, dtype)
+        cases.append(tiles.rows_spec(op, dtype, dtype, spaced, rows, True, is_async))
     for num_columns in (3, 1024):
-        columns = lines.tile_columns(MANY, num_columns, 1, dtype, dtype)
+        columns = tiles.tile_columns(MANY, num_columns, 1, dtype, dtype)
         units = 0, 0
-        cases.append(lines.columns_spec(op, dtype, dtype, columns, units, False, is_async))
-    items = lines.walk_items(16 * MANY, MANY, dtype.itemsize, 16)
-    cases.append(lines.walks_spec(op, dtype, dtype, items, False))
+        cases.append(tiles.columns_spec(op, dtype, dtype, columns, units, False, is_async))
+    items = tiles.walk_items(16 * MANY, MANY, dtype.itemsize, 16)
+    cases.append(tiles.walks_spec(op, dtype, dtype, items, False))
     return [(case, None) for case in cases]
 
 
@@ -243,15 +242,15 @@ def test_records_fit_shared_memory(names: str) -> None:
     fields = [np.dtype(name) for name in names.split()]
     dtype = records.record([str(i) for i in range(len(fields))], fields)
     for num_columns in (1, 2, 3, 17, 1000):
-        columns = lines.tile_columns(1000, num_columns, 1, dtype, dtype)
+        columns = tiles.tile_columns(1000, num_columns, 1, dtype, dtype)
         assert columns.segments * columns.width <= columns.threads
         assert columns.shared_bytes(dtype, dtype) <= 64 << 10  # of an sm_75
     for num_items in (1, 10, 100, 1000, 10000):
-        rows = lines.rows_tiling(num_items, dtype, dtype)
+        rows = tiles.rows_tiling(num_items, dtype, dtype)
         room = rows.width * rows.rounds * rows.vectors * tiles.vector_items(dtype.itemsize)
         assert rows.vectors % 2 == 1
         assert rows.is_long or num_items * (32 // rows.width) <= room * (32 // rows.width)
-        warps = lines.ROWS_THREADS // 32
+        warps = tiles.ROWS_THREADS // 32
         stages = 2 if rows.is_long else 1
         lane = rows.vectors * tiles.vector_items(dtype.itemsize) * dtype.itemsize
-        assert warps * stages * rows.rounds * 32 * lane <= lines.ROWS_SHARED
+        assert warps * stages * rows.rounds * 32 * lane <= tiles.ROWS_SHARED

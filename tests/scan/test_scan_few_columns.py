@@ -10,15 +10,15 @@ import pytest
 from support import Backend, affine, assert_same, compose, random_array, summable
 
 import gpualgo as ga
-from gpualgo._algorithms.scan import tuning_lines
+from gpualgo._algorithms.scan import tuning
 from gpualgo._algorithms.scan.problem import Scan
 
 
 @pytest.fixture
 def low_tiles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let few rows be many tiles."""
-    monkeypatch.setattr(tuning_lines, "COLUMNS_THREADS", 64)
-    monkeypatch.setattr(tuning_lines, "SEGMENT_BYTES", 16)
+    monkeypatch.setattr(tuning, "COLUMNS_THREADS", 64)
+    monkeypatch.setattr(tuning, "SEGMENT_BYTES", 16)
     Scan.problems.clear()
     yield
     Scan.problems.clear()

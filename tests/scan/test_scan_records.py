@@ -12,7 +12,6 @@ from support import Array, Backend, a_few
 
 import gpualgo as ga
 from gpualgo._algorithms.scan import tuning
-from gpualgo._algorithms.scan import tuning_lines as lines
 from gpualgo._algorithms.scan.problem import ExclusiveScan, Scan
 
 Make = Callable[..., Array]
@@ -105,7 +104,7 @@ def test_axes(
 def test_long_rows(
     cuda: Backend, guarded: Make, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(lines, "ROWS_PER_WARP", 2)
+    monkeypatch.setattr(tuning, "ROWS_PER_WARP", 2)
     _forget()
     both(cuda, guarded, KINDS[name], KINDS[name].random((3, 2600), 3), 1)
     _forget()

@@ -57,7 +57,7 @@ def test_every_dtype(cuda: Backend, dtype: np.dtype[Any]) -> None:
 def test_tags_begin_anew(cuda: Backend) -> None:
     """Look-back states outlive a thousand million launches."""
     from gpualgo._driver import device as gpu
-    from gpualgo._driver.pools import KEPT_BYTES, TICKET_BYTES
+    from gpualgo._driver.device import KEPT_BYTES, TICKET_BYTES
 
     cp = cuda.xp
     x = affine(60_000)

@@ -11,9 +11,9 @@ import numpy as np
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import order_of
 from gpualgo._lazy.sources import arguments_of, elements_of, parse_input
-from gpualgo._pipeline import checks, front, inputs, outputs
+from gpualgo._pipeline import checks, inputs, outputs
 from gpualgo._pipeline.problem import Array, Call, Problem, Result, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -192,12 +192,12 @@ def adjacent_difference(
             raise TypeError(f"{_WHERE}: axis must be an int, got None; pass x.reshape(-1), say")
         axis = checks.plain_axis(axis, _WHERE, "an int")
     if stream is None:
-        result = front.run(AdjacentDifference.problems.look, op, None, out, axis, x)
+        result = run_remembered(AdjacentDifference.problems.look, op, None, out, axis, x)
         if result is not None:
             return result
     views, op, form = parse_input(x, op, _WHERE, beside=(out,))
     problem = problem_of(AdjacentDifference, views, op, None, (axis, form), _WHERE)
     if stream is None and problem.warm is not None:
-        front.remember(problem, views, op, None, axis, x)
+        remember(problem, views, op, None, axis, x)
     solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, None, out, stream)

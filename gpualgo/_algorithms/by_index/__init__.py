@@ -10,9 +10,9 @@ from gpualgo._algorithms.by_key import problem as calls
 from gpualgo._base.records import Computed
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy.sources import tried
-from gpualgo._pipeline import checks, inputs, per_row_init
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import PLAIN, problem_of
+from gpualgo._pipeline.problem import PLAIN, parse, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _parse_call(
         dtype, form, num_keys, classes, False, checks.classes_of(dtype), size
     )  # fmt: skip
     if type(init) not in PLAIN:
-        init, views, params = per_row_init.parse(init, views, params, _WHERE)
+        init, views, params = parse(init, views, params, _WHERE)
     problem = problem_of(ByIndex, views, op, init, params, _WHERE)
     assert isinstance(problem, ByIndex)
     return problem, views, init, op

@@ -18,8 +18,8 @@ from gpualgo._cpu.layout import table
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import per_row_init, planners
-from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Array, host_values
 
 
 @planners.for_cpu.register(ByIndex)
@@ -57,7 +57,7 @@ def _(problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: O
             check_indices(indices, size, where)
         start: Any = init
         if has_row_init:
-            start = per_row_init.host_values(acc, size, arrays[num_own:])
+            start = host_values(acc, size, arrays[num_own:])
         values, marks = np.empty((shares, size), acc), np.zeros((shares, size), np.uint8)
         for launch in launches:
             launch((start, indices, values, marks, *elements, *results))

@@ -16,7 +16,7 @@ from gpualgo._cuda import build
 from gpualgo._cuda.plan import KEPT, NONE, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, WARP
 from gpualgo._driver import device as gpu
-from gpualgo._driver.pools import aligned
+from gpualgo._driver.device import aligned
 from gpualgo._pipeline import planners
 
 

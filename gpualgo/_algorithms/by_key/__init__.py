@@ -17,7 +17,7 @@ from gpualgo._algorithms.by_key.problem import (
 )
 from gpualgo._algorithms.radix_sort import argsort, radix_sort
 from gpualgo._algorithms.radix_sort.problem import key_dtype_of
-from gpualgo._algorithms.transform.copying import copy
+from gpualgo._algorithms.transform import copy
 from gpualgo._arrays.view import as_bytes_view, overlap
 from gpualgo._base import recording
 from gpualgo._base.errors import Elsewhere

@@ -22,7 +22,7 @@ from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
 from gpualgo._cuda.plan import NONE, STATES, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, functor, tagged_bytes
 from gpualgo._driver import device as gpu
-from gpualgo._driver.pools import STATE_BYTES
+from gpualgo._driver.device import STATE_BYTES
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 

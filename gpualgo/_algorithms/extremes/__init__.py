@@ -15,9 +15,9 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import Source
-from gpualgo._pipeline import checks, front, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -174,7 +174,7 @@ def _index(
 ) -> Any:
     is_usual = keepdims is False and stream is None and (axis is None or type(axis) is int)
     if is_usual:
-        result = front.run(kind.problems.look, None, None, out, axis, x)
+        result = run_remembered(kind.problems.look, None, None, out, axis, x)
         if result is not None:
             return result
     if axis is not None:
@@ -184,7 +184,7 @@ def _index(
     except Elsewhere as elsewhere:
         return elsewhere.call(where, out, stream, x, axis, keepdims=keepdims)
     if is_usual and problem.warm is not None:
-        front.remember(problem, views, op, None, axis, x)
+        remember(problem, views, op, None, axis, x)
     return run(problem, views, op, None, out, stream)
 
 

@@ -18,7 +18,7 @@ from gpualgo._algorithms.histogram.cuda import place_bytes
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
-from gpualgo._driver import driver, pools, staging
+from gpualgo._driver import device, driver, staging
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Index
 from gpualgo._pipeline.problem import NO_INIT, Array
@@ -131,7 +131,7 @@ class _Histogram:
             plan = plans[self._upload(block, memory)]
             add, round_sums = plan.steps  # a whole group fits: one pair of launches
             if rounding is None:
-                pools.clear(memory[-1], plan.temp_storage_bytes, self.stream)
+                device.clear(memory[-1], plan.temp_storage_bytes, self.stream)
             queue(Plan(self.device, [add], (), plan.tables), *memory, start=start)
             rounding = Plan(self.device, [round_sums], (), plan.tables)
         assert rounding is not None

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpualgo._algorithms.histogram import cpu_joint
 from gpualgo._algorithms.histogram import problem as hk
-from gpualgo._algorithms.histogram.cpu_bins import Finder, finder_for
+from gpualgo._algorithms.histogram.cpu_joint import Finder, finder_for
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._base import threads
 from gpualgo._cpu.kernels import get_kernel

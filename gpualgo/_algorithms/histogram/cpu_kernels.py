@@ -1,7 +1,7 @@
-"""Counting kernel of a histogram: maps samples to slots and counts the slots in tables.
+"""Kernels of histograms on the CPU: map samples to slots, and count the slots or add to their sums.
 
 A slot is the index of a counter in a row's table. A stage finds slots; it is
-called by address, so that this kernel is compiled once for all dtypes and bins.
+called by address, so that these kernels are compiled once for all dtypes and bins.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._algorithms.histogram import problem as at
+from gpualgo._algorithms.histogram import sums as jk
 from gpualgo._algorithms.histogram.sums import (
     HIGH,
     IS_NAN,
@@ -26,11 +27,98 @@ from gpualgo._algorithms.histogram.sums import (
     Format,
     span_of,
 )
-from gpualgo._cpu.packing import call, load, offset, pointer_to, store
+from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
+from gpualgo._cpu.plan import LEAF, START
+
+# --- Joint and weighted histograms: a slot is a bin of all dimensions; one more slot is for samples
+# that are not counted.
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _words = pointer_to(types.intp)
 _slots = pointer_to(types.int32)
+
+
+def joint_kernel() -> Callable[..., None]:
+    """Return the kernel that processes tasks: a row, and a split of its samples.
+
+    Scratch memory holds slots, buffers of fields and computed samples, and at TABLES the sums: of
+    all rows, or with a TARGET of one row, which is written there at the end and cleared.
+    """
+    combine = numba.njit(**_OPTIONS)(_combine)
+
+    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+        p = _words(table)
+        tables = scratch + load(p, jk.TABLES)
+        dims, rows = load(p, jk.DIMS), load(p, jk.ROWS)
+        split, plane = load(p, jk.SPLIT), load(p, jk.PLANE)
+        outer, inner, reads = load(p, jk.OUTER), load(p, jk.INNER), load(p, jk.READS)
+        addresses, computed = scratch + load(p, jk.PLACES), scratch + load(p, jk.COMPUTED)
+        stages = table + 8 * jk.TAIL
+        outer_at = stages + 8 * jk.STAGE_SIZE * dims
+        inner_at = outer_at + 8 * outer
+        fields = inner_at + 8 * inner
+        dim_slots = scratch + jk.SLOT_BYTES
+        for task in range(first, last):
+            part = task // rows
+            row = task - part * rows
+            sums = tables + 8 * jk.HEAD
+            if not load(p, jk.TARGET):
+                sums += 8 * row * load(p, jk.SLOTS)
+            end = min(load(p, jk.LENGTH), (part + 1) * split)
+            for begin in range(part * split, end, jk.MOST):
+                count = min(jk.MOST, end - begin)
+                weights = num_bins = 0
+                for k in range(reads):
+                    field = fields + 8 * k * (LEAF + outer + inner)
+                    strides = field + 8 * LEAF
+                    base = load(_words(field), START) + offset(row, outer, outer_at, strides)
+                    strides += 8 * outer
+                    weights = dense_address(
+                        field, scratch, base, begin, count, inner, inner_at, strides
+                    )
+                    store(_words(addresses), k, weights)
+                if load(p, jk.COMPUTE):
+                    call(load(p, jk.COMPUTE), (addresses, computed, count))
+                for k in range(dims):
+                    q = _words(stages + 8 * jk.STAGE_SIZE * k)
+                    base, target = load(_words(addresses), k), scratch if k == 0 else dim_slots
+                    call(load(q, jk.STAGE), (load(q, jk.STAGE_TABLE), base, target, count))
+                    if k == 0:
+                        num_bins = load(q, jk.BINS)
+                    else:
+                        num_bins = combine(scratch, dim_slots, num_bins, load(q, jk.BINS), count)
+                call(load(p, jk.ADD), (tables, sums, plane, scratch, weights, count))
+            if load(p, jk.TARGET):
+                target = load(p, jk.TARGET) + row * load(p, jk.ROW_BYTES)
+                call(load(p, jk.FINISH), (tables, sums, plane, 0, load(p, jk.SLOTS), target))
+                store(_words(tables), jk.LOW, jk.NO_LOW)
+                store(_words(tables), jk.HIGH, jk.NO_HIGH)
+                store(_words(tables), jk.SPECIALS, 0)
+
+    return kernel
+
+
+def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -> int:
+    """Combine slots with those of one more dimension; the greatest slot means not counted."""
+    last, width = types.int32(num_bins), types.int32(bins)
+    total = types.int32(last * width)
+    for i in range(count):
+        slot, index = load(_slots(slots), i), load(_slots(dim_slots), i)
+        is_inside = (slot != last) & (index != width)
+        store(_slots(slots), i, types.int32(slot * width + index) if is_inside else total)
+    return num_bins * bins
+
+
+def finishing_kernel() -> Callable[..., None]:
+    def kernel(table: int, unused: int, first: int, last: int) -> None:
+        p = _words(table)
+        target = load(p, 4) + first * load(p, 5)
+        call(load(p, 0), (load(p, 1), load(p, 2), load(p, 3), first, last, target))
+
+    return kernel
+
+
+# --- Counts of one sample each.
 
 
 def counting_kernel(element: Any) -> Callable[..., None]:

@@ -24,7 +24,7 @@ from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, pools
+from gpualgo._driver import driver
 from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import planners
 
@@ -152,14 +152,14 @@ def _join(
         return _Joint(_WRITE_ROWS, (NONE, 0), NONE)
     num_counters = num_places * problem.num_bins
     size, num_bytes = problem.dtype.itemsize, num_counters * _COUNTER_BYTES
-    fits = num_bytes <= pools.TICKET_BYTES - _TICKETS_BYTES
+    fits = num_bytes <= gpu.TICKET_BYTES - _TICKETS_BYTES
     fits = fits and tiling.num_rows * 4 <= _TICKETS_BYTES
     is_dense = target.strides == problem.strides and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
         slot = args.target(0)
         clears = (Clear(slot, num_counters * size),)
         return _Joint(_ADD_TO_ROWS, (slot, 0), NONE, clears=clears)
-    tickets = _TICKETS_BYTES if fits else pools.aligned(tiling.num_rows * 4)
+    tickets = _TICKETS_BYTES if fits else gpu.aligned(tiling.num_rows * 4)
     piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
     slot = args.piece(0)
     return _Joint(_JOIN_ROWS, (slot, tickets), slot, pieces=(piece,))
@@ -431,7 +431,7 @@ def weighted_plan(case: _Case, views: Sequence[View], bins: dict[str, Any], tabl
     group = max(1, tuning.SUMS_BYTES // (size * channels)) * channels
     group = min(group, case.num_places)
     piece_bytes = _HEAD_BYTES + group * size
-    is_kept = piece_bytes <= pools.TICKET_BYTES
+    is_kept = piece_bytes <= gpu.TICKET_BYTES
     piece = Piece(piece_bytes, TICKETS if is_kept else None, is_zeroed=True)
     steps: list[Launch] = []
     for first in range(0, case.num_places, group):

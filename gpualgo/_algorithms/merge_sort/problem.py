@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import materialize
-from gpualgo._algorithms.radix_sort.problem import key_dtype_of
-from gpualgo._algorithms.radix_sort.tuple_problem import (
+from gpualgo._algorithms.radix_sort.problem import (
     Forms,
     TupleSort,
     descending_by_field,
+    key_dtype_of,
     values_of,
 )
 from gpualgo._arrays.forms import Form

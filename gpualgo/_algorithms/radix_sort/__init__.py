@@ -10,9 +10,9 @@ from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
-from gpualgo._pipeline import checks, front, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import Problem, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -157,7 +157,7 @@ def radix_sort(
     options = "radix_sort", descending, axis
     others = () if values is None else (values,)
     if is_usual:
-        result = front.run(Sort.problems.look, None, None, out, options, keys, *others)
+        result = run_remembered(Sort.problems.look, None, None, out, options, keys, *others)
         if result is not None:
             return result
     where, bits = "radix_sort", (begin_bit, end_bit)
@@ -169,7 +169,7 @@ def radix_sort(
         return outcome.call(where, out, stream, keys, values, **named)
     problem, views, out = parsed
     if is_usual and problem.warm is not None:
-        front.remember(problem, views, None, None, options, keys, *others)
+        remember(problem, views, None, None, options, keys, *others)
     solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, None, None, out, stream)
 
@@ -223,9 +223,9 @@ def materialize(
 
 def _tuple_sort(where: str, *arguments: Any) -> tuple[Problem, tuple[View, ...]]:
     """Return the problem of tuple keys or values; imports its module on first use."""
-    from gpualgo._algorithms.radix_sort import tuple_problem
+    from gpualgo._algorithms.radix_sort.problem import problem_and_views
 
-    return tuple_problem.problem_and_views(where, *arguments)
+    return problem_and_views(where, *arguments)
 
 
 @overload
@@ -313,7 +313,7 @@ def argsort(
     is_usual = is_usual and type(axis) is int
     if is_usual:
         known = "argsort", descending, axis, out.dtype if type(out) is ndarray else None
-        result = front.run(Sort.problems.look, None, None, out, known, keys)
+        result = run_remembered(Sort.problems.look, None, None, out, known, keys)
         if result is not None:
             return result
     if type(keys) is not ndarray and is_lazy(keys):
@@ -336,5 +336,5 @@ def argsort(
     params = (descending, 0, None, axis, dtype)
     problem = problem_of(Sort, views, None, None, params, "argsort", 0)
     if is_usual and problem.warm is not None:
-        front.remember(problem, views, None, None, known, keys)
+        remember(problem, views, None, None, known, keys)
     return run(problem, views, None, None, out, stream)

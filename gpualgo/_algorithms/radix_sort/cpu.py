@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_numpy, tuple_problem
+from gpualgo._algorithms.radix_sort import cpu_numpy
 from gpualgo._algorithms.radix_sort.cpu_digits import (
     WORD_SIZES,
     Order,
@@ -16,8 +16,7 @@ from gpualgo._algorithms.radix_sort.cpu_digits import (
     by_digits,
     routine_of,
 )
-from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._algorithms.radix_sort.tuple_problem import Dtype, Group, TupleSort
+from gpualgo._algorithms.radix_sort.problem import PARTS, Dtype, Group, Sort, TupleSort
 from gpualgo._base import threads
 from gpualgo._cpu.plan import Plan, Routine, bytes_of, of_numpy
 from gpualgo._pipeline import planners
@@ -304,7 +303,7 @@ def _copy_each(targets: Sequence[Array], sources: Sequence[Array]) -> None:
 
 def _plain(array: Array) -> Array:
     """Return items as unsigned integers of their size, which NumPy copies fastest."""
-    return array.view(f"u{array.itemsize}") if array.itemsize in tuple_problem.PARTS else array
+    return array.view(f"u{array.itemsize}") if array.itemsize in PARTS else array
 
 
 def fetch(sources: Sequence[Array], targets: Sequence[Array], indices: Array) -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu_numpy, tuple_problem
+from gpualgo._algorithms.radix_sort import cpu_numpy, problem
 from gpualgo._algorithms.radix_sort import digits as rk
 from gpualgo._algorithms.radix_sort.digits import flipped_bits, opposite_signs
 from gpualgo._base import dtypes, threads
@@ -64,12 +64,10 @@ class Order:
 class WordOrder(Order):
     """Order of words that pack several numbers; all their bits are compared."""
 
-    def __init__(self, dtype: tuple_problem.Dtype, descending: tuple_problem.Descending) -> None:
-        super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, tuple_problem.used_bits(dtype))
+    def __init__(self, dtype: problem.Dtype, descending: problem.Descending) -> None:
+        super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, problem.used_bits(dtype))
         self.flip = _inverted(dtype, descending)
-        floats = [
-            n for n in tuple_problem.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"
-        ]
+        floats = [n for n in problem.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"]
         self.is_float = bool(floats)
         self._floats: list[int] = []
         for number in floats:
@@ -80,7 +78,7 @@ class WordOrder(Order):
         return entry("word_codes", self.size, *self._floats) if self._floats else super()._codes()
 
 
-def _inverted(dtype: tuple_problem.Dtype, descending: tuple_problem.Descending) -> int:
+def _inverted(dtype: problem.Dtype, descending: problem.Descending) -> int:
     """Return which bits of a key are inverted before its code is computed."""
     return flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
 

@@ -29,8 +29,7 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import digits as at
 from gpualgo._base import threads
-from gpualgo._cpu.direct import row_function, status_function
-from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
+from gpualgo._cpu.kernels import Kernel, get_kernel, row_function, scratch, status_function
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
 

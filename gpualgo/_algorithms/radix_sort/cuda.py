@@ -16,8 +16,7 @@ from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.radix_sort import cuda_tuples, tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, position_bytes
 from gpualgo._algorithms.radix_sort.digits import ranks_of
-from gpualgo._algorithms.radix_sort.problem import Sort
-from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
+from gpualgo._algorithms.radix_sort.problem import Sort, TupleSort
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
@@ -28,7 +27,7 @@ from gpualgo._cuda.build import Spec
 from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import VECTOR_BYTES
 from gpualgo._driver import driver, staging
-from gpualgo._driver.pools import TICKET_BYTES
+from gpualgo._driver.device import TICKET_BYTES
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import Array, problem_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy as shallow_copy
 from dataclasses import dataclass
 from functools import partial
@@ -20,17 +20,85 @@ from gpualgo._algorithms.radix_sort.digits import (
     last_key,
     packed_digits,
 )
-from gpualgo._algorithms.radix_sort.tuple_problem import Descending
+from gpualgo._algorithms.radix_sort.problem import Descending
 from gpualgo._arrays.view import View
-from gpualgo._base.strides import Dims
-from gpualgo._cuda import build, copy
-from gpualgo._cuda.parameters import Packed
+from gpualgo._base.strides import Dims, merge
+from gpualgo._cuda import build
+from gpualgo._cuda.build import Spec
+from gpualgo._cuda.parameters import I64, POINTER, Packed, Parameters
 from gpualgo._cuda.plan import KEPT, NONE, STATES, TICKETS, ArgMap, Clear, Launch, Piece
-from gpualgo._cuda.templates import VECTOR_BYTES
+from gpualgo._cuda.templates import DIVISOR, VECTOR_BYTES, layout
 from gpualgo._driver import device as gpu
-from gpualgo._driver import pools
+from gpualgo._driver.device import KEPT_BYTES, aligned
 from gpualgo._driver.driver import Kernel
-from gpualgo._driver.pools import KEPT_BYTES, aligned
+
+# --- Copies between arrays of any strides, and gathers, for items of any size.
+
+_BLOCK_THREADS = 256
+_WORDS_PER_THREAD = 4
+_WIDEST = 16
+_COPY = Parameters("CopyParams", input=POINTER, output=POINTER, num_words=I64, layout=layout(2))
+_GATHER = Parameters(
+    "GatherParams",
+    input=POINTER, output=POINTER, indices=POINTER, num_words=I64,
+    words_per_item=DIVISOR, row_items=DIVISOR,
+)  # fmt: skip
+
+
+def word_bytes(*numbers: int) -> int:
+    """Return the widest word that divides all sizes, strides and addresses."""
+    return math.gcd(_WIDEST, *(abs(number) for number in numbers))
+
+
+def _word(size: int) -> str:
+    return "uint4" if size == 16 else f"gpualgo::uint{8 * size}"
+
+
+def copy_spec(word: int) -> Spec:
+    expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}>"
+    return Spec("copy.cuh", expression, _COPY)
+
+
+def gather_spec(word: int, index_bytes: int) -> Spec:
+    return Spec(
+        "copy.cuh",
+        f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}, "
+        f"{_word(index_bytes)}>",
+        _GATHER,
+    )
+
+
+def _grid(num_words: int) -> int:
+    return -(-num_words // (_BLOCK_THREADS * _WORDS_PER_THREAD))
+
+
+def copy(
+    dims: Dims, itemsize: int, alignment: int, device: int, takes: Mapping[str, Any]
+) -> Launch:
+    """Return the launch of a copy; `dims` have the strides of input and output."""
+    # Neighbouring threads write neighbouring words.
+    dims = sorted(merge(dims), key=lambda dim: -abs(dim[1][1]))
+    word = word_bytes(itemsize, alignment, *(s for _, strides in dims for s in strides))
+    if word < itemsize:
+        dims.append((itemsize // word, (word, word)))
+    dims = merge(dims)
+    num_words = math.prod(extent for extent, _ in dims)
+    packed = _COPY.pack(num_words=num_words, layout=dims)
+    kernel = build.kernel(copy_spec(word), device)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, packed, device, takes)
+
+
+def gather(
+    num_rows: int, row_items: int, itemsize: int, alignment: int, index_bytes: int, device: int,
+    takes: Mapping[str, int],
+) -> Launch:  # fmt: skip
+    """Return the launch that gathers items of rows in the order of `indices`."""
+    word = word_bytes(itemsize, alignment)
+    num_words = num_rows * row_items * (itemsize // word)
+    packed = _GATHER.pack(num_words=num_words, words_per_item=itemsize // word, row_items=row_items)
+    kernel = build.kernel(gather_spec(word, index_bytes), device)
+    return Launch(kernel, _grid(num_words), _BLOCK_THREADS, packed, device, takes)
+
 
 # --- Arrays of a GPU sort, viewed as rows along the sorted axis.
 
@@ -79,7 +147,7 @@ class Operand:
 
 
 _CONTROL_BYTES = 256  # LookbackControl; RadixControl takes 72 bytes
-_KEPT_TILES = (pools.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
+_KEPT_TILES = (gpu.STATE_BYTES - _CONTROL_BYTES) // (8 * tuning.NUM_DIGITS)
 _TABLE_BYTES = 8 << 20  # limit of the digit tables of rows sorted at once
 
 Steps: TypeAlias = list[Launch | Clear]
@@ -159,8 +227,8 @@ class Layout:
     @property
     def is_kept(self) -> bool:
         """Return whether all but the sides fit the stream's workspace."""
-        states = self.state_bytes <= pools.STATE_BYTES
-        fits = self.control_bytes <= pools.TICKET_BYTES and self.table_bytes <= pools.KEPT_BYTES
+        states = self.state_bytes <= gpu.STATE_BYTES
+        fits = self.control_bytes <= gpu.TICKET_BYTES and self.table_bytes <= gpu.KEPT_BYTES
         return states and fits
 
 
@@ -180,7 +248,7 @@ class Batch:
         ring = min(tuning.RING, 1 << max(4, (num_tiles - 1).bit_length()))
         stored_tiles = num_tiles if num_tiles <= _KEPT_TILES and job.index_bytes == 4 else ring
         self.layout = Layout(job, num_rows, len(digits), max(16, stored_tiles))
-        num_words = (max(self.layout.state_bytes, pools.STATE_BYTES) - _CONTROL_BYTES) // 8
+        num_words = (max(self.layout.state_bytes, gpu.STATE_BYTES) - _CONTROL_BYTES) // 8
         if not self.layout.is_kept:
             num_words = (self.layout.state_bytes - _CONTROL_BYTES) // 8
         padding = last_key(job.dtype, job.descending)
@@ -322,7 +390,7 @@ def _pieces(layouts: list[Layout], is_kept: bool) -> list[Piece]:
     states = max(layout.state_bytes for layout in layouts)
     tables = max(layout.table_bytes for layout in layouts)
     sides = max(layout.side_bytes for layout in layouts)
-    fits = is_kept and tables + sides <= pools.KEPT_BYTES
+    fits = is_kept and tables + sides <= gpu.KEPT_BYTES
     return [
         Piece(control, TICKETS if is_kept else None, is_zeroed=True),
         Piece(states, STATES if is_kept else None, is_zeroed=True),
@@ -439,7 +507,7 @@ class Builder:
         ends = (operand.slot, rows) if inward else (rows, operand.slot)
         slots = dict(zip(("input", "output"), ends, strict=True))
         alignment = (operand.address | (rows[1] if isinstance(rows, tuple) else 0)) & 15
-        self.steps.append(copy.copy(dims, operand.itemsize, alignment, self.device, slots))
+        self.steps.append(copy(dims, operand.itemsize, alignment, self.device, slots))
 
     def _gather_source(self, source: Operand, target: Operand) -> tuple[int, int, bool]:
         slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
@@ -465,7 +533,7 @@ class Builder:
         else:
             alignment |= target.address
         self.steps.append(
-            copy.gather(
+            gather(
                 self._num_rows, self._row_items, items.itemsize, alignment & 15, index_bytes,
                 self.device, {"input": source, "output": result, "indices": indices},
             )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.radix_sort import cuda_passes as passes
-from gpualgo._algorithms.radix_sort import tuning, tuple_problem
+from gpualgo._algorithms.radix_sort import tuning
 from gpualgo._algorithms.radix_sort.cuda_passes import (
     Arrays,
     Builder,
@@ -22,7 +22,7 @@ from gpualgo._algorithms.radix_sort.cuda_passes import (
     launch_of,
     position_bytes,
 )
-from gpualgo._algorithms.radix_sort.tuple_problem import Dtype, Group, TupleSort
+from gpualgo._algorithms.radix_sort.problem import PARTS, Dtype, Group, TupleSort, used_bits
 from gpualgo._arrays.view import View
 from gpualgo._base.strides import Dims, merge
 from gpualgo._cuda import build
@@ -276,7 +276,7 @@ class _Builder(Builder):
         problem = self.problem
         begin, end = problem.begin_bit, problem.end_bit
         if end is None:
-            begin, end = 0, tuple_problem.used_bits(group.dtype)
+            begin, end = 0, used_bits(group.dtype)
         return Job(
             self.device, group.dtype, self._num_rows, self._row_items, group.descending, begin, end,
             is_in_place=is_in_place, has_to_write=has_to_write,
@@ -331,7 +331,7 @@ class _Builder(Builder):
 
     def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
         """Add the steps that gather an array's items by indices."""
-        if source.itemsize not in tuple_problem.PARTS or not source.is_aligned:
+        if source.itemsize not in PARTS or not source.is_aligned:
             self._scatter(target, self._gather_items(source, target, indices, size))
             return
         slot = target.slot

@@ -1,6 +1,6 @@
 """Digits of keys: their positions, inverted bits, and padding keys.
 
-A key is a number, or a word of several (tuple_problem.py); the properties of a word combine those
+A key is a number, or a word of several (problem.py); the properties of a word combine those
 of its numbers.
 """
 
@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import tuple_problem
-from gpualgo._algorithms.radix_sort.tuple_problem import Descending, Dtype, Number
+from gpualgo._algorithms.radix_sort import problem
+from gpualgo._algorithms.radix_sort.problem import Descending, Dtype, Number
 from gpualgo._base import dtypes
 
 # --- Argument table slots and sizes of the CPU kernels of the radix sort and around NumPy's sort.
@@ -95,18 +95,18 @@ def digits_of(
 
 def flipped_bits(dtype: Dtype, descending: Descending) -> int:
     """Return which bits of an ordered key (KeyOrder) are inverted."""
-    return sum(_flipped(n) << n.shift for n in tuple_problem.numbers(dtype, descending))
+    return sum(_flipped(n) << n.shift for n in problem.numbers(dtype, descending))
 
 
 def opposite_signs(dtype: Dtype, descending: Descending) -> int:
     """Return the sign bits of descending floats, which are inverted before keys become ordered."""
-    opposites = [n for n in tuple_problem.numbers(dtype, descending) if _is_opposite(n)]
+    opposites = [n for n in problem.numbers(dtype, descending) if _is_opposite(n)]
     return sum(1 << n.shift + n.bits - 1 for n in opposites)
 
 
 def last_key(dtype: Dtype, descending: Descending) -> int:
     """Return the bits of a key that sorts after all others, used as padding."""
-    return sum(_last(n) << n.shift for n in tuple_problem.numbers(dtype, descending))
+    return sum(_last(n) << n.shift for n in problem.numbers(dtype, descending))
 
 
 def _is_float(number: Number) -> bool:
@@ -131,7 +131,7 @@ def _last(number: Number) -> int:
 
 def order(dtype: Dtype, descending: Descending) -> str:
     """Return the C++ type of the keys' order; integers use the unsigned type."""
-    numbers = tuple_problem.numbers(dtype, descending)
+    numbers = problem.numbers(dtype, descending)
     if not any(map(_is_float, numbers)):
         return f"gpualgo::KeyOrder<{_unsigned(dtype)}>"
     names = [_ordered_as(number) for number in numbers]

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gpualgo._arrays import forms
+from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items, view_of
 from gpualgo._base import dtypes
 from gpualgo._base.strides import order_of
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, inputs
+from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Call, Problem, Result, problem_of
 from gpualgo._pipeline.run import run
 
@@ -124,3 +128,263 @@ def index_dtype_of(value: Any, extent: int, where: str) -> np.dtype[Any]:
             "pass dtype=np.int64"
         )
     return dtype
+
+
+# --- Keys of several numbers. Words: the fields of a tuple packed side by side, bit for bit, and
+# sorted as one number.
+#
+# A structured dtype describes a word. The first field of a key has the highest bits, because it is
+# compared first. A value word has its widest fields first, so that no field crosses 8 bytes.
+
+Dtype: TypeAlias = np.dtype[Any]
+Descending: TypeAlias = "bool | tuple[bool, ...]"
+"""Whether the order is descending; for a word, one flag per field."""
+
+PARTS = (1, 2, 4, 8)  # sizes of a word's fields
+KEY_BYTES, VALUE_BYTES = 8, 16  # sizes of the widest words
+
+
+class Number(NamedTuple):
+    dtype: Dtype
+    shift: int  # of its lowest bit
+    is_descending: bool
+
+    @property
+    def bits(self) -> int:
+        return 8 * self.dtype.itemsize
+
+
+def numbers(key: Dtype, descending: Descending) -> list[Number]:
+    """Return the fields of a key, most significant first; a key may be a single number."""
+    if key.names is None:
+        assert isinstance(descending, bool)
+        return [Number(key, 0, descending)]
+    assert key.fields is not None
+    assert isinstance(descending, tuple)
+    fields = [key.fields[name] for name in key.names]
+    return [
+        Number(field[0], 8 * field[1], is_descending)
+        for field, is_descending in zip(fields, descending, strict=True)
+    ]
+
+
+def used_bits(key: Dtype) -> int:
+    """Return how many bits of a key hold fields, from the lowest on."""
+    if key.names is None:
+        return 8 * key.itemsize
+    return 8 * sum(key[name].itemsize for name in key.names)
+
+
+class Group(NamedTuple):
+    """Neighbouring fields of an element that are sorted at once, as one word."""
+
+    first: int
+    size: int  # number of fields
+    dtype: Dtype  # of the field, or of the word that packs several
+    descending: Descending
+
+    @property
+    def is_word(self) -> bool:
+        return self.size > 1
+
+    @property
+    def places(self) -> range:
+        return range(self.first, self.first + self.size)
+
+
+def groups_of(dtypes: Sequence[Dtype], directions: Sequence[bool]) -> list[Group]:
+    """Return the fewest groups that fit words, most significant first."""
+    groups: list[Group] = []
+    first = 0
+    for end in range(1, len(dtypes) + 1):
+        if end < len(dtypes) and sum(d.itemsize for d in dtypes[first : end + 1]) <= KEY_BYTES:
+            continue
+        fields = tuple(dtypes[first:end])
+        if len(fields) == 1:
+            groups.append(Group(first, 1, fields[0], directions[first]))
+        else:
+            groups.append(Group(first, len(fields), _key(fields), tuple(directions[first:end])))
+        first = end
+    return groups
+
+
+@cache
+def _key(fields: tuple[Dtype, ...]) -> Dtype:
+    end = sum(field.itemsize for field in fields)
+    size = next(size for size in PARTS if end <= size)
+    offsets = []
+    for field in fields:
+        end -= field.itemsize
+        offsets.append(end)
+    return _word(fields, offsets, size)
+
+
+def value_word(dtypes: Sequence[Dtype]) -> Dtype | None:
+    """Return the word that packs values of several arrays; None if impossible or not needed."""
+    sizes = [dtype.itemsize for dtype in dtypes]
+    if len(sizes) < 2 or sum(sizes) > VALUE_BYTES or not set(sizes) <= set(PARTS):
+        return None
+    return _values(tuple(sizes))
+
+
+@cache
+def _values(sizes: tuple[int, ...]) -> Dtype:
+    offsets, end = [0] * len(sizes), 0
+    for i in sorted(range(len(sizes)), key=lambda i: -sizes[i]):
+        offsets[i] = end
+        end += sizes[i]
+    size = next(size for size in (*PARTS, VALUE_BYTES) if end <= size)
+    return _word([np.dtype(f"u{size}") for size in sizes], offsets, size)
+
+
+def _word(fields: Sequence[Dtype], offsets: Sequence[int], size: int) -> Dtype:
+    spec: Any = {
+        "names": [f"f{i}" for i in range(len(fields))], "formats": list(fields),
+        "offsets": list(offsets), "itemsize": size,
+    }  # fmt: skip
+    word: Dtype = np.dtype(spec)
+    return word
+
+
+Forms = tuple[Form | None, ...]
+
+
+class TupleSort(Problem):
+    """Specification of a `radix_sort` or `argsort` call with tuples, shared by equal calls."""
+
+    needs_alignment = False
+    copies_page_locked = True
+    takes_any_items = True
+    is_of_tuples = True
+
+    def __init__(self, call: Call) -> None:
+        views, params, where = call.views, call.params, call.where
+        directions, begin_bit, end_bit, axis, index_dtype, self.forms = params
+        keys_form, values_form = (*self.forms, None)[:2]
+        self.directions, self.num_keys = directions, len(directions)
+        count = len(directions)
+        keys, values = views[:count], views[count:]
+        key_names = inputs.names(keys, keys_form, "keys")
+        value_names = inputs.names(values, values_form, "values") if values else ()
+        self.inputs = (*key_names, *value_names)
+        super().__init__(call)
+        for view, name in zip(values, value_names, strict=True):
+            check_items(view, f"{where}: {name}")
+        for view, name in zip(keys, key_names, strict=True):
+            key_dtype_of(view.dtype, where, name)
+        checks.same_place(list(views), where)
+        self.groups = groups_of([view.dtype for view in keys], directions)
+        self.value_word = value_word([view.dtype for view in values])
+        self.begin_bit, self.end_bit = begin_bit, end_bit
+        if keys_form is None:
+            self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, keys[0].dtype, where)
+        self.shape = shape = keys[0].shape
+        self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
+        if len(values) == 1 and values[0].shape != shape:
+            raise ValueError(
+                f"{where}: values has shape {values[0].shape} but keys has {shape}; "
+                "pass one value for each key"
+            )
+        size = math.prod(shape)
+        self.row_items = size if self.axis is None else shape[self.axis]
+        out_shape = (size,) if self.axis is None else shape
+        orders = [() if self.axis is None else order_of(shape, [view.strides]) for view in views]
+        self.index_dtype: np.dtype[Any] | None = None
+        if index_dtype is not None:
+            self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
+            order = orders[0] if len(set(orders[: len(keys)])) == 1 else ()
+            self.results = (Result(out_shape, self.index_dtype, (), order),)
+            return
+        self.results = tuple(
+            Result(out_shape, view.dtype, (i,), orders[i]) for i, view in enumerate(views)
+        )
+        self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
+
+    @classmethod
+    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
+        return "order", views[: len(params[0])]
+
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        try:
+            return arguments_of(tuple(arguments), self.where) if 0 < len(arguments) < 3 else None
+        except ValueError:  # no prepared shape matches; the caller reports it
+            return None
+
+    def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
+        """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
+        are_values = index_dtype is None and self.index_dtype is not None
+        forms = (self.forms[0], None) if are_values else self.forms
+        return (*self.params[:3], axis, index_dtype, forms)
+
+
+def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
+    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
+    if len(arguments) == 1:
+        return keys, (form,)
+    moved, moved_form = values_of(arguments[1], keys[0].shape, where)
+    return (*keys, *moved), (form, moved_form)
+
+
+def values_of(
+    values: Any, shape: tuple[int, ...], where: str, name: str = "values", of: str = "keys"
+) -> tuple[Views, Form | None]:
+    if not isinstance(values, tuple):  # a structured array is moved as one array
+        return (view_of(values, f"{where}: {name}"),), None
+    moved, moved_form = inputs.spread(values, f"{where}: {name}", has_names=False)
+    got = moved[0].shape
+    if got != shape:
+        try:
+            fits = np.broadcast_shapes(got, shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"{where}: {name} has shape {got}, which does not broadcast to {shape} of {of}; "
+                "pass one value for each key"
+            )
+        moved = tuple([inputs.broadcast_to(view, shape) for view in moved])
+    return moved, moved_form
+
+
+# --- Calls of `radix_sort` and `argsort` whose keys or values are tuples of arrays.
+
+
+def problem_and_views(
+    where: str, keys: Any, values: Any, descending: Any, bits: tuple[Any, Any], axis: Any,
+    index_dtype: Any,
+) -> tuple[Problem, Views]:  # fmt: skip
+    """Return the problem and views of function `where`; with an index dtype, of an argsort."""
+    views, arg_forms = arguments_of((keys,) if values is None else (keys, values), where)
+    directions = descending_by_field(descending, arg_forms[0], where)
+    begin_bit, end_bit = bits
+    begin_bit = checks.integer(begin_bit, "begin_bit", where)
+    if end_bit is not None:
+        end_bit = checks.integer(end_bit, "end_bit", where)
+    if arg_forms[0] is not None and (begin_bit, end_bit) != (0, None):
+        raise TypeError(
+            f"{where}: begin_bit and end_bit have no meaning for keys of several numbers; "
+            "leave them out, and shift or mask the numbers instead"
+        )
+    params = (
+        directions,
+        begin_bit,
+        end_bit,
+        checks.plain_axis(axis, where),
+        index_dtype,
+        arg_forms,
+    )
+    return problem_of(TupleSort, views, None, None, params, where, 0), views
+
+
+def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:
+    if form is None:
+        return (checks.flag_argument(descending, "descending", where),)
+    if isinstance(descending, (bool, np.bool_)):
+        return (bool(descending),) * len(form.names)
+    flags = forms.parts_of(descending, form) if isinstance(descending, tuple) else None
+    if flags is None or not all(isinstance(flag, (bool, np.bool_)) for flag in flags):
+        raise TypeError(
+            f"{where}: descending must be a bool, or a tuple of bools with the structure of "
+            f"keys: {', '.join(inputs.names((), form, 'keys'))}; got {descending!r}"
+        )
+    return tuple(map(bool, flags))

@@ -7,7 +7,7 @@ from functools import cache
 
 from gpualgo._algorithms.histogram.cuda_bins import TABLE_SIZE_PARAMS
 from gpualgo._algorithms.radix_sort.digits import DIGIT_BITS, order
-from gpualgo._algorithms.radix_sort.tuple_problem import Descending, Dtype
+from gpualgo._algorithms.radix_sort.problem import Descending, Dtype
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import I64, POINTER, U32, U64, Parameters
 from gpualgo._cuda.templates import DIVISOR, WARP, layout

@@ -10,9 +10,9 @@ import numpy as np
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, front, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -147,7 +147,7 @@ def reduce(
     is_usual = keepdims is False and dtype is None and stream is None
     is_usual = is_usual and (axis is None or type(axis) is int)
     if is_usual:
-        result = front.run(Reduction.problems.look, op, init, out, axis, x)
+        result = run_remembered(Reduction.problems.look, op, init, out, axis, x)
         if result is not None:
             return result
     try:
@@ -161,12 +161,12 @@ def reduce(
         axis = checks.plain_axes(axis, "reduce")
     params: tuple[Any, ...] = axis, keepdims, dtype, form, checks.classes_of(dtype)
     if type(init) not in PLAIN:
-        from gpualgo._pipeline import per_row_init
+        from gpualgo._pipeline.problem import parse
 
-        init, views, params = per_row_init.parse(init, views, params, "reduce")
+        init, views, params = parse(init, views, params, "reduce")
     problem = problem_of(Reduction, views, op, init, params, "reduce")
     if is_usual and problem.warm is not None:
-        front.remember(problem, views, op, init, axis, x)
+        remember(problem, views, op, init, axis, x)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples

@@ -6,39 +6,177 @@ of one field.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.reduce import cpu_numpy
 from gpualgo._algorithms.reduce import problem as rk
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
-from gpualgo._cpu.interleaved import (
-    MOST_OFFSETS,
-    Offsets,
-    group_packers,
-    may_be_interleaved,
-    offsets_of,
-)
 from gpualgo._cpu.kernels import Kernel, compute_code, get_kernel
 from gpualgo._cpu.launch import Launch, run_in_sequence
-from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer, table
+from gpualgo._cpu.layout import (
+    MOST_OFFSETS,
+    Dims,
+    Offsets,
+    ScratchLayout,
+    field_arguments,
+    group_packers,
+    is_dense,
+    may_be_interleaved,
+    merge,
+    offsets_of,
+    packer,
+    table,
+)
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
-from gpualgo._cpu.parameters import START
-from gpualgo._cpu.plan import Plan, Routine, Run, compiled
+from gpualgo._cpu.plan import START, Plan, Routine, Run, compiled, of_numpy
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
 if TYPE_CHECKING:
     from gpualgo._cpu.image import LoadedImage
+
+# --- Reductions of whole arrays by NumPy's vectorised loops, with the bits of the kernels.
+#
+# The results of extremes, bitwise and logical operators, and counts of bools do not depend on the
+# order, except for the sign of a zero and the choice of a NaN. Kernels return the first in memory,
+# so if NumPy's result is a zero or NaN, its first occurrence is searched. See docs/adr/0028.
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Fold: TypeAlias = Callable[[Array], Any]  # folds at least one contiguous element
+
+_LEAST_BYTES = 1 << 15  # below this a kernel finishes before NumPy has started
+_PIECE_BYTES = 1 << 21  # work of one task
+
+
+def fold_of(op: Operator, x: Array, axes: tuple[int, ...], source: Element, acc: Any) -> Any:
+    """Return the fold of an array of this layout to one element, or None if a kernel is needed."""
+    name = op.name or _name_of(op.fn)
+    if name is None or len(axes) != x.ndim or x.nbytes < _LEAST_BYTES:
+        return None
+    if records.is_record(source) or records.is_position(source) or records.is_record(acc):
+        return None
+    is_in_order = x.flags.c_contiguous or (x.flags.f_contiguous and op.commutative)
+    return _fold_for(name, x.dtype, acc) if is_in_order and x.flags.aligned else None
+
+
+def _name_of(fn: Any) -> str | None:
+    """Return the name of functions that are recognised here only."""
+    return "fmin" if fn is np.fmin else "fmax" if fn is np.fmax else None
+
+
+def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | None:
+    kind = dtype.kind
+    if kind == "b" and name == "add" and acc.kind in "iu":
+        return _count
+    if dtype != acc:
+        return None
+    if kind == "b":
+        return _BOOL_FOLDS.get(name)
+    if kind in "iu" or (kind == "f" and dtype.itemsize > 2):
+        fold = _EXTREMES.get(name)
+        if fold is not None:
+            return fold if kind == "f" else _reduce_method(getattr(np, name))
+    if kind in "iu" and name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
+        return _reduce_method(getattr(np, name))
+    return None
+
+
+def _fold_into(fold: Fold, x: Array, out: Array) -> None:
+    flat = x.ravel(order="K")
+    tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1
+    with np.errstate(invalid="ignore"):
+        if tasks == 1 or threads.num_threads() == 1:
+            out[...] = fold(flat)
+            return
+    deciding = _DECIDING.get(fold)  # a partial result that decides the result
+    parts: list[Any] = [not deciding] * tasks
+    if deciding is not None:  # often the first piece decides
+        parts[0] = fold(flat[: flat.size // tasks])
+
+    def body(first: int, last: int) -> None:
+        with np.errstate(invalid="ignore"):  # the error state is per thread
+            for task in range(first, last):
+                if deciding is not None and deciding in parts:
+                    return
+                start, stop = (flat.size * i // tasks for i in (task, task + 1))
+                parts[task] = fold(flat[start:stop])
+
+    threads.run(body, tasks, flat.nbytes)
+    results = np.array(parts)
+    out[...] = np.array(results.sum()) if fold is _count else fold(results)
+
+
+def fold_plan(op: Operator, fold: Fold, x: Array) -> Plan:
+    name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
+    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
+    tasks = x.nbytes // _PIECE_BYTES if is_shared else 1
+    return Plan(
+        lambda arrays, outs, _: _fold_into(fold, arrays[0], outs[0]),
+        [of_numpy(name, x.size, tasks, x.nbytes)],
+    )
+
+
+def _reduce_method(ufunc: np.ufunc) -> Fold:
+    return ufunc.reduce
+
+
+def _least(x: Array) -> Any:
+    result = np.minimum.reduce(x)
+    return result if result < 0 or result > 0 else x[x.argmin()]
+
+
+def _greatest(x: Array) -> Any:
+    result = np.maximum.reduce(x)
+    return result if result < 0 or result > 0 else x[x.argmax()]
+
+
+def _least_number(x: Array) -> Any:
+    return _first_equal(x, np.fmin.reduce(x))
+
+
+def _greatest_number(x: Array) -> Any:
+    return _first_equal(x, np.fmax.reduce(x))
+
+
+def _first_equal(x: Array, result: Any) -> Any:
+    """Return the first zero if the result is zero, the first element if all are NaN."""
+    if result < 0 or result > 0:
+        return result
+    return x[(x == 0).argmax()] if result == 0 else x[0]
+
+
+def _any(x: Array) -> Any:
+    return np.logical_or.reduce(x)
+
+
+def _all(x: Array) -> Any:
+    return np.logical_and.reduce(x)
+
+
+def _count(x: Array) -> Any:
+    return np.array(np.count_nonzero(x))  # an array wraps on assignment
+
+
+_EXTREMES: dict[str, Fold] = {
+    "minimum": _least,
+    "maximum": _greatest,
+    "fmin": _least_number,
+    "fmax": _greatest_number,
+}
+_BOOL_FOLDS: dict[str, Fold] = {
+    "logical_or": _any, "bitwise_or": _any, "maximum": _any, "logical_and": _all,
+    "bitwise_and": _all, "minimum": _all,
+}  # fmt: skip
+_DECIDING: dict[Fold, bool] = {_any: True, _all: False}
 
 
 # --- Layout of a CPU reduction: along the reduced elements, or across neighbouring columns.
@@ -133,7 +271,6 @@ def _column_dim(kept: Dims, reduced: Dims, dtype: Element) -> int | None:
     return longest if length < _SHORT <= kept[longest][0] else None
 
 
-Array: TypeAlias = np.ndarray[Any, Any]
 Dtype: TypeAlias = np.dtype[Any]
 Strides: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -190,9 +327,9 @@ def plan_of(
     association depends on shapes, strides and dtypes only, so the bits do not depend on the number
     of threads.
     """
-    fold = None if has_init else cpu_numpy.fold_of(op, leaves[0], axes, source, acc)
+    fold = None if has_init else fold_of(op, leaves[0], axes, source, acc)
     if fold is not None:
-        return cpu_numpy.plan_of(op, fold, leaves[0])
+        return fold_plan(op, fold, leaves[0])
     shape, strides = leaves[0].shape, tuple([array.strides for array in leaves])
     inner = () if op.commutative else inner_axes(shape, strides, source, axes)
     if inner:

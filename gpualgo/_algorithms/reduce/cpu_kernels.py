@@ -27,7 +27,7 @@ from gpualgo._cpu.packing import (
     storage,
     store,
 )
-from gpualgo._cpu.parameters import SIZE, START
+from gpualgo._cpu.plan import SIZE, START
 
 _words = pointer_to(types.intp)
 

@@ -28,7 +28,7 @@ from gpualgo._cuda.templates import (
     tagged_bytes,
 )
 from gpualgo._driver import driver, staging
-from gpualgo._driver.pools import TICKET_BYTES, aligned
+from gpualgo._driver.device import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.problem import NO_INIT

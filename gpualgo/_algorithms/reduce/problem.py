@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpualgo._base import records
-from gpualgo._cpu.parameters import LEAF
+from gpualgo._cpu.plan import LEAF
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 from gpualgo._algorithms.scan.problem import EXCLUSIVE, INCLUSIVE, ExclusiveScan, Scan
 from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy.sources import may_be_array, parse_input, tried
-from gpualgo._pipeline import checks, front, inputs
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import PLAIN, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._arrays.view import View
@@ -142,7 +142,7 @@ def _scan(
     is_usual = reverse is False and dtype is None and stream is None
     is_usual = is_usual and (axis is None or type(axis) is int)
     if is_usual:
-        result = front.run(kind.problems.look, op, init, out, axis, x)
+        result = run_remembered(kind.problems.look, op, init, out, axis, x)
         if result is not None:
             return result
     try:
@@ -159,7 +159,7 @@ def _scan(
         init, views, params = _parse_init(init, views, params, where)
     problem = problem_of(kind, views, op, init, params, where)
     if is_usual and problem.warm is not None:
-        front.remember(problem, views, op, init, axis, x)
+        remember(problem, views, op, init, axis, x)
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples
@@ -170,10 +170,10 @@ def _parse_init(
     init: Any, views: tuple[View, ...], params: tuple[Any, ...], where: str
 ) -> tuple[Any, tuple[View, ...], tuple[Any, ...]]:
     """Return init, the inputs and params, with the arrays of init where they belong."""
-    from gpualgo._pipeline import per_row_init
+    from gpualgo._pipeline.problem import parse
 
     one_is_value = not isinstance(init, tuple)
-    init, views, params = per_row_init.parse(init, views, params, where, one_is_value=one_is_value)
+    init, views, params = parse(init, views, params, where, one_is_value=one_is_value)
     if init is not None and may_be_array(init, params[3]):
         init = checks.start_of(init, views[0], where)
     return init, views, params

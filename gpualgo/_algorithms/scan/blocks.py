@@ -20,7 +20,7 @@ import numpy as np
 from gpualgo._algorithms.scan import cuda, tuning
 from gpualgo._algorithms.scan.cuda import ScanStrategy, strategy_of
 from gpualgo._algorithms.scan.problem import Scan
-from gpualgo._algorithms.scan.tuning_lines import tile_columns
+from gpualgo._algorithms.scan.tuning import tile_columns
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import ordered_strides

@@ -20,8 +20,7 @@ from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
-from gpualgo._cpu.parameters import START
-from gpualgo._cpu.plan import Plan, Routine, bytes_of
+from gpualgo._cpu.plan import START, Plan, Routine, bytes_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 

@@ -27,7 +27,7 @@ from gpualgo._cpu.packing import (
     store,
     writer,
 )
-from gpualgo._cpu.parameters import START
+from gpualgo._cpu.plan import START
 
 # --- Single-pass scan on the CPU: threads share rows that are cut into links and never wait.
 #

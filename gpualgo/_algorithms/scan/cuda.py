@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.scan import tuning
-from gpualgo._algorithms.scan import tuning_lines as lines_policy
 from gpualgo._algorithms.scan.problem import Scan
-from gpualgo._algorithms.scan.tuning_lines import kernel_of
+from gpualgo._algorithms.scan.tuning import kernel_of
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
@@ -24,7 +23,7 @@ from gpualgo._cuda.parameters import Packed
 from gpualgo._cuda.plan import FIRST, NONE, STATES, ArgMap, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, WARP, Access, tagged_bytes
 from gpualgo._driver import device as gpu
-from gpualgo._driver.pools import STATE_BYTES
+from gpualgo._driver.device import STATE_BYTES
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import planners
 
@@ -303,31 +302,29 @@ def _tiles(case: Case) -> Plan:
 def _rows(case: Case) -> Plan:
     """Plan scan_rows_kernel: many contiguous lines."""
     source, acc = case.source, case.acc
-    tiling = lines_policy.rows_tiling(case.num_items, source, acc)
+    tiling = tuning.rows_tiling(case.num_items, source, acc)
     units = source.itemsize, acc.itemsize
     if case.is_flat:
         strides = case.lines[0][1] if case.lines else (0, 0)
         n = math.gcd(case.num_items, tiling.pitch(case.widest))  # divides both line pitches
         units = case.unit(0, (strides[0], n * units[0])), case.unit(1, (strides[1], n * units[1]))
-        access = lines_policy.dense_rows(*units, case.is_reversed)
+        access = tuning.dense_rows(*units, case.is_reversed)
         fields: dict[str, Any] = {"strides": strides}
     else:
         strides = case.elements[0][1] if case.elements else (0,) * len(case.sizes)
-        access = lines_policy.spaced_rows(source, acc)
+        access = tuning.spaced_rows(source, acc)
         fields = {"strides": strides, "lines": case.lines}
     in_units, out_units = [
         1 if tiling.is_long else case.num_items * dtype.itemsize // unit
         for dtype, unit in zip((source, acc), units, strict=True)
     ]
-    spec = lines_policy.rows_spec(
-        case.op, source, acc, access, tiling, case.is_exclusive, case.is_async
-    )
+    spec = tuning.rows_spec(case.op, source, acc, access, tiling, case.is_exclusive, case.is_async)
     packed = spec.parameters.pack(
         num_lines=case.num_lines, num_items=case.num_items, in_units=in_units,
         out_units=out_units, access=fields,
     )  # fmt: skip
     grid = -(-case.num_lines // tiling.block_lines)
-    return _plan(case, spec, grid, lines_policy.ROWS_THREADS, packed)
+    return _plan(case, spec, grid, tuning.ROWS_THREADS, packed)
 
 
 def _walks(case: Case) -> Plan:
@@ -341,15 +338,15 @@ def _walks(case: Case) -> Plan:
             case.unit(side, (strides[side] for _, strides in dims)) // size
             for side, size in enumerate(case.sizes)
         )
-    items = lines_policy.walk_items(case.num_lines, num_columns, case.widest, alignment_limit)
+    items = tuning.walk_items(case.num_lines, num_columns, case.widest, alignment_limit)
     inner = tuple(stride * items for stride in column_strides)
     walks = merge([*case.lines[:-1], (num_columns // items, inner)])
     num_walks = case.num_lines // items
-    spec = lines_policy.walks_spec(case.op, source, acc, items, case.is_exclusive)
+    spec = tuning.walks_spec(case.op, source, acc, items, case.is_exclusive)
     packed = spec.parameters.pack(
         num_rows=case.num_items, num_walks=num_walks, row_strides=case.elements[0][1], walks=walks
     )
-    threads = lines_policy.WALKS_THREADS
+    threads = tuning.WALKS_THREADS
     return _plan(case, spec, -(-num_walks // threads), threads, packed)
 
 
@@ -359,13 +356,13 @@ def _columns(case: Case) -> Plan:
     num_columns, column_strides = case.inner_lines
     row_strides, batches = case.elements[0][1], case.lines[:-1]
     num_batches = math.prod(extent for extent, _ in batches)
-    tiling = lines_policy.tile_columns(*case.way.columns, source, acc).covering(num_columns)
+    tiling = tuning.tile_columns(*case.way.columns, source, acc).covering(num_columns)
     units, is_flipped = _column_units(case, tiling)
     per_chunk = tiling.strips * num_batches
     num_tiles = per_chunk * tiling.chunks
     row_words = tiling.width * -(-tiling.items * acc.itemsize // 4)
     states, num_words = _states(num_tiles * row_words if tiling.chunks > 1 else 0)
-    spec = lines_policy.columns_spec(
+    spec = tuning.columns_spec(
         case.op, source, acc, tiling, units, case.is_exclusive, case.is_async
     )
     packed = spec.parameters.pack(
@@ -374,7 +371,7 @@ def _columns(case: Case) -> Plan:
         column_strides=column_strides, num_columns=num_columns, tiles_per_chunk=per_chunk,
         num_strips=tiling.strips, batches=batches,
     )  # fmt: skip
-    resident = gpu.get(case.device).num_sms * lines_policy.COLUMNS_GRID
+    resident = gpu.get(case.device).num_sms * tuning.COLUMNS_GRID
     grid = num_tiles if tiling.chunks == 1 else min(num_tiles, resident)
     return _plan(case, spec, grid, tiling.threads, packed, states, tiling.shared_bytes(source, acc))
 
@@ -437,7 +434,7 @@ def _access(case: Case, is_wave: bool) -> tuple[Access, dict[str, Any]]:
     }  # fmt: skip
 
 
-def _column_units(case: Case, tiling: lines_policy.ColumnsTiling) -> tuple[tuple[int, int], bool]:
+def _column_units(case: Case, tiling: tuning.ColumnsTiling) -> tuple[tuple[int, int], bool]:
     """Return the access sizes of rows (0: by element), and whether tiles are flipped.
 
     A narrow tile without gaps is copied as one piece and has the same layout in shared memory.

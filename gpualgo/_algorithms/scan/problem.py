@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.strides import order_of
-from gpualgo._cpu.parameters import LEAF
+from gpualgo._cpu.plan import LEAF
 from gpualgo._lazy.sources import arguments_of, elements_of
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Call, Problem, Result

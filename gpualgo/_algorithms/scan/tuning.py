@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -10,9 +11,19 @@ import numpy as np
 
 from gpualgo._base import records
 from gpualgo._base.records import Element
+from gpualgo._base.strides import Dims
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import I64, POINTER, U32, Parameters, init
-from gpualgo._cuda.templates import DIVISOR, VECTOR_BYTES, WARP, Access, functor, layout, spec_of
+from gpualgo._cuda.templates import (
+    DIVISOR,
+    ROWS_PER_WARP,
+    VECTOR_BYTES,
+    WARP,
+    Access,
+    functor,
+    layout,
+    spec_of,
+)
 from gpualgo._operators.operator import Operator
 
 # --- Parameter structs of the scan kernels (scan/*.cuh).
@@ -320,3 +331,269 @@ def _spec(
     )
     params = tiles_params(acc, access.fields, source)
     return spec_of(header, expression, params, op, acc, source)
+
+
+# --- Scans of many lines. Tilings depend on shapes and dtypes only, never on alignment or on the
+# GPU, so that results have the same bits.
+
+ROWS_THREADS, ROWS_BLOCKS = 128, 8  # threads per block; blocks per multiprocessor
+ROWS_VECTORS = 9  # maximum per lane
+ROWS_SHARED = 47 << 10  # 48 KB, less what is there besides lines
+WALKS_THREADS, WALKS_LOADS, WALKS_BYTES = 128, 8, 128  # rows loaded at once: maximum, bytes
+# for few or many columns per thread: more blocks would spill registers
+WALKS_BLOCKS, PACKED_WALKS_BLOCKS = 8, 4
+MANY_WALKS = 1 << 16  # enough to keep a GPU busy
+FEW_ROWS = 16  # too few for a tile
+SECTOR_BYTES = 32
+COLUMNS_THREADS, COLUMNS_BLOCKS = 256, 4
+COLUMNS_SHARED = 64 << 10  # shared memory of a block on an sm_75
+COLUMNS_GRID = 6  # blocks per multiprocessor, if shared memory allows
+ROW_BYTES = 256  # per row of a tile of columns, in the wider dtype
+# The same for few columns. 64 tiles of one strip take about 2 µs, whatever their width: 2^28
+# float32 take 732 µs as one strip of 32 columns. Narrower strips have taller tiles and wait
+# independently.
+FEW_ROW_BYTES = 128
+# Bytes of a thread's rows. The same strip takes 1117 µs with 128; 256 exceed a block of sm_75.
+SEGMENT_BYTES = 192
+FOUR_BLOCKS_SHARED = 56 << 10  # per block, for four blocks on an sm_90
+NARROW = 32  # columns of less than 4 bytes; otherwise a thread takes several
+MANY_CHAINS = 16  # enough independent chains of column tiles to hide their waits
+SHORT_WINDOW, LONG_WINDOW = 16, 64  # tiles that a look-back reads at once, as far as memory allows
+LOOK_BYTES = 32  # bytes of values that one look-back thread reads
+
+
+def kernel_of(elements: Dims, lines: Dims, source: Dtype, acc: Dtype) -> str:
+    """Return the kernel that scans these lines: tiles, rows, columns or walks."""
+    num_items = math.prod(extent for extent, _ in elements)
+    num_lines = math.prod(extent for extent, _ in lines)
+    widest = max(source.itemsize, acc.itemsize)
+    if num_lines == 1:
+        return "tiles"
+    if not _is_columns(elements, lines):
+        is_short = not rows_tiling(num_items, source, acc).is_long
+        return "rows" if is_short or num_lines >= ROWS_PER_WARP else "tiles"
+    if num_items <= FEW_ROWS:
+        return "walks"
+    inner_bytes = lines[-1][0] * min(source.itemsize, acc.itemsize)
+    is_many = num_lines * widest >= MANY_WALKS * VECTOR_BYTES
+    return "walks" if is_many and inner_bytes >= SECTOR_BYTES else "columns"
+
+
+def _is_columns(elements: Dims, lines: Dims) -> bool:
+    """Return whether neighbouring lines are closer than the elements of a line."""
+    if not elements or not lines:
+        return False
+    across, along = lines[-1][1], elements[-1][1]
+    return sum(map(abs, across)) < sum(map(abs, along))
+
+
+def _kernel(
+    name: str, params: Parameters, arguments: tuple[Any, ...], op: Operator, source: Dtype,
+    acc: Dtype, is_exclusive: bool, *more: str,
+) -> Spec:  # fmt: skip
+    values = ", ".join(str(int(value)) for value in arguments)
+    policy = f"Scan{name.capitalize()}Policy"
+    types = [functor(op, (acc, acc), acc), records.cpp_name(acc), records.cpp_name(source), *more]
+    expression = (
+        f"gpualgo::scan_{name}_kernel<gpualgo::{policy}<{values}>, {str(is_exclusive).lower()}, "
+        f"{', '.join(types)}>"
+    )
+    return spec_of(f"scan/{name}.cuh", expression, params, op, acc)
+
+
+def _blocks(usual: int, source: Dtype, acc: Dtype) -> int:
+    """Return the blocks wanted per multiprocessor; records take more registers."""
+    if not records.is_record(acc):
+        return usual
+    return max(1, usual // (2 if max(source.itemsize, acc.itemsize) <= VECTOR_BYTES else 4))
+
+
+# --- rows ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowsTiling:
+    """Tiling of contiguous lines over a warp (ScanRowsPolicy of scan/rows.cuh)."""
+
+    vectors: int  # of 16 bytes per lane; odd
+    width: int  # lanes per line
+    rounds: int
+    is_long: bool  # more than one chunk per line
+
+    @property
+    def block_lines(self) -> int:
+        return ROWS_THREADS // self.width * self.rounds
+
+    def pitch(self, widest: int) -> int:
+        """Return the distance of lines in shared memory, in elements."""
+        return self.width * self.vectors * vector_items(widest)
+
+
+def tile_rows(num_items: int, widest: int, most: int = ROWS_VECTORS) -> RowsTiling:
+    """Return the tiling of lines of num_items elements; a lane takes at most `most` vectors."""
+    vectors = -(-num_items // vector_items(widest))
+    if vectors <= most:
+        own = vectors | 1
+        return RowsTiling(own, 1, most // own, False)
+    owns = range(max(1, most - 4), most + 1, 2)
+    cuts = [(width * own, own, width) for width in (2, 4, 8, 16, 32) for own in owns]
+    fitting = [tiling for tiling in cuts if tiling[0] >= vectors]
+    if not fitting:
+        return RowsTiling(most, WARP, 1, True)
+    _, own, width = min(fitting)
+    return RowsTiling(own, width, 1, False)
+
+
+def rows_tiling(num_items: int, source: Dtype, acc: Dtype) -> RowsTiling:
+    """Return the tiling of lines whose two stages and results fit in a block's shared memory."""
+    widest = max(source.itemsize, acc.itemsize)
+    results = 0 if source.itemsize == acc.itemsize else acc.itemsize
+    lane_bytes = vector_items(widest) * (2 * source.itemsize + results)
+    most_vectors = ROWS_SHARED // ROWS_THREADS // lane_bytes
+    return tile_rows(num_items, widest, min(ROWS_VECTORS, most_vectors - 1 | 1))
+
+
+def dense_rows(in_bytes: int, out_bytes: int, is_reversed: bool) -> Access:
+    """Return the access to contiguous lines that are copied in units of these sizes."""
+    cpp = f"gpualgo::DenseRows<{in_bytes}, {out_bytes}, {str(is_reversed).lower()}>"
+    return Access(cpp, DENSE_ROWS_PARAMS)
+
+
+def spaced_rows(source: Dtype, acc: Dtype) -> Access:
+    """Return the access to lines of any strides."""
+    both = both_fields(acc)
+    leaves = f", {both // 2}" if records.is_record(acc) else ""
+    cpp = f"gpualgo::SpacedRows<{source.itemsize}, {acc.itemsize}{leaves}>"
+    return Access(cpp, spaced_rows_params(both))
+
+
+def rows_spec(
+    op: Operator, source: Dtype, acc: Dtype, access: Access, tiling: RowsTiling, is_exclusive: bool,
+    is_async: bool,
+) -> Spec:  # fmt: skip
+    arguments = (
+        ROWS_THREADS, tiling.vectors, tiling.width, tiling.rounds, tiling.is_long, is_async,
+        _blocks(ROWS_BLOCKS, source, acc),
+    )  # fmt: skip
+    params = rows_params(acc, access.fields)
+    return _kernel("rows", params, arguments, op, source, acc, is_exclusive, access.cpp)
+
+
+# --- columns ------------------------------------------------------------------------------
+
+
+def walk_items(num_lines: int, num_columns: int, widest: int, fitting: int) -> int:
+    """Return how many columns a thread scans: up to `fitting`, if enough threads remain."""
+    items = math.gcd(vector_items(widest), num_columns, fitting)
+    while items > 1 and num_lines // items < MANY_WALKS:
+        items //= 2
+    return items
+
+
+def walks_spec(op: Operator, source: Dtype, acc: Dtype, items: int, is_exclusive: bool) -> Spec:
+    blocks = _blocks(WALKS_BLOCKS if items <= 4 else PACKED_WALKS_BLOCKS, source, acc)
+    widest = items * max(source.itemsize, acc.itemsize)
+    arguments = (WALKS_THREADS, items, max(1, min(WALKS_LOADS, WALKS_BYTES // widest)), blocks)
+    return _kernel("walks", walks_params(acc), arguments, op, source, acc, is_exclusive)
+
+
+@dataclass(frozen=True)
+class ColumnsTiling:
+    """Tiling of columns (ScanColumnsPolicy of scan/columns.cuh)."""
+
+    threads: int
+    is_narrow: bool  # a tile has all columns, a thread one
+    width: int  # threads across
+    items: int  # columns per thread
+    segments: int  # threads down
+    segment_rows: int  # rows per thread
+    strips: int
+    chunks: int
+    looks: int  # states that a thread reads at once
+
+    @property
+    def rows(self) -> int:
+        return self.segments * self.segment_rows
+
+    def covering(self, num_columns: int) -> ColumnsTiling:
+        """Return the same tiling for a part of the columns; narrow tiles always have all."""
+        return replace(self, strips=-(-num_columns // (self.width * self.items)))
+
+    def shared_bytes(self, source: Dtype, acc: Dtype) -> int:
+        tile = self.threads * self.segment_rows * self.items
+        results = 0 if source.itemsize == acc.itemsize else tile * acc.itemsize
+        values = max(self.looks, 2) * self.threads + 64
+        remaining = values * self.items * acc.itemsize + 4 * 4 * 64 + 64 + unused_result(acc)
+        return int(-(-tile * source.itemsize // 16) * 16 + results + remaining)
+
+
+def tile_columns(
+    num_rows: int, num_columns: int, num_batches: int, source: Dtype, acc: Dtype
+) -> ColumnsTiling:
+    threads = COLUMNS_THREADS
+    while True:
+        tiling = _cut_columns(num_columns, num_batches, source, acc, threads)
+        if tiling.shared_bytes(source, acc) <= COLUMNS_SHARED:
+            return replace(tiling, chunks=-(-num_rows // tiling.rows))
+        threads //= 2  # wide records
+
+
+def _cut_columns(
+    num_columns: int, num_batches: int, source: Dtype, acc: Dtype, threads: int
+) -> ColumnsTiling:
+    narrowest, widest = sorted((source.itemsize, acc.itemsize))
+    items = max(1, 4 // widest)
+    size = widest * items  # bytes of a thread's part of a row
+    width = 1 << (ROW_BYTES // size).bit_length() - 1
+    is_few = -(-num_columns // (width * items)) * num_batches < MANY_CHAINS
+    step = VECTOR_BYTES // math.gcd(VECTOR_BYTES, num_columns * narrowest)
+    if is_few and step == 1:  # strips allow copies as wide as whole rows
+        width = min(width, max(1, FEW_ROW_BYTES // size))
+    is_narrow = num_columns < (width if items == 1 else NARROW)
+    if is_narrow:
+        width, items, is_odd = num_columns, 1, True  # odd as below
+        segments, segment_rows = threads // width, SEGMENT_BYTES // widest + 1
+        segments = segments // step * step or segments  # tiles begin at multiples of 16 bytes
+    else:
+        width = _across(num_columns, items, size, is_few)
+        is_odd = width * size < WARP * 4  # neighbouring rows start in different banks
+        segments, segment_rows = threads // width, SEGMENT_BYTES // size | is_odd
+    strips = -(-num_columns // (width * items))
+    window = SHORT_WINDOW if strips * num_batches >= MANY_CHAINS else LONG_WINDOW
+    looks = max(1, min(-(-window // segments), LOOK_BYTES // (items * acc.itemsize)))
+    tiling = ColumnsTiling(
+        threads, is_narrow, width, items, segments, segment_rows, strips, 0, looks
+    )
+    if is_few and strips > 1 and source.itemsize == acc.itemsize:
+        least = max(1, segment_rows * 7 // 8)  # drop rows if four blocks fit then
+        while tiling.shared_bytes(source, acc) > FOUR_BLOCKS_SHARED and tiling.segment_rows > least:
+            tiling = replace(tiling, segment_rows=tiling.segment_rows - 1 - is_odd)
+    return tiling
+
+
+def _across(num_columns: int, items: int, size: int, is_few: bool) -> int:
+    """Return the width in threads of a tile that has a part of the columns, `items` per thread."""
+    threads = -(-num_columns // items)
+    few_bytes = min(ROW_BYTES, FEW_ROW_BYTES)
+    width = 1 << max(1, (few_bytes if is_few else ROW_BYTES) // size).bit_length() - 1
+    width = min(width, 1 << (threads - 1).bit_length())
+    half = max(1, width // 2)
+    if width == num_columns:  # two strips, which wait independently
+        return half
+    # Few columns too, unless strips get narrower than two sectors or leave more threads idle.
+    padded_widths = [-(-threads // candidate) * candidate for candidate in (half, width)]
+    is_better = width == threads or 8 * padded_widths[0] <= 7 * padded_widths[1]
+    return half if is_few and is_better and 2 * half * size >= few_bytes else width
+
+
+def columns_spec(
+    op: Operator, source: Dtype, acc: Dtype, tiling: ColumnsTiling, units: tuple[int, int],
+    is_exclusive: bool, is_async: bool,
+) -> Spec:  # fmt: skip
+    """Return scan_columns_kernel; rows are copied in `units` of bytes."""
+    arguments = (
+        tiling.threads, 0 if tiling.is_narrow else tiling.width, tiling.items,
+        tiling.segment_rows, tiling.looks,
+        *units, is_async, _blocks(COLUMNS_BLOCKS, source, acc), tiling.shared_bytes(source, acc),
+    )  # fmt: skip
+    return _kernel("columns", columns_params(acc), arguments, op, source, acc, is_exclusive)

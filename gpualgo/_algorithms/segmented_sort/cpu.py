@@ -15,7 +15,7 @@ import numpy as np
 from gpualgo._algorithms.radix_sort.cpu import plan_of
 from gpualgo._algorithms.radix_sort.cpu_digits import Order
 from gpualgo._algorithms.radix_sort.cpu_numpy import SHARED_BYTES, has_vectors_for
-from gpualgo._algorithms.radix_sort.tuple_problem import TupleSort
+from gpualgo._algorithms.radix_sort.problem import TupleSort
 from gpualgo._algorithms.segmented_sort import problem as at
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._arrays.forms import Form

@@ -22,7 +22,7 @@ from gpualgo._cuda.parameters import I64, POINTER, Parameters
 from gpualgo._cuda.plan import NONE, Clear, Launch, Plan
 from gpualgo._cuda.templates import WARP
 from gpualgo._driver import device as gpu
-from gpualgo._driver.pools import aligned
+from gpualgo._driver.device import aligned
 from gpualgo._pipeline import checks, planners
 
 # --- Kernel parameters of the segmented sort (segmented_sort/*.cuh).

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpualgo._algorithms.merge_sort.problem import comparison_of
-from gpualgo._algorithms.radix_sort.tuple_problem import Forms, values_of
+from gpualgo._algorithms.radix_sort.problem import Forms, values_of
 from gpualgo._algorithms.segments import problem as of_segments
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items

@@ -13,9 +13,9 @@ from gpualgo._algorithms.segments.problem import (
     SegmentedScan,
 )
 from gpualgo._lazy.sources import parse_input, tried
-from gpualgo._pipeline import checks, inputs, per_row_init
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import PLAIN, problem_of
+from gpualgo._pipeline.problem import PLAIN, parse, problem_of
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def _parse_call(
     views = (*of_x, offsets_view)
     params: tuple[Any, ...] = dtype, form, checks.classes_of(dtype)
     if type(init) not in PLAIN:
-        init, views, params = per_row_init.parse(init, views, params, where)
+        init, views, params = parse(init, views, params, where)
     problem = problem_of(kind, views, op, init, params, where)
     assert isinstance(problem, kind)
     of_segments.check_values(offsets_view, problem.num_items, where, stream)

@@ -18,8 +18,8 @@ from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
-from gpualgo._pipeline import per_row_init, planners
-from gpualgo._pipeline.problem import Array
+from gpualgo._pipeline import planners
+from gpualgo._pipeline.problem import Array, host_values
 
 _BY_ONE = frozenset(("join", "carry"))  # kernels that one thread runs
 
@@ -77,7 +77,7 @@ def _plan_of(
             _copy_outside(offsets, elements, results)
         start: Any = init or no_init
         if has_row_init:
-            start = per_row_init.host_values(acc, num_segments, arrays[num_own:])
+            start = host_values(acc, num_segments, arrays[num_own:])
         parts = np.empty(part_bytes, np.uint8)
         part_address = address(parts)
         words = (offsets, start, *[part_address + place for place in places], *elements, *results)

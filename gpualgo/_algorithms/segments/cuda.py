@@ -31,7 +31,7 @@ from gpualgo._cuda.templates import (
     tagged_bytes,
 )
 from gpualgo._driver import device as gpu
-from gpualgo._driver.pools import STATE_BYTES, aligned
+from gpualgo._driver.device import STATE_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import planners
 

@@ -17,8 +17,7 @@ from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, 
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.operator import Applied
-from gpualgo._cpu.parameters import START
-from gpualgo._cpu.plan import Plan, Routine, bytes_of, compiled
+from gpualgo._cpu.plan import START, Plan, Routine, bytes_of, compiled
 from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import planners
 

@@ -25,7 +25,7 @@ from gpualgo._cpu.packing import (
     storage,
     store,
 )
-from gpualgo._cpu.parameters import START
+from gpualgo._cpu.plan import START
 
 _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)

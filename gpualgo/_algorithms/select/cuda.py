@@ -30,7 +30,7 @@ from gpualgo._cuda.templates import (
 )
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging
-from gpualgo._driver.pools import STATE_BYTES
+from gpualgo._driver.device import STATE_BYTES
 from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Operand

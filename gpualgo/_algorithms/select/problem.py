@@ -10,7 +10,7 @@ import numpy as np
 from gpualgo._arrays.forms import Form, form_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._cpu.parameters import LEAF
+from gpualgo._cpu.plan import LEAF
 from gpualgo._lazy.sources import Source, arguments_of, elements_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, outputs

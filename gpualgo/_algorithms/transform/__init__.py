@@ -1,4 +1,4 @@
-"""The public function `transform`."""
+"""The public functions `transform` and `copy`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from gpualgo._base.errors import Elsewhere
 from gpualgo._lazy import is_lazy
 from gpualgo._lazy.sources import fused
 from gpualgo._operators.operator import MAX_ARITY
-from gpualgo._pipeline import checks, front, inputs
+from gpualgo._operators.tokens import same
+from gpualgo._pipeline import checks, inputs
 from gpualgo._pipeline.problem import problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.run import remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -142,7 +143,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     is_usual = dtype is None and stream is None
     out_dtype = out.dtype if type(out) is np.ndarray else None
     if is_usual:
-        result = front.run(Transformation.problems.look, op, None, out, out_dtype, *arrays)
+        result = run_remembered(Transformation.problems.look, op, None, out, out_dtype, *arrays)
         if result is not None:
             return result
     lazy_forms: tuple[Form, ...] = ()
@@ -174,7 +175,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     params = dtype, forms, checks.classes_of(dtype), lazy_forms
     problem = problem_of(Transformation, views, op, None, params, _WHERE, len(forms))
     if is_usual and problem.warm is not None:
-        front.remember(problem, views, op, None, out_dtype, *arrays)
+        remember(problem, views, op, None, out_dtype, *arrays)
     if problem.form is not None:
         return inputs.run_tuples(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)
@@ -196,3 +197,41 @@ def _requested_dtype(dtype: Any, out: View) -> np.dtype[Any]:
     if dtype is not None and dtypes.as_dtype(dtype, _WHERE) != out.dtype:
         raise TypeError(f"transform: out has dtype {out.dtype} but dtype={dtype}; pass one of them")
     return out.dtype
+
+
+def copy(x: Any, *, out: Any = None, stream: Any = None) -> Any:
+    """Return an array's elements in new memory: ``result[i] = x[i]``.
+
+    Parameters
+    ----------
+    x : array, lazy array, or tuple of arrays
+        The array to copy, or to materialize: any library, shape and strides.
+    out : array, or tuple of arrays, optional
+        Array for the result, instead of new memory.
+    stream : stream, optional
+        CUDA stream for device arrays; by default the current stream of the array's library.
+
+    Returns
+    -------
+    array, or tuple of arrays
+        In the library of `x`, C-contiguous; for device arrays the call does not synchronise. A lazy
+        array that reads no array gives a NumPy array, or a `gpualgo.DeviceArray` if it is computed
+        on a GPU. `out` itself if it is given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As for `gpualgo.transform`.
+
+    Notes
+    -----
+    Reads and writes each element once, in one kernel launch.
+
+    Examples
+    --------
+    >>> import numpy as np, gpualgo as ga
+    >>> ga.copy(ga.lazy.arange(6).reshape(2, 3)[:, ::-1])
+    array([[2, 1, 0],
+           [5, 4, 3]])
+    """
+    return transform(same, x, out=out, stream=stream)

@@ -18,20 +18,24 @@ from gpualgo._algorithms.transform.problem import (
 )
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
-from gpualgo._cpu.captured import captures_bound
-from gpualgo._cpu.interleaved import (
-    MOST_OFFSETS,
-    Offsets,
-    groups_of,
-    joiner,
-    may_be_interleaved,
-    offsets_of,
-    splitter,
-)
 from gpualgo._cpu.kernels import Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import Dims, counter, is_dense, merge, packer, table
-from gpualgo._cpu.memory import address
+from gpualgo._cpu.layout import (
+    MOST_OFFSETS,
+    Dims,
+    Offsets,
+    counter,
+    groups_of,
+    is_dense,
+    joiner,
+    may_be_interleaved,
+    merge,
+    offsets_of,
+    packer,
+    splitter,
+    table,
+)
+from gpualgo._cpu.memory import address, captures_bound
 from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator

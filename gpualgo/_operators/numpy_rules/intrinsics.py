@@ -11,8 +11,7 @@ from numba import types
 from gpualgo._operators.captured import DataPlaceholder
 from gpualgo._operators.numpy_rules import rules
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
-from gpualgo._operators.numpy_rules.table import Entry
-from gpualgo._operators.numpy_rules.types import (
+from gpualgo._operators.numpy_rules.storage import (
     Weak,
     common_name,
     described,
@@ -20,6 +19,7 @@ from gpualgo._operators.numpy_rules.types import (
     scalar_name,
     scalar_type,
 )
+from gpualgo._operators.numpy_rules.table import Entry
 
 _intrinsics: dict[tuple[Any, ...], Any] = {}
 

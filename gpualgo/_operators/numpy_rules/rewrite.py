@@ -19,13 +19,13 @@ from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError
 from gpualgo._base.records import Argument, Separate
 from gpualgo._operators.captured import DataPlaceholder, Slot, is_array
-from gpualgo._operators.guards import reads_of
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import codegen as slots
 from gpualgo._operators.numpy_rules import errors, intrinsics, storage, table
 from gpualgo._operators.numpy_rules.intrinsics import Lookup
-from gpualgo._operators.numpy_rules.types import NARROW, NarrowValue, WeakValue
+from gpualgo._operators.numpy_rules.storage import NARROW, NarrowValue, WeakValue
 from gpualgo._operators.operator import PYTHON, Operator
+from gpualgo._operators.tokens import reads_of
 
 # --- Rewrites one block of numba's IR to calls and constants that promote as NumPy 2 does.
 

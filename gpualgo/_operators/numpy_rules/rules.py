@@ -15,12 +15,11 @@ from numba import types
 from gpualgo._base import dtypes, records
 from gpualgo._base.dtypes import WEAK, default_name, is_inexact, loop_of
 from gpualgo._operators.captured import ConstantNeeded
-from gpualgo._operators.numpy_rules import codegen, conversions, errors, integers
+from gpualgo._operators.numpy_rules import codegen, errors, integers
 from gpualgo._operators.numpy_rules.errors import Refused, source_of
-from gpualgo._operators.numpy_rules.storage import Code
-from gpualgo._operators.numpy_rules.table import Entry
-from gpualgo._operators.numpy_rules.types import (
+from gpualgo._operators.numpy_rules.storage import (
     WEAK_KINDS,
+    Code,
     Weak,
     check_fits,
     common_name,
@@ -31,6 +30,7 @@ from gpualgo._operators.numpy_rules.types import (
     scalar_type,
     without_members,
 )
+from gpualgo._operators.numpy_rules.table import Entry
 
 Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
 Generate = Callable[[Code, list[Any]], Any]
@@ -49,7 +49,7 @@ def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) 
                 )
         folded = _folded(entry, fn, plain)
         of_data = codegen.result_of(entry, plain) if folded is None and _is_python(entry) else None
-        plan: Any = _STYLES.get(entry.style, conversions.plan)
+        plan: Any = _STYLES.get(entry.style, codegen.plan)
         result, generate = folded or plan(entry, plain)
         result = of_data or result
 
@@ -78,7 +78,7 @@ def _folded(
     if isinstance(value, (bool, np.bool_)):
         return types.boolean, lambda code, _: code.context.get_constant(types.boolean, bool(value))
     ty = Weak(type(value).__name__, (value,))
-    return ty, lambda code, _: conversions.constant(code, ty)
+    return ty, lambda code, _: codegen.constant(code, ty)
 
 
 def _is_python(entry: Entry) -> bool:
@@ -114,7 +114,7 @@ def _computed(
 ) -> tuple[types.Type, Generate]:
     name = call_names[0]
     if entry.does.endswith("power"):
-        constant_power = conversions.constant_power(entry, args, name)
+        constant_power = codegen.constant_power(entry, args, name)
         if constant_power is not None:
             return constant_power
     if not codegen.has(entry.does, name):

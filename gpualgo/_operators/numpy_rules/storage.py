@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+import struct
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,20 +15,289 @@ import numpy as np
 from llvmlite import ir as llvm
 from numba import types
 from numba.core import cgutils
+from numba.core.typeconv import Conversion
+from numba.np.numpy_support import as_dtype, from_dtype
 
 from gpualgo._base import dtypes, records
+from gpualgo._base.dtypes import WEAK, result_name
 from gpualgo._base.records import Argument, Separate
-from gpualgo._operators.numpy_rules.types import (
-    Narrow,
-    NarrowValue,
-    Weak,
-    cast_between_weak,
-    cast_weak,
-    native,
-    scalar_type,
-    weak_constant,
-    weak_to_boolean,
-)
+from gpualgo._operators.captured import extend_to_range
+from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded, shown_integer
+
+# --- numba types that NumPy 2 has and numba lacks: weak Python scalars and 16-bit floats.
+#
+# `Weak` is a Python int, float or complex, which promotes to the other operand's type. Its type
+# includes its possible values if they are few, to check whether they fit the other operand and to
+# support values beyond 64 bits. `Narrow` is a float16 or bfloat16: 16 bits in memory, a rounded
+# float32 in registers.
+
+NARROW = ("float16", "bfloat16")
+WEAK_KINDS = {"int64": "int", "float64": "float", "complex128": "complex"}
+NATIVE = {"int": types.int64, "float": types.float64, "complex": types.complex128}
+_PYTHON = {"int": int, "float": float, "complex": complex}
+_MAX_VALUES = 8  # of a variable that has different constants on different paths
+
+
+class Weak(types.Type):
+    """A Python scalar of kind int, float or complex.
+
+    `values` are all possible values, if known. `data` are the words of data numbers if it was
+    computed from data numbers and constants only; `bounds` is the range of such an integer;
+    `is_exponent` says that it is an unmodified data number outside of `SHORT_POWERS`.
+    """
+
+    def __init__(
+        self, kind: str, values: Iterable[Any] | None = None, data: frozenset[int] = frozenset(),
+        bounds: tuple[int, int] | None = None, is_exponent: bool = False,
+    ) -> None:  # fmt: skip
+        self.kind, self.data, self.is_exponent = kind, data, is_exponent
+        self.bounds = bounds if kind == "int" else None
+        known = None if values is None else {_text(value): value for value in values}
+        if known is not None and len(known) > _MAX_VALUES:
+            known = None
+        self.values = None if known is None else tuple(known[name] for name in sorted(known))
+        of_data = f", {sorted(data)}, {self.bounds}{' **' * is_exponent}" if data else ""
+        super().__init__(name=f"Weak({kind}, {None if known is None else sorted(known)}{of_data})")
+
+    @property
+    def native(self) -> types.Type:
+        return NATIVE[self.kind]
+
+    @property
+    def is_constant(self) -> bool:
+        return self.values is not None and len(self.values) == 1
+
+    @property
+    def value(self) -> Any:
+        return self.values[0] if self.values is not None and len(self.values) == 1 else None
+
+    def joined(self, other: Weak) -> Weak:
+        kind = max(self.kind, other.kind, key=WEAK.index)
+        data = self.data | other.data
+        if data and all(ty.data or ty.values is not None for ty in (self, other)):
+            # There are few ranges, so that type inference of a loop's variable converges.
+            bounds = extend_to_range(*hull(self, other)) if kind == "int" else None
+            return Weak(kind, None, data, bounds)
+        if self.values is None or other.values is None:
+            return Weak(kind)
+        return Weak(kind, [as_kind(kind, value) for value in (*self.values, *other.values)])
+
+    def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
+        return unify(self, other)
+
+    def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
+        if isinstance(other, Weak):
+            widens = WEAK.index(self.kind) <= WEAK.index(other.kind)
+            return Conversion.promote if widens and self.joined(other) == other else None
+        return conversion(self.native, other)
+
+
+class Narrow(types.Type):
+    """A 16-bit float, by its dtype name."""
+
+    def __init__(self, dtype_name: str) -> None:
+        self.dtype_name = dtype_name
+        super().__init__(name=f"Narrow({dtype_name})")
+
+    def unify(self, typingctx: Any, other: types.Type) -> types.Type | None:
+        return unify(self, other)
+
+    def can_convert_to(self, typingctx: Any, other: types.Type) -> Conversion | None:
+        return None if isinstance(other, Weak) else conversion(types.float32, other)
+
+
+def bounds_of(ty: Weak) -> tuple[int, int]:
+    if ty.bounds is not None:
+        return ty.bounds
+    assert ty.values is not None
+    return min(ty.values), max(ty.values)
+
+
+def hull(*types_: Weak) -> tuple[int, int]:
+    lows, highs = zip(*map(bounds_of, types_), strict=True)
+    return min(lows), max(highs)
+
+
+def _text(value: complex) -> str:
+    """Return a text that is unique to a value; a NaN includes all its bits."""
+    bits = "" if value == value else struct.pack(">dd", value.real, value.imag).hex()
+    return repr(value) + bits
+
+
+class WeakValue:
+    """A Python scalar as a constant of numba's IR; numba reads its type from `_numba_type_`."""
+
+    def __init__(self, value: complex) -> None:
+        self.value = value
+        self._numba_type_ = Weak(type(value).__name__, (value,))
+
+
+class NarrowValue:
+    def __init__(self, value: Any, dtype_name: str) -> None:
+        self.value = value
+        self._numba_type_ = Narrow(dtype_name)
+
+
+def conversion(native: types.Type, target: types.Type) -> Conversion | None:
+    """Return numba's kind of conversion from a native type to a type that is not weak."""
+    if isinstance(target, Narrow):
+        return Conversion.safe
+    if not isinstance(target, (types.Number, types.Boolean)):
+        return None
+    if target == native:
+        return Conversion.promote
+    ranks = [0 if isinstance(t, types.Integer) else 1 if isinstance(t, types.Float) else 2
+             for t in (native, target)]  # fmt: skip
+    return Conversion.safe if ranks[0] <= ranks[1] else Conversion.unsafe
+
+
+def as_kind(kind: str, value: Any) -> Any:
+    try:
+        return _PYTHON[kind](value)
+    except OverflowError:
+        raise Refused(
+            f"the Python integer {shown_integer(value)} is too large for a float"
+        ) from None
+
+
+def scalar_name(ty: types.Type) -> str | None:
+    """Return the dtype name of a numba scalar type, the kind of a weak one, None for others."""
+    if isinstance(ty, Weak):
+        return ty.kind
+    if isinstance(ty, Narrow):
+        return ty.dtype_name
+    ty = types.unliteral(ty)
+    if isinstance(ty, (types.Number, types.Boolean)):
+        return str(as_dtype(ty).name)
+    return None
+
+
+def scalar_type(name: str) -> types.Type:
+    if name in WEAK:
+        return Weak(name)
+    return Narrow(name) if name in NARROW else from_dtype(np.dtype(name))
+
+
+def native(ty: types.Type) -> types.Type:
+    """Return the numba type in which values of a type are computed."""
+    if isinstance(ty, Weak):
+        return ty.native
+    return types.float32 if isinstance(ty, Narrow) else types.unliteral(ty)
+
+
+def common_name(args: tuple[types.Type, ...]) -> str | None:
+    """Return the promoted dtype name (or weak kind) of scalar types, None if one is no scalar."""
+    names = [scalar_name(ty) for ty in args]
+    if None in names:
+        return None
+    strong = [name for name in names if name is not None and name not in WEAK]
+    return result_name(strong, [name for name in names if name in WEAK])
+
+
+def unify(left: types.Type, right: types.Type) -> types.Type | None:
+    """Return the type of a variable that has type `left` on one path and `right` on another."""
+    if isinstance(left, Weak) and isinstance(right, Weak):
+        return left.joined(right)
+    name = common_name((left, right))
+    return None if name is None else scalar_type(name)
+
+
+def described(ty: types.Type) -> str:
+    name = scalar_name(ty)
+    if isinstance(ty, Weak):
+        return f"a Python {name}" if ty.value is None else f"the Python {name} {ty.value!r}"
+    if name is not None:
+        return name
+    if ty is types.none:
+        return "None"
+    if isinstance(ty, types.Optional):
+        return f"{described(ty.type)} or None"
+    if isinstance(ty, types.BaseTuple):
+        others = [item for item in ty if scalar_name(item) is None]
+        return f"a tuple that holds {described(others[0])}" if others else f"a tuple of {len(ty)}"
+    if isinstance(ty, (types.EnumMember, types.IntEnumMember)):
+        return "a member of an enumeration (take its value)"
+    if isinstance(ty, (types.EnumClass, types.IntEnumClass)):
+        return "an enumeration"
+    if isinstance(ty, types.Array):
+        return f"an array of {described(ty.dtype)}"
+    if isinstance(ty, (types.UnicodeType, types.StringLiteral)):
+        return "a string"
+    return f"no number ({str(ty).partition('(')[0].lower()})"
+
+
+# --- Casts of weak Python numbers, which are exact also for integers beyond 64 bits.
+
+
+def check_fits(ty: Weak, name: str) -> None:
+    """Raise `Refused` for a Python integer that does not fit an integer dtype, as NumPy does."""
+    limits = np.iinfo(name)
+    if ty.kind == "int" and ty.data and not is_within(ty, limits.min, limits.max):
+        raise ValueNeeded(ty.data)
+    for value in ty.values or ():
+        if ty.kind == "int" and not limits.min <= value <= limits.max:
+            raise Refused(
+                f"the Python integer {shown_integer(value)} is out of bounds for {name}; "
+                "convert the other operand to a wider dtype, or the number to a float"
+            )
+
+
+def is_within(ty: Weak, low: int, high: int) -> bool:
+    least, greatest = bounds_of(ty)
+    return low <= least and greatest <= high
+
+
+def cast_weak(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
+    if isinstance(target, types.Integer) and source.kind == "int":
+        check_fits(source, target.name)
+    if not source.is_constant:
+        if source.data and source.kind == "int" and not isinstance(target, types.Integer):
+            value = context.cast(builder, value, types.int64, types.float64)  # as NumPy does
+            return context.cast(builder, value, types.float64, target)
+        return context.cast(builder, value, source.native, target)
+    number = source.value
+    if isinstance(target, types.Integer) and source.kind == "int":
+        return context.get_constant(target, number)
+    kind = source.kind if source.kind != "int" else "float"
+    constant = context.get_constant_generic(builder, NATIVE[kind], as_kind(kind, number))
+    return context.cast(builder, constant, NATIVE[kind], target)
+
+
+def cast_between_weak(context: Any, builder: Any, source: Weak, target: Weak, value: Any) -> Any:
+    if target.is_constant:
+        return value
+    return cast_weak(context, builder, source, target.native, value)
+
+
+def weak_to_boolean(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
+    if source.is_constant:
+        return context.get_constant(types.boolean, bool(source.value))
+    return context.is_true(builder, source.native, value)
+
+
+def weak_constant(context: Any, builder: Any, ty: Weak, value: Any) -> Any:
+    """Return the LLVM constant of a Python number; 0 beyond 64 bits, as the type has its value."""
+    number: Any = value.value if isinstance(value, WeakValue) else value
+    if ty.kind == "int" and not -(2**63) <= number < 2**63:
+        number = 0
+    return context.get_constant_generic(builder, ty.native, number)
+
+
+def without_members(args: tuple[types.Type, ...], *, stays_member: bool) -> tuple[types.Type, ...]:
+    """Return the types with members of an IntEnum replaced by number types.
+
+    NumPy treats members as int64. With only members and Python numbers the result is a Python
+    integer, unless the function returns one of its arguments (`stays_member`), such as max.
+    """
+    members = [type(ty).__name__ == "IntEnumMember" for ty in args]
+    if not any(members):
+        return args
+    pairs = list(zip(members, args, strict=True))
+    python = not stays_member and all(is_one or isinstance(ty, Weak) for is_one, ty in pairs)
+    return tuple((Weak("int") if python else types.int64) if is_one else ty for is_one, ty in pairs)
+
+
+# --- Data models (memory and register layouts) and casts of weak scalars and 16-bit floats.
 
 _i16, _i32, _i64, _f32 = (*map(llvm.IntType, (16, 32, 64)), llvm.FloatType())
 

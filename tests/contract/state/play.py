@@ -54,7 +54,7 @@ def templates() -> dict[str, list[Template]]:
 
 def play(program: Program, backend: Backend) -> None:
     """Run a program from its first step on."""
-    from gpualgo.numpy._call import function
+    from gpualgo.numpy import _call
 
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -63,7 +63,7 @@ def play(program: Program, backend: Backend) -> None:
     ):
         warnings.simplefilter("ignore")
         if not program.few_to_numpy:
-            patch.setattr(function, "is_few", lambda size, few: False)
+            patch.setattr(_call, "is_few", lambda size, few: False)
         _Player(program, Backend(backend.name, np) if program.on_host else backend).play()
 
 

@@ -46,7 +46,6 @@ from gpualgo._algorithms.radix_sort import cuda, cuda_passes
 from gpualgo._algorithms.radix_sort import tuning as radix_sort
 from gpualgo._algorithms.reduce import tuning as reduce
 from gpualgo._algorithms.scan import tuning as scan
-from gpualgo._algorithms.scan import tuning_lines as lines
 from gpualgo._algorithms.searchsorted import cuda as searchsorted
 from gpualgo._algorithms.segmented_sort import cuda as segment_policy
 from gpualgo._algorithms.select import cuda as select
@@ -83,12 +82,12 @@ _TILES = (
 )
 _RECORD_TILES = (*_TILES, (scan, "WAVE_BYTES", 0), (scan, "STAGE_BYTES", 12 << 10))
 _COLUMNS = (
-    (lines, "COLUMNS_THREADS", 64),
-    (lines, "ROW_BYTES", 32),
-    (lines, "FEW_ROW_BYTES", 32),
-    (lines, "SEGMENT_BYTES", 16),
+    (scan, "COLUMNS_THREADS", 64),
+    (scan, "ROW_BYTES", 32),
+    (scan, "FEW_ROW_BYTES", 32),
+    (scan, "SEGMENT_BYTES", 16),
 )
-_SHORT_SEGMENTS = (*_COLUMNS[:-1], (lines, "SEGMENT_BYTES", 12))
+_SHORT_SEGMENTS = (*_COLUMNS[:-1], (scan, "SEGMENT_BYTES", 12))
 _SELECT = (
     (select, "BLOCK_THREADS", 64),
     (select, "THREAD_BYTES", 32),
@@ -227,9 +226,9 @@ CASES = {
     "tiles steps": Case(scans(5001, step=2), _TILES),
     "scan short rows": Case(scans((50, 20), times=1)),
     "scan rows": Case(scans((9, 200), times=1)),
-    "scan long rows": Case(scans((3, 2500), times=1), ((lines, "ROWS_PER_WARP", 2),)),
+    "scan long rows": Case(scans((3, 2500), times=1), ((scan, "ROWS_PER_WARP", 2),)),
     "scan long rows in reverse": Case(
-        scans((3, 2500), reverse=True, times=1), ((lines, "ROWS_PER_WARP", 2),)
+        scans((3, 2500), reverse=True, times=1), ((scan, "ROWS_PER_WARP", 2),)
     ),
     "scan columns": Case(scans((700, 14), axis=0), _COLUMNS),
     "scan narrow columns": Case(scans((300, 3), axis=0), _COLUMNS),

@@ -12,7 +12,7 @@ from support import Backend
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy._call import function
+from gpualgo.numpy import _call
 
 
 class Holder:
@@ -115,19 +115,19 @@ def test_device_arrays_and_lazy_ones(cuda: Backend) -> None:
 def test_few_elements_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is the table's, by the number of elements alone, unless a GPU is named."""
     asked = []
-    is_few = function.is_few
+    is_few = _call.is_few
 
     def noted(size: int, few: int) -> bool:
         found = is_few(size, few)
         asked.append((size, found))
         return found
 
-    monkeypatch.setattr(function, "is_few", noted)
+    monkeypatch.setattr(_call, "is_few", noted)
     with ga.default_device("cpu"):
-        for size in (0, 1, function.FEW - 1, function.FEW, 10 * function.FEW):
+        for size in (0, 1, _call.FEW - 1, _call.FEW, 10 * _call.FEW):
             x = np.ones(size)
             assert gnp.sum(x) == size
-            assert asked.pop() == (size, size < function.FEW)
+            assert asked.pop() == (size, size < _call.FEW)
         gnp.sum(ga.lazy.asarray(np.ones(3)))
     assert not asked
 
@@ -135,7 +135,7 @@ def test_few_elements_are_numpys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.few
 def test_few_elements_go_where_they_are_sent(backend: Backend) -> None:
     """A GPU that is named gets them; a device array is never NumPy's."""
-    assert function.is_few(10, 100) == (backend.name == "cpu")
+    assert _call.is_few(10, 100) == (backend.name == "cpu")
     x = backend.to_device(np.arange(5.0))
     got = gnp.sum(x)
     assert float(np.asarray(backend.to_host(got) if hasattr(got, "shape") else got)) == 10
@@ -144,7 +144,7 @@ def test_few_elements_go_where_they_are_sent(backend: Backend) -> None:
 @pytest.mark.few
 def test_few_and_many_take_the_same() -> None:
     """What is refused of many elements is refused of one, before NumPy could do it."""
-    for few in (1, function.FEW):
+    for few in (1, _call.FEW):
         for x in (np.zeros(few, "U3"), np.zeros(few, np.longdouble), np.zeros(few, "m8[s]")):
             with pytest.raises(gnp.NotTaken):
                 gnp.sum(x)

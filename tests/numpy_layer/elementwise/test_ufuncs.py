@@ -24,8 +24,8 @@ import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo._operators.numpy_rules import table
 from gpualgo.lazy import reductions
-from gpualgo.numpy._call import loops
-from gpualgo.numpy._call.function import TABLE
+from gpualgo.numpy import _loops
+from gpualgo.numpy._call import TABLE
 from gpualgo.numpy._ufuncs import UFUNCS, UFunc
 
 SMALL = settings(
@@ -115,7 +115,7 @@ def test_options(backend: Backend, name: str, data: Any) -> None:
 @given(st.data())
 def test_options_of_numpys_loops(backend: Backend, name: str, data: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loops, "sizes_of", lambda ufunc: (4, 1))
+        patch.setattr(_loops, "sizes_of", lambda ufunc: (4, 1))
         check_options(backend, name, data, DTYPES)
 
 
@@ -279,7 +279,7 @@ def test_comparison_out_of_bounds_where() -> None:
 
 @pytest.mark.few
 def test_blocks_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loops, "sizes_of", lambda ufunc: (4, 1))
+    monkeypatch.setattr(_loops, "sizes_of", lambda ufunc: (4, 1))
     for step in (slice(1, None), slice(None, None, -1), slice(None, -1)):
         x, y = np.arange(50.0), np.arange(50.0)
         n = len(x[step])
@@ -356,7 +356,7 @@ def test_where_takes_lists_of_numbers() -> None:
 def test_numbers_by_equivalent_casting() -> None:
     """NumPy's resolve_dtypes crashes of these: in a process of its own."""
     text = (
-        "import numpy as np, gpualgo.numpy as gnp, gpualgo.numpy._call.loops as loops\n"
+        "import numpy as np, gpualgo.numpy as gnp, gpualgo.numpy._loops as loops\n"
         "loops.DEAR = loops.CHEAP = (8, 16)\n"
         "told = 0\n"
         "for _ in range(200):\n"

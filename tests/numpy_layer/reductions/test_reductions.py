@@ -14,7 +14,7 @@ from support import Backend, a_few
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
-from gpualgo.numpy._call import function
+from gpualgo.numpy import _call
 from gpualgo.numpy._reductions import MANY_BOOLS
 
 SMALL = settings(
@@ -175,7 +175,7 @@ def test_bools_alone_are_numpys_up_to_many(name: str, monkeypatch: pytest.Monkey
         asked.append(few)
         return size < few
 
-    monkeypatch.setattr(function, "is_few", is_few)
+    monkeypatch.setattr(_call, "is_few", is_few)
     x = np.arange(6000).reshape(60, 100) % 7 > 0
     ours, theirs = getattr(gnp, name), getattr(np, name)
     calls: list[dict[str, Any]] = [{}, {"axis": 1}, {"keepdims": True}]

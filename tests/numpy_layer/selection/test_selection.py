@@ -14,7 +14,7 @@ from support import Backend, since_numpy
 
 import gpualgo.numpy as gnp
 from gpualgo import lazy
-from gpualgo.numpy._call.arguments import NotTaken
+from gpualgo.numpy._call import NotTaken
 
 SMALL = settings(
     max_examples=examples(60, emulated=6), deadline=None, database=None, derandomize=True

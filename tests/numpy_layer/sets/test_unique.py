@@ -15,7 +15,7 @@ from support import Backend, a_few, scaled
 import gpualgo as ga
 import gpualgo.numpy as gnp
 from gpualgo import lazy
-from gpualgo.numpy._call.arguments import NotTaken
+from gpualgo.numpy._call import NotTaken
 
 SMALL = settings(
     max_examples=examples(50, emulated=6), deadline=None, database=None, derandomize=True

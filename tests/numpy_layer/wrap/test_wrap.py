@@ -15,8 +15,7 @@ from support import Backend
 
 import gpualgo.numpy as gnp
 from gpualgo.numpy import _wrap
-from gpualgo.numpy._call.arguments import NotTaken
-from gpualgo.numpy._call.function import TABLE, Entry
+from gpualgo.numpy._call import TABLE, Entry, NotTaken
 
 xp: Any = gnp.wrap(np)
 

@@ -1,1 +1,0 @@
-"""Calls of NumPy's functions: arguments, dispatch, results, and the table of all functions."""
