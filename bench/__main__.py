@@ -8,16 +8,12 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import environment, pages, peers, plots, rows, startup, tables, timing
+from bench import environment, pages, peers, plots, rows, tables, timing
 from bench.peers import NO_PEER, PEERS
 from bench.row import Report, Row, dtypes_in, merged, read, size_of
-
-CLOCKS_OF = {"cpu": ("cpu",), "cuda": ("device", "host", "wall")}
-STARTUP = "startup"
 
 
 def _list_of(name: str, read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
@@ -104,31 +100,30 @@ def _compare(before: Report, after: Report, *, floor: float | None) -> int:
     return int(any(each.verdict == "slower" for each in found))
 
 
-def _chosen(given: argparse.Namespace) -> tuple[list[Row], list[startup.Group]]:
-    names = [name for name in dict.fromkeys(given.algorithms) if name != STARTUP]
-    if unknown := [name for name in names if name not in rows.ALGORITHMS]:
-        there = ", ".join([*rows.ALGORITHMS, STARTUP])
+def _chosen(given: argparse.Namespace) -> list[Row]:
+    """Return the rows asked for. New processes come first: they wait for nothing of rows before."""
+    if unknown := [name for name in given.algorithms if name not in rows.ALGORITHMS]:
+        there = ", ".join(rows.ALGORITHMS)
         raise ValueError(f"no algorithm is called {', '.join(unknown)}; there are {there}")
-    found = [] if given.algorithms and not names else rows.chosen(
-        names, given.rows, given.dtypes or (), given.sizes or (), given.entropies or (),
-        CLOCKS_OF.get(given.device, ()), given.quick)  # fmt: skip
-    found = [row for row in found if not given.targets or row.key in tables.targets()]
-    is_cold = given.cold or STARTUP in given.algorithms or (given.targets and not given.algorithms)
-    return found, [group for group in startup.GROUPS if is_cold
-                   and given.device in (None, "cpu" if group.is_on_cpu else "cuda")
-                   and any(given.rows in str(row) for row in group.rows)]  # fmt: skip
+    names = [name for name in dict.fromkeys(given.algorithms) if name != "startup"]
+    found = []
+    if given.cold or "startup" in given.algorithms or (given.targets and not given.algorithms):
+        found = rows.chosen(["startup"], given.rows, device=given.device)
+    if names or not given.algorithms:
+        found += rows.chosen(names, given.rows, given.dtypes or (), given.sizes or (),
+                             given.entropies or (), given.device, given.quick)  # fmt: skip
+    return [row for row in found if not given.targets or row.key in tables.targets()]
 
 
 def _run(given: argparse.Namespace) -> int:
     if given.device == "cuda" and peers.gpu() is None and not given.list:
         raise ValueError("--device cuda needs a GPU and CuPy, whose arrays the rows use")
     peers.want(given.peers or [])
-    found, groups = _chosen(given)
-    every = [*found, *(row for group in groups for row in group.rows)]
-    if not every:
+    found = _chosen(given)
+    if not found:
         raise ValueError("no row matches these options; python -m bench --list prints all rows")
     if given.list:
-        print("\n".join(map(str, every)))
+        print("\n".join(map(str, found)))
         return 0
     home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     folder = given.json.parent if given.json else home / "gpualgo" / "bench"
@@ -138,7 +133,7 @@ def _run(given: argparse.Namespace) -> int:
             raise PermissionError(f"{given.json or folder} cannot be written")
     if given.plots:
         plots.check(given.plots)
-    made, code = _measure(given, found, groups)
+    made, code = _measure(given, found)
     if not given.no_write:  # first: who reads the tables may leave early
         told = made.environment
         name = re.sub(r"[^a-z0-9]+", "-", f"{told['gpu'] or told['cpu']} {told['date']}".lower())
@@ -149,34 +144,24 @@ def _run(given: argparse.Namespace) -> int:
         print(f"drawn: {drawn}", file=sys.stderr)
     _print(made)
     if given.targets:
-        keys = {row.key for row in every}
+        keys = {row.key for row in found}
         asked = [key for key in tables.targets() if key in keys]
         tables.show("Targets", tables.of_targets(made, asked))
     return code
 
 
-def _measure(
-    given: argparse.Namespace, found: list[Row], groups: list[startup.Group]
-) -> tuple[Report, int]:
-    has_gpu, there = peers.gpu() is not None, {row.key for row in found}
+def _measure(given: argparse.Namespace, found: list[Row]) -> tuple[Report, int]:
     if given.plots:  # with the copies of the same sizes, for the roofline
-        copies = {row.clock: row for row in rows.all_rows(["copy"])}
-        wanted = sorted({(row.clock, row.n) for row in found if row.clock in copies})
-        made = [copies[clock].at(n) for clock, n in wanted]
-        found = found + [row for row in made if row.key not in there]
+        keys, sizes = {row.key for row in found}, {(row.clock, row.n) for row in found}
+        copies = rows.chosen(["copy"], sizes={n for _, n in sizes})
+        found = found + [row for row in copies
+                         if (row.clock, row.n) in sizes and row.key not in keys]  # fmt: skip
     told = environment.describe(given.commit)
-    if has_gpu:  # peers are compiled before, side by side
-        peers.build(row.calls.get("CUB") for row in found)
-    repeats, rounds, scale = (1, 2, 0.5) if given.quick else (5, 5, 1.0)
-    # Processes of their own come first: they would wait for nothing that rows left behind.
-    jobs: dict[str, Callable[[], list[Row]]] = {
-        str(group.rows[0]): partial(group.measure, repeats)
-        for group in groups if has_gpu or group.is_on_cpu}  # fmt: skip
-    for row in found:
-        if has_gpu or row.clock == "cpu":
-            jobs[str(row)] = lambda row=row: [timing.run(row, rounds, scale)]  # type: ignore[misc]
+    found = [row for row in found if peers.gpu() is not None or row.device == "cpu"]
+    peers.build(row.calls.get("CUB") for row in found)  # before, side by side
+    rounds, scale = (2, 0.5) if given.quick else (5, 1.0)
     measured: list[Row] = []
-    code = timing.run_all(jobs, measured, given.seconds)
+    code = timing.run_all(found, measured, rounds, scale, given.seconds)
     told |= {"load_after": round(os.getloadavg()[0], 2), "quick": given.quick, "rounds": rounds}
     return Report(told, tuple(measured), tuple(peers.taken_notes())), code
 

@@ -97,6 +97,10 @@ class Row:
         return self.name, self.n, self.clock
 
     @property
+    def device(self) -> str:
+        return "cpu" if self.clock == "cpu" or self.name.startswith("CPU: ") else "cuda"
+
+    @property
     def dtypes(self) -> frozenset[str]:
         return dtypes_in(self.dtype or self.name)
 

@@ -34,10 +34,11 @@ import gpualgo as ga
 from bench import environment
 from bench.inputs import bits, floats, integers, uniform
 from bench.peers import free_memory, gpu
-from bench.timing import cpu_seconds, spin
+from bench.timing import cpu_seconds, device_seconds
 from gpualgo._driver import peers
 
 WARM_SECONDS = 0.2  # in which GPUs that stood still raise their clocks
+SPIN = 1_000_000  # cycles, about 0.5 ms, in which the calls of all GPUs are queued
 Row = dict[str, Any]
 
 
@@ -69,43 +70,14 @@ def on(device: int) -> Any:
     return gpu().cuda.Device(device) if gpu() is not None else nullcontext()
 
 
-def device_seconds(call: Callable[[], Any], count: int) -> float:
-    """Return how long all GPUs take for what a call queues: the others wait for an event on the
-    first, and the first for theirs.
-    """
-    cuda = gpu().cuda
-    for device in range(count):
-        with on(device):
-            cuda.Device().synchronize()
-    with on(0):
-        start, stop = cuda.Event(), cuda.Event()
-        spin(1_000_000)  # half a millisecond, in which calls are queued
-        start.record()
-    for device in range(1, count):
-        with on(device):
-            cuda.get_current_stream().wait_event(start)
-    result = call()
-    for device in range(1, count):
-        with on(device):
-            done = cuda.Event(disable_timing=True)
-            done.record()
-        with on(0):
-            cuda.get_current_stream().wait_event(done)
-    with on(0):
-        stop.record()
-        stop.synchronize()
-        del result
-        return float(cuda.get_elapsed_time(start, stop)) / 1e3
-
-
 def seconds(call: Callable[[], Any], count: int, rounds: int) -> list[float]:
     call()  # compiles
     if gpu() is None:
         return [cpu_seconds(call, 0.0)[0] for _ in range(rounds)]
     until = time.perf_counter() + WARM_SECONDS
     while time.perf_counter() < until:
-        device_seconds(call, count)
-    return [device_seconds(call, count) for _ in range(rounds)]
+        device_seconds(call, count, SPIN)
+    return [device_seconds(call, count, SPIN) for _ in range(rounds)]
 
 
 def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
@@ -126,7 +98,7 @@ def exchange(call: Callable[[], Any], count: int) -> tuple[float, int]:
 
     peers.move = watched
     try:
-        device_seconds(call, count)
+        device_seconds(call, count, SPIN)
     finally:
         peers.move = move
     elapsed = gpu().cuda.get_elapsed_time

@@ -9,7 +9,6 @@ import sys
 import time
 import timeit
 import tracemalloc
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
@@ -24,6 +23,8 @@ ROW_SECONDS = 1.5  # a row that took longer stops after its second round
 
 def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
     """Check a row's contenders and time them; AssertionError if our result is wrong."""
+    if row.clock == "start":
+        return start(row, 1 if scale < 1 else rounds)
     with ga.default_device("cpu") if row.clock == "cpu" else nullcontext():
         contenders, expected = row.prepare()
         check(row, contenders, expected)
@@ -39,31 +40,44 @@ def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
 
 
 def run_all(
-    jobs: dict[str, Callable[[], list[Row]]], found: list[Row], seconds: float = math.inf
+    rows: list[Row], found: list[Row], rounds: int, scale: float, seconds: float = math.inf
 ) -> int:
-    """Run jobs in turn, add the rows that they time, and return the exit code: 1 if one failed.
+    """Run rows in turn, add them with their times, and return the exit code: 1 if one failed.
 
     None begins after so many seconds. Ctrl-C ends the run: what was measured is kept.
     """
     code, until = 0, time.perf_counter() + seconds
-    for number, (title, job) in enumerate(jobs.items()):
+    for number, row in enumerate(rows):
         if time.perf_counter() > until:
-            peers.note(title, OURS, "not begun: the time for this run was over")
+            peers.note(row, OURS, "not begun: the time for this run was over")
             continue
         if sys.stderr.isatty():  # between rows alone: a thread that draws would be timed with them
-            print(f"{number + 1} of {len(jobs)}: {title}", file=sys.stderr)
+            print(f"{number + 1} of {len(rows)}: {row}", file=sys.stderr)
         try:
-            found += job()
+            found.append(run(row, rounds, scale))
         except KeyboardInterrupt:
-            for each in list(jobs)[number:]:
+            for each in rows[number:]:
                 peers.note(each, OURS, "not measured: the run was interrupted")
             return INTERRUPTED
         except Exception as error:  # the other rows are worth having
             code = 1
-            peers.note(title, OURS, f"FAILED: {type(error).__name__}: {error}")
+            peers.note(row, OURS, f"FAILED: {type(error).__name__}: {error}")
         gc.collect()
         peers.free_memory()
     return code
+
+
+def start(row: Row, rounds: int) -> Row:
+    """Time new processes: a contender's call takes the number of the round."""
+    times = {}
+    for who in filter(peers.is_here, row.calls):
+        try:
+            times[who] = Times.of([[row.calls[who](i) for i in range(rounds)]])
+        except RuntimeError as error:
+            if who == OURS:
+                raise
+            peers.note(row, who, error)
+    return row.timed(times)
 
 
 def check(row: Row, contenders: dict[str, Call], expected: Any) -> None:
@@ -145,19 +159,29 @@ _spin = functools.cache(lambda: gpu().RawKernel(
     "long long start = clock64(); while (clock64() - start < cycles) {} }", "spin"))  # fmt: skip
 
 
-def spin(cycles: int) -> None:  # keeps the GPU busy while the host enqueues calls
+def device_seconds(call: Call, devices: int = 1, cycles: int = 400_000) -> float:
+    """Time by CUDA events on the first GPU; others wait for the first event, the last for them.
+
+    A kernel that spins hides the host's time to enqueue the call: 400,000 cycles are about 0.2 ms
+    at 2 GHz, longer than any contender takes.
+    """
+    cuda, others = gpu().cuda, range(1, devices)
+    start, stop = cuda.Event(), cuda.Event()
     _spin()((1,), (1,), (cycles,))
-
-
-def device_seconds(call: Call) -> float:
-    """Time by CUDA events; a spinning kernel hides the host's time to enqueue the call."""
-    start, stop = gpu().cuda.Event(), gpu().cuda.Event()
-    spin(400_000)  # about 0.2 ms at 2 GHz: longer than any contender takes to enqueue
     start.record()
-    call()
+    for device in others:
+        with cuda.Device(device):
+            cuda.get_current_stream().wait_event(start)
+    result = call()
+    for device in others:
+        with cuda.Device(device):
+            done = cuda.Event(disable_timing=True)
+            done.record()
+        cuda.get_current_stream().wait_event(done)
     stop.record()
     stop.synchronize()
-    return float(gpu().cuda.get_elapsed_time(start, stop)) / 1e3
+    del result
+    return float(cuda.get_elapsed_time(start, stop)) / 1e3
 
 
 def memory(clock: str, call: Call) -> int | None:
@@ -168,10 +192,8 @@ def memory(clock: str, call: Call) -> int | None:
     if clock == "cpu":
         tracemalloc.start()
         try:
-            before = tracemalloc.get_traced_memory()[0]
-            tracemalloc.reset_peak()
             call()
-            return max(0, tracemalloc.get_traced_memory()[1] - before)
+            return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
     if clock != "device":
@@ -179,8 +201,6 @@ def memory(clock: str, call: Call) -> int | None:
     sizes = [0]  # held after each allocation
 
     class Hook(gpu().cuda.MemoryHook):  # type: ignore[misc]  # there with a GPU
-        name = "sizes"
-
         def malloc_postprocess(self, **given: Any) -> None:
             sizes.append(sizes[-1] + given["mem_size"])
 

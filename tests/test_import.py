@@ -14,7 +14,7 @@ MOST_MODULES = 48  # of this package; each costs about 0.3 ms
 
 
 def test_import_loads_few_modules() -> None:
-    """A count tells the same on every machine; bench/startup.py has the times."""
+    """A count tells the same on every machine; bench/rows/startup.py has the times."""
     code = "import gpualgo, sys; print(sum(m.startswith('gpualgo.') for m in sys.modules))"
     assert 0 < int(run_python(code).stdout) <= MOST_MODULES
 

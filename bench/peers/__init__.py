@@ -140,26 +140,19 @@ def compute(name: str, op: Callable[..., Any] | None = None, *, one_call: bool =
     def make(x: Any, *others: Any, out: Any) -> Call:
         module = cuda_compute()
         given = {"d_in1": x, "d_in2": others[0]} if others else {"d_in": x}
-        given |= {"d_out": out, "op": module.OpKind.PLUS if op is None else op}
+        given |= {"d_out": out, "op": op or module.OpKind.PLUS}
         if name == "reduce_into":
             given |= {"d_out": out.reshape(1), "h_init": np.zeros(1, x.dtype)}
         if name == "inclusive_scan":
             given["init_value"] = None
-        function = getattr(module, name if one_call else f"make_{name}")
-        if not one_call:
-            function = function(**given)
-        given |= {"num_items": x.size}
+        function = getattr(module, name) if one_call else getattr(module, f"make_{name}")(**given)
+        given["num_items"] = x.size
         if one_call:
             function(**given)  # compiles: a peer that cannot is left out
         elif not name.endswith("transform"):
             needed = function(temp_storage=None, **given)
             given["temp_storage"] = gpu().empty(max(needed, 1), "uint8")
-
-        def call() -> Any:
-            function(**given)
-            return out
-
-        return call
+        return lambda: (function(**given), out)[1]
 
     return Prepared(make)
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from bench.row import Key, Row, dtypes_in
+from bench.row import Row, dtypes_in
 
 FILES = {  # the common algorithms first; the table of one has its name, in capitals
     "folds": ("copy", "transform", "adjacent_difference", "layouts", "reduce", "extremes", "tuples",
@@ -16,8 +16,9 @@ FILES = {  # the common algorithms first; the table of one has its name, in capi
     "hosts": ("host_arrays", "small", "out_of_core"),
     "numpy": ("numpy",),
     "dask": ("dask",),
+    "startup": ("startup",),
 }  # fmt: skip
-ON_REQUEST = ("dask", "out_of_core")  # run only if they are named
+ON_REQUEST = ("dask", "out_of_core", "startup")  # run only if they are named
 ALGORITHMS = {name: file for file, names in FILES.items() for name in names}  # file by name
 
 
@@ -35,7 +36,7 @@ def all_rows(among: Iterable[str] = ()) -> list[Row]:
 
 def chosen(
     among: Iterable[str] = (), text: str = "", dtypes: Iterable[str] = (),
-    sizes: Collection[int] = (), entropies: Collection[float] = (), clocks: Collection[str] = (),
+    sizes: Collection[int] = (), entropies: Collection[float] = (), device: str | None = None,
     quick: bool = False,
 ) -> list[Row]:  # fmt: skip
     """Return the rows asked for; what is empty chooses all. Of sizes each row is made once."""
@@ -45,14 +46,11 @@ def chosen(
         if text in str(row)
         and (not dtypes or asked & row.dtypes)
         and (not entropies or row.entropy in entropies)
-        and (not clocks or row.clock in clocks)
+        and device in (None, row.device)
         and (not quick or row.quick or sizes or entropies)
     ]  # fmt: skip
     if not sizes:
         return found
-    sized: dict[Key, Row] = {}
-    for row in found:
-        for n in (row.n,) if row.of_its_size else sizes:
-            if n in sizes:
-                sized.setdefault((row.name, n, row.clock), row.at(n))
-    return list(sized.values())
+    sized = [row.at(n) for row in found for n in ({row.n} if row.of_its_size else sizes)
+             if n in sizes]  # fmt: skip
+    return list({row.key: row for row in reversed(sized)}.values())[::-1]

@@ -9,13 +9,12 @@ import pytest
 
 import bench
 from bench import rows as catalog
-from bench import startup
 from bench.peers import OURS
 from bench.row import Row, Times, size_of, size_text
 from bench.tables import Target, targets
 
 ROWS = catalog.all_rows()
-STARTED = [row for group in startup.GROUPS for row in group.rows]
+STARTED = catalog.all_rows(["startup"])
 
 
 def test_rows_differ_and_tell_what_they_are_about() -> None:
@@ -52,7 +51,9 @@ def test_every_source_of_cub_is_there() -> None:
         ({"dtypes": ("int8",)}, lambda row: "i8" in row.dtypes),
         ({"dtypes": ("f64", "u8")}, lambda row: row.dtypes & {"f64", "u8"}),
         ({"entropies": (0.544,)}, lambda row: row.entropy == 0.544),
-        ({"clocks": ("host",)}, lambda row: row.clock == "host"),
+        ({"device": "cpu"}, lambda row: row.clock == "cpu"),
+        ({"device": "cuda"}, lambda row: row.clock in ("device", "host", "wall")),
+        ({"among": ("startup",), "device": "cuda"}, lambda row: "CPU" not in row.name),
         ({"text": "over axis 1"}, lambda row: "over axis 1" in row.name),
         ({"quick": True}, lambda row: row.quick),
         ({"sizes": (1 << 12, 1 << 21)}, lambda row: row.n in (1 << 12, 1 << 21)),

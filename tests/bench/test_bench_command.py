@@ -138,15 +138,22 @@ def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], ValueError("no")])
 def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
-    row = _row(gpualgo=wrong, right=[1, 2])
-    measured: list[Row] = []
-    jobs = {
-        "wrong": lambda: [timing.run(row, 1, 0.001)],
-        "right": lambda: [timing.run(_row(gpualgo=[1, 2]), 1, 0.001)],
-    }
-    assert timing.run_all(jobs, measured) == 1
+    rows, measured = [_row(gpualgo=wrong, right=[1, 2]), _row(gpualgo=[1, 2])], []
+    assert timing.run_all(rows, measured, 1, 0.001) == 1
     assert len(measured) == 1, "the other rows are measured"
     assert peers.taken_notes()[0]["reason"].startswith("FAILED")
+
+
+def test_new_processes_are_timed_a_peer_that_fails_is_left_out() -> None:
+    def fails(repeat: int) -> float:
+        raise RuntimeError("no such module")
+
+    calls = {OURS: lambda repeat: 1.0 + repeat, "NumPy": fails}
+    measured = timing.run(Row("first f32", 2, "start", calls=calls), 3)
+    assert {who: times.rounds for who, times in measured.times.items()} == {OURS: (2.0,)}
+    assert [note["who"] for note in peers.taken_notes()] == ["NumPy"]
+    with pytest.raises(RuntimeError, match="no such module"):
+        timing.run(Row("first f32", 2, "start", calls={OURS: fails}), 3)
 
 
 def test_peers_are_chosen_and_what_is_no_library_stays() -> None:

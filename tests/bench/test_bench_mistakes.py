@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bench import peers, plots, startup, tables, timing
+from bench import peers, plots, tables, timing
 from bench.__main__ import main
 from bench.peers import OURS
 from bench.row import Report, Row, Times, read, size_of
@@ -104,9 +104,8 @@ def test_what_was_measured_before_ctrl_c_is_kept(
         return real(row, 1, 0.001)
 
     monkeypatch.setattr(timing, "run", run)
-    monkeypatch.setattr(startup.Group, "measure", lambda *given: [])
     path = tmp_path / "a.json"
-    line = [*COPY, "--cold", "--sizes", "2^4,2^5,2^6", "--json", str(path)]
+    line = [*COPY, "--sizes", "2^4,2^5,2^6", "--json", str(path)]
     assert main(line) == 130
     report = read(path)
     assert [row.n for row in report.rows] == [16]

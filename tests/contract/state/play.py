@@ -37,6 +37,7 @@ FRESH_INSTEAD = {
     "numpy.median": ("other shape",), "numpy.nanmedian": ("other shape",),
     "numpy.cumulative_prod": ("other shape",), "numpy.cumulative_sum": ("other shape",),
     "numpy.nancumprod": ("other shape",), "numpy.nancumsum": ("other shape",),
+    "numpy.cumprod": ("other shape",), "numpy.cumsum": ("other shape",),
 }  # fmt: skip
 
 calls: Counter[str] = Counter()  # by function
