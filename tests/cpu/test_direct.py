@@ -158,18 +158,18 @@ def is_there(address):
     return any(int(low, 16) <= address < int(high, 16) for low, high in ranges)
 
 def at_the_end():
-    for module in (direct, kernels, image):
+    for module in (kernels, image):
         vars(module).clear()
     kernel_code.clear()
     gc.collect()
     print(*[is_there(address) for address in addresses])
 
 atexit.register(at_the_end)  # before all others, and so called after them
-from gpualgo._cpu import direct, image, kernels
+from gpualgo._cpu import image, kernels
 from gpualgo._algorithms.radix_sort.cpu_numpy import kernel
 
 found = kernel("mend", 4, 0)
-method = direct._method("call")
+method = kernels._method("call")
 addresses = [found.loaded.address, ctypes.c_void_p.from_address(method + 8).value]
 kernel_code = [found]
 gone = image.LoadedImage(image.Image(bytes(99), 0, (), ()), str)
