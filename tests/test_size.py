@@ -14,9 +14,9 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 3_316,
-    "gpualgo": 64_232,
+    "gpualgo": 64_237,
     "gpualgo/_algorithms": 25_328,
-    "gpualgo/_api": 2_302,
+    "gpualgo/_api": 2_303,
     "gpualgo/_arrays": 1_781,
     "gpualgo/_base": 2_540,
     "gpualgo/_cli": 1_145,
@@ -24,8 +24,8 @@ LINES = {
     "gpualgo/_cuda": 1_640,
     "gpualgo/_driver": 2_121,
     "gpualgo/_lazy": 2_431,
-    "gpualgo/_operators": 5_834,
-    "gpualgo/_pipeline": 3_209,
+    "gpualgo/_operators": 5_837,
+    "gpualgo/_pipeline": 3_210,
     "gpualgo/dask": 2_501,
     "gpualgo/lazy": 903,
     "gpualgo/numpy": 6_749,

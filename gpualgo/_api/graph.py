@@ -318,6 +318,12 @@ def _array_id(view: View) -> _ArrayId:
     return view.device, address_of(view), view.shape, view.strides, view.dtype
 
 
+def _output_with(successors: dict[_ArrayId, Any], old: Any) -> Any:
+    if isinstance(old, tuple):
+        return tuple(_output_with(successors, item) for item in old)
+    return successors.get(_array_id(as_bytes_view(old, "graph: an array")), old)
+
+
 def _with_arrays(request: Request, successors: dict[_ArrayId, Any]) -> Request:
     def view(old: View) -> View:
         new = successors.get(_array_id(inputs.whole(old)))
@@ -325,15 +331,10 @@ def _with_arrays(request: Request, successors: dict[_ArrayId, Any]) -> Request:
             return old
         return inputs.broadcast_to(view_of(new, "Graph.update: new"), old.shape)
 
-    def output(old: Any) -> Any:
-        if isinstance(old, tuple):
-            return tuple(output(item) for item in old)
-        return successors.get(_array_id(as_bytes_view(old, "graph: an array")), old)
-
     problem, views, op, init, out, stream = request
     views = tuple(view(old) for old in views)
     init = view(init) if type(init) is View else init
-    out = output(out)
+    out = _output_with(successors, out)
     return Request(problem.respecialized(views, op, init), views, op, init, out, stream)
 
 

@@ -387,23 +387,26 @@ def retried(error: Exception, op: Any, op_key: Any, attempt: Callable[[], Result
     of captured numbers: these are constants from now on. If the attempt fails as well, they become
     data again. `op_key` is the operator key of the failed call.
     """
-    if isinstance(error, CapturesChanged):
-        return attempt()
-    key = content_key(op_key)
-    if not getattr(key, "numbers", ()) or not isinstance(error, (CompileError, TypeError)):
-        raise error
-    words, is_exponent = None, False
-    if isinstance(error, ConstantNeeded):
-        words, is_exponent = error.words, error.is_exponent
-    fn = op.fn if type(op) is Operator else op
-    locations, added = make_constant(fn, key, words, is_exponent)
-    if not locations:
-        raise error
     try:
-        return attempt()
-    except BaseException:
-        make_data(fn, added)
-        raise
+        if isinstance(error, CapturesChanged):
+            return attempt()
+        key = content_key(op_key)
+        if not getattr(key, "numbers", ()) or not isinstance(error, (CompileError, TypeError)):
+            raise error
+        words, is_exponent = None, False
+        if isinstance(error, ConstantNeeded):
+            words, is_exponent = error.words, error.is_exponent
+        fn = op.fn if type(op) is Operator else op
+        locations, added = make_constant(fn, key, words, is_exponent)
+        if not locations:
+            raise error
+        try:
+            return attempt()
+        except BaseException:
+            make_data(fn, added)
+            raise
+    finally:  # its traceback has this frame: both, and the arrays, would wait for the collector
+        del error
 
 
 def operator_key_of_function(op_key: Any) -> Any:

@@ -79,25 +79,26 @@ def parse(
 def parse_arrays(init: Any, where: str) -> tuple[Views, RowInit]:
     """Return the views of init's arrays, and their structure and dtypes."""
     views: list[View] = []
-
-    def pattern(init: Any, path: str) -> Any:
-        if isinstance(init, tuple):
-            items = [pattern(item, f"{path}[{i}]") for i, item in enumerate(init)]
-            make = getattr(type(init), "_make", tuple)
-            return make(items)
-        if isinstance(init, np.ndarray) and init.dtype.names is not None:
-            views.extend(view_of(init[name], f"{path}[{name!r}]") for name in init.dtype.names)
-            return init.dtype
-        if isinstance(init, np.generic) or not (isinstance(init, np.ndarray) or _is_foreign(init)):
-            raise TypeError(
-                f"{path} is a {type(init).__name__} next to arrays; pass an array of one number "
-                "for each row"
-            )
-        views.append(view_of(init, path))
-        return views[-1].dtype
-
-    found = pattern(init, f"{where}: init")
+    found = _pattern(init, f"{where}: init", views)
     return tuple(views), RowInit(found, checks.classes_of(found), len(views))
+
+
+def _pattern(init: Any, path: str, views: list[View]) -> Any:
+    """Return init's structure and dtypes; append the views of its arrays to `views`."""
+    if isinstance(init, tuple):
+        items = [_pattern(item, f"{path}[{i}]", views) for i, item in enumerate(init)]
+        make = getattr(type(init), "_make", tuple)
+        return make(items)
+    if isinstance(init, np.ndarray) and init.dtype.names is not None:
+        views.extend(view_of(init[name], f"{path}[{name!r}]") for name in init.dtype.names)
+        return init.dtype
+    if isinstance(init, np.generic) or not (isinstance(init, np.ndarray) or _is_foreign(init)):
+        raise TypeError(
+            f"{path} is a {type(init).__name__} next to arrays; pass an array of one number "
+            "for each row"
+        )
+    views.append(view_of(init, path))
+    return views[-1].dtype
 
 
 def zeros(pattern: Any) -> Any:

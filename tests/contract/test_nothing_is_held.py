@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 from dataclasses import replace
@@ -56,3 +57,30 @@ def _memory_of(array: Any) -> Any:
     while isinstance(getattr(array, "base", None), type(array)):
         array = array.base
     return array
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: ga.reduce(x, axis=7),
+        lambda x: ga.radix_sort(x, axis=9),
+        lambda x: ga.transform(abs, x, out=np.zeros(x.shape, np.int32)),
+        lambda x: ga.reduce(np.ones((x.size, 2)), x, axis=1),
+    ],
+)
+def test_arrays_do_not_wait_for_the_collector(call: Any) -> None:
+    """No cycle holds what a failed call or an init for each row was given."""
+    seen = []
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(5):
+            x = np.ones(1000)
+            seen.append(weakref.ref(x))
+            with contextlib.suppress(TypeError, ValueError):
+                call(x)
+            del x
+        alive = sum(each() is not None for each in seen)
+    finally:
+        gc.enable()
+    assert alive <= 1  # of the last call
