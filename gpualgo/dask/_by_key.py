@@ -15,9 +15,11 @@ import gpualgo as ga
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import init_in_task, parse_init
-from gpualgo.dask._graph import (
+from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._inputs import Input, blocks, reshaped
+from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
+from gpualgo.dask._tasks import (
     ChunkArg,
-    Graph,
     Parts,
     PickledOperator,
     Structure,
@@ -30,15 +32,11 @@ from gpualgo.dask._graph import (
     namespace_of,
     on_host,
     pack,
-    pack_results,
     parts_of,
     pickle_operator,
     result,
-    result_arrays,
     unpack,
 )
-from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
 
 # --- Bring equal keys of all chunks together: cut runs of distinct keys at common splitters.
 #

@@ -13,9 +13,10 @@ from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import (
+from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._inputs import Input, blocks, is_dask
+from gpualgo.dask._tasks import (
     ChunkArg,
-    Graph,
     Parts,
     PickledOperator,
     concatenate,
@@ -23,17 +24,14 @@ from gpualgo.dask._graph import (
     load_operator,
     namespace_of,
     pack,
-    pack_results,
     parts_of,
     pattern_of,
     pattern_of_value,
     pickle_operator,
     result,
-    result_arrays,
     sum_arrays,
     unpack,
 )
-from gpualgo.dask._inputs import Input, blocks, is_dask
 
 
 def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:

@@ -20,11 +20,10 @@ from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import (
-    FAN_IN,
+from gpualgo.dask._graph import FAN_IN, Graph, Index, pack_results, result_arrays
+from gpualgo.dask._inputs import Input, blocks
+from gpualgo.dask._tasks import (
     ChunkArg,
-    Graph,
-    Index,
     Parts,
     PickledOperator,
     Structure,
@@ -34,16 +33,13 @@ from gpualgo.dask._graph import (
     load_operator,
     on_host,
     pack,
-    pack_results,
     parts_of,
     pattern_of_value,
     pickle_operator,
     result,
-    result_arrays,
     sum_arrays,
     unpack,
 )
-from gpualgo.dask._inputs import Input, blocks
 
 # --- `histogram`: counts each chunk and adds the counts in a tree; two passes without a range.
 

@@ -16,11 +16,9 @@ from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
-from gpualgo.dask._graph import (
+from gpualgo.dask._graph import Chunks, Graph, Index
+from gpualgo.dask._tasks import (
     ChunkArg,
-    Chunks,
-    Graph,
-    Index,
     Source,
     Structure,
     contiguous,

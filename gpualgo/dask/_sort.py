@@ -18,9 +18,10 @@ import gpualgo as ga
 from gpualgo._base import threads
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import (
+from gpualgo.dask._graph import Graph, pack_results, result_arrays, same
+from gpualgo.dask._inputs import Input, blocks, reshaped
+from gpualgo.dask._tasks import (
     ChunkArg,
-    Graph,
     Parts,
     Structure,
     concatenate,
@@ -30,15 +31,11 @@ from gpualgo.dask._graph import (
     namespace_of,
     on_host,
     pack,
-    pack_results,
     parts_of,
     pattern_of_value,
     result,
-    result_arrays,
-    same,
     unpack,
 )
-from gpualgo.dask._inputs import Input, blocks, reshaped
 
 Order = tuple[Structure, tuple[Structure, tuple[bool, ...]], tuple[int, int | None]]
 """The keys' pattern; descending flags and their pattern; the range of bits that is compared."""

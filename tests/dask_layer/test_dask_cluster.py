@@ -83,10 +83,10 @@ def _file() -> str:
 
 def test_threads_follow_the_worker(two: Any) -> None:
     from gpualgo._base import threads
-    from gpualgo.dask import _graph
+    from gpualgo.dask import _tasks
 
     def asked() -> Any:
-        return _graph._worker_threads(), threads.num_threads()
+        return _tasks._worker_threads(), threads.num_threads()
 
     assert two.submit(asked, pure=False).result()[0] == 1
 

@@ -108,16 +108,16 @@ def test_the_called_function_is_named(backend: Backend, entry: Entry) -> None:
 
 @each_function
 def test_functions_as_arguments_are_named(function: Callable[..., Any]) -> None:
-    case = cases_of(_call)[0]
+    case = cases_of(function)[0]
     args, options = Call(case, CAPTURED).arguments(case.samples())
-    signature = inspect.signature(_call)
+    signature = inspect.signature(function)
     given = signature.bind(*args, **options).arguments
     for one in signature.parameters.values():
         for wrong in (a_function, AFunction()):
             if one.kind is one.VAR_POSITIONAL:
                 continue
             bound = inspect.BoundArguments(signature, {**given, one.name: wrong})  # type: ignore[arg-type]
-            assert " at 0x" not in message_of(partial(_call, *bound.args, **bound.kwargs))
+            assert " at 0x" not in message_of(partial(function, *bound.args, **bound.kwargs))
 
 
 def test_operators_are_named() -> None:
