@@ -85,7 +85,7 @@ def _check(problem: Problem, x: Any, fn: Any, init: Any, stream: Any) -> None:
     except (TypeError, ValueError, CompileError):  # the call itself raises it
         return
     if wrong.any():
-        _refuse(triples, form, int(np.argmax(wrong)), where, fn)
+        raise _refusal(triples, form, int(np.argmax(wrong)), where, fn)
 
 
 def _is_widened(array: np.ndarray[Any, Any], wide: np.ndarray[Any, Any]) -> bool:
@@ -228,7 +228,7 @@ def _differ(kind: np.dtype[Any], *fields: np.ndarray[Any, Any]) -> np.ndarray[An
     return result
 
 
-def _refuse(triples: _Triples, form: Form | None, i: int, where: str, fn: Any) -> None:
+def _refusal(triples: _Triples, form: Form | None, i: int, where: str, fn: Any) -> ValueError:
     def shown(fields: Fields) -> Any:
         values = [array[0, i].item() for array in fields]
         if form is None:
@@ -244,4 +244,4 @@ def _refuse(triples: _Triples, form: Form | None, i: int, where: str, fn: Any) -
         f"{right!r}; pass an associative operator"
     )
     checks.name(error, fn, where)
-    raise error
+    return error

@@ -405,7 +405,7 @@ def retried(error: Exception, op: Any, op_key: Any, attempt: Callable[[], Result
         except BaseException:
             make_data(fn, added)
             raise
-    finally:  # its traceback has this frame: both, and the arrays, would wait for the collector
+    finally:  # a frame that refers to its own error is a cycle, which keeps the caller's arrays
         del error
 
 

@@ -422,7 +422,7 @@ def dtype_of(x: Any, where: str) -> Dtype:
     return x.dtype if isinstance(x.dtype, np.dtype) else as_view(x, where).dtype
 
 
-def check_cast(kind: Dtype, out: Any, where: str, casting: str = "same_kind") -> Dtype:
+def check_cast(kind: Dtype, out: Any, where: str, casting: Any = "same_kind") -> Dtype:
     """Return the dtype of ``out=``; raise TypeError if NumPy does not cast ``kind`` to it."""
     wanted = dtype_of(out, where)
     is_same = wanted == kind
@@ -431,11 +431,7 @@ def check_cast(kind: Dtype, out: Any, where: str, casting: str = "same_kind") ->
     is_allowed = (
         dtypes.can_cast(kind, wanted)
         if casting == "same_kind"
-        else np.can_cast(
-            kind,
-            wanted,
-            casting,  # type: ignore[arg-type]
-        )
+        else np.can_cast(kind, wanted, casting)
     )
     if not is_allowed:
         raise TypeError(

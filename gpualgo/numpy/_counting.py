@@ -13,6 +13,7 @@ import numpy as np
 from gpualgo._algorithms.by_index import reduce_by_index
 from gpualgo._algorithms.extremes import minmax
 from gpualgo._algorithms.histogram import histogram as count_samples
+from gpualgo._algorithms.histogram.arguments import finite_ends
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._algorithms.reduce import reduce
 from gpualgo._algorithms.select import select
@@ -100,13 +101,7 @@ def ends_of(x: Any, range: Any, name: str) -> tuple[Any, Any]:
         low, high = 0, 1
     else:
         low, high = (host_of(end, name)[()] for end in minmax(x))
-        if isinstance(low, np.bool_):
-            low, high = np.uint8(low), np.uint8(high)
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise ValueError(
-                f"{name}: the range [{low}, {high}] of the samples is not finite; pass range=, "
-                "outside of which they are not counted"
-            )
+        low, high = finite_ends(low, high, "the samples", name)
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 

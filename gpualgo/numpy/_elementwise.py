@@ -334,6 +334,8 @@ def _round_to_tens(x: Any, unit: float, out: Any, name: str) -> Any:
     """Return integers rounded to tens, hundreds, ...; ``out=`` receives float64, as in NumPy."""
     rounded = applied(_integer_to_tens, (x, unit), name)
     if out is not None:
+        if isinstance(out, np.ndarray) and not out.flags.writeable:
+            raise ValueError(f"{name}: out is read-only")
         _call.check_cast(np.dtype(float), out, name)
         return _call.evaluate_into(rounded, out, name)
     rounded = operators.cast(rounded, np.dtype(float), _call.dtype_of(x, name), name)

@@ -281,9 +281,9 @@ def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
         keepdims: Any = unset,
     ) -> Any:  # fmt: skip
         keepdims = keepdims is not _UNSET and bool(keepdims)
+        out = _call.out_of(out, name)
         if is_host(a) and _call.is_few(a.size, _FEW_WITH_NAN if skips_nan else _call.FEW):
             return getattr(np, name)(a, axis, out, False, keepdims)
-        out = _call.out_of(out, name)
         rows = rows_of(a, axis, name)
         if not rows.length or (skips_nan and 0 in rows.shape):
             value = _mean_of_nothing(rows, name)

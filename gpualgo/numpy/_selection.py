@@ -202,7 +202,10 @@ def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
 
 
 def _write_out(result: Any, out: Any, where: str) -> Any:
-    _call.check_cast(_call.dtype_of(result, where), out, where)
+    kind = _call.dtype_of(result, where)
+    _call.check_cast(kind, out, where)
+    if not np.can_cast(_call.dtype_of(out, where), kind):  # NumPy asks for both directions
+        raise TypeError(f"{where}: out's dtype {_call.dtype_of(out, where)} does not become {kind}")
     return _call.evaluate_into(lazy.asarray(result), out, where)
 
 

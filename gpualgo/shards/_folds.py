@@ -154,15 +154,7 @@ def _data_range(x_arg: Argument, dim: int, name: str) -> tuple[Any, Any]:
     extremes = x_arg.run(lambda i: ga.minmax(x.shards[i]), full)
     values = all_on_host([value for pair in extremes for value in pair])
     low, high = (np.stack(values[side::2]) for side in (0, 1))
-    least, greatest = low.min(), high.max()  # NaN propagates
-    if isinstance(least, np.bool_):
-        least, greatest = np.uint8(least), np.uint8(greatest)
-    if not (math.isfinite(least) and math.isfinite(greatest)):
-        raise ValueError(
-            f"histogram: the range [{least}, {greatest}] of {name} is not finite; "
-            "pass range=, outside of which samples are not counted"
-        )
-    return least, greatest
+    return arguments.finite_ends(low.min(), high.max(), name)  # NaN propagates
 
 
 # --- `reduce`: reduces each shard, then the results in order on the first device.

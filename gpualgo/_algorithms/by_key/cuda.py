@@ -14,7 +14,7 @@ from gpualgo._algorithms.by_key.problem import ByKey
 from gpualgo._algorithms.select.cuda import access_of
 from gpualgo._arrays.view import View
 from gpualgo._base import records
-from gpualgo._base.records import Computed
+from gpualgo._base.records import Computed, Dtype
 from gpualgo._base.strides import merge
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
@@ -44,8 +44,6 @@ def by_key_params(item_bytes: int, inputs: int, outputs: int, access: Parameters
 #
 # A tile depends on dtypes only, never on the GPU, so that results have the same bits: it fits the
 # shared memory of all GPUs.
-
-Dtype = np.dtype[Any]
 
 THREAD_BYTES = 128  # bytes of elements per thread
 MOST_ROWS = 4  # per warp

@@ -206,14 +206,19 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
         lo, hi = _ends_of(x)
     else:
         lo, hi = _ends_by_kernel(view.owner if computed is None else computed, view, stream)
+    return widen(*finite_ends(lo, hi, name))
+
+
+def finite_ends(lo: Any, hi: Any, name: str, where: str = "histogram") -> tuple[Any, Any]:
+    """Return the extremes of samples, bools as uint8; raise ValueError unless they are finite."""
     if isinstance(lo, np.bool_):
         lo, hi = np.uint8(lo), np.uint8(hi)
     if not (math.isfinite(lo) and math.isfinite(hi)):
         raise ValueError(
-            f"histogram: the range [{lo}, {hi}] of {name} is not finite; "
+            f"{where}: the range [{lo}, {hi}] of {name} is not finite; "
             "pass range=, outside of which samples are not counted"
         )
-    return widen(lo, hi)
+    return lo, hi
 
 
 def _ends_of(x: Array) -> tuple[Any, Any]:

@@ -31,10 +31,7 @@ from gpualgo._driver import driver, staging
 from gpualgo._driver.device import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import host_whole, planners
-from gpualgo._pipeline.problem import NO_INIT
-
-Dtype = np.dtype[Any]
-
+from gpualgo._pipeline.problem import NO_INIT, Dtype
 
 _INDEX_FIELDS = (records.POSITION, records.SHARED_POSITION)  # index fields, which have no alignment
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from gpualgo._algorithms.segments.problem import (
     SegmentedReduction,
     SegmentedScan,
@@ -16,7 +14,7 @@ from gpualgo._algorithms.segments.problem import (
 from gpualgo._algorithms.select import cuda as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, records
-from gpualgo._base.records import Source
+from gpualgo._base.records import Dtype, Source
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import I64, POINTER, Parameters, init
@@ -36,8 +34,6 @@ from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import planners
 
 # --- Parameter structs of the kernels of segments (segments/reduce.cuh, starts.cuh and scan.cuh).
-
-Dtype = np.dtype[Any]
 
 HEADS_PARAMS = Parameters(
     "SegmentHeadsParams",

@@ -34,7 +34,7 @@ from gpualgo._driver.device import STATE_BYTES
 from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Operand
-from gpualgo._pipeline.problem import NO_INIT
+from gpualgo._pipeline.problem import NO_INIT, Dtype
 
 # --- Parameter structs of the selection kernels (select/kernel.cuh).
 
@@ -59,8 +59,6 @@ def select_params(inputs: int, outputs: int, access: Parameters) -> Parameters:
 
 
 # --- Tuning table of selections: kernels and template arguments.
-
-Dtype = np.dtype[Any]
 
 THREAD_BYTES = 64  # bytes of elements per thread
 # Upper bound on values per thread, each in a register: more small ones would spill. Not measured on

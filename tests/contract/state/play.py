@@ -36,9 +36,10 @@ FRESH_INSTEAD = {
     # NumPy takes some that are too large, and writes a part.
     "numpy.median": ("other shape",), "numpy.nanmedian": ("other shape",),
     "numpy.cumulative_prod": ("other shape",), "numpy.cumulative_sum": ("other shape",),
-    "numpy.nancumprod": ("other shape",), "numpy.nancumsum": ("other shape",),
-    "numpy.cumprod": ("other shape",), "numpy.cumsum": ("other shape",),
 }  # fmt: skip
+
+# NumPy writes their result of one element to a part of a larger output.
+SCANS = ("numpy.cumprod", "numpy.cumsum", "numpy.nancumprod", "numpy.nancumsum")
 
 calls: Counter[str] = Counter()  # by function
 outcomes: dict[Any, tuple[str, Program]] = {}  # what calls of one kind came to, and where first
@@ -149,6 +150,8 @@ class _Player:
             kind = "fresh"
         if kind == "0-d" and self.program.few_to_numpy:
             kind = "other shape"  # NumPy's own scans crash
+        if kind == "other shape" and shape[-1:] == (1,) and self.program.name in SCANS:
+            kind = "fresh"
         is_wider = is_numpys or dtype.kind == "b"  # NumPy converts to bools before it adds
         kind, shape, dtype = {
             "other dtype": ("plain", shape, np.dtype("c16" if is_wider else "?")),
