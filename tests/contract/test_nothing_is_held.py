@@ -90,7 +90,7 @@ def test_arrays_do_not_wait_for_the_collector(call: Any) -> None:
 
 def test_an_updated_graph_lets_earlier_arrays_go() -> None:
     x, out = np.ones(1000), np.empty(1000)
-    with ga.graph() as graph:
+    with ga.default_device("cpu"), ga.graph() as graph:
         ga.transform(np.negative, x, out=out)
     gc.collect()
     gc.disable()
