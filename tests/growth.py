@@ -1,6 +1,7 @@
-"""How much a process grows with new calls: for each a line of JSON, its name and KiB a call.
+"""How much memory new calls keep: for each a line of JSON, its name and KiB a call.
 
-`test_growth_of_memory.py` runs it in a process of its own: `python growth.py KIND NAME...`.
+`test_growth_of_memory.py` runs it in a process of its own: `python growth.py DEVICE KIND NAME...`.
+On "cuda" arrays are CuPy's, and the GPU's memory is measured as well: the larger growth counts.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import importlib
 import json
 import sys
 import types
@@ -30,19 +32,32 @@ LARGE = 20_000  # elements of new tables and edges
 LEAST = 150  # an extent that may become shorter by one with each call
 
 Calls = dict[str, Callable[[int], Any]]
+DEVICE = sys.argv[1]
+xp: Any = importlib.import_module("cupy") if DEVICE == "cuda" else np
+put = xp.asarray
 
 
-def resident() -> int:
-    """Return the KiB that the process has in memory, without what is free."""
+def new_arrays(case: Case) -> list[Any]:
+    return [put(x) for x in case.samples()]
+
+
+def used() -> tuple[int, int]:
+    """Return the KiB of the host and of the GPU that are in use, without what is free."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * 4
+        resident = int(file.read().split()[1]) * 4
+    if xp is np:
+        return resident, 0
+    xp.cuda.Device().synchronize()
+    xp.get_default_memory_pool().free_all_blocks()
+    free, total = xp.cuda.runtime.memGetInfo()
+    return resident, (total - free) >> 10
 
 
 def growth(call: Callable[[int], Any], first: int, new: int) -> float:
-    """Return by how many KiB each new call lets the process grow.
+    """Return by how many KiB each new call lets the process grow, on the host or on the GPU.
 
     Memory that is taken once does not count: of two halves of the calls the smaller growth does.
     """
@@ -50,11 +65,11 @@ def growth(call: Callable[[int], Any], first: int, new: int) -> float:
         call(k)
     half, grown = new // 2, []
     for begin in (first, first + half):
-        before = resident()
+        before = used()
         for k in range(begin, begin + half):
             call(k)
-        grown.append((resident() - before) / half)
-    return min(grown)
+        grown.append([(now - then) / half for now, then in zip(used(), before, strict=True)])
+    return max(map(min, zip(*grown, strict=True)))
 
 
 def lengths() -> Calls:
@@ -73,7 +88,7 @@ def _shorter(case: Case, k: int) -> None:
         return tuple(n - k if n >= LEAST else n for n in shape)
 
     new = replace(case, inputs=tuple((cut(shape), dtype) for shape, dtype in case.inputs))
-    call, arrays = Call(new, TABLE), new.samples()
+    call, arrays = Call(new, put(TABLE)), new_arrays(new)
     for _ in range(2):
         call(*arrays)
 
@@ -83,13 +98,13 @@ def tables() -> Calls:
     found: Calls = {}
     for case in CASES:
         if case.captures and case.name not in found:
-            arrays = case.samples()
+            arrays = new_arrays(case)
             found[case.name] = lambda k, case=case, arrays=arrays: _with_table(case, arrays, k)
     return found
 
 
 def _with_table(case: Case, arrays: list[Any], k: int) -> None:
-    call = Call(case, np.arange(3, LARGE + k, dtype=TABLE.dtype))
+    call = Call(case, put(np.arange(3, LARGE + k, dtype=TABLE.dtype)))
     for _ in range(2):
         call(*arrays)
 
@@ -99,13 +114,13 @@ def operators() -> Calls:
     found: Calls = {}
     for case in CASES:
         if case.captures and case.name not in found:
-            arrays = case.samples()
+            arrays = new_arrays(case)
             found[case.name] = lambda k, case=case, arrays=arrays: _with_code(case, arrays, k)
     return found
 
 
 def _with_code(case: Case, arrays: list[Any], k: int) -> None:
-    call = Call(case, TABLE)
+    call = Call(case, put(TABLE))
     assert isinstance(call.op, types.FunctionType)
     code = call.op.__code__
     call.op = types.FunctionType(
@@ -117,7 +132,7 @@ def _with_code(case: Case, arrays: list[Any], k: int) -> None:
 
 def edges() -> Calls:
     """Return histograms, each with new edges."""
-    x = np.random.default_rng(0).random(5000)
+    x = put(np.random.default_rng(0).random(5000))
     even = np.linspace(0, 1, LARGE)
     more: dict[str, dict[str, Any]] = {"edges": {}, "edges, weights": {"weights": x}}
     found: Calls = {
@@ -129,7 +144,7 @@ def edges() -> Calls:
         function = getattr(gnp, name)
         first = name != "searchsorted"
         found[f"gnp.{name}"] = lambda k, function=function, first=first: (
-            function(x, even + k * 1e-9) if first else function(even + k * 1e-9, x)
+            function(x, put(even + k * 1e-9)) if first else function(put(even + k * 1e-9), x)
         )
     found["bins"] = lambda k: ga.histogram(x, LARGE + k, (0.0, 1.0))
     found["own range"] = lambda k: ga.histogram(x * (1 + k / 100), LARGE)
@@ -144,7 +159,7 @@ def names() -> Calls:
     found: Calls = {}
     for name in gnp.__all__:
         function = getattr(gnp, name)
-        is_asked = not sys.argv[2:] or f"gnp.{name}" in sys.argv[2:]
+        is_asked = not sys.argv[3:] or f"gnp.{name}" in sys.argv[3:]
         if isinstance(function, type) or not callable(function) or not is_asked:
             continue
         for arguments in _ARGUMENTS:
@@ -157,8 +172,8 @@ def names() -> Calls:
     return found
 
 
-_X = np.random.default_rng(1).random(6000) + 0.5
-_I = np.random.default_rng(2).integers(1, 50, 6000)
+_X = put(np.random.default_rng(1).random(6000) + 0.5)
+_I = put(np.random.default_rng(2).integers(1, 50, 6000))
 _ARGUMENTS: list[Callable[[int], tuple[Any, ...]]] = [
     lambda n: (_X[:n],),
     lambda n: (_I[:n],),
@@ -171,7 +186,7 @@ _ARGUMENTS: list[Callable[[int], tuple[Any, ...]]] = [
     lambda n: (_X[:n] > 1, _X[:n], 0.0),
     lambda n: (_X[:n], 0.0, 1.0),
     lambda n: (_X[:n], _X[:n], 5),
-    lambda n: (_X[:n], np.sort(_X[:100]), _X[:100]),
+    lambda n: (_X[:n], xp.sort(_X[:100]), _X[:100]),
     lambda n: (_X[:n], [0, 3]),
     lambda n: (_X[:n, None] > 1,),
     lambda n: (_X[:n, None],),
@@ -187,7 +202,7 @@ KINDS: dict[str, Callable[[], Calls]] = {
 def measured(kind: str, names: Sequence[str]) -> Iterator[tuple[str, float]]:
     """Measure the calls of a kind, all or those of these names."""
     counts = (FIRST_LENGTHS if kind == "lengths" else FIRST, NEW)
-    if kind == "operators" and names:
+    if kind == "operators" and (names or DEVICE == "cuda"):  # each takes long to compile
         counts = (FEW_FIRST, FEW_NEW)
     for name, call in KINDS[kind]().items():
         if not names or name in names:
@@ -196,6 +211,6 @@ def measured(kind: str, names: Sequence[str]) -> Iterator[tuple[str, float]]:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    with ga.default_device("cpu"), np.errstate(all="ignore"):
-        for pair in measured(sys.argv[1], sys.argv[2:]):
+    with ga.default_device(DEVICE), np.errstate(all="ignore"):
+        for pair in measured(sys.argv[2], sys.argv[3:]):
             print(json.dumps(pair), flush=True)

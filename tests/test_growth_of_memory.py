@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import count_gpus
 
 TESTS = Path(__file__).parent
 
@@ -27,24 +28,29 @@ SAMPLE = {
 }
 
 
+DEVICES = ["cpu", "cuda"] if count_gpus() else ["cpu"]
+
+
 @pytest.mark.parametrize("kind", SAMPLE)
-def test_new_calls_keep_little(kind: str, tmp_path: Path) -> None:
-    _check(kind, SAMPLE[kind], tmp_path)
+@pytest.mark.parametrize("device", DEVICES)
+def test_new_calls_keep_little(device: str, kind: str, tmp_path: Path) -> None:
+    _check(device, kind, SAMPLE[kind], tmp_path)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", MOST)
-def test_all_new_calls_keep_little(kind: str, tmp_path: Path) -> None:
-    _check(kind, (), tmp_path)
+@pytest.mark.parametrize("device", DEVICES)
+def test_all_new_calls_keep_little(device: str, kind: str, tmp_path: Path) -> None:
+    _check(device, kind, (), tmp_path)
 
 
-def _check(kind: str, names: tuple[str, ...], tmp_path: Path) -> None:
+def _check(device: str, kind: str, names: tuple[str, ...], tmp_path: Path) -> None:
     path = os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH"))))
     env = {**os.environ, "PYTHONPATH": path}
     if kind == "operators":  # which are to be compiled
         env["GPUALGO_CACHE_DIR"] = str(tmp_path)
     done = subprocess.run(
-        [sys.executable, str(TESTS / "growth.py"), kind, *names],
+        [sys.executable, str(TESTS / "growth.py"), device, kind, *names],
         env=env, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from support import Backend, scaled
 import gpualgo as ga
 from gpualgo._operators import key as keys
 from gpualgo._operators.operator import as_operator, operator_key
+from gpualgo._pipeline import problem
 
 N = 32
 
@@ -113,3 +114,24 @@ def test_a_change_is_told_by_name(name: str, value: Any, told: str) -> None:
     cells[name].cell_contents = value
     with pytest.raises(RuntimeError, match=f"^transform: another thread changed {told}, which op"):
         as_operator(op, "transform", 1, hot)
+
+
+def test_a_change_while_a_call_is_prepared_is_taken_up(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The call is prepared once more, of what is captured then."""
+    op = closure(2.5, backend.to_device(np.ones(3, np.int32)))
+    cells = dict(zip(op.__code__.co_freevars, op.__closure__, strict=True))
+    values: list[Any] = [np.int32(7)]
+
+    def changing(*args: Any) -> Any:
+        if values:
+            cells["k"].cell_contents = values.pop()
+        return as_operator(*args)
+
+    monkeypatch.setattr(problem, "as_operator", changing)
+    x = np.arange(N, dtype=np.int32)
+    found = backend.to_host(ga.transform(op, backend.to_device(x)))
+    assert not values
+    np.testing.assert_array_equal(found, x * 7 + 1)
+    assert found.dtype == np.int32
