@@ -55,8 +55,9 @@ def bits(cupy: Any, n: int, dtype: str, seed: int = 0, words: int = 1) -> Any:
 floats: Draw = lambda xp, n, seed=0: (
     uniform(np, n, seed=seed) - np.float32(0.5) if xp is np
     else (bits(xp, n, "uint32", seed) & np.uint32(0xBFFFFFFF)).view("float32"))  # fmt: skip
-unit: Draw = lambda cupy, n, seed=0: hashed(  # in [0, 1); a 1 would fall out of CUB's last bin
-    cupy, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed)  # fmt: skip
+unit: Draw = lambda xp, n, seed=0: (  # in [0, 1); a 1 would fall out of CUB's last bin
+    uniform(xp, n, seed=seed) if xp is np
+    else hashed(xp, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed))  # fmt: skip
 # Odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order.
 steps: Draw = lambda cupy, n, dtype="float32": hashed(
     cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype)  # fmt: skip

@@ -132,7 +132,7 @@ class Row:
         inputs = self.inputs(xp, self.n)
         inputs = inputs if isinstance(inputs, tuple) else (inputs,)
         reference: Any = self.expected or partial(self.calls["NumPy" if xp is np else "CuPy"], xp)
-        expected = reference(*inputs)
+        expected = reference(*inputs, **dict.fromkeys(required(reference) & {"out"}))
         found: dict[str, Call | None] = {}
         for who in filter(peers.is_here, self.calls):
             try:
@@ -146,10 +146,8 @@ class Row:
     def _ready(self, who: str, xp: Any, inputs: tuple[Any, ...], expected: Any) -> Call | None:
         call = self.calls[who]
         function = call.make if isinstance(call, Prepared) else call
-        given = inspect.signature(function).parameters.values()
-        required = {each.name for each in given if each.default is each.empty}
-        outputs = {"out": self._output(expected)} if "out" in required else {}
-        if "out_count" in required:
+        outputs = {"out": self._output(expected)} if "out" in required(function) else {}
+        if "out_count" in required(function):
             outputs["out_count"] = xp.zeros((), "int64")
         if who.startswith("torch"):
             inputs, outputs = peers.as_tensor(inputs), peers.as_tensor(outputs)
@@ -161,6 +159,11 @@ class Row:
         if isinstance(like, tuple):
             return tuple(map(self._output, like))
         return module_of(like).full(like.shape, POISON, self.out_dtype or like.dtype)
+
+
+def required(function: Callable[..., Any]) -> set[str]:
+    given = inspect.signature(function).parameters.values()
+    return {each.name for each in given if each.default is each.empty}
 
 
 def row(

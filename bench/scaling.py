@@ -40,8 +40,6 @@ from gpualgo._driver import peers
 WARM_SECONDS = 0.2  # in which GPUs that stood still raise their clocks
 SPIN = 1_000_000  # cycles, about 0.5 ms, in which the calls of all GPUs are queued
 Row = dict[str, Any]
-
-
 small, wide = partial(integers, low=-8, high=9), partial(bits, dtype="uint64")
 # By name: the elements of a shard, the call, and the bytes that arrive at the busiest of g GPUs
 # with n elements each: (g - 1) / g of the random keys of a sort come from elsewhere.
@@ -189,13 +187,14 @@ def table(found: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.scaling", description=__doc__)
-    parser.add_argument("--gpus", default="1,2,4,8", help="numbers of GPUs; those there are")
-    parser.add_argument("--sizes", default="", help="exponents of 2: elements on each GPU")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--budget", type=float, default=600, help="seconds for all rows")
-    parser.add_argument("--cases", default="", help="beginnings of names; all cases without")
-    parser.add_argument("--out", type=Path, help="the JSON file; none without")
-    parser.add_argument("--show", type=Path, help="print a file's table")
+    add = parser.add_argument
+    add("--gpus", default="1,2,4,8", help="numbers of GPUs; those there are")
+    add("--sizes", default="", help="exponents of 2: elements on each GPU")
+    add("--rounds", type=int, default=7)
+    add("--budget", type=float, default=600, help="seconds for all rows")
+    add("--cases", default="", help="beginnings of names; all cases without")
+    add("--out", type=Path, help="the JSON file; none without")
+    add("--show", type=Path, help="print a file's table")
     given = parser.parse_args()
     if given.show:
         print(table(json.loads(given.show.read_text(encoding="utf-8"))["rows"]))
