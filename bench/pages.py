@@ -101,17 +101,17 @@ def made(report: Report, kind: str, keys: dict[str, str]) -> str:
         if kind == "met":
             return f"{sum(verdict == 'met' for _, verdict in verdicts)} of {len(goals)}"
         return _not_met(report, [goal for goal, verdict in verdicts if verdict == "not met"])
-    found = [(row, row.ratio(keys["of"].split(",") if "of" in keys else ())) for row in rows]
-    ratios = sorted(((ratio, row) for row, ratio in found if ratio), key=lambda pair: -pair[0])
+    among = keys["of"].split(",") if "of" in keys else ()
+    found = [(ratio, row) for row in rows if (ratio := row.ratio(among))]
+    ratios = sorted(found, key=lambda pair: -pair[0])
     if kind == "median":
         return ratio_text(statistics.median(ratio for ratio, _ in ratios))
     if kind == "ahead":
         return f"{sum(ratio < 1 for ratio, _ in ratios)} of {len(ratios)}"
     if kind == "behind":
-        over = [(ratio, row) for ratio, row in ratios if ratio > float(keys.get("over", "1"))]
-        sizes = ["" if "n" in keys else f" of {size_text(row.n)}" for _, row in over]
-        texts = [f"`{row.name}`{size} {ratio_text(ratio)}"
-                 for (ratio, row), size in zip(over, sizes, strict=True)]  # fmt: skip
+        texts = (f"`{row.name}`{'' if 'n' in keys else f' of {size_text(row.n)}'} "
+                 f"{ratio_text(ratio)}" for ratio, row in ratios
+                 if ratio > float(keys.get("over", "1")))  # fmt: skip
         return ", ".join(texts) or "none"
     raise ValueError("no such kind")
 

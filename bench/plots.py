@@ -72,12 +72,13 @@ def _pictures(plt: Any, report: Report) -> Iterator[tuple[str, Any]]:
         for part in range(0, len(rows), BARS):
             number = f"-{part // BARS + 1}" if len(rows) > BARS else ""
             yield f"ratios-{clock}{number}", _ratios(plt, rows[part : part + BARS])
-    started = [(f"{row.name}: {who}", times.median, _colour(who), times.median - times.low,
-                times.high - times.median) for row in report.rows if row.clock == "start"
-               for who, times in row.times.items()]  # fmt: skip
+    started = {f"{row.name}: {who}": (times, _colour(who)) for row in report.rows
+               if row.clock == "start" for who, times in row.times.items()}  # fmt: skip
     if started:
-        spread = list(zip(*(bar[3:] for bar in started), strict=True))
-        figure, axes = _bars(plt, [bar[:3] for bar in started], xerr=spread)
+        bars = [(label, times.median, colour) for label, (times, colour) in started.items()]
+        spread = [[times.median - times.low for times, _ in started.values()],
+                  [times.high - times.median for times, _ in started.values()]]  # fmt: skip
+        figure, axes = _bars(plt, bars, xerr=spread)
         axes.set_xlabel("seconds")
         yield "start-up", figure
 

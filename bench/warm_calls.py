@@ -61,10 +61,6 @@ CALLS = {
 }  # fmt: skip
 
 
-def twice(a: Any) -> Any:
-    return a * 2
-
-
 def add(a: Any, b: Any) -> Any:
     return a + b
 
@@ -79,11 +75,9 @@ def cpu_names(n: int) -> dict[str, Any]:
     keys, values = rng.integers(0, 1 << 32, n, np.uint32), np.arange(n, dtype=np.int32)
     few, runs = rng.integers(0, 10, n), np.sort(rng.integers(0, 1 + n // 4, n))
     ordered, other, mask = np.sort(x), np.sort(y), x < 0.5
-    offsets, doubled = np.arange(0, n + 1, max(n // 10, 1)), ga.prepare(ga.transform, twice, x)
-
-    def scaled(factor: float) -> Any:
-        return ga.transform(lambda a: a * factor, x)
-
+    offsets = np.arange(0, n + 1, max(n // 10, 1))
+    doubled = ga.prepare(ga.transform, lambda a: a * 2, x)
+    scaled = lambda factor: ga.transform(lambda a: a * factor, x)  # noqa: E731
     return locals()
 
 
