@@ -18,7 +18,10 @@ TESTS = Path(__file__).parent
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
-MOST = {"lengths": 32, "tables": 8, "edges": 32, "names": 32, "operators": 448}
+MOST = {
+    "cpu": {"lengths": 32, "tables": 8, "edges": 32, "names": 32, "operators": 448},
+    "cuda": {"lengths": 32, "tables": 32, "edges": 32, "names": 32, "operators": 640},
+}
 """KiB of each new call, once the budget of docs/memory.md is full: see `growth.KINDS`."""
 
 SAMPLE = {
@@ -38,7 +41,7 @@ def test_new_calls_keep_little(device: str, kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("kind", MOST)
+@pytest.mark.parametrize("kind", MOST["cpu"])
 @pytest.mark.parametrize("device", DEVICES)
 def test_all_new_calls_keep_little(device: str, kind: str, tmp_path: Path) -> None:
     _check(device, kind, (), tmp_path)
@@ -56,5 +59,5 @@ def _check(device: str, kind: str, names: tuple[str, ...], tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     found = dict(map(json.loads, done.stdout.splitlines()))
     assert len(found) >= (len(names) or 8), done.stderr
-    too_much = {name: round(kib) for name, kib in found.items() if kib > MOST[kind]}
+    too_much = {name: round(kib) for name, kib in found.items() if kib > MOST[device][kind]}
     assert not too_much

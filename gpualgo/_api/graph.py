@@ -305,9 +305,7 @@ class Graph:
 
 
 def _new_recording(device: int) -> Any:
-    if device == CPU:
-        return Recording(device)
-    return CudaRecording(device)
+    return Recording(device) if device == CPU else CudaRecording(device)
 
 
 # Identifies an array by its memory: protocols create a new object for each access.
@@ -315,7 +313,8 @@ _ArrayId: TypeAlias = tuple[int, int, tuple[int, ...], tuple[int, ...], np.dtype
 
 
 def _array_id(view: View) -> _ArrayId:
-    return view.device, address_of(view), view.shape, view.strides, view.dtype
+    address = 0 if 0 in view.shape else address_of(view)  # protocols report 0 for no elements
+    return view.device, address, view.shape, view.strides, view.dtype
 
 
 def _output_with(successors: dict[_ArrayId, Any], old: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from gate import Gate
 from support import Backend, count_gpus, scaled
 
 import gpualgo as ga
+from gpualgo._api.graph import Arena
 
 N = scaled(200_003, emulated=6_003)
 
@@ -223,6 +225,15 @@ def test_storage_is_shared_by_the_calls(cuda: Backend) -> None:
     assert need <= taken <= need + (1 << 20)
     g.launch()
     np.testing.assert_array_equal(cuda.to_host(y), np.sort(sample(n)))
+
+
+def test_a_call_s_pieces_of_storage_do_not_overlap(cuda: Backend) -> None:
+    arena, sizes = Arena(0), (1000, 300, 5 << 20, 700)
+    starts = [arena.take(size, 0) for size in sizes]
+    pieces = sorted(zip(starts, sizes, strict=True))
+    assert all(start + size <= then for (start, size), (then, _) in pairwise(pieces))
+    arena.restart()
+    assert arena.take(1000, 0) == starts[0]
 
 
 @pytest.mark.skipif(count_gpus() > 0, reason="a GPU is here")

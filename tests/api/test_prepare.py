@@ -119,6 +119,8 @@ def test_a_value_that_changes_and_changes_back(fake: FakeDriver) -> None:
     other = launched()
     factor = True
     assert launched().isdisjoint(other)
+    factor = False
+    assert launched() == other
 
 
 class Lazy:

@@ -95,14 +95,14 @@ class Work(NamedTuple):
 MOST_LINES = 64  # neighbouring lines that are scanned together
 
 
-def scan_parts(work: Work, way: ScanStrategy) -> None:
+def scan_parts(work: Work, strategy: ScanStrategy) -> None:
     """Scan lines in parts, one line after the other or neighbouring lines together."""
-    if way.is_reverse:  # a reversed scan starts at the last element
+    if strategy.is_reverse:  # a reversed scan starts at the last element
         work = work._replace(
-            arrays=[np.flip(x, way.axis) for x in work.arrays],
-            results=[np.flip(x, way.axis) for x in work.results],
+            arrays=[np.flip(x, strategy.axis) for x in work.arrays],
+            results=[np.flip(x, strategy.axis) for x in work.results],
         )
-    cut = _Cut(work, way._replace(is_reverse=False))
+    cut = _Cut(work, strategy._replace(is_reverse=False))
     with work.memory(cut.most_items, list(cut.plans.values())) as (memory, queue):
         for group in cut.groups:
             cut.scan(group, memory, queue)
@@ -115,14 +115,14 @@ class _Cut:
     On the device a part is a matrix with one column for each line.
     """
 
-    def __init__(self, work: Work, way: ScanStrategy) -> None:
-        self.work, self.axis, self.is_exclusive = work, way.axis, way.is_exclusive
-        self.way = way._replace(axis=None)
+    def __init__(self, work: Work, strategy: ScanStrategy) -> None:
+        self.work, self.axis, self.is_exclusive = work, strategy.axis, strategy.is_exclusive
+        self.strategy = strategy._replace(axis=None)
         shape = work.shape
-        self.num_items = math.prod(shape) if way.axis is None else shape[way.axis]
+        self.num_items = math.prod(shape) if strategy.axis is None else shape[strategy.axis]
         self.groups = list(self._groups())
         widths = {self.width_of(group) for group in self.groups}
-        tile = tuning.policy_of(way.num_bytes, work.problem.source, work.problem.acc)
+        tile = tuning.policy_of(strategy.num_bytes, work.problem.source, work.problem.acc)
         items = tile.tile_items(work.widest)
         row_bytes = max(widths) * work.item_bytes
         step = max(1, BLOCK_BYTES // (row_bytes * items)) * items
@@ -168,8 +168,8 @@ class _Cut:
                 for view in host_whole.placeholder_views(work.leaves, (count,), work.device)
             ]
             sides = views[: len(work.arrays)], views[len(work.arrays) :]
-            way = self.way._replace(is_exclusive=is_exclusive)
-            self.plans[key] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], way)
+            strategy = self.strategy._replace(is_exclusive=is_exclusive)
+            self.plans[key] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], strategy)
         return self.plans[key]
 
     def scan(self, group: Index, memory: Sequence[int], queue: host_whole.Queue) -> None:
@@ -233,18 +233,18 @@ def _(problem: Scan, call: planners.HostCall) -> bool:
     if sum(x.nbytes for x in (*arrays, *results)) <= BLOCK_BYTES:
         return False
     sources, targets = host_whole.views_if_whole(arrays, results, places, problem.device)
-    way = strategy_of(problem, problem.source, sources, targets)
+    strategy = strategy_of(problem, problem.source, sources, targets)
     order: tuple[int, ...] = ()
-    if way.axis is not None:
+    if strategy.axis is not None:
         orders = {_order_of(view) for view in (*sources, *targets)}
-        if None in orders or (way.kernel == "columns" and len(orders) > 1):
+        if None in orders or (strategy.kernel == "columns" and len(orders) > 1):
             return False  # lines that are columns in one array and rows in another
         order = _order_of(sources[0]) or ()
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
     handle = host_whole.begin(problem, arrays[0], stream, reason)
     start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
     with host_whole.partial_write_guard(problem.where, arrays, results) as written:
-        _run(Work(problem, arrays, results, op, start, handle, order, written), way)
+        _run(Work(problem, arrays, results, op, start, handle, order, written), strategy)
     return True
 
 
@@ -258,30 +258,30 @@ def _order_of(view: View) -> tuple[int, ...] | None:
     return (*unit_axes, *others)
 
 
-def _run(work: Work, way: ScanStrategy) -> None:
+def _run(work: Work, strategy: ScanStrategy) -> None:
     """Scan in blocks of whole lines if they fit, else in partial lines."""
-    axis, num_items = way.axis, way.columns[0]
+    axis, num_items = strategy.axis, strategy.columns[0]
     if axis is None:
-        scan_parts(work, way)
+        scan_parts(work, strategy)
         return
     line_bytes, joint_lines = num_items * work.item_bytes, 1
-    if way.kernel == "columns":
+    if strategy.kernel == "columns":
         cut = tile_columns(
-            *way.columns, records.register_dtype(work.problem.source), work.problem.acc
+            *strategy.columns, records.register_dtype(work.problem.source), work.problem.acc
         )
         inner = work.order[work.order.index(axis) + 1 :]
         joint_lines = math.prod(work.shape[i] for i in inner) if cut.is_narrow else 1
-    limit = BLOCK_BYTES if way.kernel == "tiles" else LINES_BYTES
+    limit = BLOCK_BYTES if strategy.kernel == "tiles" else LINES_BYTES
     if joint_lines * line_bytes <= limit:
-        _whole_lines(work, way, line_bytes, max(BLOCK_BYTES, joint_lines * line_bytes))
+        _whole_lines(work, strategy, line_bytes, max(BLOCK_BYTES, joint_lines * line_bytes))
         return
-    if way.kernel != "tiles":  # each as if it were the only line
-        way = way._replace(kernel="tiles", num_bytes=num_items * work.widest)
-    scan_parts(work, way)
+    if strategy.kernel != "tiles":  # each as if it were the only line
+        strategy = strategy._replace(kernel="tiles", num_bytes=num_items * work.widest)
+    scan_parts(work, strategy)
 
 
-def _whole_lines(work: Work, way: ScanStrategy, line_bytes: int, limit: int) -> None:
-    axes = [axis for axis in work.order if axis != way.axis]
+def _whole_lines(work: Work, strategy: ScanStrategy, line_bytes: int, limit: int) -> None:
+    axes = [axis for axis in work.order if axis != strategy.axis]
     blocks = list(host_whole.indices(work.shape, axes, line_bytes, limit))
     shapes = {work.arrays[0][block].shape for block in blocks}
     plans = {}
@@ -291,7 +291,7 @@ def _whole_lines(work: Work, way: ScanStrategy, line_bytes: int, limit: int) -> 
             for view in host_whole.placeholder_views(work.leaves, shape, work.device)
         ]
         sides = views[: len(work.arrays)], views[len(work.arrays) :]
-        plans[shape] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], way)
+        plans[shape] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], strategy)
     most_items = max(map(math.prod, shapes))
 
     def parts(side: Sequence[Array], block: Any) -> list[list[Array]]:

@@ -103,7 +103,7 @@ class Case:
     device: int
     at: ArgMap
     is_in_place: bool
-    way: ScanStrategy
+    strategy: ScanStrategy
 
     @property
     def num_items(self) -> int:
@@ -204,21 +204,20 @@ def _(problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View
 
 def plan_of(
     problem: Scan, views: Sequence[View], op: Operator, targets: Sequence[View],
-    way: ScanStrategy | None = None, at: ArgMap | None = None,
+    strategy: ScanStrategy | None = None, at: ArgMap | None = None,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan of fields into targets of any strides.
 
-    `way` is the strategy of the larger array if `views` are a part of one; `at` gives the argument
+    `strategy` is that of the larger array if `views` are a part of one; `at` gives the argument
     slots in a larger plan.
     """
     source, at = problem.source, at or ArgMap(len(views), len(targets))
-    if way is None:
-        way = strategy_of(problem, source, views, targets)
+    if strategy is None:
+        strategy = strategy_of(problem, source, views, targets)
     if isinstance(source, records.Computed):
-        elements, _ = canonical(way.axis, views, targets)
-        if way.kernel != "tiles" or len(elements) > 1:
+        if strategy.kernel != "tiles" or len(canonical(strategy.axis, views, targets)[0]) > 1:
             return _of_computed(problem, source, views, op, targets, at)
-    return _plan_of(problem, source, views, op, targets, at, way)
+    return _plan_of(problem, source, views, op, targets, at, strategy)
 
 
 def _of_computed(
@@ -237,18 +236,19 @@ def _of_computed(
     ]  # fmt: skip
     slots = [at.target(i) for i in range(len(targets))], [at.source(i) for i in range(len(views))]
     first = elementwise.plan_of(applied, views, shape, computed, slots)
-    way = strategy_of(problem, acc, computed, targets)
-    plan = _plan_of(problem, acc, computed, without_source(op), targets, at, way, is_in_place=True)
+    strategy = strategy_of(problem, acc, computed, targets)
+    op = without_source(op)
+    plan = _plan_of(problem, acc, computed, op, targets, at, strategy, is_in_place=True)
     return first.then(plan)
 
 
 def _plan_of(
     problem: Scan, source: Any, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: ArgMap, way: ScanStrategy, is_in_place: bool = False,
+    at: ArgMap, strategy: ScanStrategy, is_in_place: bool = False,
 ) -> Plan:  # fmt: skip
     """Return the plan of a scan; `is_in_place`: its input is in the memory of its results."""
-    acc, device, kernel = problem.acc, views[0].device, way.kernel
-    elements, lines = canonical(way.axis, views, targets)
+    acc, device, kernel = problem.acc, views[0].device, strategy.kernel
+    elements, lines = canonical(strategy.axis, views, targets)
     is_simple = (
         not records.is_record(acc)
         and not records.is_record(source)
@@ -258,14 +258,14 @@ def _plan_of(
     is_simple = is_simple and is_dense(elements, sizes_of(source, acc))
     pointers = [view.ptr for view in (*views, *targets)]
     offsets = [0] * len(pointers)
-    if way.is_reverse and not is_simple:
+    if strategy.is_reverse and not is_simple:
         # The scan's first element is the last in memory. The kernel itself reverses dense lines.
         offsets = [_last_offset(elements, side) for side in range(len(pointers))]
         elements = [(extent, tuple(-s for s in strides)) for extent, strides in elements]
     addresses = tuple(pointer + offset for pointer, offset in zip(pointers, offsets, strict=True))
     case = Case(
-        op, source, acc, elements, lines, addresses, tuple(offsets), way.is_exclusive,
-        way.is_reverse and is_simple, device, at, is_in_place, way,
+        op, source, acc, elements, lines, addresses, tuple(offsets), strategy.is_exclusive,
+        strategy.is_reverse and is_simple, device, at, is_in_place, strategy,
     )  # fmt: skip
     return _KERNELS[kernel](case)
 
@@ -277,7 +277,7 @@ def _last_offset(elements: Dims, side: int) -> int:
 def _tiles(case: Case) -> Plan:
     """Plan scan_tiles_kernel or scan_wave_kernel: few long lines."""
     source, acc, num_items, widest = case.source, case.acc, case.num_items, case.widest
-    tiling = tuning.policy_of(case.way.num_bytes, source, acc)
+    tiling = tuning.policy_of(case.strategy.num_bytes, source, acc)
     tiles_per_line = -(-num_items // tiling.tile_items(widest))
     num_tiles = tiles_per_line * case.num_lines
     states, num_words = _states(num_tiles * tagged_bytes(acc) // 8 if tiles_per_line > 1 else 0)
@@ -356,7 +356,7 @@ def _columns(case: Case) -> Plan:
     num_columns, column_strides = case.inner_lines
     row_strides, batches = case.elements[0][1], case.lines[:-1]
     num_batches = math.prod(extent for extent, _ in batches)
-    tiling = tuning.tile_columns(*case.way.columns, source, acc).covering(num_columns)
+    tiling = tuning.tile_columns(*case.strategy.columns, source, acc).covering(num_columns)
     units, is_flipped = _column_units(case, tiling)
     per_chunk = tiling.strips * num_batches
     num_tiles = per_chunk * tiling.chunks
