@@ -214,9 +214,10 @@ def plan_of(
     source, at = problem.source, at or ArgMap(len(views), len(targets))
     if strategy is None:
         strategy = strategy_of(problem, source, views, targets)
-    if isinstance(source, records.Computed):
-        if strategy.kernel != "tiles" or len(canonical(strategy.axis, views, targets)[0]) > 1:
-            return _of_computed(problem, source, views, op, targets, at)
+    if isinstance(source, records.Computed) and (
+        strategy.kernel != "tiles" or len(canonical(strategy.axis, views, targets)[0]) > 1
+    ):
+        return _of_computed(problem, source, views, op, targets, at)
     return _plan_of(problem, source, views, op, targets, at, strategy)
 
 
