@@ -257,7 +257,7 @@ def test_dimensions_merge() -> None:
 def test_operators_become_vector_code(
     call: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from gpualgo._cpu import compile_kernel
+    from gpualgo._cpu import compiler
 
     def listed(*bitcodes: Any) -> Any:
         module, machine = joined(*bitcodes)
@@ -265,8 +265,8 @@ def test_operators_become_vector_code(
         return module, machine
 
     found: list[str] = []
-    joined = compile_kernel.link_modules
-    monkeypatch.setattr(compile_kernel, "link_modules", listed)
+    joined = compiler.link_modules
+    monkeypatch.setattr(compiler, "link_modules", listed)
     monkeypatch.setattr(kernels, "_kernels", Memo(8))
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))  # nothing is found there
     x = np.ones((100, 100), np.float32)

@@ -21,12 +21,12 @@ WHILE_IMPORTING = """if True:
 
     class Slow:
         def find_spec(self, name, path=None, target=None):
-            if name == "gpualgo._cpu.host":
+            if name == "gpualgo._cpu.kernels":
                 found.set()
                 time.sleep(0.3)
 
     sys.meta_path.insert(0, Slow())
-    load = lambda: __import__("gpualgo._cpu.host")
+    load = lambda: __import__("gpualgo._cpu.kernels")
     thread = threading.Thread(target=load)
     thread.start()
     found.wait()

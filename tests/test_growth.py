@@ -17,7 +17,7 @@ from support import arrays_kept
 
 import gpualgo as ga
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import kernels, launch, operator
+from gpualgo._cpu import kernels, launch
 
 NEW = 600  # operators, shapes and bins
 LIMIT = 50  # of each memo here
@@ -63,8 +63,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "row_function", lambda _: nothing)
     monkeypatch.setattr(sorts, "sort_of", functools.cache(sorts.SortByNumPy))
     monkeypatch.setattr(
-        operator, "_read_or_compile",
-        lambda new: operator.CompiledOperator(b"", new.result_dtype or new.arguments[0]),
+        kernels, "_read_or_compile",
+        lambda new: kernels.CompiledOperator(b"", new.result_dtype or new.arguments[0]),
     )  # fmt: skip
     gc.unfreeze()  # what is set aside is not listed
     for memo in [thing for thing in gc.get_objects() if type(thing) is Memo]:
@@ -117,7 +117,7 @@ def test_nothing_grows_for_ever(small: None) -> None:
     }
     assert not grown
     assert len(after) > 20  # it does look
-    for name in ("_cpu.kernels._kernels", "_cpu.operator._compiled", "_operators.key.codes"):
+    for name in ("_cpu.kernels._kernels", "_cpu.kernels._compiled", "_operators.key.codes"):
         assert after[f"gpualgo.{name}"] == LIMIT  # the limits were reached
 
 

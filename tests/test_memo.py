@@ -21,7 +21,7 @@ from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._arrays import view as views
 from gpualgo._base import memo as memos
 from gpualgo._base.memo import Memo
-from gpualgo._cpu import kernels, operator
+from gpualgo._cpu import kernels
 from gpualgo._cpu import memory as captured
 from gpualgo._cuda import build
 from gpualgo._operators import key
@@ -303,7 +303,7 @@ def _lookup(table: Any) -> Callable[..., Any]:
 
 
 def test_words_of_captured_arrays_go_with_their_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    holders = ((key, "codes"), (kernels, "_kernels"), (operator, "_compiled"),
+    holders = ((key, "codes"), (kernels, "_kernels"), (kernels, "_compiled"),
                (Transformation, "problems"))  # fmt: skip
     for owner, name in holders:
         monkeypatch.setattr(owner, name, Memo(8))

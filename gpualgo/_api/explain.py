@@ -311,7 +311,7 @@ def compiled_on_cpu(request: Request) -> Request:
     try:
         operator = problem.operator(op)
         if operator is not None and not operator.is_known:
-            from gpualgo._cpu.operator import compile_operator
+            from gpualgo._cpu.kernels import compile_operator
 
             compile_operator(operator, (acc, acc), acc)
     except (CapturesChanged, TypeError, CompileError) as error:

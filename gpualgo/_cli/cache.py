@@ -92,10 +92,10 @@ def warmup(ops: Sequence[str], archs: Sequence[str] | None, jobs: int | None) ->
 
 
 def _can_store() -> bool:
-    from gpualgo._cpu import host
+    from gpualgo._cpu import kernels
     from gpualgo._cuda import build
 
-    return host.provenance() is not None and build.provenance() is not None
+    return kernels.provenance() is not None and build.provenance() is not None
 
 
 def _toolchain_problem() -> str:

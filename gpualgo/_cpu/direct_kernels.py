@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from gpualgo._cpu import plan as at
-from gpualgo._cpu.compile_operator import cast
+from gpualgo._cpu.compiler import cast
 from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.memory import SHAPE_WORD
 from gpualgo._cpu.packing import (

@@ -1,13 +1,12 @@
-"""Compiled kernels in memory and on disk: each key is built once, whichever threads ask for it.
-
-A kernel is a C function of words. Its machine code is written to the disk cache, so the next
-process needs no compiler; see docs/adr/0012-cpu-code-on-disk.md.
-"""
+"""CPU code: kernels and operators, compiled once and cached in memory and on disk."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
+import os
+import platform
 import struct
 import sys
 from collections.abc import Callable, Hashable, Sequence
@@ -16,16 +15,187 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._base import dtypes, log, records
+from gpualgo._base import disk_cache as disk
+from gpualgo._base import dtypes, loaded, log, records
+from gpualgo._base.disk_cache import PACKAGE, digest_of_sources, files_of, versions_of
 from gpualgo._base.imports import loading
 from gpualgo._base.memo import Memo, paused
 from gpualgo._base.records import Argument, Separate
-from gpualgo._cpu import host
 from gpualgo._cpu import image as machine
+from gpualgo._cpu import memory
 from gpualgo._cpu.image import keep_alive_forever
 from gpualgo._cpu.memory import OFFSET, address, has_fields
-from gpualgo._cpu.operator import Applied, compile_operator
 from gpualgo._operators.operator import Operator, count_code, source_location
+
+# --- Entries of the disk cache for CPU code, keyed by the CPU, the settings and the sources.
+
+# Lines of /proc/cpuinfo that identify a CPU model; others vary by core or over time.
+_LINES = (
+    "vendor_id", "cpu family", "model", "model name", "stepping", "flags",
+    "CPU implementer", "CPU architecture", "CPU variant", "CPU part", "CPU revision", "Features",
+)  # fmt: skip
+_CPUINFO = "/proc/cpuinfo"
+# How the names of those files of an algorithm begin whose constants and functions kernels use.
+_KERNEL_FILES = ("cpu", "digits", "problem", "sums")
+_unchanged: set[str] = set()  # modules that were loaded from the sources that were read
+
+
+@cache
+def provenance() -> str | None:
+    """Return a text of all that cached code depends on: sources, versions, settings, CPU.
+
+    None if the sources are not files or differ from those that this process has loaded.
+    """
+    before = set(sys.modules)
+    try:
+        digest = digest_of_sources((PACKAGE, source_files()))
+    except OSError:  # the sources are in an archive, or only bytecode exists
+        return None
+    if digest is None:
+        return None
+    _unchanged.update(before)
+    settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
+    toolchain = (
+        digest,
+        versions_of("numba", "llvmlite"),
+        settings,
+    )
+    return repr((toolchain, cpu(), sys.platform, platform.machine(), sys.maxsize))
+
+
+def source_files() -> list[str]:
+    """Return the source files that decide which code is generated."""
+    names = ("_base/dtypes.py", "_base/records.py", "_arrays/view.py")
+    paths = [os.path.join(PACKAGE, name) for name in names]
+    for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
+        paths += files_of(os.path.join(PACKAGE, folder), ".py")
+    algorithms = [each.path for each in os.scandir(PACKAGE / "_algorithms") if each.is_dir()]
+    for folder in sorted(algorithms):
+        paths += files_of(folder, ".py", _KERNEL_FILES)
+    return paths
+
+
+def cpu() -> str:
+    """Return the CPU's model and features, from /proc/cpuinfo if possible, else from LLVM."""
+    try:
+        with open(_CPUINFO, "rb", buffering=0) as file:
+            text = file.read(1 << 14).decode(errors="replace")  # reading all cores is slow
+    except OSError:
+        text = ""
+    first = text.partition("\n\n")[0]
+    pairs = (line.partition(":") for line in first.splitlines())
+    fields = {name.strip(): value.strip() for name, _, value in pairs}
+    if "flags" in fields or "Features" in fields:
+        return repr([fields.get(name) for name in _LINES])
+    from gpualgo._cpu import llvm
+
+    return repr(llvm.host_cpu())
+
+
+def read_entry(*parts: str) -> tuple[bytes, ...] | None:
+    """Return the fields of the disk entry for these parts, None if there is none."""
+    key = key_of(*parts)
+    return None if key is None else disk.read(key)
+
+
+def write_entry(fields: tuple[bytes, ...], *parts: str) -> None:
+    """Write the disk entry for these parts.
+
+    Nothing is written once a module was loaded from a changed source: this process runs both
+    versions.
+    """
+    key = key_of(*parts)
+    if key is not None and not loaded.has_newer_modules(_unchanged):
+        disk.write(key, fields)
+
+
+def key_of(*parts: str) -> str | None:
+    """Return the key of a disk entry, None if nothing can be cached."""
+    dependencies = provenance()
+    if dependencies is None:
+        return None
+    return disk.FOR_CPU + hashlib.sha256("\0".join((dependencies, *parts)).encode()).hexdigest()
+
+
+# --- Operators: compiled once for each choice of dtypes.
+
+_compiled: Memo[CompiledOperator] = Memo(1024)
+
+
+class Applied(NamedTuple):
+    """An operator, its arguments' dtypes, and the dtype its result is cast to, if any."""
+
+    op: Operator
+    arguments: tuple[Argument, ...]
+    result_dtype: np.dtype[Any] | None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Key of the code within this process."""
+        return self.op.code, self.arguments, self.result_dtype
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """Key of the code that is the same in every process."""
+        names = ",".join(map(records.label, self.arguments))
+        return self.op.digest, names, records.label(self.result_dtype)
+
+    @property
+    def words(self) -> np.ndarray[Any, Any] | None:
+        """Memory of the captured values that the code reads; None if there are none."""
+        key = self.op.key
+        return memory.captured_words(key) if key.arrays or key.numbers else None
+
+
+class CompiledOperator(NamedTuple):
+    """An operator as LLVM bitcode for kernels to inline, and its result's dtype."""
+
+    bitcode: bytes
+    result_dtype: np.dtype[Any]
+
+
+def compile_operator(
+    op: Operator,
+    arg_dtypes: tuple[Argument, ...],
+    result_dtype: np.dtype[Any] | None,
+) -> CompiledOperator:
+    """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
+    applied = Applied(op, arg_dtypes, result_dtype)
+    compiled = _compiled.made(applied.key, lambda: _read_or_compile(applied))
+    if result_dtype is None:  # the kernel asks for this dtype next
+        key = (op.code, arg_dtypes, compiled.result_dtype)
+        if _compiled.get(key) is None:
+            _compiled.add(key, compiled)
+    return compiled
+
+
+def _read_or_compile(applied: Applied) -> CompiledOperator:
+    parts = "operator", *applied.parts
+    count_code(applied.op)
+    entry = read_entry(*parts)
+    if entry is not None and len(entry) == 2:
+        result_dtype = records.from_label(entry[0].decode())
+        if result_dtype is not None:
+            log.log(log.DEBUG, "found on disk: bitcode of operator %s for the CPU",
+                     source_location(applied.op.shown))  # fmt: skip
+            return CompiledOperator(entry[1], result_dtype)
+    with log.timed_block("compiled operator %s (%s) for the CPU",
+                    source_location(applied.op.shown), applied.parts[1]):  # fmt: skip
+        compiled = _compile_operator(applied.op, applied.arguments, applied.result_dtype)
+    write_entry((records.label(compiled.result_dtype).encode(), compiled.bitcode), *parts)
+    return compiled
+
+
+def _compile_operator(
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
+) -> CompiledOperator:
+    with loading:
+        from gpualgo._cpu import compiler
+
+    return CompiledOperator(*compiler.compile_operator(op, arg_dtypes, result_dtype))
+
+
+# --- Kernels.
 
 Kernel = Callable[[int, int, int, int], None]
 """kernel(table, scratch, first, last): addresses of arguments and scratch, a range of tasks."""
@@ -107,7 +277,7 @@ def _load(
     if applied is not None:
         count_code(applied.op)
     words = None if applied is None else applied.words
-    cached = machine.decode(host.read(*parts))
+    cached = machine.decode(read_entry(*parts))
     if cached is not None:
         with contextlib.suppress(RuntimeError):  # it needs a symbol that numba no longer has
             loaded = machine.Loaded(cached, words)
@@ -116,7 +286,7 @@ def _load(
     with paused, log.timed_block("compiled CPU kernel %s%s", parts[1], _of_operator(applied)):
         compiled = _compile(key, write, applied)
     loaded = machine.Loaded(compiled, words)
-    host.write(machine.encode(compiled), *parts)
+    write_entry(machine.encode(compiled), *parts)
     return loaded
 
 
@@ -127,12 +297,12 @@ def _of_operator(applied: Applied | None) -> str:
 def _compile(
     key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None
 ) -> machine.Code:
-    operator = None if applied is None else compile_operator(*applied)  # may raise an error
     with loading:
-        from gpualgo._cpu import compile_kernel as compiler
+        from gpualgo._cpu import compiler
 
-    if applied is None or operator is None:
+    if applied is None:
         return compiler.machine_code(compiler.compile_shell(write()), None)
+    operator = compile_operator(*applied)  # may raise an error
     args, result = applied.arguments, operator.result_dtype
     shell = _shells.made((key, args, result), lambda: _shell(key, write, args, result))
     return compiler.machine_code(shell, operator.bitcode)
@@ -143,14 +313,14 @@ def _shell(
     result_dtype: np.dtype[Any],
 ) -> bytes:  # fmt: skip
     """Return the bitcode of a kernel without its operator, from disk if possible."""
-    from gpualgo._cpu import compile_kernel as compiler
+    from gpualgo._cpu import compiler
 
     parts = "shell", stable_key(key), stable_key((*arg_dtypes, result_dtype))
-    entry = host.read(*parts)
+    entry = read_entry(*parts)
     if entry is not None and len(entry) == 1:
         return entry[0]
     shell = compiler.compile_shell(write(compiler.operator_call(arg_dtypes, result_dtype)))
-    host.write((shell,), *parts)
+    write_entry((shell,), *parts)
     return shell
 
 

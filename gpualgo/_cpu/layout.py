@@ -79,7 +79,7 @@ def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
         return 0
 
     def write() -> Callable[..., None]:
-        from gpualgo._cpu.compile_operator import cast
+        from gpualgo._cpu.compiler import cast
         from gpualgo._cpu.packing import convert_kernel, storage
 
         return convert_kernel(cast(source, target), storage(source), storage(target))

@@ -119,7 +119,7 @@ def dtype_of(
 ) -> np.dtype[Any]:
     """Return the dtype of op's results; op is compiled to find out."""
     if device == CPU:
-        from gpualgo._cpu.operator import compile_operator
+        from gpualgo._cpu.kernels import compile_operator
 
         def infer(requested: np.dtype[Any] | None) -> np.dtype[Any]:
             return compile_operator(op, arguments, requested).result_dtype

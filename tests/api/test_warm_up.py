@@ -143,9 +143,9 @@ def ops(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpualgo._cpu import kernels, operator
+    from gpualgo._cpu import kernels
 
-    for module in (build, kernels, operator):
+    for module in (build, kernels, kernels):
         for name, value in list(vars(module).items()):
             if isinstance(value, Memo):
                 monkeypatch.setattr(module, name, Memo(256))

@@ -15,8 +15,8 @@ import gpualgo as ga
 from gpualgo._algorithms.reduce.problem import Reduction
 from gpualgo._base import disk_cache
 from gpualgo._base.errors import CompileError
-from gpualgo._cpu import host, image, kernels, operator
-from gpualgo._cpu.operator import Applied
+from gpualgo._cpu import image, kernels
+from gpualgo._cpu.kernels import Applied
 from gpualgo._operators.operator import Operator
 
 START = """if True:
@@ -130,7 +130,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    for owner, name in ((kernels, "_kernels"), (kernels, "_shells"), (operator, "_compiled")):
+    for owner, name in ((kernels, "_kernels"), (kernels, "_shells"), (kernels, "_compiled")):
         monkeypatch.setattr(owner, name, type(getattr(owner, name))(8))
     Reduction.problems.clear()  # which hold the kernels of warm calls
 
@@ -164,29 +164,29 @@ def test_code_for_another_cpu_is_a_miss(
     x = np.arange(5)
     try:
         for model, count in (("one", 1), ("one", 1), ("another", 2)):
-            monkeypatch.setattr(host, "cpu", lambda model=model: model)
-            host.provenance.cache_clear()
+            monkeypatch.setattr(kernels, "cpu", lambda model=model: model)
+            kernels.provenance.cache_clear()
             _forget(monkeypatch)
             assert _total(x) == 10
             assert len(compiled) == count
     finally:
-        host.provenance.cache_clear()
+        kernels.provenance.cache_clear()
 
 
 @pytest.mark.parametrize(
     "change",
     [
         lambda patch: patch.setenv("NUMBA_OPT", "1"),
-        lambda patch: patch.setattr(host, "versions_of", lambda *_: ["another"]),
-        lambda patch: patch.setattr(host, "digest_of_sources", lambda *_: "another"),
-        lambda patch: patch.setattr(host.platform, "machine", lambda: "another"),
+        lambda patch: patch.setattr(kernels, "versions_of", lambda *_: ["another"]),
+        lambda patch: patch.setattr(kernels, "digest_of_sources", lambda *_: "another"),
+        lambda patch: patch.setattr(kernels.platform, "machine", lambda: "another"),
     ],
 )
 def test_what_code_depends_on(change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = host.provenance.__wrapped__()
-    assert host.provenance.__wrapped__() == before == host.provenance()
+    before = kernels.provenance.__wrapped__()
+    assert kernels.provenance.__wrapped__() == before == kernels.provenance()
     change(monkeypatch)
-    assert host.provenance.__wrapped__() != before
+    assert kernels.provenance.__wrapped__() != before
 
 
 IMPORTED = re.compile(r"^from gpualgo\._algorithms\.(\w+)(?: import |\.)(\w+)", re.MULTILINE)
@@ -194,7 +194,7 @@ IMPORTED = re.compile(r"^from gpualgo\._algorithms\.(\w+)(?: import |\.)(\w+)", 
 
 def test_all_sources_of_code_count() -> None:
     """A module that imports numba makes code, or decides what code is made."""
-    names = {str(path) for path in host.source_files()}
+    names = {str(path) for path in kernels.source_files()}
     package = REPOSITORY / "gpualgo"
     assert str(package / "_base" / "records.py") in names  # how an element lies in memory
     for path in package.rglob("*.py"):
@@ -238,12 +238,12 @@ def test_what_is_refused_is_refused_again(fresh: Path, monkeypatch: pytest.Monke
 
 
 def test_a_new_operator_reuses_the_shell(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpualgo._cpu import compile_kernel
+    from gpualgo._cpu import compiler
 
     shells: list[Any] = []
-    compile_one = compile_kernel.compile_shell
+    compile_one = compiler.compile_shell
     monkeypatch.setattr(
-        compile_kernel,
+        compiler,
         "compile_shell",
         lambda function: (shells.append(1), compile_one(function))[1],
     )

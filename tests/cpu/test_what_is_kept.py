@@ -15,7 +15,7 @@ import pytest
 
 import gpualgo as ga
 from gpualgo._base import disk_cache, loaded
-from gpualgo._cpu import host
+from gpualgo._cpu import kernels
 from gpualgo._operators.operator import Operator
 
 
@@ -30,32 +30,32 @@ def test_nothing_is_kept_once_a_module_is_of_a_changed_source(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else an upgrade, or an editor, under a process that runs makes entries that lie."""
-    monkeypatch.setattr(host, "provenance", lambda: "known")
-    monkeypatch.setattr(host, "_unchanged", set(sys.modules))
+    monkeypatch.setattr(kernels, "provenance", lambda: "known")
+    monkeypatch.setattr(kernels, "_unchanged", set(sys.modules))
     monkeypatch.setattr(loaded, "AT", time.time_ns() + 10**12)  # all is older than the process
     late = _loaded_from(folder / "late.py", monkeypatch)
-    host.write((b"content",), "one")
-    assert host.read("one") == (b"content",)
+    kernels.write_entry((b"content",), "one")
+    assert kernels.read_entry("one") == (b"content",)
     monkeypatch.setattr(loaded, "AT", 0)
     os.utime(late, (1, 1))  # what was loaded before stays what it was, whatever happens to its file
-    host.write((b"content",), "two")
-    assert host.read("two") == (b"content",)
+    kernels.write_entry((b"content",), "two")
+    assert kernels.read_entry("two") == (b"content",)
     later = _loaded_from(folder / "later.py", monkeypatch)
     os.utime(later, (1, 1))  # as an installer gives it the time that it has in an archive
     for name in ("three", "four"):  # for good
-        host.write((b"content",), name)
-        assert host.read(name) is None
+        kernels.write_entry((b"content",), name)
+        assert kernels.read_entry(name) is None
 
 
 def test_nothing_is_kept_once_a_module_has_no_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As while another version is installed: the call works, and leaves no entry."""
-    monkeypatch.setattr(host, "provenance", lambda: "known")
-    monkeypatch.setattr(host, "_unchanged", set(sys.modules))
+    monkeypatch.setattr(kernels, "provenance", lambda: "known")
+    monkeypatch.setattr(kernels, "_unchanged", set(sys.modules))
     _loaded_from(folder / "gone.py", monkeypatch).unlink()
-    host.write((b"content",), "one")
-    assert host.read("one") is None
+    kernels.write_entry((b"content",), "one")
+    assert kernels.read_entry("one") is None
 
 
 def _loaded_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -69,7 +69,7 @@ def _loaded_from(path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_process_with_changed_sources_reads_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded, "AT", 0)
-    assert host.provenance.__wrapped__() is None
+    assert kernels.provenance.__wrapped__() is None
 
 
 @pytest.mark.parametrize("error", [NotADirectoryError, FileNotFoundError])
@@ -81,10 +81,10 @@ def test_without_sources_as_files_nothing_is_kept(
     def fails() -> list[str]:
         raise error("gpualgo.zip/gpualgo/_algorithms")
 
-    monkeypatch.setattr(host, "source_files", fails)
-    monkeypatch.setattr(host, "provenance", host.provenance.__wrapped__)
-    assert host.read("one") is None
-    host.write((b"content",), "one")
+    monkeypatch.setattr(kernels, "source_files", fails)
+    monkeypatch.setattr(kernels, "provenance", kernels.provenance.__wrapped__)
+    assert kernels.read_entry("one") is None
+    kernels.write_entry((b"content",), "one")
     assert not list(folder.iterdir())
 
 

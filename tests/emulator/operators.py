@@ -12,8 +12,8 @@ import numpy as np
 from emulator import trial
 from emulator.control import machine
 from gpualgo._base.records import Argument
-from gpualgo._cpu import compile_operator as cpu
-from gpualgo._cpu.compile_kernel import OPTIONS
+from gpualgo._cpu import compiler as cpu
+from gpualgo._cpu.compiler import OPTIONS
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.numpy_rules.errors import translate_errors

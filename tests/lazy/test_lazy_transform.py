@@ -11,7 +11,7 @@ import pytest
 from support import Backend, assert_same, random_array
 
 import gpualgo as ga
-from gpualgo._cpu import operator as compiled
+from gpualgo._cpu import kernels as compiled
 
 Point = namedtuple("Point", "x y")
 SHIFT = (3,)  # a tuple of numbers, which another one replaces

@@ -28,16 +28,16 @@ def _on_cpu() -> Iterator[None]:
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Any]:
     """List what numba compiles for the CPU from here on; on disk nothing is found."""
-    from gpualgo._cpu import operator
+    from gpualgo._cpu import kernels
 
     made: list[Any] = []
-    original = operator._compile
+    original = kernels._compile_operator
 
     def counted(*args: Any) -> Any:
         made.append(args)
         return original(*args)
 
-    monkeypatch.setattr(operator, "_compile", counted)
+    monkeypatch.setattr(kernels, "_compile_operator", counted)
     monkeypatch.setenv("GPUALGO_CACHE_DIR", str(tmp_path))
     return made
 

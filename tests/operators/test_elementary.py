@@ -126,12 +126,12 @@ def test_heavy_arithmetic_has_the_widest_vectors(monkeypatch: pytest.MonkeyPatch
     """And little arithmetic has not: the clock would be lower for as much work."""
     from llvmlite import binding
 
-    from gpualgo._cpu import compile_kernel
+    from gpualgo._cpu import compiler
 
     if not binding.get_host_cpu_features().get("avx512f"):
         pytest.skip("no AVX-512 here")
     kernels: list[str] = []
-    joined = compile_kernel.link_modules
+    joined = compiler.link_modules
 
     def noted(shell: bytes, operator: bytes | None) -> Any:
         module, machine = joined(shell, operator)
@@ -139,7 +139,7 @@ def test_heavy_arithmetic_has_the_widest_vectors(monkeypatch: pytest.MonkeyPatch
             kernels.append(machine.emit_assembly(module))
         return module, machine
 
-    monkeypatch.setattr(compile_kernel, "link_modules", noted)
+    monkeypatch.setattr(compiler, "link_modules", noted)
     nobodys = 1 + int(np.random.default_rng().integers(1 << 30))  # a kernel that no cache has
     x = np.linspace(0.5, 1.5, 100)
     assert np.array_equal(

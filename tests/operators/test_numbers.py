@@ -34,7 +34,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> list[Any]:
     """Give what is compiled of operators from now on, in this process."""
     found: list[Any] = []
     if backend.name == "cpu":
-        from gpualgo._cpu import operator as module
+        from gpualgo._cpu import kernels as module
 
         original = module._read_or_compile
         monkeypatch.setattr(

@@ -20,7 +20,7 @@ from support import Backend
 
 import gpualgo as ga
 from gpualgo._base import disk_cache
-from gpualgo._cpu import operator as cpu_operator
+from gpualgo._cpu import kernels as cpu_operator
 from gpualgo._cuda import build
 from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.operator import as_operator, operator_key

@@ -9,7 +9,7 @@ import numpy as np
 from gpualgo._algorithms.adjacent_difference import AdjacentDifference, Parts
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
-from gpualgo._cpu.operator import Applied
+from gpualgo._cpu.kernels import Applied
 from gpualgo._cpu.plan import Plan, Routine
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

@@ -12,10 +12,9 @@ from gpualgo._algorithms.by_index import problem as at
 from gpualgo._algorithms.by_index.problem import ByIndex, check_indices
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
-from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

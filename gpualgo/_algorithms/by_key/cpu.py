@@ -12,11 +12,10 @@ from gpualgo._algorithms.by_key.problem import EXCLUSIVE, REDUCE, ByKey
 from gpualgo._algorithms.select import cpu as selection
 from gpualgo._algorithms.select import problem as table_at
 from gpualgo._base import records, threads
-from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
+from gpualgo._cpu.kernels import Applied, Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, bytes_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

@@ -11,9 +11,8 @@ from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
 from gpualgo._algorithms.radix_sort.cpu import each_part, fetch, rows_of
 from gpualgo._base import threads
-from gpualgo._cpu.kernels import Kernel, get_kernel, scratch
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, scratch
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, bytes_of, compiled
 from gpualgo._pipeline import planners
 

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._base import dtypes, records
-from gpualgo._cpu.compile_operator import cast
+from gpualgo._cpu.compiler import cast
 from gpualgo._cpu.packing import copy_bytes, inline, load, pointer_to, storage, store
 
 # --- Comparison by value in CPU kernels, of elements in their storage representation.

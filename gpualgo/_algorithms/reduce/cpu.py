@@ -19,7 +19,7 @@ from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
-from gpualgo._cpu.kernels import Kernel, compute_code, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, compute_code, get_kernel
 from gpualgo._cpu.launch import Launch, run_in_sequence
 from gpualgo._cpu.layout import (
     MOST_OFFSETS,
@@ -36,7 +36,6 @@ from gpualgo._cpu.layout import (
     table,
 )
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import START, Plan, Routine, Run, compiled, of_numpy
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

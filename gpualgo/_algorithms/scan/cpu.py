@@ -15,11 +15,10 @@ from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records, threads
 from gpualgo._cpu.image import Loaded
-from gpualgo._cpu.kernels import Kernel, get_code, get_kernel, scratch
+from gpualgo._cpu.kernels import Applied, Kernel, get_code, get_kernel, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import START, Plan, Routine, bytes_of
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

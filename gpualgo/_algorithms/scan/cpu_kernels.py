@@ -12,7 +12,7 @@ from numba.extending import intrinsic
 
 from gpualgo._algorithms.scan import problem as at
 from gpualgo._base import records
-from gpualgo._cpu.compile_operator import cast
+from gpualgo._cpu.compiler import cast
 from gpualgo._cpu.fields import access_by_address, access_by_index, field_offsets
 from gpualgo._cpu.packing import (
     call,

@@ -10,10 +10,9 @@ import numpy as np
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
 from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._algorithms.searchsorted.problem import Search
-from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

@@ -11,11 +11,10 @@ from gpualgo._algorithms.segments import problem as at
 from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
-from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners

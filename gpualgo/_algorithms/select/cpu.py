@@ -11,12 +11,19 @@ from gpualgo._algorithms.select import problem as at
 from gpualgo._algorithms.select.problem import HEADS, IF, MARKED, Selecting
 from gpualgo._base import records, threads
 from gpualgo._base.records import Separate
-from gpualgo._cpu.kernels import Kernel, compute_code, get_code, get_entry, get_kernel, scratch
+from gpualgo._cpu.kernels import (
+    Applied,
+    Kernel,
+    compute_code,
+    get_code,
+    get_entry,
+    get_kernel,
+    scratch,
+)
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import START, Plan, Routine, bytes_of, compiled
 from gpualgo._operators.operator import Operator, builtin
 from gpualgo._pipeline import planners

@@ -18,7 +18,7 @@ from gpualgo._algorithms.transform.problem import (
 )
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
-from gpualgo._cpu.kernels import Kernel, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import (
     MOST_OFFSETS,
@@ -36,7 +36,6 @@ from gpualgo._cpu.layout import (
     table,
 )
 from gpualgo._cpu.memory import address, captures_bound
-from gpualgo._cpu.operator import Applied
 from gpualgo._cpu.plan import Plan, compiled
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
