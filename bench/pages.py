@@ -16,11 +16,13 @@ import json
 import re
 import shlex
 import statistics
+from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 
 from bench import tables
 from bench.environment import ROOT
-from bench.peers import OURS, PEERS
+from bench.peers import COPIES, OURS, PEERS
 from bench.row import Report, Row, read, size_of, size_text
 from bench.tables import ratio_text, time_text
 
@@ -82,6 +84,8 @@ def made(report: Report, kind: str, keys: dict[str, str]) -> str:
         return _of_row(report.by_key[key], kind, keys.get("of", ""))
     if kind == "summary":
         return _summary(report, keys["of"])
+    if kind == "scaling":
+        return _scaling(report, size_of(keys["n"]))
     rows = [
         row for row in report.rows
         if row.clock == keys.get("clock", row.clock)
@@ -152,3 +156,23 @@ def _not_met(report: Report, missed: list[tables.Target]) -> str:
         lines.append([name, n, told, limit, "same" if goal.why == last else goal.why])
         last = goal.why
     return tables.markdown(lines).replace("---: |\n", "--- |\n", 1)
+
+
+def _scaling(report: Report, n: int) -> str:
+    """Return the times of n elements on each GPU, then of as many in all."""
+    found: dict[str, dict[tuple[int, int], dict[str, float]]] = defaultdict(dict)
+    for row in report.rows:
+        case, gpus = row.name.rsplit(", ", 1)
+        medians = {who: times.median for who, times in row.times.items()}
+        found[case][int(gpus.split()[0]), row.n] = medians
+    several = sorted({count for rows in found.values() for count, _ in rows} - {1})
+    shares = [(f"{count} GPUs", "weak scaling", "share of peer copies") for count in several]
+    lines = [[f"{size_text(n)} elements on each GPU", "1 GPU", *chain(*shares),
+              *(f"same total on {count} GPUs" for count in several)]]  # fmt: skip
+    for case, rows in found.items():
+        alone, weak = rows[1, n][OURS], [rows[count, count * n] for count in several]
+        cells = ((time_text(each[OURS]), f"{alone / each[OURS]:.0%}",
+                  f"{each.get(COPIES, 0) / each[OURS]:.0%}") for each in weak)  # fmt: skip
+        totals = (time_text(rows[count, n][OURS]) for count in several)
+        lines.append([case, time_text(alone), *chain(*cells), *totals])
+    return tables.markdown(lines)

@@ -9,13 +9,15 @@ import sys
 import time
 import timeit
 import tracemalloc
+from collections import defaultdict
 from contextlib import nullcontext
 from typing import Any
 
 import gpualgo as ga
 from bench import peers
-from bench.peers import OURS, Call, gpu
+from bench.peers import COPIES, OURS, Call, gpu
 from bench.row import CPU_CLOCKS, Row, Times, module_of
+from gpualgo._driver import peers as transfers
 
 INTERRUPTED = 130  # as shells have it
 ROW_SECONDS = 1.5  # a row that took longer stops after its second round
@@ -102,6 +104,7 @@ def error_of(got: Any, expected: Any, any_dtype: bool) -> float:
     if isinstance(expected, tuple):
         return max(error_of(*pair, any_dtype) for pair in zip(got, expected, strict=True))
     xp = module_of(expected)
+    got = got.gather() if isinstance(got, ga.ShardedArray) else got
     if hasattr(got, "block_until_ready"):  # JAX's, whose streams are its own
         got = xp.from_dlpack(got.block_until_ready())
     got = xp.asarray(got).reshape(expected.shape)
@@ -121,6 +124,8 @@ def measure(clock: str, who: str, call: Call, scale: float) -> list[float]:
     if clock == "device" and who.startswith("JAX"):  # on streams that events do not see
         count = max(2, min(20, int(0.05 / max(queued_seconds(call, 1), 1e-5))))
         return [queued_seconds(call, count) for _ in range(3)]
+    if who == COPIES:
+        return [copy_seconds(call)]
     if clock == "device":
         first = device_seconds(call)
         first = min(first, *(device_seconds(call) for _ in range(2 if first < 0.01 * scale else 1)))
@@ -159,15 +164,17 @@ _spin = functools.cache(lambda: gpu().RawKernel(
     "long long start = clock64(); while (clock64() - start < cycles) {} }", "spin"))  # fmt: skip
 
 
-def device_seconds(call: Call, devices: int = 1, cycles: int = 400_000) -> float:
+def device_seconds(call: Call) -> float:
     """Time by CUDA events on the first GPU; others wait for the first event, the last for them.
 
     A kernel that spins hides the host's time to enqueue the call: 400,000 cycles are about 0.2 ms
-    at 2 GHz, longer than any contender takes.
+    at 2 GHz, longer than any contender takes on a GPU.
     """
-    cuda, others = gpu().cuda, range(1, devices)
+    x = getattr(call, "args", ()) or (None,)
+    others = range(1, len(x[0].shards)) if isinstance(x[0], ga.ShardedArray) else ()
+    cuda = gpu().cuda
     start, stop = cuda.Event(), cuda.Event()
-    _spin()((1,), (1,), (cycles,))
+    _spin()((1,), (1,), (400_000 * (1 + len(others)),))
     start.record()
     for device in others:
         with cuda.Device(device):
@@ -182,6 +189,33 @@ def device_seconds(call: Call, devices: int = 1, cycles: int = 400_000) -> float
     stop.synchronize()
     del result
     return float(cuda.get_elapsed_time(start, stop)) / 1e3
+
+
+def copy_seconds(call: Call) -> float:
+    """Return the time of the copies between GPUs, of the GPU to which they take longest."""
+    found: dict[int, list[tuple[Any, Any]]] = defaultdict(list)
+    move = transfers.move
+
+    def watched(copy: Any) -> None:
+        target, source, _ = copy
+        if target.device == source.device:
+            return move(copy)
+        with gpu().cuda.Device(target.device):
+            stream = gpu().cuda.ExternalStream(target.stream, target.device)
+            events = gpu().cuda.Event(), gpu().cuda.Event()
+            events[0].record(stream)
+            move(copy)
+            events[1].record(stream)
+        found[target.device].append(events)
+
+    transfers.move = watched
+    try:
+        device_seconds(call)
+    finally:
+        transfers.move = move
+    elapsed = gpu().cuda.get_elapsed_time
+    times = [sum(elapsed(*each) / 1e3 for each in events) for events in found.values()]
+    return max(times, default=1e-9)  # which stands for none: a file holds no 0
 
 
 def memory(clock: str, call: Call) -> int | None:

@@ -25,6 +25,7 @@ _HERE = Path(__file__).parent
 _SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in _HERE.glob("*.cu")}
 OURS = "gpualgo"
 PEERS = ("CUB", "cuda.compute", "CuPy", "torch", "JAX", "NumPy", "numba", "polars")
+COPIES = "peer copies"  # the part of a call's time that copies between GPUs take
 NO_PEER = "none"  # given as a peer: no library at all takes part
 # JAX has streams of its own, which events do not see. It is timed by the host's clock over several
 # calls, which says little of small arrays: it takes no part in those.

@@ -16,9 +16,10 @@ FILES = {  # the common algorithms first; the table of one has its name, in capi
     "hosts": ("host_arrays", "small", "out_of_core"),
     "numpy": ("numpy",),
     "dask": ("dask",),
+    "scaling": ("scaling",),
     "startup": ("startup",),
 }  # fmt: skip
-ON_REQUEST = ("dask", "out_of_core", "startup")  # run only if they are named
+ON_REQUEST = ("dask", "out_of_core", "scaling", "startup")  # run only if they are named
 ALGORITHMS = {name: file for file, names in FILES.items() for name in names}  # file by name
 
 

@@ -9,11 +9,11 @@ import pytest
 from support import REPOSITORY
 
 from bench import pages
-from bench.peers import OURS
+from bench.peers import COPIES, OURS
 from bench.row import Report, Row, Times, read
 
 PAGES = pages.all_pages()
-STORED = sorted(pages.STORED.glob("*.json"))
+STORED = sorted(pages.STORED.rglob("*.json"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -148,6 +148,17 @@ def test_what_is_said_of_many_rows() -> None:
     missed = pages.made(report, "not_met", keys).splitlines()[2:]
     assert len(missed) == asked - met >= 1
     assert [line for line in missed if line.startswith("| reduce sum f64 | 2^28 | 3.00 of CUB |")]
+
+
+def test_scaling_is_weak_by_elements_on_each_gpu_and_strong_by_elements_in_all() -> None:
+    def row(gpus: str, n: int, ours: float, copies: float) -> Row:
+        times = {OURS: Times(ours, ours, ours, 1), COPIES: Times(copies, copies, copies, 1)}
+        return Row(f"sort, float32, {gpus}", n, "device", times=times)
+
+    rows = (row("1 GPU", 32, 3e-3, 1e-9), row("2 GPUs", 64, 4e-3, 1e-3), row("2 GPUs", 32, 2e-3, 1))
+    (head, _, line) = pages.made(Report({}, rows), "scaling", {"n": "2^5"}).splitlines()
+    assert head.startswith("| 2^5 elements on each GPU | 1 GPU | 2 GPUs | weak scaling |")
+    assert line == "| sort, float32 | 3 ms | 4 ms | 75% | 25% | 2 ms |"
 
 
 def test_missed_targets_have_a_cause() -> None:
