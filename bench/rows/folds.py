@@ -8,10 +8,9 @@ import numba
 import numpy as np
 
 import gpualgo as ga
-import gpualgo.numpy as gnp
 from bench.inputs import COLUMNS, hashed, in_runs, integers, matrix, pair, steps, uniform
 from bench.peers import CUB_ROWS, Prepared, compute, cub, gpu, jax, polars, torch
-from bench.row import row
+from bench.row import module_of, row
 
 copied = lambda xp, x, out: (xp.copyto(out, x), out)[1]
 # What memory allows, and the roofline of the plots.
@@ -67,10 +66,6 @@ ADJACENT_DIFFERENCE = [
     differences("f32, axis 0", "cpu 16 20 22*; device 16 20* 24 28*", shape=(-1, COLUMNS)),
     differences("int8", "16 20* 24 28*", dtype="int8"),
     differences("f32, axis 1", "16 20* 24 28*", axis=1, shape=(-1, COLUMNS)),
-    # NumPy's name, of one element less; the copy of as many is what it can reach.
-    row("gnp.diff f32", "28*", partial(integers, low=0, high=100), 8, gnp.diff,
-        lambda xp, x: xp.diff(x), torch=lambda x: x.diff(), beside="copy",
-        others={"copy": Prepared(lambda x, out: partial(copied, gpu(), gpu().diff(x), out))}),
 ]  # fmt: skip
 
 
@@ -162,14 +157,14 @@ EXTREMES = [
     # CuPy's argmax need not be the first of equal ones.
     [row(name, sizes, inputs, 4, lambda x, axis=axis: ga.argmax(x, axis),
          alike=lambda x, axis=axis: x.argmax(axis), any_dtype=True, beside=beside,
-         expected=lambda x, axis=axis: gpu().asarray(np.argmax(x.get(), axis)))
+         expected=lambda x, axis=axis: np.argmax(x, axis) if module_of(x) is np
+         else gpu().asarray(np.argmax(x.get(), axis)))
      for name, sizes, inputs, axis, beside in (
-         ("argmax f32", "16 20* 24 28*", uniform, None, ""),
+         ("argmax f32", "16 20* 24 28*; cpu 22*", uniform, None, ""),
          ("argmax over axis 1, f32, beside torch", "28*", matrix, 1, "torch"),
          ("argmax over axis 0, f32, beside torch", "28*", matrix, 0, "torch"))],
     row("minmax f32", "28*", uniform, 4, ga.minmax, lambda xp, x: (x.min(), x.max()),
         torch=lambda x: x.aminmax()),
-    row("argmax f32", "cpu 22*", uniform, 4, ga.argmax, lambda xp, x: xp.argmax(x)),
 ]  # fmt: skip
 
 
@@ -225,10 +220,9 @@ TUPLES = [
 MIDDLE = np.float32(0.5)  # near the mean
 
 
-def moments(x, result):
+def moments(x):
     left = ga.lazy.transform(lambda a: (a - MIDDLE, (a - MIDDLE) * (a - MIDDLE)), x)
-    n = np.float32(x.size)
-    return lambda: result(*ga.reduce(left, None, lambda p, q: (p[0] + q[0], p[1] + q[1])), n)
+    return lambda: ga.reduce(left, None, lambda p, q: (p[0] + q[0], p[1] + q[1]))[1]
 
 
 def scan_of_array(x, y, out):
@@ -256,7 +250,6 @@ def cupy_pi(xp, n):
 small_pair = lambda xp, n: (integers(xp, n, -2, 3), integers(xp, n, -2, 3, seed=1))
 lengths = lambda x, y: ga.lazy.transform(lambda a, b: a * a + b * b, x, y)
 count = lambda x: ga.histogram(x, 100, (0.0, 2.0))
-variance = lambda total, squares, n: (squares - total * total / n) / n
 DOTS = {"others": {"CuPy, (x * y).sum()": lambda x, y: (x * y).sum()},
         "torch": lambda x, y: torch().dot(x, y)}  # fmt: skip
 BETWEEN = "ours, by an array between"
@@ -268,13 +261,8 @@ LAZY = [
          ("dot f32, lazy", "20* 24* 28*", operator.mul, DOTS),
          ("dot f32, lazy, by a lambda", "20* 24* 28*", lambda a, b: a * b, DOTS),
          ("dot f32", "cpu 22*", operator.mul, {"numpy": lambda xp, x, y: xp.dot(x, y)}))],
-    row("mean and variance f32, one pass", "20* 24* 28*", uniform, 4,
-        Prepared(partial(moments, result=variance)), torch=lambda x: x.var(correction=0),
-        tolerance=1e-3, expected=exact_variance),
-    # The same pass without the few operations on its results.
-    row("sums and squares f32, one pass", "20* 24* 28*", uniform, 4,
-        Prepared(partial(moments, result=lambda total, squares, n: squares)), tolerance=1e-3,
-        others={"torch, its variance": lambda x: x.var(correction=0) * len(x)},
+    row("sums and squares f32, one pass", "20* 24* 28*", uniform, 4, Prepared(moments),
+        tolerance=1e-3, others={"torch, its variance": lambda x: x.var(correction=0) * len(x)},
         expected=lambda x: ((x.astype("float64") - 0.5) ** 2).sum().astype("float32")),
     row("inclusive scan of x * y, f32", "20* 24* 28*", small_pair, 12,
         Prepared(lambda x, y, out: partial(ga.inclusive_scan, ga.lazy.asarray(x) * y, out=out)),
@@ -339,9 +327,14 @@ keyed = lambda xp, n, length: (in_runs(xp, n, length), steps(xp, n))
 
 
 def run_sums(keys, x, length):
-    padded = gpu().zeros(-(-x.size // length) * length)
+    padded = module_of(x).zeros(-(-x.size // length) * length)
     padded[: x.size] = x
     return keys[::length].copy(), padded.reshape(-1, length).sum(axis=1).astype("float32")
+
+
+def numpy_run_sums(xp, keys, x):
+    heads = xp.flatnonzero(xp.diff(keys, prepend=-1))
+    return keys[heads], xp.add.reduceat(x, heads)
 
 
 run_scans = lambda keys, x, length: (
@@ -357,15 +350,16 @@ def numbered(name, size, sizes, ours, **given):
                torch=Prepared(by_torch), **given)  # fmt: skip
 
 
-small_integers = lambda n: integers(np, n, -8, 9)  # sums are exact
-sum_groups = lambda keys, x: ga.reduce_by_key(keys, x)[1]
 BY_KEY = [
-    [row(f"reduce_by_key i32/f32, runs of {length}", "16 20 24 28*",
+    [row(f"reduce_by_key i32/f32, runs of {length}", sizes,
          partial(keyed, length=length), 8 + 8 / length,
          lambda keys, x, out, out_count: ga.reduce_by_key(
              keys, x, consecutive=True, out=out, out_count=out_count),
-         cub=cub("reduce_by_key", count="int32"), expected=partial(run_sums, length=length))
-     for length in (4, 64, 4096)],
+         cub=cub("reduce_by_key", count="int32"), expected=partial(run_sums, length=length),
+         others=by_numpy)
+     for length, sizes, by_numpy in (
+         (4, "16 20 24 28*", {}), (64, "16 20 24 28*", {}), (4096, "16 20 24 28*", {}),
+         (64, "cpu 22*", {"NumPy": numpy_run_sums}))],
     [row(f"scan by key i32/f32, runs of {length if length < 1 << 16 else 'all'}", sizes,
          partial(keyed, length=length), 12,
          lambda keys, x, out: ga.inclusive_scan_by_key(keys, x, consecutive=True, out=out),
@@ -374,19 +368,12 @@ BY_KEY = [
      for length, sizes in (
          (64, "16 20 24 28*"), (4096, "16 20 24 28*"), (1 << 16, "16"), (1 << 20, "20"),
          (1 << 24, "24"), (1 << 28, "28*"))],
-    numbered("reduce_by_key of 1000 keys in any order", 1000, "16* 20* 24* 28*", sum_groups,
-             dtype="i32"),
+    numbered("reduce_by_key of 1000 keys in any order", 1000, "16* 20* 24* 28*; cpu 22*",
+             lambda keys, x: ga.reduce_by_key(keys, x)[1], dtype="i32",
+             polars=lambda table: table.group_by("0").agg(polars().col("1").sum()).sort("0")["1"]),
     [numbered(f"reduce_by_index i32/f32, {size} results", size, "16 20 24 28*",
               lambda keys, x, size=size: ga.reduce_by_index(keys, x, size))
      for size in (16, 1000, 4096, 100_000)],
-    row("reduce_by_key i32/f32, runs of 64", "cpu 22*",
-        lambda xp, n: (xp.arange(n, dtype="int32") // 64, small_integers(n)), 8,
-        lambda keys, x: ga.reduce_by_key(keys, x, consecutive=True)[1],
-        lambda xp, keys, x: xp.add.reduceat(x, xp.flatnonzero(xp.diff(keys, prepend=-1)))),
-    row("reduce_by_key of 1000 keys in any order", "cpu 22*",
-        lambda xp, n: (integers(xp, n, 0, 1000, "int32", 1), small_integers(n)), 8, sum_groups,
-        lambda xp, keys, x: xp.bincount(keys, x, 1000).astype("float32"), dtype="i32",
-        polars=lambda table: table.group_by("0").agg(polars().col("1").sum()).sort("0")["1"]),
 ]  # fmt: skip
 
 GIANT = 64  # the giant segment has all elements but one in so many

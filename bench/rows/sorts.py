@@ -5,9 +5,9 @@ from functools import partial
 import numpy as np
 
 import gpualgo as ga
-from bench.inputs import COLUMNS, bits, floats, integers, matrix, uniform, unit
+from bench.inputs import COLUMNS, bits, floats, integers, matrix, pair, uniform, unit
 from bench.peers import CUB_ROWS, Prepared, cub, gpu, torch
-from bench.row import row
+from bench.row import module_of, row
 
 # How many random words are ANDed for an entropy: of thirty-two all keys are equal.
 WORDS = {1.0: 1, 0.811: 2, 0.544: 3, 0.337: 4, 0.201: 5, 0.0: 32}
@@ -26,8 +26,6 @@ def keys(name, dtype, sizes, inputs=None, **given):
 
 
 in_order = lambda x, values: (x[(order := gpu().argsort(x))], values[order])
-numpy_bits = lambda xp, n, words: xp.bitwise_and.reduce(
-    xp.random.default_rng(0).integers(0, 1 << 32, (words, n), "uint32"))  # fmt: skip
 RADIX_SORT = [
     keys("u32", "uint32", "16* 20* 24 28* 30", entropy=1.0),
     [keys(f"u32, entropy {entropy}" if entropy else "u32, all equal", "uint32", "28",
@@ -53,13 +51,8 @@ RADIX_SORT = [
         lambda xp, n: floats(xp, n).reshape(-1, COLUMNS), moved(4),
         lambda x, out: ga.radix_sort(x, axis=1, out=out), lambda xp, x: xp.sort(x, axis=1),
         cub=CUB_ROWS, torch=lambda x: x.sort(dim=1)[0], beside="CuPy"),
-    [row(f"radix sort {name}", f"cpu {size}", inputs, moved(4),
-         lambda x, out: ga.radix_sort(x, out=out), lambda xp, x: xp.sort(x),
-         polars=lambda series: series.sort(), entropy=entropy)
-     for name, size, inputs, entropy in (
-         ("f32", "24*", uniform, None),
-         *((f"u32, entropy {entropy}", "22", partial(numpy_bits, words=words), entropy)
-           for entropy, words in WORDS.items()))],
+    row("radix sort f32", "cpu 24*", uniform, moved(4), lambda x, out: ga.radix_sort(x, out=out),
+        lambda xp, x: xp.sort(x), polars=lambda series: series.sort()),
     row("argsort f32, NumPy's stable", "cpu 24*", uniform, moved(4, 8),
         lambda x, out: ga.argsort(x, out=out), lambda xp, x: xp.argsort(x, kind="stable")),
 ]  # fmt: skip
@@ -128,9 +121,6 @@ def queries(xp, n, dtype="float32", share=1, are_sorted=False):
 
 
 SEARCHSORTED = [
-    row("searchsorted f64", "cpu 20*",
-        lambda xp, n: (xp.sort(uniform(xp, n, "float64")), uniform(xp, n, "float64", 1)), 24,
-        ga.searchsorted, lambda xp, a, v: xp.searchsorted(a, v)),
     [row(f"searchsorted {name}", sizes, partial(queries, **given), 0,
          lambda a, v, out: ga.searchsorted(a, v, out=out), lambda xp, a, v: xp.searchsorted(a, v),
          torch=lambda a, v: torch().searchsorted(a, v))
@@ -138,6 +128,7 @@ SEARCHSORTED = [
          ("f32, random queries", "16 20 24* 28", {}),
          ("f32, sorted queries", "16 20 24* 28", {"are_sorted": True}),
          ("i64, random queries", "16 20 24 28", {"dtype": "int64"}),
+         ("f64", "cpu 20*", {"dtype": "float64"}),
          ("f32, a query for 64", "16 20 24* 28", {"share": 64}))],
 ]  # fmt: skip
 
@@ -151,7 +142,7 @@ def nonzero(mask, out, out_count):
 with_mask = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1) < 0.5)
 half = lambda a: a < 0.5
 SELECT = [
-    row("select f32, half kept", "16 20* 24 28*", uniform, 6,
+    row("select f32, half kept", "16 20* 24 28*; cpu 22*", uniform, 6,
         lambda x, out, out_count: ga.select(x, half, out=out, out_count=out_count),
         alike=lambda x: x[x < 0.5], cub=cub("select_if", count="int64")),
     row("select f32 by a mask", "16 20* 24 28*", with_mask, 7,
@@ -164,8 +155,6 @@ SELECT = [
     row("partition f32", "16 20* 24 28*", uniform, 12,
         lambda x, out, out_count: ga.stable_partition(x, half, out=out, out_count=out_count),
         lambda xp, x: xp.concatenate([x[x < 0.5], x[x >= 0.5]])),
-    row("select f32, half kept", "cpu 22*", uniform, 6, lambda x: ga.select(x, half),
-        lambda xp, x: x[x < 0.5]),
     row("count f32", "cpu 22*", uniform, 4, lambda x: ga.count(x, half),
         lambda xp, x: xp.count_nonzero(x < 0.5), any_dtype=True,
         expected=lambda x: np.asarray(np.count_nonzero(x < 0.5))),
@@ -183,14 +172,11 @@ def counts(bins, *coordinates, weights=None):
     place = sum((x * bins).astype("int32") * bins**i for i, x in enumerate(coordinates[::-1]))
     weights = None if weights is None else weights.astype("float64")
     shape = (bins,) * len(coordinates)
-    return gpu().bincount(place, weights, minlength=bins ** len(shape)).reshape(shape)
+    xp = module_of(place)
+    return xp.bincount(place, weights, minlength=bins ** len(shape)).reshape(shape)
 
 
-def torch_sums(bins, *coordinates_and_weights):
-    *coordinates, weights = coordinates_and_weights
-    place = sum((x * bins).long() * bins**i for i, x in enumerate(coordinates[::-1]))
-    shape = (bins,) * len(coordinates)
-    return lambda: torch().bincount(place, weights, bins ** len(shape)).reshape(shape)
+COUNTS = {"any_dtype": True, "out_dtype": "int32"}
 
 
 def even(bins, name="f32", sizes="28", inputs=unit, item_bytes=4, **given):
@@ -199,24 +185,7 @@ def even(bins, name="f32", sizes="28", inputs=unit, item_bytes=4, **given):
                lambda xp, x: xp.histogram(x, bins, (0, 1))[0],
                cub=cub("histogram_float32", bins, 1) if item_bytes == 4 else None,
                torch=lambda x: torch().histc(x, bins, 0, 1),  # in float32, exact up to 2^24
-               expected=partial(counts, bins), any_dtype=True, out_dtype="int32",
-               **given)  # fmt: skip
-
-
-def of_pairs(bins, sizes):
-    return [
-        row(f"histogram {bins}x{bins} bins, f32 pairs", sizes,
-            lambda xp, n: (unit(xp, n), unit(xp, n, 1)), 8,
-            lambda x, y, out: ga.histogram((x, y), bins, SPAN, out=out),
-            lambda xp, x, y: xp.histogram2d(x, y, bins, SPAN)[0],
-            expected=partial(counts, bins), any_dtype=True, out_dtype="int32"),
-        row(f"histogram {bins}x{bins} bins, f32 pairs, f32 weights", "26",
-            lambda xp, n: (unit(xp, n), unit(xp, n, 1), unit(xp, n) - 0.25), 12,
-            lambda x, y, w: ga.histogram((x, y), bins, SPAN, weights=w),
-            lambda xp, x, y, w: xp.histogram2d(x, y, bins, SPAN, weights=w)[0],
-            torch=Prepared(partial(torch_sums, bins)), tolerance=1e-3,
-            expected=lambda x, y, w: counts(bins, x, y, weights=w), any_dtype=True),
-    ]  # fmt: skip
+               expected=partial(counts, bins), **COUNTS, **given)  # fmt: skip
 
 
 def weighted(bins, dtype, sizes):  # the peers' sums are not exact
@@ -224,23 +193,22 @@ def weighted(bins, dtype, sizes):  # the peers' sums are not exact
                lambda xp, n: (unit(xp, n), (unit(xp, n, 1) - 0.25).astype(dtype)),
                4 + np.dtype(dtype).itemsize, lambda x, w: ga.histogram(x, bins, (0, 1), weights=w),
                lambda xp, x, w: xp.histogram(x, bins, (0, 1), weights=w)[0],
-               torch=Prepared(partial(torch_sums, bins)), any_dtype=True,
+               torch=Prepared(lambda x, w: partial(
+                   torch().bincount, (x * bins).long(), w, bins)), any_dtype=True,
                tolerance=1e-3 if dtype == "float32" else 1e-9,
                expected=lambda x, w: counts(bins, x, weights=w))  # fmt: skip
 
 
-pairs_and_weights = lambda xp, n: (
-    *(pair := uniform(xp, 2 * n).reshape(2, n)), pair[1].astype("float64") - 0.25)  # fmt: skip
 HISTOGRAM = [
     *map(even, (32, 128, 2048, 1 << 21)),
-    even(256, sizes="16* 20* 24 28* 30"),
+    even(256, sizes="16* 20* 24 28* 30; cpu 24*"),
     # Beside the one peer that the targets were measured with.
     even(4096, "f32, beside CUB", "16 20 24 28* 30", beside="CUB"),
     even(65536, "f32, beside CUB", "16 20 24 28* 30", beside="CUB"),
     row("histogram 256 bins, u8", "16* 20* 24 28* 30", partial(bits, dtype="uint8"), 1,
         lambda x, out: ga.histogram(x, 256, (0, 256), out=out),
         lambda xp, x: xp.bincount(x, minlength=256), cub=cub("histogram_uint8", 256, 256),
-        torch=lambda x: x.bincount(minlength=256), any_dtype=True, out_dtype="int32"),
+        torch=lambda x: x.bincount(minlength=256), **COUNTS),
     even(256, "f64", "28*", lambda xp, n: unit(xp, n).astype("float64"), 8),
     even(256, "f32, all in one bin", inputs=lambda xp, n: xp.full(n, 0.3, "float32")),
     row("histogram 2048 bins by edges, f32", "28",
@@ -248,17 +216,17 @@ HISTOGRAM = [
         lambda x, edges, out: ga.histogram(x, EDGES, out=out),
         lambda xp, x, edges: xp.histogram(x, edges)[0], cub=cub("histogram_edges_float32", 2048),
         expected=lambda x, edges: gpu().bincount(
-            gpu().searchsorted(edges, x, side="right") - 1, minlength=2048),
-        any_dtype=True, out_dtype="int32"),
-    of_pairs(32, "26*"),
-    of_pairs(1024, "26"),
+            gpu().searchsorted(edges, x, side="right") - 1, minlength=2048), **COUNTS),
+    [row(f"histogram {bins}x{bins} bins, f32 pairs", sizes, pair, 8,
+         lambda x, y, out, bins=bins: ga.histogram((x, y), bins, SPAN, out=out),
+         lambda xp, x, y, bins=bins: xp.histogram2d(x, y, bins, SPAN)[0],
+         expected=partial(counts, bins), **COUNTS) for bins, sizes in ((32, "26*"), (1024, "26"))],
     weighted(256, "float32", "26*"),
     weighted(256, "float64", "26*"),
     weighted(65536, "float32", "26"),
     weighted(65536, "float64", "26"),
-    row("histogram 256 bins, f32", "cpu 24*", uniform, 4, lambda x: ga.histogram(x, 256, (0, 1)),
-        lambda xp, x: xp.histogram(x, 256, (0, 1))[0]),
-    row("histogram 32x32 bins, f32 pairs, f64 weights", "cpu 20*", pairs_and_weights, 16,
+    row("histogram 32x32 bins, f32 pairs, f64 weights", "cpu 20*",
+        lambda xp, n: (*pair(xp, n), uniform(xp, n, "float64", 2) - 0.25), 16,
         lambda x, y, w: ga.histogram((x, y), 32, SPAN, weights=w),
         lambda xp, x, y, w: xp.histogram2d(x, y, 32, SPAN, weights=w)[0], tolerance=1e-9),
 ]  # fmt: skip
