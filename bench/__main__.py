@@ -13,7 +13,7 @@ from typing import Any
 
 from bench import environment, pages, peers, plots, rows, tables, timing
 from bench.peers import NO_PEER, PEERS
-from bench.row import Report, Row, dtypes_in, merged, read, size_of
+from bench.row import Report, Row, merged, read, size_of
 
 
 def _list_of(name: str, read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
@@ -33,12 +33,8 @@ def _parser() -> argparse.ArgumentParser:
     rows, output, modes = map(parser.add_argument_group, ("rows", "output", "instead of a run"))
     add = rows.add_argument
     add("algorithms", nargs="*", metavar="ALGORITHM", help="default: all algorithms")
-    dtypes = _list_of("dtypes", lambda text: min(dtypes_in(text)))
-    add("--dtypes", type=dtypes, metavar="f32,u64", help="only rows of these dtypes")
     add("--sizes", type=_list_of("sizes", size_of), metavar="2^20,1000000",
         help="numbers of elements, instead of those of each row")  # fmt: skip
-    add("--entropies", type=_list_of("numbers", float), metavar="1,0.544,0",
-        help="only sorts of keys with this share of random bits")  # fmt: skip
     add("--peers", type=_list_of("peers", _peer), metavar="CuPy,CUB",
         help=f"only these libraries, of {', '.join(PEERS)}; none: gpualgo alone")  # fmt: skip
     add("--rows", default="", metavar="TEXT", help="only rows whose title contains TEXT")
@@ -110,8 +106,7 @@ def _chosen(given: argparse.Namespace) -> list[Row]:
     if given.cold or "startup" in given.algorithms or (given.targets and not given.algorithms):
         found = rows.chosen(["startup"], given.rows, device=given.device)
     if names or not given.algorithms:
-        found += rows.chosen(names, given.rows, given.dtypes or (), given.sizes or (),
-                             given.entropies or (), given.device, given.quick)  # fmt: skip
+        found += rows.chosen(names, given.rows, given.sizes or (), given.device, given.quick)
     return [row for row in found if not given.targets or row.key in tables.targets()]
 
 

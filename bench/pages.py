@@ -1,12 +1,6 @@
 """Figures in the pages of README and docs: written from stored results, between marks.
 
-    <!-- bench: FILE KIND key=value … -->
-    …
-    <!-- /bench -->
-
-FILE is in bench/results/; of several, joined by +, rows of later ones stand in place of the same
-rows of earlier ones, for runs whose commits differ. `python -m bench --write-docs` writes what
-stands between the marks, and a test checks it. docs/benchmarks.md describes the kinds.
+docs/benchmarks.md describes the marks. A test checks that what stands between them is up to date.
 """
 
 from __future__ import annotations
@@ -30,7 +24,6 @@ STORED = ROOT / "bench" / "results"
 MARK = re.compile(r"(<!-- bench: ([^>]*?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)  # examples stay as they are
 BEGINNING = re.compile(r"\s*(?:(?:[-*+>]|\d+\.)\s+)*")  # of a line, where no word stands yet
-FIGURE = re.compile(r"\d\s?(?:ns|µs|ms|s|GB/s|GKey/s)\b")
 
 
 def all_pages() -> list[Path]:
@@ -50,11 +43,6 @@ def rewritten(text: str) -> str:
     parts = FENCED.split(text)
     parts[::2] = [MARK.sub(_written, part) for part in parts[::2]]
     return "".join(parts)
-
-
-def outside(text: str) -> str:
-    """Return a page's text without what is made from results, and without examples."""
-    return MARK.sub("", "".join(FENCED.split(text)[::2]))
 
 
 def _written(found: re.Match[str]) -> str:

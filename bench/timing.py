@@ -11,6 +11,7 @@ import timeit
 import tracemalloc
 from collections import defaultdict
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import gpualgo as ga
@@ -38,7 +39,7 @@ def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
             for who, call in contenders.items():
                 samples[who].append(measure(row.clock, who, call, scale))
         held = {OURS: memory(row.clock, contenders[OURS])}
-    return row.timed({who: Times.of(each, held.get(who)) for who, each in samples.items()})
+    return replace(row, times={who: Times.of(each, held.get(who)) for who, each in samples.items()})
 
 
 def run_all(
@@ -79,7 +80,7 @@ def start(row: Row, rounds: int) -> Row:
             if who == OURS:
                 raise
             peers.note(row, who, error)
-    return row.timed(times)
+    return replace(row, times=times)
 
 
 def check(row: Row, contenders: dict[str, Call], expected: Any) -> None:

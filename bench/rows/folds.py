@@ -40,7 +40,7 @@ def transforms(name, sizes, inputs, bytes_each, op, ufunc, *numbers, by_cub=None
 TRANSFORM = [
     transforms(" unary f32", "10 12 14 16* 18 20* 22 24 26 28*", uniform, 8, lambda a: a * 2.0,
                "multiply", 2.0, by_cub="twice_float32"),
-    transforms(", out=", "host 10*", uniform, 0, lambda a: a * 2.0, "multiply", 2.0, dtype="f32"),
+    transforms(", out=", "host 10*", uniform, 0, lambda a: a * 2.0, "multiply", 2.0),
     transforms(" binary f32", "28*", pair, 12, lambda a, b: a * b, "multiply",
                by_cub="product_float32"),
     transforms(" unary i8", "28*", partial(integers, low=-128, high=128, dtype="int8"), 2,
@@ -72,7 +72,7 @@ ADJACENT_DIFFERENCE = [
 def of_shapes(name, shapes, bytes_each, ours, **given):
     return [row(f"{name}, {shape}", f"{math.prod(shape)}*",
                 lambda xp, n, shape=shape: integers(xp, n, -2, 3).reshape(shape), bytes_each, ours,
-                dtype="f32", of_its_size=True, **given) for shape in shapes]  # fmt: skip
+                of_its_size=True, **given) for shape in shapes]  # fmt: skip
 
 
 LARGE = ((1 << 18, 1 << 10), (1 << 22, 64))
@@ -135,14 +135,13 @@ REDUCE = [
          cub=by_cub, beside="CuPy", tolerance=1e-3, expected=partial(exact_sum, axis=axis))
      for axis, by_cub in ((1, cub("sum_rows_float32", COLUMNS, rows=True)), (0, None))],
     row("reduce", "host 10*", uniform, 0, ga.reduce, alike=lambda x: x.sum(),
-        compute=compute("reduce_into", one_call=True), dtype="f32", tolerance=1e-4),
+        compute=compute("reduce_into", one_call=True), tolerance=1e-4),
     row("reduce, user lambda", "host 10*", uniform, 0, lambda x: ga.reduce(x, None, max_abs),
-        compute=compute("reduce_into", max_abs, one_call=True), dtype="f32",
-        expected=lambda x: x.max()),
+        compute=compute("reduce_into", max_abs, one_call=True), expected=lambda x: x.max()),
     # The same two arrays again: what a loop around a plan does.
     row("prepared reduce", "host 10*", uniform, 0,
         Prepared(lambda x, out: partial(ga.prepare(ga.reduce, x), x, out=out)),
-        compute=compute("reduce_into"), dtype="f32", expected=lambda x: x.sum(), tolerance=1e-4),
+        compute=compute("reduce_into"), expected=lambda x: x.sum(), tolerance=1e-4),
     [row(name, "cpu 24*", matrix, 4,
          lambda x, axis=axis: ga.reduce(x, None, lambda a, b: a + b, axis=axis),
          lambda xp, x, axis=axis: xp.sum(x, axis=axis), numba=loop, tolerance=1e-3,
@@ -178,18 +177,9 @@ def welford(a, b):
     return n, a[1] + delta * share, a[2] + b[2] + delta * delta * a[0] * share
 
 
-recurrence = lambda a, b: (
-    (sign := gpu().cumprod(a)) * (b * sign).cumsum(dtype="float64").astype("float32"))  # fmt: skip
-
-
-def affine_scan(a, b, out):
-    outs = gpu().empty_like(a), out
-    return lambda: ga.inclusive_scan((a, b), None, affine, out=outs)[1]
-
-
-def two_copies(a, b, out):
-    want, other = recurrence(a, b), gpu().empty_like(a)
-    return lambda: (copied(gpu(), a, other), copied(gpu(), want, out))[1]
+recurrence = lambda a, b: ((sign := gpu().cumprod(a)),
+                           sign * (b * sign).cumsum(dtype="float64").astype("float32"))  # fmt: skip
+copies = lambda arrays, outs: tuple(map(partial(copied, gpu()), arrays, outs))
 
 
 def welford_variance(x):
@@ -202,12 +192,14 @@ signs = lambda xp, n: (integers(xp, n, 0, 2) * 2 - 1, integers(xp, n, -2, 3, see
 two_passes = lambda x, y: (x.sum(), y.max())
 exact_variance = lambda x: x.astype("float64").var().astype("float32")
 TUPLES = [
-    row("affine scan of two f32", "28*", signs, 16, Prepared(affine_scan),
-        others={"copy of both": Prepared(two_copies)}, expected=recurrence),
-    [row("reduce pairs, f32, sum and max", sizes, signs, 8,
-         lambda x, y: ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1]))),
-         others={peer: two_passes}, expected=two_passes)
-     for sizes, peer in (("20* 28*", "CuPy, two passes"), ("cpu 22*", "NumPy, two passes"))],
+    row("affine scan of two f32", "28*", signs, 16,
+        lambda a, b, out: ga.inclusive_scan((a, b), None, affine, out=out),
+        others={"copy of both": Prepared(lambda a, b, out: partial(copies, recurrence(a, b), out))},
+        expected=recurrence),
+    row("reduce pairs, f32, sum and max", "20* 28*; cpu 22*", signs, 8,
+        lambda x, y: ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1]))),
+        others=dict.fromkeys(("CuPy, two passes", "NumPy, two passes"), two_passes),
+        expected=two_passes),
     row("transform, two results, f32", "28*", signs, 12,
         lambda x, y, out: ga.transform(lambda a: (a * 2, a + 1), x, out=out),
         others={"CuPy, two passes": lambda x, y, out: (
@@ -223,16 +215,6 @@ MIDDLE = np.float32(0.5)  # near the mean
 def moments(x):
     left = ga.lazy.transform(lambda a: (a - MIDDLE, (a - MIDDLE) * (a - MIDDLE)), x)
     return lambda: ga.reduce(left, None, lambda p, q: (p[0] + q[0], p[1] + q[1]))[1]
-
-
-def scan_of_array(x, y, out):
-    between = gpu().empty_like(x)
-    return lambda: ga.inclusive_scan(ga.transform(operator.mul, x, y, out=between), out=out)
-
-
-def count_of_array(x, y):
-    made, between = lengths(x, y), x.copy()
-    return lambda: count(ga.copy(made, out=between))
 
 
 def pi(n):
@@ -266,12 +248,14 @@ LAZY = [
         expected=lambda x: ((x.astype("float64") - 0.5) ** 2).sum().astype("float32")),
     row("inclusive scan of x * y, f32", "20* 24* 28*", small_pair, 12,
         Prepared(lambda x, y, out: partial(ga.inclusive_scan, ga.lazy.asarray(x) * y, out=out)),
-        others={BETWEEN: Prepared(scan_of_array)},
+        others={BETWEEN: lambda x, y, out: ga.inclusive_scan(ga.transform(operator.mul, x, y),
+                                                             out=out)},
         expected=lambda x, y: (x * y).cumsum(dtype="float64").astype("float32")),
     row("histogram of lengths f32", "device 20* 24* 28*; cpu 22*", pair, 8,
         Prepared(lambda x, y: partial(count, lengths(x, y))),
         lambda xp, x, y: xp.histogram(x * x + y * y, 100, (0.0, 2.0))[0],
-        others={BETWEEN: Prepared(count_of_array)}, expected=lambda x, y: count(x * x + y * y)),
+        others={BETWEEN: lambda x, y: count(ga.copy(lengths(x, y)))},
+        expected=lambda x, y: count(x * x + y * y)),
     row("pi, f32 points", "28*", lambda xp, n: n, 0, Prepared(pi), cupy_pi,
         expected=lambda n: gpu().asarray(np.pi), tolerance=1e-3),
 ]  # fmt: skip
@@ -313,9 +297,9 @@ SCAN = [
          alike=lambda x, axis=axis: x.cumsum(axis), beside="CuPy",
          expected=partial(exact_scan, axis=axis)) for axis in (1, 0)],
     row("inclusive scan", "host 10*", steps, 0, ga.inclusive_scan, alike=lambda x: x.cumsum(0),
-        compute=compute("inclusive_scan", one_call=True), dtype="f32", expected=exact_scan),
+        compute=compute("inclusive_scan", one_call=True), expected=exact_scan),
     row("inclusive scan, user lambda", "host 10*", peaks, 0,
-        lambda x: ga.inclusive_scan(x, None, max_abs), dtype="f32", expected=expected_peaks,
+        lambda x: ga.inclusive_scan(x, None, max_abs), expected=expected_peaks,
         compute=compute("inclusive_scan", max_abs, one_call=True)),
     row("inclusive scan, lambda sum f32", "cpu 24*", partial(integers, low=-8, high=9), 8,
         lambda x, out: ga.inclusive_scan(x, None, lambda a, b: a + b, out=out),
@@ -332,11 +316,10 @@ def run_sums(keys, x, length):
     return keys[::length].copy(), padded.reshape(-1, length).sum(axis=1).astype("float32")
 
 
-def numpy_run_sums(xp, keys, x):
-    heads = xp.flatnonzero(xp.diff(keys, prepend=-1))
-    return keys[heads], xp.add.reduceat(x, heads)
-
-
+numpy_run_sums = lambda xp, keys, x: (
+    keys[(heads := xp.flatnonzero(xp.diff(keys, prepend=-1)))],
+    xp.add.reduceat(x, heads),
+)
 run_scans = lambda keys, x, length: (
     (whole := x.cumsum(dtype="float64")) - (whole - x)[gpu().arange(x.size) // length * length]
 ).astype("float32")
@@ -356,10 +339,9 @@ BY_KEY = [
          lambda keys, x, out, out_count: ga.reduce_by_key(
              keys, x, consecutive=True, out=out, out_count=out_count),
          cub=cub("reduce_by_key", count="int32"), expected=partial(run_sums, length=length),
-         others=by_numpy)
-     for length, sizes, by_numpy in (
-         (4, "16 20 24 28*", {}), (64, "16 20 24 28*", {}), (4096, "16 20 24 28*", {}),
-         (64, "cpu 22*", {"NumPy": numpy_run_sums}))],
+         others={"NumPy": numpy_run_sums})
+     for length, sizes in (
+         (4, "16 20 24 28*"), (64, "16 20 24 28*; cpu 22*"), (4096, "16 20 24 28*"))],
     [row(f"scan by key i32/f32, runs of {length if length < 1 << 16 else 'all'}", sizes,
          partial(keyed, length=length), 12,
          lambda keys, x, out: ga.inclusive_scan_by_key(keys, x, consecutive=True, out=out),
@@ -369,7 +351,7 @@ BY_KEY = [
          (64, "16 20 24 28*"), (4096, "16 20 24 28*"), (1 << 16, "16"), (1 << 20, "20"),
          (1 << 24, "24"), (1 << 28, "28*"))],
     numbered("reduce_by_key of 1000 keys in any order", 1000, "16* 20* 24* 28*; cpu 22*",
-             lambda keys, x: ga.reduce_by_key(keys, x)[1], dtype="i32",
+             lambda keys, x: ga.reduce_by_key(keys, x)[1],
              polars=lambda table: table.group_by("0").agg(polars().col("1").sum()).sort("0")["1"]),
     [numbered(f"reduce_by_index i32/f32, {size} results", size, "16 20 24 28*",
               lambda keys, x, size=size: ga.reduce_by_index(keys, x, size))
@@ -396,21 +378,21 @@ def segmented(name, length, sizes, bytes_each, draw, ours, **given):
                ours, **given)  # fmt: skip
 
 
-exact_segments = lambda x, offsets, even: gpu().diff(gpu().concatenate(
-    [gpu().zeros(1), x.cumsum(dtype="float64")])[offsets]).astype("float32")  # fmt: skip
+exact_segments = lambda x, offsets, even: (xp := module_of(x)).diff(xp.concatenate(
+    [xp.zeros(1), x.cumsum(dtype="float64")])[offsets]).astype("float32")  # fmt: skip
 bit = partial(integers, low=0, high=2)
-segment_sums = lambda x, offsets, even: ga.segmented_reduce(x, offsets)
 LENGTHS = (16, 256, 1 << 16)
 SEGMENTS = [
-    [segmented("sum f32", length, "cpu 16 20 22*", 4, bit, segment_sums,
-               numpy=lambda xp, x, offsets, even: xp.add.reduceat(x, offsets[:-1]))
-     for length in LENGTHS],
-    [segmented("sum f32", length, "16 20* 24 28*", 4, bit, segment_sums, expected=exact_segments,
+    [segmented("sum f32", length, sizes, 4, bit, lambda x, offsets, even: ga.segmented_reduce(
+                   x, offsets), expected=exact_segments, others=others,
                torch=lambda x, offsets, even: torch().segment_reduce(x, "sum", offsets=offsets),
-               tolerance=0 if length else 1e-6,  # the giant segment's sum is rounded
-               others={"CuPy, of even rows": lambda x, offsets, even: even.sum(axis=1)}
-               if length else {})
-     for length in (*LENGTHS, 0)],
+               tolerance=0 if length else 1e-6)  # the giant segment's sum is rounded
+     for length, sizes, others in (
+         (0, "16 20* 24 28*", {}),
+         *((length, "cpu 16 20 22*; device 16 20* 24 28*", {
+             "CuPy, of even rows": lambda x, offsets, even: even.sum(axis=1),
+             "NumPy": lambda xp, x, offsets, even: xp.add.reduceat(x, offsets[:-1])})
+           for length in LENGTHS))],
     [segmented("scan i32", length, "16 20* 24 28*", 8, partial(bit, dtype="int32"),
                lambda x, offsets, even: ga.segmented_inclusive_scan(x, offsets),
                others={"gpualgo, of even rows":

@@ -50,7 +50,7 @@ gpu_or_numpy = lambda x: x if isinstance(x, np.ndarray | np.generic) else gpu().
 SCALING = [
     row(f"{case}, {count} GPU{'s' if count > 1 else ''}", sizes, partial(sharded, make, count), 0,
         call, others={COPIES: call} if count > 1 and "device" in sizes else {},
-        expected=partial(of_one, call), beside="one GPU", dtype="u64" if make is wide else "f32")
+        expected=partial(of_one, call), beside="one GPU")
     for case, (make, call) in CASES.items()
     for count, more in ((1, ""), (2, "27 29"), (4, "30"), (8, "29 31")) if count <= THERE
     for sizes in ("cpu 16*", f"device 26 28* {more}")

@@ -9,28 +9,24 @@ from bench.inputs import COLUMNS, bits, floats, integers, matrix, pair, uniform,
 from bench.peers import CUB_ROWS, Prepared, cub, gpu, torch
 from bench.row import module_of, row
 
-# How many random words are ANDed for an entropy: of thirty-two all keys are equal.
-WORDS = {1.0: 1, 0.811: 2, 0.544: 3, 0.337: 4, 0.201: 5, 0.0: 32}
 IN_TORCH = ("uint8", "int64", "float32")  # it sorts no wider unsigned integers
 # Return the bytes moved for a key: one reading, then a pass for each of its 8-bit digits.
 # A counting sort has fewer passes, and its rate may pass the memory's.
 moved = lambda key_bytes, value_bytes=0: key_bytes + 2 * key_bytes * (key_bytes + value_bytes)
 
 
-def keys(name, dtype, sizes, inputs=None, **given):
+def keys(name, dtype, sizes, inputs=None):
     return row(f"radix sort keys {name}", sizes, inputs or partial(bits, dtype=dtype),
                moved(np.dtype(dtype).itemsize), lambda x, out: ga.radix_sort(x, out=out),
                lambda xp, x: xp.sort(x), cub=cub(f"sort_{dtype}"), jax=lambda jnp, x: jnp.sort(x),
                # PyTorch finds the indices as well.
-               torch=(lambda x: x.sort()[0]) if dtype in IN_TORCH else None, **given)  # fmt: skip
+               torch=(lambda x: x.sort()[0]) if dtype in IN_TORCH else None)  # fmt: skip
 
 
 in_order = lambda x, values: (x[(order := gpu().argsort(x))], values[order])
 RADIX_SORT = [
-    keys("u32", "uint32", "16* 20* 24 28* 30", entropy=1.0),
-    [keys(f"u32, entropy {entropy}" if entropy else "u32, all equal", "uint32", "28",
-          partial(bits, dtype="uint32", words=words), entropy=entropy)
-     for entropy, words in WORDS.items() if entropy < 1],
+    keys("u32", "uint32", "16* 20* 24 28* 30"),
+    keys("u32, all equal", "uint32", "28", lambda xp, n: xp.zeros(n, "uint32")),
     keys("f32", "float32", "16 20 24 28* 30", floats),
     keys("u64", "uint64", "16 20 24 28* 30"),
     keys("u16", "uint16", "16 20 24 28* 30"),
@@ -133,11 +129,8 @@ SEARCHSORTED = [
 ]  # fmt: skip
 
 
-def nonzero(mask, out, out_count):
-    places = ga.lazy.arange(mask.size)
-    return lambda: ga.select(places, mask, out=out, out_count=out_count)
-
-
+nonzero = lambda mask, out, out_count: partial(
+    ga.select, ga.lazy.arange(mask.size), mask, out=out, out_count=out_count)  # fmt: skip
 # On a GPU half of the elements are kept, the result's memory is there, and nothing waits.
 with_mask = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1) < 0.5)
 half = lambda a: a < 0.5
@@ -151,7 +144,7 @@ SELECT = [
         torch=lambda x, mask: x.masked_select(mask)),
     row("nonzero of a mask", "16 20* 24 28*", lambda xp, n: with_mask(xp, n)[1], 5,
         Prepared(nonzero), lambda xp, mask: xp.flatnonzero(mask),
-        torch=lambda mask: mask.nonzero()[:, 0], dtype="bool"),
+        torch=lambda mask: mask.nonzero()[:, 0]),
     row("partition f32", "16 20* 24 28*", uniform, 12,
         lambda x, out, out_count: ga.stable_partition(x, half, out=out, out_count=out_count),
         lambda xp, x: xp.concatenate([x[x < 0.5], x[x >= 0.5]])),

@@ -107,7 +107,7 @@ def started(name, setups, figure):
     is_on_cpu = name.startswith("CPU: ")
     calls = {who: lambda repeat, setup=setup: figure(*seconds(setup, is_on_cpu, repeat))
              for who, setup in setups.items()}  # fmt: skip
-    return Row(name, 1 << 20, "start", calls=calls, dtype="f32", of_its_size=True)
+    return Row(name, 1 << 20, "start", calls=calls, of_its_size=True)
 
 
 first, second = lambda cold, warm: cold[1], lambda cold, warm: cold[2]

@@ -100,7 +100,7 @@ def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["no_such_algorithm"], "no algorithm is called no_such_algorithm; there are copy, "),
         (["--rows", "no such row"], "no row matches these options; "),
-        (["top_k", "--dtypes", "f64"], "no row matches these options; "),
+        (["top_k", "--rows", "f64"], "no row matches these options; "),
         (["--show", "nosuch.json"], "No such file or directory: 'nosuch.json'"),
         (["--compare", "no.json", "no.json"], "no.json"),
     ],

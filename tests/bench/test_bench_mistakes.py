@@ -139,7 +139,6 @@ def test_places_are_tried_before_anything_is_measured(
     ("line", "told"),
     [
         (["--sizes", ","], "invalid list of sizes value: ','"),
-        (["--dtypes", "f32,f99"], "invalid list of dtypes value: 'f32,f99'"),
         (["--peers", "Foo"], "invalid list of peers value: 'Foo'"),
         (["--show", "a", "--merge", "a", "b"], "not allowed with argument"),
     ],
