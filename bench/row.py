@@ -126,12 +126,8 @@ class Row:
         expected = reference(*inputs, **dict.fromkeys(required(reference) & {"out"}))
         found: dict[str, Call | None] = {}
         for who in filter(peers.is_here, self.calls):
-            try:
+            with peers.left_out_if_it_fails(self, who):
                 found[who] = self._ready(who, xp, inputs, expected)
-            except Exception as error:  # a peer that cannot be prepared is left out
-                if who.startswith(OURS):
-                    raise
-                peers.note(self, who, error)
         return {who: ready for who, ready in found.items() if ready is not None}, expected
 
     def _ready(self, who: str, xp: Any, inputs: tuple[Any, ...], expected: Any) -> Call | None:

@@ -29,8 +29,7 @@ def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
     if row.clock == "start":
         return start(row, 1 if scale < 1 else rounds)
     with ga.default_device("cpu") if row.clock == "cpu" else nullcontext():
-        contenders, expected = row.prepare()
-        check(row, contenders, expected)
+        contenders = checked(row, *row.prepare())
         samples: dict[str, list[list[float]]] = {who: [] for who in contenders}
         began = time.perf_counter()
         for finished in range(rounds):
@@ -74,30 +73,21 @@ def start(row: Row, rounds: int) -> Row:
     """Time new processes: a contender's call takes the number of the round."""
     times = {}
     for who in filter(peers.is_here, row.calls):
-        try:
+        with peers.left_out_if_it_fails(row, who):
             times[who] = Times.of([[row.calls[who](i) for i in range(rounds)]])
-        except RuntimeError as error:
-            if who == OURS:
-                raise
-            peers.note(row, who, error)
     return replace(row, times=times)
 
 
-def check(row: Row, contenders: dict[str, Call], expected: Any) -> None:
-    """Raise unless our result is the expected one.
-
-    A peer that fails or has another result is left out by name: its time would compare nothing.
-    """
-    for who, call in list(contenders.items()):
-        try:
+def checked(row: Row, contenders: dict[str, Call], expected: Any) -> dict[str, Call]:
+    """Return the contenders whose result is the expected one; raise if ours is another."""
+    right = {}
+    for who, call in contenders.items():
+        with peers.left_out_if_it_fails(row, who):
             off = error_of(call(), expected, row.any_dtype)
             if off > row.tolerance:
                 raise AssertionError(f"{who} is off by {off:.3g}, allowed {row.tolerance:.3g}")
-        except Exception as reason:
-            if who == OURS:
-                raise
-            peers.note(row, who, reason)
-            del contenders[who]
+            right[who] = call
+    return right
 
 
 def error_of(got: Any, expected: Any, any_dtype: bool) -> float:

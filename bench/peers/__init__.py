@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,17 @@ def note(row: object, who: str, reason: object) -> None:
     """Note that a contender is missing from a row, or from all ("" for the row), and why."""
     kind = f"{type(reason).__name__}: " if isinstance(reason, Exception) else ""
     _notes.setdefault((str(row), who), kind + (str(reason).strip().splitlines() or [""])[-1][:300])
+
+
+@contextmanager
+def left_out_if_it_fails(row: object, who: str) -> Iterator[None]:
+    """Note a peer's failure, and go on: its time would compare nothing. Ours is raised."""
+    try:
+        yield
+    except Exception as error:
+        if who == OURS:
+            raise
+        note(row, who, error)
 
 
 def taken_notes() -> list[dict[str, str]]:

@@ -41,16 +41,11 @@ def sharded(make, count, xp, n):
     return shards[0] if count == 1 else ga.ShardedArray.from_shards(shards)
 
 
-def of_one(call, x):
-    """Return what one GPU gives for the whole array."""
-    return gpu_or_numpy(call(x.gather() if isinstance(x, ga.ShardedArray) else x))
-
-
-gpu_or_numpy = lambda x: x if isinstance(x, np.ndarray | np.generic) else gpu().asarray(x)
+whole = lambda x: x.gather() if isinstance(x, ga.ShardedArray) else x  # on the first GPU
 SCALING = [
     row(f"{case}, {count} GPU{'s' if count > 1 else ''}", sizes, partial(sharded, make, count), 0,
         call, others={COPIES: call} if count > 1 and "device" in sizes else {},
-        expected=partial(of_one, call), beside="one GPU")
+        expected=lambda x, call=call: call(whole(x)), beside="one GPU")
     for case, (make, call) in CASES.items()
     for count, more in ((1, ""), (2, "27 29"), (4, "30"), (8, "29 31")) if count <= THERE
     for sizes in ("cpu 16*", f"device 26 28* {more}")

@@ -165,8 +165,8 @@ def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
 def test_dtype_counts_unless_it_may_differ() -> None:
     calls, expected = {OURS: lambda: np.arange(2)}, np.arange(2.0)
     with pytest.raises(AssertionError, match="off by inf"):
-        timing.check(_row(), calls, expected)
-    timing.check(replace(_row(), any_dtype=True), calls, expected)
+        timing.checked(_row(), calls, expected)
+    timing.checked(replace(_row(), any_dtype=True), calls, expected)
 
 
 def test_memory_of_a_call_holds_its_result() -> None:
