@@ -108,10 +108,8 @@ class Row:
         return min(there, key=lambda who: self.times[who].median, default=None)
 
     def ratio(self, among: Iterable[str] = ()) -> float | None:
-        peer = self.peer(among)
-        if peer is None or OURS not in self.times:
-            return None
-        return self.times[OURS].median / self.times[peer].median
+        peer, times = self.peer(among), self.times
+        return times[OURS].median / times[peer].median if peer and OURS in times else None
 
     def rate(self, who: str = OURS) -> float | None:
         """Return the bytes that have to be moved over a contender's time, in GB/s."""

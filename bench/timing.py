@@ -20,14 +20,19 @@ from bench.peers import COPIES, OURS, Call, gpu
 from bench.row import CPU_CLOCKS, Row, Times, module_of
 from gpualgo._driver import peers as transfers
 
-INTERRUPTED = 130  # as shells have it
 ROW_SECONDS = 1.5  # a row that took longer stops after its second round
 
 
 def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
     """Check a row's contenders and time them; AssertionError if our result is wrong."""
-    if row.clock == "start":
-        return start(row, 1 if scale < 1 else rounds)
+    if row.clock == "start":  # of new processes, one for each round
+        times = {}
+        for who in filter(peers.is_here, row.calls):
+            with peers.left_out_if_it_fails(row, who):
+                times[who] = Times.of(
+                    [[row.calls[who](i) for i in range(1 if scale < 1 else rounds)]]
+                )
+        return replace(row, times=times)
     with ga.default_device("cpu") if row.clock == "cpu" else nullcontext():
         contenders = checked(row, *row.prepare())
         samples: dict[str, list[list[float]]] = {who: [] for who in contenders}
@@ -60,22 +65,13 @@ def run_all(
         except KeyboardInterrupt:
             for each in rows[number:]:
                 peers.note(each, OURS, "not measured: the run was interrupted")
-            return INTERRUPTED
+            return 130  # as shells have it
         except Exception as error:  # the other rows are worth having
             code = 1
             peers.note(row, OURS, f"FAILED: {type(error).__name__}: {error}")
         gc.collect()
         peers.free_memory()
     return code
-
-
-def start(row: Row, rounds: int) -> Row:
-    """Time new processes: a contender's call takes the number of the round."""
-    times = {}
-    for who in filter(peers.is_here, row.calls):
-        with peers.left_out_if_it_fails(row, who):
-            times[who] = Times.of([[row.calls[who](i) for i in range(rounds)]])
-    return replace(row, times=times)
 
 
 def checked(row: Row, contenders: dict[str, Call], expected: Any) -> dict[str, Call]:

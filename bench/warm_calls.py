@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 import os
 import subprocess
 import sys
@@ -106,8 +107,6 @@ def gpu_names(n: int) -> dict[str, Any]:
 
 def measure(kind: str, n: int, rounds: int, statements: list[str]) -> None:
     """Print each statement's least time in microseconds, after the file of the package."""
-    import operator
-
     import gpualgo as ga
     import gpualgo.numpy as gnp
 

@@ -19,9 +19,8 @@ from bench.row import row
 WORKERS, CHUNKS = 2, 16
 
 
-client = functools.cache(
-    lambda: Client(LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0"))
-)
+client = functools.cache(lambda: Client(LocalCluster(
+    WORKERS, threads_per_worker=1, dashboard_address=":0")))  # fmt: skip
 
 
 def chunked(xp, n, chunk=0):

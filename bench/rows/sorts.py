@@ -110,9 +110,8 @@ TOP_K = [
 
 def queries(xp, n, dtype="float32", share=1, are_sorted=False):
     """Return sorted elements and as many queries, or one for `share` of them."""
-    a, v = uniform(xp, n), uniform(xp, n // share, seed=1)
-    if dtype != "float32":
-        a, v = ((x * (1 << 24)).astype(dtype) for x in (a, v))
+    drawn = uniform(xp, n), uniform(xp, n // share, seed=1)
+    a, v = ((x * (1 << 24)).astype(dtype) for x in drawn)
     return xp.sort(a), xp.sort(v) if are_sorted else v
 
 
@@ -172,24 +171,13 @@ def counts(bins, *coordinates, weights=None):
 COUNTS = {"any_dtype": True, "out_dtype": "int32"}
 
 
-def even(bins, name="f32", sizes="28", inputs=unit, item_bytes=4, **given):
-    return row(f"histogram {bins} bins, {name}", sizes, inputs, item_bytes,
+def even(bins, name="f32", sizes="28", inputs=unit, **given):
+    return row(f"histogram {bins} bins, {name}", sizes, inputs, 4,
                lambda x, out: ga.histogram(x, bins, (0, 1), out=out),
                lambda xp, x: xp.histogram(x, bins, (0, 1))[0],
-               cub=cub("histogram_float32", bins, 1) if item_bytes == 4 else None,
+               cub=cub("histogram_float32", bins, 1),
                torch=lambda x: torch().histc(x, bins, 0, 1),  # in float32, exact up to 2^24
                expected=partial(counts, bins), **COUNTS, **given)  # fmt: skip
-
-
-def weighted(bins, dtype, sizes):  # the peers' sums are not exact
-    return row(f"histogram {bins} bins, f32, {dtype} weights", sizes,
-               lambda xp, n: (unit(xp, n), (unit(xp, n, 1) - 0.25).astype(dtype)),
-               4 + np.dtype(dtype).itemsize, lambda x, w: ga.histogram(x, bins, (0, 1), weights=w),
-               lambda xp, x, w: xp.histogram(x, bins, (0, 1), weights=w)[0],
-               torch=Prepared(lambda x, w: partial(
-                   torch().bincount, (x * bins).long(), w, bins)), any_dtype=True,
-               tolerance=1e-3 if dtype == "float32" else 1e-9,
-               expected=lambda x, w: counts(bins, x, weights=w))  # fmt: skip
 
 
 HISTOGRAM = [
@@ -202,7 +190,6 @@ HISTOGRAM = [
         lambda x, out: ga.histogram(x, 256, (0, 256), out=out),
         lambda xp, x: xp.bincount(x, minlength=256), cub=cub("histogram_uint8", 256, 256),
         torch=lambda x: x.bincount(minlength=256), **COUNTS),
-    even(256, "f64", "28*", lambda xp, n: unit(xp, n).astype("float64"), 8),
     even(256, "f32, all in one bin", inputs=lambda xp, n: xp.full(n, 0.3, "float32")),
     row("histogram 2048 bins by edges, f32", "28",
         lambda xp, n: (unit(xp, n), xp.asarray(EDGES)), 4,
@@ -214,10 +201,14 @@ HISTOGRAM = [
          lambda x, y, out, bins=bins: ga.histogram((x, y), bins, SPAN, out=out),
          lambda xp, x, y, bins=bins: xp.histogram2d(x, y, bins, SPAN)[0],
          expected=partial(counts, bins), **COUNTS) for bins, sizes in ((32, "26*"), (1024, "26"))],
-    weighted(256, "float32", "26*"),
-    weighted(256, "float64", "26*"),
-    weighted(65536, "float32", "26"),
-    weighted(65536, "float64", "26"),
+    [row(f"histogram 256 bins, f32, {dtype} weights", "26*",
+         lambda xp, n, dtype=dtype: (unit(xp, n), (unit(xp, n, 1) - 0.25).astype(dtype)), 4 + size,
+         lambda x, w: ga.histogram(x, 256, (0, 1), weights=w),
+         lambda xp, x, w: xp.histogram(x, 256, (0, 1), weights=w)[0],
+         torch=Prepared(lambda x, w: partial(torch().bincount, (x * 256).long(), w, 256)),
+         tolerance=tolerance, expected=lambda x, w: counts(256, x, weights=w), any_dtype=True)
+     for dtype, size, tolerance in (  # the peers' sums are not exact
+         ("float32", 4, 1e-3), ("float64", 8, 1e-9))],
     row("histogram 32x32 bins, f32 pairs, f64 weights", "cpu 20*",
         lambda xp, n: (*pair(xp, n), uniform(xp, n, "float64", 2) - 0.25), 16,
         lambda x, y, w: ga.histogram((x, y), 32, SPAN, weights=w),

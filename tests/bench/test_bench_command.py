@@ -113,7 +113,7 @@ def test_mistakes_are_told(line: list[str], told: str, capsys: pytest.CaptureFix
 def test_sizes_that_are_none_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--sizes", "2^ten"])
-    assert "invalid list of sizes value" in capsys.readouterr().err
+    assert "invalid sizes value" in capsys.readouterr().err
 
 
 def _row(**results: Any) -> Row:
