@@ -41,6 +41,7 @@ def check(folder: Path) -> None:
 
 
 def draw(report: Report, folder: Path) -> list[Path]:
+    check(folder)
     import matplotlib
 
     matplotlib.use("svg")

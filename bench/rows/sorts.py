@@ -9,29 +9,27 @@ from bench.inputs import COLUMNS, bits, floats, integers, matrix, pair, uniform,
 from bench.peers import CUB_ROWS, Prepared, cub, gpu, torch
 from bench.row import module_of, row
 
-IN_TORCH = ("uint8", "int64", "float32")  # it sorts no wider unsigned integers
 # Return the bytes moved for a key: one reading, then a pass for each of its 8-bit digits.
 # A counting sort has fewer passes, and its rate may pass the memory's.
 moved = lambda key_bytes, value_bytes=0: key_bytes + 2 * key_bytes * (key_bytes + value_bytes)
 
 
-def keys(name, dtype, sizes, inputs=None):
+def keys(name, dtype, sizes, inputs=None, **given):
     return row(f"radix sort keys {name}", sizes, inputs or partial(bits, dtype=dtype),
                moved(np.dtype(dtype).itemsize), lambda x, out: ga.radix_sort(x, out=out),
                lambda xp, x: xp.sort(x), cub=cub(f"sort_{dtype}"), jax=lambda jnp, x: jnp.sort(x),
-               # PyTorch finds the indices as well.
-               torch=(lambda x: x.sort()[0]) if dtype in IN_TORCH else None)  # fmt: skip
+               **given)  # fmt: skip
 
 
+by_torch = lambda x: x.sort()[0]  # and finds the indices; it sorts no wider unsigned integers
 in_order = lambda x, values: (x[(order := gpu().argsort(x))], values[order])
 RADIX_SORT = [
     keys("u32", "uint32", "16* 20* 24 28* 30"),
     keys("u32, all equal", "uint32", "28", lambda xp, n: xp.zeros(n, "uint32")),
-    keys("f32", "float32", "16 20 24 28* 30", floats),
+    keys("f32", "float32", "16 20 24 28* 30", floats, torch=by_torch),
     keys("u64", "uint64", "16 20 24 28* 30"),
     keys("u16", "uint16", "16 20 24 28* 30"),
-    keys("u8", "uint8", "16 20 24 28* 30"),
-    keys("i64, below 2^32", "int64", "28", lambda xp, n: bits(xp, n, "uint32").astype("int64")),
+    keys("u8", "uint8", "16 20 24 28* 30", torch=by_torch),
     [row(f"radix sort pairs {name}", sizes,
          lambda xp, n, dtype=dtype: (bits(xp, n, dtype), bits(xp, n, dtype, seed=1)),
          moved(size, size), lambda x, values, out: ga.radix_sort(x, values, out=out),
@@ -134,7 +132,7 @@ nonzero = lambda mask, out, out_count: partial(
 with_mask = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1) < 0.5)
 half = lambda a: a < 0.5
 SELECT = [
-    row("select f32, half kept", "16 20* 24 28*; cpu 22*", uniform, 6,
+    row("select f32, half kept", "16 20* 24 28*", uniform, 6,
         lambda x, out, out_count: ga.select(x, half, out=out, out_count=out_count),
         alike=lambda x: x[x < 0.5], cub=cub("select_if", count="int64")),
     row("select f32 by a mask", "16 20* 24 28*", with_mask, 7,
@@ -147,6 +145,8 @@ SELECT = [
     row("partition f32", "16 20* 24 28*", uniform, 12,
         lambda x, out, out_count: ga.stable_partition(x, half, out=out, out_count=out_count),
         lambda xp, x: xp.concatenate([x[x < 0.5], x[x >= 0.5]])),
+    row("select f32, half kept", "cpu 22*", uniform, 6, lambda x: ga.select(x, half),
+        lambda xp, x: x[x < 0.5]),
     row("count f32", "cpu 22*", uniform, 4, lambda x: ga.count(x, half),
         lambda xp, x: xp.count_nonzero(x < 0.5), any_dtype=True,
         expected=lambda x: np.asarray(np.count_nonzero(x < 0.5))),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import environment, peers, timing
+from bench import environment, peers, rows, timing
 from bench.__main__ import main
 from bench.peers import OURS
 from bench.row import Row, read
@@ -138,8 +138,8 @@ def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], ValueError("no")])
 def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
-    rows, measured = [_row(gpualgo=wrong, right=[1, 2]), _row(gpualgo=[1, 2])], []
-    assert timing.run_all(rows, measured, 1, 0.001) == 1
+    both, measured = [_row(gpualgo=wrong, right=[1, 2]), _row(gpualgo=[1, 2])], []
+    assert timing.run_all(both, measured, 1, 0.001) == 1
     assert len(measured) == 1, "the other rows are measured"
     assert peers.taken_notes()[0]["reason"].startswith("FAILED")
 
@@ -160,6 +160,15 @@ def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
     row = _row(**{"gpualgo": [1, 2], "CuPy": [1, 2], "NumPy": [1, 2], "a copy": [1, 2]})
     peers.want(["numpy"])
     assert set(timing.run(row, 1, 0.001).times) == {OURS, "NumPy", "a copy"}
+
+
+def test_sharded_arrays_are_compared_with_one_array() -> None:
+    asked = rows.chosen(("scaling",), "argsort, float32, 4 GPUs", device="cpu")
+    (row,) = (replace(each, n=1000) for each in asked)
+    assert set(timing.run(row, 1, 0.001).times) == {OURS}
+    wrong = {OURS: lambda x: row.calls[OURS](x).gather()[::-1]}
+    with pytest.raises(AssertionError, match="off by inf"):
+        timing.run(replace(row, calls=wrong), 1, 0.001)
 
 
 def test_dtype_counts_unless_it_may_differ() -> None:
