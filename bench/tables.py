@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import environment
-from bench.peers import OURS, PEERS
+from bench.peers import COPIES, OURS, PEERS
 from bench.row import CLOCKS, Key, Report, Row, size_of, size_text
 
 FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "wall": 0.10, "start": 0.25}
@@ -143,7 +143,7 @@ def _change(old: Row, new: Row, told: tuple[Any, Any], floor: float | None) -> C
     a, b = old.times[OURS], new.times[OURS]
     factors = {
         who: times.median / old.times[who].median for who, times in new.times.items()
-        if who in old.times and who != OURS
+        if who in old.times and who not in (OURS, COPIES)
         and len({environment.version_of(who, each) for each in told}) == 1
     }  # fmt: skip
     factor, least = b.median / a.median, 1 + (FLOORS[new.clock] if floor is None else floor)

@@ -47,8 +47,6 @@ HOST_ARRAYS = [
 ]  # fmt: skip
 
 KEYS = 1 << 19  # of all arrays that a row of sorts goes through: no branch is learned by heart
-
-
 normal = lambda xp, n, seed=0: xp.random.default_rng(seed).standard_normal(n)
 random_bits = lambda xp, n, dtype, seed: xp.random.default_rng(seed).integers(
     np.iinfo(dtype).min, np.iinfo(dtype).max, n, dtype, endpoint=True)  # fmt: skip

@@ -53,8 +53,6 @@ RADIX_SORT = [
 sorted_halves = lambda xp, n, dtype="float32": tuple(
     xp.sort(uniform(xp, n // 2, dtype, seed)) for seed in range(2)
 )
-
-
 less = lambda a, b: a < b
 whole_int32 = partial(integers, low=0, high=2**31 - 1, dtype="int32")
 merge = lambda xp, a, b: xp.sort(xp.concatenate([a, b]), kind="stable")
