@@ -7,25 +7,21 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from bench import environment, pages, peers, plots, rows, tables, timing
-from bench.peers import NO_PEER, PEERS
-from bench.row import Report, Row, dtypes_in, merged, read, size_of
+from bench.peers import PEERS
+from bench.row import Report, Row, merged, read, size_of
 
 
-def _list_of(name: str, read: Callable[[str], Any]) -> Callable[[str], list[Any]]:
-    def values(text: str) -> list[Any]:
-        return [read(each.strip()) for each in text.split(",")]
-
-    values.__name__ = f"list of {name}"  # for argparse, which says that a value is none
-    return values
+def sizes(text: str) -> list[int]:
+    return [size_of(each) for each in text.split(",")]
 
 
-def _peer(text: str) -> str:
-    return min(each for each in (*PEERS, NO_PEER) if each.lower().startswith(text.lower() or "?"))
+def libraries(text: str) -> list[str]:
+    """Return the peers whose names begin so; "none", so that no library takes part, is one."""
+    texts = [each.strip().lower() or "?" for each in text.split(",")]
+    return [min(who for who in (*PEERS, "none") if who.lower().startswith(each)) for each in texts]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -33,13 +29,9 @@ def _parser() -> argparse.ArgumentParser:
     rows, output, modes = map(parser.add_argument_group, ("rows", "output", "instead of a run"))
     add = rows.add_argument
     add("algorithms", nargs="*", metavar="ALGORITHM", help="default: all algorithms")
-    dtypes = _list_of("dtypes", lambda text: min(dtypes_in(text)))
-    add("--dtypes", type=dtypes, metavar="f32,u64", help="only rows of these dtypes")
-    add("--sizes", type=_list_of("sizes", size_of), metavar="2^20,1000000",
+    add("--sizes", type=sizes, metavar="2^20,1000000",
         help="numbers of elements, instead of those of each row")  # fmt: skip
-    add("--entropies", type=_list_of("numbers", float), metavar="1,0.544,0",
-        help="only sorts of keys with this share of random bits")  # fmt: skip
-    add("--peers", type=_list_of("peers", _peer), metavar="CuPy,CUB",
+    add("--peers", type=libraries, metavar="CuPy,CUB",
         help=f"only these libraries, of {', '.join(PEERS)}; none: gpualgo alone")  # fmt: skip
     add("--rows", default="", metavar="TEXT", help="only rows whose title contains TEXT")
     add("--quick", action="store_true", help="one size of most rows, fewer samples")
@@ -106,12 +98,11 @@ def _chosen(given: argparse.Namespace) -> list[Row]:
         there = ", ".join(rows.ALGORITHMS)
         raise ValueError(f"no algorithm is called {', '.join(unknown)}; there are {there}")
     names = [name for name in dict.fromkeys(given.algorithms) if name != "startup"]
-    found = []
-    if given.cold or "startup" in given.algorithms or (given.targets and not given.algorithms):
-        found = rows.chosen(["startup"], given.rows, device=given.device)
+    are_all = given.targets and not given.algorithms
+    is_cold = given.cold or are_all or "startup" in given.algorithms
+    found = rows.chosen(["startup"], given.rows, device=given.device) if is_cold else []
     if names or not given.algorithms:
-        found += rows.chosen(names, given.rows, given.dtypes or (), given.sizes or (),
-                             given.entropies or (), given.device, given.quick)  # fmt: skip
+        found += rows.chosen(names, given.rows, given.sizes or (), given.device, given.quick)
     return [row for row in found if not given.targets or row.key in tables.targets()]
 
 
@@ -144,18 +135,16 @@ def _run(given: argparse.Namespace) -> int:
         print(f"drawn: {drawn}", file=sys.stderr)
     _print(made)
     if given.targets:
-        keys = {row.key for row in found}
-        asked = [key for key in tables.targets() if key in keys]
+        asked = sorted({row.key for row in found}, key=list(tables.targets()).index)
         tables.show("Targets", tables.of_targets(made, asked))
     return code
 
 
 def _measure(given: argparse.Namespace, found: list[Row]) -> tuple[Report, int]:
     if given.plots:  # with the copies of the same sizes, for the roofline
-        keys, sizes = {row.key for row in found}, {(row.clock, row.n) for row in found}
+        sizes = {(row.clock, row.n) for row in found}
         copies = rows.chosen(["copy"], sizes={n for _, n in sizes})
-        found = found + [row for row in copies
-                         if (row.clock, row.n) in sizes and row.key not in keys]  # fmt: skip
+        found = found + [row for row in copies if (row.clock, row.n) in sizes and row not in found]
     told = environment.describe(given.commit)
     found = [row for row in found if peers.gpu() is not None or row.device == "cpu"]
     peers.build(row.calls.get("CUB") for row in found)  # before, side by side

@@ -76,7 +76,8 @@ def _gpu() -> dict[str, Any]:
     found = runtime.getDeviceProperties(0)
     return {
         "gpu": found["name"].decode(), "compute_capability": f"{found['major']}.{found['minor']}",
-        "gpu_memory": int(found["totalGlobalMem"]), "cuda": runtime.driverGetVersion(),
+        "gpu_memory": int(found["totalGlobalMem"]), "gpus": runtime.getDeviceCount(),
+        "cuda": runtime.driverGetVersion(),
         "driver": _output("nvidia-smi --query-gpu=driver_version --format=csv,noheader")[:20],
     }  # fmt: skip
 

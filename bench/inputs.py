@@ -41,16 +41,9 @@ def hashed(cupy: Any, n: int, expression: str, dtype: str = "float32", seed: int
     return out
 
 
-def bits(cupy: Any, n: int, dtype: str, seed: int = 0, words: int = 1) -> Any:
-    """Return random integers; of several words their AND: ones get rare, and with them entropy."""
-    if cupy is np:
-        return integers(np, n, 0, 1 << 31, dtype, seed)
-    out = hashed(cupy, n, "z >> (64 - 8 * sizeof(T))", dtype, seed)
-    for more in range(1, words):
-        out &= bits(cupy, n, dtype, seed + more)
-    return out
-
-
+bits: Draw = lambda xp, n, dtype, seed=0: (  # random integers
+    integers(np, n, 0, 1 << 31, dtype, seed) if xp is np
+    else hashed(xp, n, "z >> (64 - 8 * sizeof(T))", dtype, seed))  # fmt: skip
 # All bit patterns below 2 in magnitude, so neither NaN nor infinite: no highest bit of exponents.
 floats: Draw = lambda xp, n, seed=0: (
     uniform(np, n, seed=seed) - np.float32(0.5) if xp is np
@@ -59,5 +52,6 @@ unit: Draw = lambda xp, n, seed=0: (  # in [0, 1); a 1 would fall out of CUB's l
     uniform(xp, n, seed=seed) if xp is np
     else hashed(xp, n, "static_cast<float>(z >> 40) * (1.0f / (1 << 24))", seed=seed))  # fmt: skip
 # Odd numbers from -15 to 15: float sums of 2^30 of them stay exact in any order.
-steps: Draw = lambda cupy, n, dtype="float32": hashed(
-    cupy, n, "2 * static_cast<int>(z >> 60) - 15", dtype)  # fmt: skip
+steps: Draw = lambda xp, n, dtype="float32": (
+    2 * integers(xp, n, -8, 8, dtype) + xp.asarray(1, dtype) if xp is np
+    else hashed(xp, n, "2 * static_cast<int>(z >> 60) - 15", dtype))  # fmt: skip

@@ -1,12 +1,6 @@
 """Figures in the pages of README and docs: written from stored results, between marks.
 
-    <!-- bench: FILE KIND key=value … -->
-    …
-    <!-- /bench -->
-
-FILE is in bench/results/; of several, joined by +, rows of later ones stand in place of the same
-rows of earlier ones, for runs whose commits differ. `python -m bench --write-docs` writes what
-stands between the marks, and a test checks it. docs/benchmarks.md describes the kinds.
+docs/benchmarks.md describes the marks. A test checks that what stands between them is up to date.
 """
 
 from __future__ import annotations
@@ -16,11 +10,13 @@ import json
 import re
 import shlex
 import statistics
+from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 
 from bench import tables
 from bench.environment import ROOT
-from bench.peers import OURS, PEERS
+from bench.peers import COPIES, OURS, PEERS
 from bench.row import Report, Row, read, size_of, size_text
 from bench.tables import ratio_text, time_text
 
@@ -28,7 +24,6 @@ STORED = ROOT / "bench" / "results"
 MARK = re.compile(r"(<!-- bench: ([^>]*?) -->)(.*?)(<!-- /bench -->)", re.DOTALL)
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)  # examples stay as they are
 BEGINNING = re.compile(r"\s*(?:(?:[-*+>]|\d+\.)\s+)*")  # of a line, where no word stands yet
-FIGURE = re.compile(r"\d\s?(?:ns|µs|ms|s|GB/s|GKey/s)\b")
 
 
 def all_pages() -> list[Path]:
@@ -48,11 +43,6 @@ def rewritten(text: str) -> str:
     parts = FENCED.split(text)
     parts[::2] = [MARK.sub(_written, part) for part in parts[::2]]
     return "".join(parts)
-
-
-def outside(text: str) -> str:
-    """Return a page's text without what is made from results, and without examples."""
-    return MARK.sub("", "".join(FENCED.split(text)[::2]))
 
 
 def _written(found: re.Match[str]) -> str:
@@ -82,6 +72,8 @@ def made(report: Report, kind: str, keys: dict[str, str]) -> str:
         return _of_row(report.by_key[key], kind, keys.get("of", ""))
     if kind == "summary":
         return _summary(report, keys["of"])
+    if kind == "scaling":
+        return _scaling(report, size_of(keys["n"]))
     rows = [
         row for row in report.rows
         if row.clock == keys.get("clock", row.clock)
@@ -152,3 +144,23 @@ def _not_met(report: Report, missed: list[tables.Target]) -> str:
         lines.append([name, n, told, limit, "same" if goal.why == last else goal.why])
         last = goal.why
     return tables.markdown(lines).replace("---: |\n", "--- |\n", 1)
+
+
+def _scaling(report: Report, n: int) -> str:
+    """Return the times of n elements on each GPU, then of as many in all."""
+    found: dict[str, dict[tuple[int, int], dict[str, float]]] = defaultdict(dict)
+    for row in report.rows:
+        case, gpus = row.name.rsplit(", ", 1)
+        medians = {who: times.median for who, times in row.times.items()}
+        found[case][int(gpus.split()[0]), row.n] = medians
+    several = sorted({count for rows in found.values() for count, _ in rows} - {1})
+    shares = [(f"{count} GPUs", "weak scaling", "share of peer copies") for count in several]
+    lines = [[f"{size_text(n)} elements on each GPU", "1 GPU", *chain(*shares),
+              *(f"same total on {count} GPUs" for count in several)]]  # fmt: skip
+    for case, rows in found.items():
+        alone, weak = rows[1, n][OURS], [rows[count, count * n] for count in several]
+        cells = ((time_text(each[OURS]), f"{alone / each[OURS]:.0%}",
+                  f"{each.get(COPIES, 0) / each[OURS]:.0%}") for each in weak)  # fmt: skip
+        totals = (time_text(rows[count, n][OURS]) for count in several)
+        lines.append([case, time_text(alone), *chain(*cells), *totals])
+    return tables.markdown(lines)

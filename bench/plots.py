@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import environment, tables
 from bench.peers import OURS
 from bench.row import Report, Row, size_text
+from bench.tables import Target
 
 INK = "#808080"  # of axes and text: as far from white as from black
 GREEN, RED = "#2e9e4f", "#d1495b"
@@ -68,17 +69,22 @@ def _pictures(plt: Any, report: Report) -> Iterator[tuple[str, Any]]:
             copies = sized.get((clock, "copy f32"), [])
             yield f"rate-{clock}-{name}", _rates(plt, name, rows, copies)
     for clock in ("device", "host", "cpu"):
-        rows = [row for row in report.rows if row.clock == clock and row.ratio() is not None]
-        for part in range(0, len(rows), BARS):
-            number = f"-{part // BARS + 1}" if len(rows) > BARS else ""
-            yield f"ratios-{clock}{number}", _ratios(plt, rows[part : part + BARS])
-    started = {f"{row.name}: {who}": (times, _colour(who)) for row in report.rows
-               if row.clock == "start" for who, times in row.times.items()}  # fmt: skip
+        found = [(row, ratio) for row in report.rows
+                 if row.clock == clock and (ratio := row.ratio()) is not None]  # fmt: skip
+        bars = [(f"{row.name}, {size_text(row.n)}", ratio, GREEN if ratio <= 1 else RED,
+                 f"{ratio:.2f} of {row.peer()}", tables.targets().get(row.key))
+                for row, ratio in found]  # fmt: skip
+        for part in range(0, len(bars), BARS):
+            figure, axes = _bars(plt, bars[part : part + BARS])
+            axes.axvline(1, color=INK, lw=1)
+            axes.set_xscale("log")
+            axes.set_title("our time / the best peer's; a bar across: the target", fontsize=9)
+            yield f"ratios-{clock}{f'-{part // BARS + 1}' if len(bars) > BARS else ''}", figure
+    started = [(f"{row.name}: {who}", times.median, _colour(who), tables.time_text(times.median),
+                None) for row in report.rows if row.clock == "start"
+               for who, times in row.times.items()]  # fmt: skip
     if started:
-        bars = [(label, times.median, colour) for label, (times, colour) in started.items()]
-        spread = [[times.median - times.low for times, _ in started.values()],
-                  [times.high - times.median for times, _ in started.values()]]  # fmt: skip
-        figure, axes = _bars(plt, bars, xerr=spread)
+        figure, axes = _bars(plt, started)
         axes.set_xlabel("seconds")
         yield "start-up", figure
 
@@ -102,26 +108,17 @@ def _rates(plt: Any, name: str, rows: list[Row], copies: list[Row]) -> Any:
     return figure
 
 
-def _bars(plt: Any, bars: list[tuple[str, float, str]], **given: Any) -> tuple[Any, Any]:
+def _bars(plt: Any, bars: Sequence[tuple[str, float, str, str, Target | None]]) -> tuple[Any, Any]:
+    """Draw bars, with what is written beside each and the target that lies across it."""
     figure, axes = plt.subplots(figsize=(7, 0.7 + 0.26 * len(bars)))
-    (labels, lengths, colours), places = zip(*bars, strict=True), range(0, -len(bars), -1)
-    axes.barh(places, lengths, color=colours, height=0.7, ecolor=INK, **given)
+    labels, lengths, colours, texts, targets = zip(*bars, strict=True)
+    places = range(0, -len(bars), -1)
+    axes.barh(places, lengths, color=colours, height=0.7)
     axes.set_yticks(places, labels, fontsize=7)
     axes.margins(y=0.01)
-    axes.grid(False, axis="y")  # it would strike out what is written beside the bars
-    return figure, axes
-
-
-def _ratios(plt: Any, rows: list[Row]) -> Any:
-    found = [(row, row.ratio() or 0.0, tables.targets().get(row.key)) for row in rows]
-    bars = [(f"{row.name}, {size_text(row.n)}", ratio, GREEN if ratio <= 1 else RED)
-            for row, ratio, _ in found]  # fmt: skip
-    figure, axes = _bars(plt, bars)
-    for i, (row, ratio, target) in enumerate(found):
+    axes.grid(False, axis="y")  # it would strike out what is written
+    for y, length, text, target in zip(places, lengths, texts, targets, strict=True):
+        axes.text(length, y, f" {text}", va="center", fontsize=7)
         if target is not None and not target.is_time:
-            axes.plot([target.limit] * 2, [-i - 0.4, -i + 0.4], color=INK, lw=2)
-        axes.text(ratio, -i, f" {ratio:.2f} of {row.peer()}", va="center", fontsize=7)
-    axes.axvline(1, color=INK, lw=1)
-    axes.set_xscale("log")
-    axes.set_title("our time / the best peer's; a bar across: the target", fontsize=9)
-    return figure
+            axes.plot([target.limit] * 2, [y - 0.4, y + 0.4], color=INK, lw=2)
+    return figure, axes

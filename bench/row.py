@@ -21,7 +21,7 @@ from bench.peers import OURS, Call, Prepared
 
 POISON = 77  # fills an output before a call, so that a value that was not written shows
 FORMAT = 1  # of files
-STORED = ("name", "n", "clock", "algorithm", "dtype", "entropy", "bytes_moved", "beside", "times")
+STORED = ("name", "n", "clock", "algorithm", "bytes_moved", "beside", "times")
 CPU_CLOCKS = ("cpu", "wall")
 CLOCKS = {  # with the titles of their tables
     "device": "Device time",
@@ -83,9 +83,7 @@ class Row:
     any_dtype: bool = False  # the libraries' results differ in dtype
     out_dtype: str | None = None  # of outputs, where the expected result has another
     beside: str = ""  # the one peer of the ratio; without it the fastest
-    dtype: str = ""  # where the name does not say it
     of_its_size: bool = False  # n cannot be another
-    entropy: float | None = None  # of the keys of a sort
     algorithm: str = ""  # whose table lists the row
     times: Mapping[str, Times] = field(default_factory=dict)  # by contender, after a run
 
@@ -100,15 +98,8 @@ class Row:
     def device(self) -> str:
         return "cpu" if self.clock == "cpu" or self.name.startswith("CPU: ") else "cuda"
 
-    @property
-    def dtypes(self) -> frozenset[str]:
-        return dtypes_in(self.dtype or self.name)
-
     def at(self, n: int) -> Row:
         return replace(self, n=n, bytes_moved=self.bytes_moved * n / self.n)
-
-    def timed(self, times: Mapping[str, Times]) -> Row:
-        return replace(self, dtype=" ".join(sorted(self.dtypes)), times=times)
 
     def peer(self, among: Iterable[str] = ()) -> str | None:
         """Return the fastest peer: among those named, else the row's own, else all."""
@@ -117,10 +108,8 @@ class Row:
         return min(there, key=lambda who: self.times[who].median, default=None)
 
     def ratio(self, among: Iterable[str] = ()) -> float | None:
-        peer = self.peer(among)
-        if peer is None or OURS not in self.times:
-            return None
-        return self.times[OURS].median / self.times[peer].median
+        peer, times = self.peer(among), self.times
+        return times[OURS].median / times[peer].median if peer and OURS in times else None
 
     def rate(self, who: str = OURS) -> float | None:
         """Return the bytes that have to be moved over a contender's time, in GB/s."""
@@ -135,12 +124,8 @@ class Row:
         expected = reference(*inputs, **dict.fromkeys(required(reference) & {"out"}))
         found: dict[str, Call | None] = {}
         for who in filter(peers.is_here, self.calls):
-            try:
+            with peers.left_out_if_it_fails(self, who):
                 found[who] = self._ready(who, xp, inputs, expected)
-            except Exception as error:  # a peer that cannot be prepared is left out
-                if who.startswith(OURS):
-                    raise
-                peers.note(self, who, error)
         return {who: ready for who, ready in found.items() if ready is not None}, expected
 
     def _ready(self, who: str, xp: Any, inputs: tuple[Any, ...], expected: Any) -> Call | None:
@@ -174,7 +159,8 @@ def row(
     """Return a row for each size: "cpu 20* 22; device 20 24*", where --quick runs those with a *.
 
     A size below 64 is the exponent of a power of two. Without a clock it is "device". `numpy` is
-    NumPy's call or CuPy's, by the clock, `alike` one that is also PyTorch's.
+    NumPy's call or CuPy's, by the clock, `alike` one that is also PyTorch's. Of `others` NumPy's
+    are for the CPU, CuPy's for a GPU.
     """
     if alike is not None:
         numpy, torch = (lambda xp, *arrays: alike(*arrays)), alike
@@ -185,7 +171,9 @@ def row(
     for group in sizes.split(";"):
         clock, *numbers = (group if group.strip()[0].isalpha() else f"device {group}").split()
         calls = {OURS: ours, **(on_cpu if clock in CPU_CLOCKS else on_gpu), **(others or {})}
-        calls = {who: call for who, call in calls.items() if call is not None}
+        absent = {"cpu": ("CuPy",), "wall": ()}.get(clock, ("NumPy",))
+        calls = {who: call for who, call in calls.items()
+                 if call is not None and not who.startswith(absent)}  # fmt: skip
         for number in numbers:
             k = int(number.rstrip("*"))
             n, quick = 1 << k if k < 64 else k, number.endswith("*")
@@ -195,12 +183,6 @@ def row(
 
 def module_of(x: Any) -> Any:
     return np if isinstance(x, np.ndarray | np.generic) else peers.gpu()
-
-
-def dtypes_in(text: str) -> frozenset[str]:
-    """Return the short names of the dtypes in a text: f32 for float32."""
-    found = re.findall(r"\b(?:(float|int|uint|f|i|u)(8|16|32|64)|(bool))\b", text)
-    return frozenset(kind[:1] + bits + bool_ for kind, bits, bool_ in found)
 
 
 def size_of(text: str) -> int:
@@ -278,7 +260,7 @@ def _row(found: Any) -> Row:
     is_above_0 = all(0 < one < math.inf for each in seconds for one in each)
     if found["n"] < 1 or found["clock"] not in CLOCKS or not is_above_0:
         raise ValueError(f"row {found['name']!r} has another clock, size or time than there can be")
-    return Row(**found | {"times": times})
+    return Row(**{name: found[name] for name in STORED} | {"times": times})
 
 
 def merged(first: Report, second: Report) -> Report:

@@ -1,16 +1,8 @@
 """Results as tables, beside targets and beside another run.
 
-A row of two runs counts as changed when three things hold:
-
-- the spreads (`Times.low` to `Times.high`) of the two runs do not overlap, and the medians are
-  further apart than the wider spread is wide;
-- the medians differ by more than a floor, as two runs of one program on one machine do;
-- the machine does not explain it: where a peer of the same version is in both runs, our change
-  over the peer's passes the floor as well. Of several peers the one whose change is nearest to ours
-  decides, so that a doubt is no alarm.
-
-Where others used the cores of one of the runs, nothing is said of the host's clock: NumPy's one
-thread and our many suffer differently. Other machines are compared by the ratio to a peer alone.
+docs/benchmarks.md says when a row of two runs counts as changed. Of several peers in both runs the
+one whose change is nearest to ours stands for the machine, so that a doubt is no alarm. Where
+others used the cores nothing is said of the host's clock: threads suffer differently.
 """
 
 from __future__ import annotations
@@ -26,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench import environment
-from bench.peers import OURS, PEERS
+from bench.peers import COPIES, OURS, PEERS
 from bench.row import CLOCKS, Key, Report, Row, size_of, size_text
 
 FLOORS = {"device": 0.03, "host": 0.10, "cpu": 0.10, "wall": 0.10, "start": 0.25}
@@ -151,7 +143,7 @@ def _change(old: Row, new: Row, told: tuple[Any, Any], floor: float | None) -> C
     a, b = old.times[OURS], new.times[OURS]
     factors = {
         who: times.median / old.times[who].median for who, times in new.times.items()
-        if who in old.times and who != OURS
+        if who in old.times and who not in (OURS, COPIES)
         and len({environment.version_of(who, each) for each in told}) == 1
     }  # fmt: skip
     factor, least = b.median / a.median, 1 + (FLOORS[new.clock] if floor is None else floor)

@@ -9,25 +9,32 @@ import sys
 import time
 import timeit
 import tracemalloc
+from collections import defaultdict
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import gpualgo as ga
 from bench import peers
-from bench.peers import OURS, Call, gpu
+from bench.peers import COPIES, OURS, Call, gpu
 from bench.row import CPU_CLOCKS, Row, Times, module_of
+from gpualgo._driver import peers as transfers
 
-INTERRUPTED = 130  # as shells have it
 ROW_SECONDS = 1.5  # a row that took longer stops after its second round
 
 
 def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
     """Check a row's contenders and time them; AssertionError if our result is wrong."""
-    if row.clock == "start":
-        return start(row, 1 if scale < 1 else rounds)
+    if row.clock == "start":  # of new processes, one for each round
+        times = {}
+        for who in filter(peers.is_here, row.calls):
+            with peers.left_out_if_it_fails(row, who):
+                times[who] = Times.of(
+                    [[row.calls[who](i) for i in range(1 if scale < 1 else rounds)]]
+                )
+        return replace(row, times=times)
     with ga.default_device("cpu") if row.clock == "cpu" else nullcontext():
-        contenders, expected = row.prepare()
-        check(row, contenders, expected)
+        contenders = checked(row, *row.prepare())
         samples: dict[str, list[list[float]]] = {who: [] for who in contenders}
         began = time.perf_counter()
         for finished in range(rounds):
@@ -36,7 +43,7 @@ def run(row: Row, rounds: int = 5, scale: float = 1.0) -> Row:
             for who, call in contenders.items():
                 samples[who].append(measure(row.clock, who, call, scale))
         held = {OURS: memory(row.clock, contenders[OURS])}
-    return row.timed({who: Times.of(each, held.get(who)) for who, each in samples.items()})
+    return replace(row, times={who: Times.of(each, held.get(who)) for who, each in samples.items()})
 
 
 def run_all(
@@ -58,7 +65,7 @@ def run_all(
         except KeyboardInterrupt:
             for each in rows[number:]:
                 peers.note(each, OURS, "not measured: the run was interrupted")
-            return INTERRUPTED
+            return 130  # as shells have it
         except Exception as error:  # the other rows are worth having
             code = 1
             peers.note(row, OURS, f"FAILED: {type(error).__name__}: {error}")
@@ -67,34 +74,16 @@ def run_all(
     return code
 
 
-def start(row: Row, rounds: int) -> Row:
-    """Time new processes: a contender's call takes the number of the round."""
-    times = {}
-    for who in filter(peers.is_here, row.calls):
-        try:
-            times[who] = Times.of([[row.calls[who](i) for i in range(rounds)]])
-        except RuntimeError as error:
-            if who == OURS:
-                raise
-            peers.note(row, who, error)
-    return row.timed(times)
-
-
-def check(row: Row, contenders: dict[str, Call], expected: Any) -> None:
-    """Raise unless our result is the expected one.
-
-    A peer that fails or has another result is left out by name: its time would compare nothing.
-    """
-    for who, call in list(contenders.items()):
-        try:
+def checked(row: Row, contenders: dict[str, Call], expected: Any) -> dict[str, Call]:
+    """Return the contenders whose result is the expected one; raise if ours is another."""
+    right = {}
+    for who, call in contenders.items():
+        with peers.left_out_if_it_fails(row, who):
             off = error_of(call(), expected, row.any_dtype)
             if off > row.tolerance:
                 raise AssertionError(f"{who} is off by {off:.3g}, allowed {row.tolerance:.3g}")
-        except Exception as reason:
-            if who == OURS:
-                raise
-            peers.note(row, who, reason)
-            del contenders[who]
+            right[who] = call
+    return right
 
 
 def error_of(got: Any, expected: Any, any_dtype: bool) -> float:
@@ -102,6 +91,7 @@ def error_of(got: Any, expected: Any, any_dtype: bool) -> float:
     if isinstance(expected, tuple):
         return max(error_of(*pair, any_dtype) for pair in zip(got, expected, strict=True))
     xp = module_of(expected)
+    got = got.gather() if isinstance(got, ga.ShardedArray) else got
     if hasattr(got, "block_until_ready"):  # JAX's, whose streams are its own
         got = xp.from_dlpack(got.block_until_ready())
     got = xp.asarray(got).reshape(expected.shape)
@@ -121,6 +111,8 @@ def measure(clock: str, who: str, call: Call, scale: float) -> list[float]:
     if clock == "device" and who.startswith("JAX"):  # on streams that events do not see
         count = max(2, min(20, int(0.05 / max(queued_seconds(call, 1), 1e-5))))
         return [queued_seconds(call, count) for _ in range(3)]
+    if who == COPIES:
+        return [copy_seconds(call)]
     if clock == "device":
         first = device_seconds(call)
         first = min(first, *(device_seconds(call) for _ in range(2 if first < 0.01 * scale else 1)))
@@ -159,15 +151,17 @@ _spin = functools.cache(lambda: gpu().RawKernel(
     "long long start = clock64(); while (clock64() - start < cycles) {} }", "spin"))  # fmt: skip
 
 
-def device_seconds(call: Call, devices: int = 1, cycles: int = 400_000) -> float:
+def device_seconds(call: Call) -> float:
     """Time by CUDA events on the first GPU; others wait for the first event, the last for them.
 
     A kernel that spins hides the host's time to enqueue the call: 400,000 cycles are about 0.2 ms
-    at 2 GHz, longer than any contender takes.
+    at 2 GHz, longer than any contender takes on a GPU.
     """
-    cuda, others = gpu().cuda, range(1, devices)
+    x = getattr(call, "args", ()) or (None,)
+    others = range(1, len(x[0].shards)) if isinstance(x[0], ga.ShardedArray) else ()
+    cuda = gpu().cuda
     start, stop = cuda.Event(), cuda.Event()
-    _spin()((1,), (1,), (cycles,))
+    _spin()((1,), (1,), (400_000 * (1 + len(others)),))
     start.record()
     for device in others:
         with cuda.Device(device):
@@ -182,6 +176,33 @@ def device_seconds(call: Call, devices: int = 1, cycles: int = 400_000) -> float
     stop.synchronize()
     del result
     return float(cuda.get_elapsed_time(start, stop)) / 1e3
+
+
+def copy_seconds(call: Call) -> float:
+    """Return the time of the copies between GPUs, of the GPU to which they take longest."""
+    found: dict[int, list[tuple[Any, Any]]] = defaultdict(list)
+    move = transfers.move
+
+    def watched(copy: Any) -> None:
+        target, source, _ = copy
+        if target.device == source.device:
+            return move(copy)
+        with gpu().cuda.Device(target.device):
+            stream = gpu().cuda.ExternalStream(target.stream, target.device)
+            events = gpu().cuda.Event(), gpu().cuda.Event()
+            events[0].record(stream)
+            move(copy)
+            events[1].record(stream)
+        found[target.device].append(events)
+
+    transfers.move = watched
+    try:
+        device_seconds(call)
+    finally:
+        transfers.move = move
+    elapsed = gpu().cuda.get_elapsed_time
+    times = [sum(elapsed(*each) / 1e3 for each in events) for events in found.values()]
+    return max(times, default=1e-9)  # which stands for none: a file holds no 0
 
 
 def memory(clock: str, call: Call) -> int | None:

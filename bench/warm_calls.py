@@ -2,7 +2,7 @@
 
 Each call is made on arrays of 16, 10^3, 10^4 and 2^20 elements on the CPU by one thread, and on
 the fake GPU of tests/fake_driver.py, where its time is the host's before the launch. The two
-versions run in processes of their own on one core, in turns, and a row's time is the minimum of 60
+versions run in turns on one core, each in four processes, and a row's time is the minimum of 60
 rounds. A row that is slower by more than 5 % and 0.3 µs is measured again in new processes. The
 table ends with the rows that are slower each time; the exit status is 1 if there is one.
 """
@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import operator
 import os
 import subprocess
 import sys
 import timeit
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 SIZES = {"cpu": (16, 1_000, 10_000, 1 << 20), "gpu": (1 << 16,)}
@@ -23,6 +25,8 @@ SHAPES = {16: (4, 4), 1_000: (10, 100), 10_000: (100, 100), 1 << 20: (1 << 10, 1
 ROUND = 200e-6  # seconds that a round takes at least
 WARM_UP = 20  # calls
 MARGIN, MARGIN_US = 0.05, 0.3
+TURNS = 4  # processes of each version that share the rounds
+MEASURE = "--measure"  # marks such a process
 TIMES = 3  # a row is measured until it is not slower, so often at most
 BOTH = [  # statements, which name their rows
     "ga.reduce(x)", "ga.reduce(x, 0.0, lambda a, b: a + b)",
@@ -101,67 +105,40 @@ def gpu_names(n: int) -> dict[str, Any]:
     return locals()
 
 
-def serve(kind: str, n: int) -> None:
-    """Answer a statement, and how often it is run, with its seconds."""
-    import operator
-
+def measure(kind: str, n: int, rounds: int, statements: list[str]) -> None:
+    """Print each statement's least time in microseconds, after the file of the package."""
     import gpualgo as ga
     import gpualgo.numpy as gnp
 
     names = cpu_names(n) if kind == "cpu" else gpu_names(n)
     names |= {"ga": ga, "gnp": gnp, "operator": operator, "add": add}
     names["reduced"] = ga.prepare(ga.reduce, names["x"], 0.0, add)
-    print(ga.__file__, flush=True)
-    for line in sys.stdin:
-        statement, count = json.loads(line)
-        print(timeit.timeit(statement, number=count, globals=names) / count, flush=True)
+    found = {}
+    for statement in statements:
+        timer = timeit.Timer(statement, globals=names)
+        count = max(1, round(ROUND * WARM_UP / timer.timeit(WARM_UP)))
+        found[statement] = 1e6 * min(timer.repeat(rounds, count)) / count
+    print(json.dumps([ga.__file__, found]))
 
 
-def started(checkout: Path, kind: str, n: int) -> Any:
+def measured(checkout: Path, kind: str, *given: Any) -> dict[str, float]:
     one = ("GPUALGO_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
     env = {
         **os.environ, **dict.fromkeys(one, "1"), "PYTHONHASHSEED": "0",
         "PYTHONPATH": f"{checkout}{os.pathsep}{checkout / 'tests'}",
         "GPUALGO_DEVICE": "cpu" if kind == "cpu" else "auto",
     }  # fmt: skip
-    process: Any = subprocess.Popen(
-        [sys.executable, __file__, "--serve", kind, str(n)],
-        env=env, cwd=checkout, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-    )  # fmt: skip
-    file = process.stdout.readline().rstrip("\n")
+    command = [sys.executable, __file__, MEASURE, json.dumps([kind, *given])]
+    done = subprocess.run(command, env=env, cwd=checkout, text=True, stdout=PIPE, check=True)
+    file, found = json.loads(done.stdout.splitlines()[-1])
     if not Path(file).is_relative_to(checkout):
         raise SystemExit(f"{file} was loaded instead of {checkout}")
-    return process
-
-
-def seconds(process: Any, statement: str, count: int) -> float:
-    process.stdin.write(json.dumps([statement, count]) + "\n")
-    process.stdin.flush()
-    if line := process.stdout.readline():
-        return float(line)
-    raise SystemExit(f"{statement} failed; its error is above")
-
-
-def measured(
-    checkouts: list[Path], kind: str, n: int, rounds: int, statements: list[str]
-) -> dict[str, list[float]]:
-    processes, found = [started(path, kind, n) for path in checkouts], {}
-    for statement in statements:
-        least = [seconds(process, statement, WARM_UP) for process in processes]
-        count = max(1, round(ROUND / min(least)))
-        for i in range(rounds):
-            for k in (0, 1) if i % 2 else (1, 0):
-                least[k] = min(least[k], seconds(processes[k], statement, count))
-        found[statement] = [1e6 * each for each in least]
-    for process in processes:
-        process.communicate()  # ends it
-    return found
+    return dict(found)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("path_before", "path_after"):
-        parser.add_argument(name, type=Path)
+    parser.add_argument("paths", nargs=2, type=Path, metavar="CHECKOUT", help="before, after")
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--sizes", type=int, nargs="*", default=[], help=f"of {SIZES}; else all")
     parser.add_argument("--only", default="", help="only calls that contain this")
@@ -169,15 +146,20 @@ def main() -> int:
     if hasattr(os, "sched_setaffinity"):  # of both versions, as cores differ
         os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     print(f"    {'call':64} {'elements':>9} {'before, µs':>12} {'after, µs':>12}  change")
-    paths, slower = [args.path_before.resolve(), args.path_after.resolve()], []
+    slower = []
     for kind, n in [(kind, n) for kind, sizes in SIZES.items() for n in args.sizes or sizes]:
         names = [name for name in CALLS[kind] if args.only in name and n in SIZES[kind]]
         rows: dict[str, list[float]] = {}
-        for _ in range(TIMES):
-            rows |= measured(paths, kind, n, args.rounds, names) if names else {}
-            names = [each for each in names
-                     if rows[each][1] > max((1 + MARGIN) * rows[each][0],
-                                            rows[each][0] + MARGIN_US)]  # fmt: skip
+        for _ in range(TIMES if names else 0):
+            turns = [[measured(path.resolve(), kind, n, max(1, args.rounds // TURNS), names)
+                      for path in args.paths] for _ in range(TURNS)]  # fmt: skip
+            rows |= {name: [min(each[name] for each in found) for found in zip(*turns, strict=True)]
+                     for name in names}  # fmt: skip
+            names = [
+                name
+                for name in names
+                if rows[name][1] > rows[name][0] + max(MARGIN * rows[name][0], MARGIN_US)
+            ]
         for name, (before, after) in rows.items():
             numbers = f"{n:9,} {before:12,.2f} {after:12,.2f} {100 * (after / before - 1):+7.1f} %"
             line = f"{kind} {name:64} {numbers}{'  slower' if name in names else ''}"
@@ -188,8 +170,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--serve"]:
+    if sys.argv[1:2] == [MEASURE]:
         del sys.path[0]  # files of bench/ may have any name
-        serve(sys.argv[2], int(sys.argv[3]))
+        measure(*json.loads(sys.argv[2]))
     else:
         sys.exit(main())

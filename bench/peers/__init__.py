@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ _HERE = Path(__file__).parent
 _SOURCES = {path.stem: path.read_text(encoding="utf-8") for path in _HERE.glob("*.cu")}
 OURS = "gpualgo"
 PEERS = ("CUB", "cuda.compute", "CuPy", "torch", "JAX", "NumPy", "numba", "polars")
-NO_PEER = "none"  # given as a peer: no library at all takes part
+COPIES = "peer copies"  # the part of a call's time that copies between GPUs take
 # JAX has streams of its own, which events do not see. It is timed by the host's clock over several
 # calls, which says little of small arrays: it takes no part in those.
 JAX_LEAST = 1 << 24  # elements
@@ -51,6 +52,17 @@ def note(row: object, who: str, reason: object) -> None:
     _notes.setdefault((str(row), who), kind + (str(reason).strip().splitlines() or [""])[-1][:300])
 
 
+@contextmanager
+def left_out_if_it_fails(row: object, who: str) -> Iterator[None]:
+    """Note a peer's failure, and go on: its time would compare nothing. Ours is raised."""
+    try:
+        yield
+    except Exception as error:
+        if who == OURS:
+            raise
+        note(row, who, error)
+
+
 def taken_notes() -> list[dict[str, str]]:
     found = [{"row": row, "who": who, "reason": why} for (row, who), why in _notes.items()]
     _notes.clear()
@@ -61,16 +73,13 @@ def want(peers: list[str]) -> None:
     _wanted[:] = [peer.lower() for peer in peers]
 
 
-def is_wanted(who: str) -> bool:
-    """Return whether a contender takes part; one that is no library's always does."""
-    return not (who.startswith(PEERS) and _wanted) or who.lower().startswith(tuple(_wanted))
-
-
 def is_here(who: str) -> bool:
-    """Return whether a contender takes part and its library is installed and works here."""
-    peer = next((peer for peer in PEERS if who.startswith(peer)), "NumPy")
+    """Return whether a contender takes part: no library's, or one that is wanted and works."""
+    if not who.startswith(PEERS):
+        return True
+    peer = next(peer for peer in PEERS if who.startswith(peer))
     found = shutil.which("nvcc") if peer == "CUB" else library(peer)
-    return is_wanted(who) and found is not None
+    return found is not None and (not _wanted or who.lower().startswith(tuple(_wanted)))
 
 
 _IS_FIT: dict[str, Callable[[Any], Any]] = {
@@ -209,7 +218,7 @@ CUB_ROWS = Prepared(_sort_rows, "cub_sort_pairs")  # sorts the rows of the last 
 
 
 def build(calls: Iterable[Any]) -> None:
-    sources = {call.cub_source for call in calls if isinstance(call, Prepared)}
+    sources = {call.cub_source for call in calls if isinstance(call, Prepared) and is_here("CUB")}
     with ThreadPoolExecutor() as pool:
         list(pool.map(_load, sources))
 
@@ -217,9 +226,7 @@ def build(calls: Iterable[Any]) -> None:
 @functools.cache
 def _load(source: str) -> ctypes.CDLL | None:
     """Return the library of a source, compiled unless an equal one was; None if that fails."""
-    nvcc = shutil.which("nvcc")
-    if nvcc is None or not is_wanted("CUB"):
-        return None
+    nvcc = shutil.which("nvcc") or "nvcc"
     path, arch = _HERE / f"{source}.cu", f"sm_{gpu().cuda.Device().compute_capability}"
     flags = [f"-arch={arch}", "-O3", "-std=c++17", f"-I{_headers()}"]
     key = hashlib.sha256(path.read_bytes() + repr((nvcc, flags)).encode()).hexdigest()[:16]

@@ -30,7 +30,6 @@ int sum(void* temp, size_t* temp_bytes, const void* in, void* out, int64_t n, cu
 GPUALGO_BENCH_SCAN(cub_scan_float32, float)
 GPUALGO_BENCH_SCAN(cub_scan_float64, double)
 GPUALGO_BENCH_SCAN(cub_scan_int64, int64_t)
-GPUALGO_BENCH_SCAN(cub_scan_int32, int32_t)
 GPUALGO_BENCH_SCAN(cub_scan_int8, int8_t)
 
 extern "C" int cub_scan_max_abs_float32(void* temp, size_t* temp_bytes, const void* in, void* out,

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from bench.row import Row, dtypes_in
+from bench.row import Row
 
 FILES = {  # the common algorithms first; the table of one has its name, in capitals
     "folds": ("copy", "transform", "adjacent_difference", "layouts", "reduce", "extremes", "tuples",
@@ -16,9 +16,10 @@ FILES = {  # the common algorithms first; the table of one has its name, in capi
     "hosts": ("host_arrays", "small", "out_of_core"),
     "numpy": ("numpy",),
     "dask": ("dask",),
+    "scaling": ("scaling",),
     "startup": ("startup",),
 }  # fmt: skip
-ON_REQUEST = ("dask", "out_of_core", "startup")  # run only if they are named
+ON_REQUEST = ("dask", "out_of_core", "scaling", "startup")  # run only if they are named
 ALGORITHMS = {name: file for file, names in FILES.items() for name in names}  # file by name
 
 
@@ -35,20 +36,12 @@ def all_rows(among: Iterable[str] = ()) -> list[Row]:
 
 
 def chosen(
-    among: Iterable[str] = (), text: str = "", dtypes: Iterable[str] = (),
-    sizes: Collection[int] = (), entropies: Collection[float] = (), device: str | None = None,
-    quick: bool = False,
+    among: Iterable[str] = (), text: str = "", sizes: Collection[int] = (),
+    device: str | None = None, quick: bool = False,
 ) -> list[Row]:  # fmt: skip
     """Return the rows asked for; what is empty chooses all. Of sizes each row is made once."""
-    asked = dtypes_in(" ".join(dtypes))
-    found = [
-        row for row in all_rows(among)
-        if text in str(row)
-        and (not dtypes or asked & row.dtypes)
-        and (not entropies or row.entropy in entropies)
-        and device in (None, row.device)
-        and (not quick or row.quick or sizes or entropies)
-    ]  # fmt: skip
+    found = [row for row in all_rows(among) if text in str(row) and device in (None, row.device)
+             and (not quick or row.quick or sizes)]  # fmt: skip
     if not sizes:
         return found
     sized = [row.at(n) for row in found for n in ({row.n} if row.of_its_size else sizes)

@@ -16,12 +16,11 @@ import gpualgo as ga
 from bench.peers import Prepared
 from bench.row import row
 
-WORKERS, CHUNKS, CHUNK_OF_OVERHEAD = 2, 16, 1000
+WORKERS, CHUNKS = 2, 16
 
 
-client = functools.cache(
-    lambda: Client(LocalCluster(WORKERS, threads_per_worker=1, dashboard_address=":0"))
-)
+client = functools.cache(lambda: Client(LocalCluster(
+    WORKERS, threads_per_worker=1, dashboard_address=":0")))  # fmt: skip
 
 
 def chunked(xp, n, chunk=0):
@@ -53,13 +52,12 @@ def on_workers(call, h, x):
     return run
 
 
-def beside(name, call, dask=None, tolerance=0.0, sizes="cpu 20* 24", inputs=chunked, peers=None,
-           **given):  # fmt: skip
-    dasks = {who: Prepared(partial(on_workers, each))
-             for who, each in (peers or {"dask": dask}).items() if each}  # fmt: skip
-    return row(name, sizes, inputs, 0, Prepared(partial(on_workers, call)), dtype="f32",
-               tolerance=tolerance, others={"one process": lambda h, x: call(h), **dasks},
-               expected=lambda h, x: np.asarray(call(h)), any_dtype=True, **given)  # fmt: skip
+def beside(name, call, tolerance=0.0, sizes="cpu 20* 24", chunk=0, **dasks):
+    others = {who: Prepared(partial(on_workers, each)) for who, each in dasks.items()}
+    return row(name, sizes, partial(chunked, chunk=chunk), 0, Prepared(partial(on_workers, call)),
+               others={"one process": lambda h, x: call(h), **others}, tolerance=tolerance,
+               expected=lambda h, x: np.asarray(call(h)), any_dtype=True,
+               of_its_size=chunk > 0)  # fmt: skip
 
 
 farther = lambda a, b: a if abs(a) > abs(b) else b
@@ -77,27 +75,21 @@ def sorted_table(x):
 
 
 DASK = [
-    beside("dask sum", ga.reduce, lambda x: x.sum(dtype=x.dtype), 1e-3),
+    beside("dask sum", ga.reduce, 1e-3, dask=lambda x: x.sum(dtype=x.dtype)),
     beside("dask larger magnitude, a lambda", lambda x: ga.reduce(x, None, farther),
-           lambda x: da.reduction(x, farthest, farthest, dtype=x.dtype)),
+           dask=lambda x: da.reduction(x, farthest, farthest, dtype=x.dtype)),
     beside("dask a * 2 + 1", lambda x: ga.transform(lambda a: a * 2.0 + 1, x),
-           lambda x: x * 2.0 + 1),
-    beside("dask cumsum", ga.inclusive_scan, tolerance=1e-2, peers={
-               "dask": lambda x: x.cumsum(0, dtype=x.dtype),
-               "blelloch": lambda x: da.cumsum(x, axis=0, dtype=x.dtype, method="blelloch")}),
+           dask=lambda x: x * 2.0 + 1),
+    beside("dask cumsum", ga.inclusive_scan, 1e-2, dask=lambda x: x.cumsum(0, dtype=x.dtype),
+           blelloch=lambda x: da.cumsum(x, axis=0, dtype=x.dtype, method="blelloch")),
     beside("dask histogram, 256 bins", lambda x: ga.histogram(x, 256, (0, 1)),
-           lambda x: da.histogram(x, 256, (0, 1))[0]),
-    beside("dask histogram with weights",
-           lambda x: ga.histogram(x, 256, (0, 1), weights=np.float32(1)),
-           lambda x: da.histogram(x, 256, (0, 1), weights=da.ones_like(x))[0]),
-    beside("dask sort", ga.radix_sort, peers={"sort_values": sorted_table}),
+           dask=lambda x: da.histogram(x, 256, (0, 1))[0]),
+    beside("dask sort", ga.radix_sort, sort_values=sorted_table),
     beside("dask argsort", ga.argsort),
-    beside("dask top_k, 100", lambda x: ga.top_k(x, 100).values, lambda x: da.topk(x, 100)),
+    beside("dask top_k, 100", lambda x: ga.top_k(x, 100).values, dask=lambda x: da.topk(x, 100)),
     beside("dask unique of 1000", lambda x: ga.unique(np.floor(x * 1000)),
-           lambda x: da.unique(da.floor(x * 1000))),
-    [beside(f"{name} of {count} chunks of 1000", call, tolerance=1e-3, of_its_size=True,
-            sizes=f"cpu {count * CHUNK_OF_OVERHEAD}",
-            inputs=partial(chunked, chunk=CHUNK_OF_OVERHEAD))
+           dask=lambda x: da.unique(da.floor(x * 1000))),
+    [beside(f"{name} of {count} chunks of 1000", call, 1e-3, f"cpu {1000 * count}", 1000)
      for name, call in (
          ("reduce", ga.reduce), ("inclusive_scan", ga.inclusive_scan),
          ("transform", lambda x: ga.transform(lambda a: a * 2.0, x)),

@@ -8,10 +8,9 @@ import numba
 import numpy as np
 
 import gpualgo as ga
-import gpualgo.numpy as gnp
 from bench.inputs import COLUMNS, hashed, in_runs, integers, matrix, pair, steps, uniform
 from bench.peers import CUB_ROWS, Prepared, compute, cub, gpu, jax, polars, torch
-from bench.row import row
+from bench.row import module_of, row
 
 copied = lambda xp, x, out: (xp.copyto(out, x), out)[1]
 # What memory allows, and the roofline of the plots.
@@ -41,7 +40,7 @@ def transforms(name, sizes, inputs, bytes_each, op, ufunc, *numbers, by_cub=None
 TRANSFORM = [
     transforms(" unary f32", "10 12 14 16* 18 20* 22 24 26 28*", uniform, 8, lambda a: a * 2.0,
                "multiply", 2.0, by_cub="twice_float32"),
-    transforms(", out=", "host 10*", uniform, 0, lambda a: a * 2.0, "multiply", 2.0, dtype="f32"),
+    transforms(", out=", "host 10*", uniform, 0, lambda a: a * 2.0, "multiply", 2.0),
     transforms(" binary f32", "28*", pair, 12, lambda a, b: a * b, "multiply",
                by_cub="product_float32"),
     transforms(" unary i8", "28*", partial(integers, low=-128, high=128, dtype="int8"), 2,
@@ -67,26 +66,21 @@ ADJACENT_DIFFERENCE = [
     differences("f32, axis 0", "cpu 16 20 22*; device 16 20* 24 28*", shape=(-1, COLUMNS)),
     differences("int8", "16 20* 24 28*", dtype="int8"),
     differences("f32, axis 1", "16 20* 24 28*", axis=1, shape=(-1, COLUMNS)),
-    # NumPy's name, of one element less; the copy of as many is what it can reach.
-    row("gnp.diff f32", "28*", partial(integers, low=0, high=100), 8, gnp.diff,
-        lambda xp, x: xp.diff(x), torch=lambda x: x.diff(), beside="copy",
-        others={"copy": Prepared(lambda x, out: partial(copied, gpu(), gpu().diff(x), out))}),
 ]  # fmt: skip
 
 
 def of_shapes(name, shapes, bytes_each, ours, **given):
     return [row(f"{name}, {shape}", f"{math.prod(shape)}*",
                 lambda xp, n, shape=shape: integers(xp, n, -2, 3).reshape(shape), bytes_each, ours,
-                dtype="f32", of_its_size=True, **given) for shape in shapes]  # fmt: skip
+                of_its_size=True, **given) for shape in shapes]  # fmt: skip
 
 
 LARGE = ((1 << 18, 1 << 10), (1 << 22, 64))
 LAYOUTS = [
-    of_shapes("transform, x - row", LARGE, 8, lambda x: ga.transform(lambda p, q: p - q, x, x[:1]),
-              alike=lambda x: x - x[:1]),
-    of_shapes("transform, x - column", LARGE, 8,
-              lambda x: ga.transform(lambda p, q: p - q, x, x[:, :1]),
-              alike=lambda x: x - x[:, :1]),
+    [of_shapes(f"transform, x - {name}", LARGE, 8,
+               lambda x, at=at: ga.transform(lambda p, q: p - q, x, x[at]),
+               alike=lambda x, at=at: x - x[at])
+     for name, at in (("row", np.s_[:1]), ("column", np.s_[:, :1]))],
     of_shapes("transform, x.T into C order", LARGE, 8,
               lambda x, out: ga.transform(lambda a: a, x.T, out=out),
               numpy=lambda xp, x: xp.ascontiguousarray(x.T), torch=lambda x: x.T.contiguous(),
@@ -130,24 +124,21 @@ REDUCE = [
          ("i32", "int32", "28*", partial(integers, low=-100, high=100, dtype="int32")),
          ("f64", "float64", "28*", partial(uniform, dtype="float64")),
          ("i8", "int8", "28*", partial(integers, low=-100, high=100, dtype="int8")))],
-    [row(f"reduce, user lambda {name}", "28*", partial(uniform, dtype=dtype),
-         np.dtype(dtype).itemsize, lambda x: ga.reduce(x, 0.0, max_abs), Prepared(cupy_max_abs),
-         cub=by_cub, compute=compute("reduce_into", max_abs), expected=lambda x: x.max())
-     for name, dtype, by_cub in (
-         ("f32", "float32", cub("max_abs_float32")), ("f64", "float64", None))],
+    row("reduce, user lambda f32", "28*", uniform, 4, lambda x: ga.reduce(x, 0.0, max_abs),
+        Prepared(cupy_max_abs), cub=cub("max_abs_float32"),
+        compute=compute("reduce_into", max_abs), expected=lambda x: x.max()),
     [row(f"sum over axis {axis}, f32, beside CuPy", "28*", matrix, 4,
          lambda x, axis=axis: ga.reduce(x, axis=axis), alike=lambda x, axis=axis: x.sum(axis),
          cub=by_cub, beside="CuPy", tolerance=1e-3, expected=partial(exact_sum, axis=axis))
      for axis, by_cub in ((1, cub("sum_rows_float32", COLUMNS, rows=True)), (0, None))],
     row("reduce", "host 10*", uniform, 0, ga.reduce, alike=lambda x: x.sum(),
-        compute=compute("reduce_into", one_call=True), dtype="f32", tolerance=1e-4),
+        compute=compute("reduce_into", one_call=True), tolerance=1e-4),
     row("reduce, user lambda", "host 10*", uniform, 0, lambda x: ga.reduce(x, None, max_abs),
-        compute=compute("reduce_into", max_abs, one_call=True), dtype="f32",
-        expected=lambda x: x.max()),
+        compute=compute("reduce_into", max_abs, one_call=True), expected=lambda x: x.max()),
     # The same two arrays again: what a loop around a plan does.
     row("prepared reduce", "host 10*", uniform, 0,
         Prepared(lambda x, out: partial(ga.prepare(ga.reduce, x), x, out=out)),
-        compute=compute("reduce_into"), dtype="f32", expected=lambda x: x.sum(), tolerance=1e-4),
+        compute=compute("reduce_into"), expected=lambda x: x.sum(), tolerance=1e-4),
     [row(name, "cpu 24*", matrix, 4,
          lambda x, axis=axis: ga.reduce(x, None, lambda a, b: a + b, axis=axis),
          lambda xp, x, axis=axis: xp.sum(x, axis=axis), numba=loop, tolerance=1e-3,
@@ -162,14 +153,14 @@ EXTREMES = [
     # CuPy's argmax need not be the first of equal ones.
     [row(name, sizes, inputs, 4, lambda x, axis=axis: ga.argmax(x, axis),
          alike=lambda x, axis=axis: x.argmax(axis), any_dtype=True, beside=beside,
-         expected=lambda x, axis=axis: gpu().asarray(np.argmax(x.get(), axis)))
+         expected=lambda x, axis=axis: np.argmax(x, axis) if module_of(x) is np
+         else gpu().asarray(np.argmax(x.get(), axis)))
      for name, sizes, inputs, axis, beside in (
-         ("argmax f32", "16 20* 24 28*", uniform, None, ""),
+         ("argmax f32", "16 20* 24 28*; cpu 22*", uniform, None, ""),
          ("argmax over axis 1, f32, beside torch", "28*", matrix, 1, "torch"),
          ("argmax over axis 0, f32, beside torch", "28*", matrix, 0, "torch"))],
     row("minmax f32", "28*", uniform, 4, ga.minmax, lambda xp, x: (x.min(), x.max()),
         torch=lambda x: x.aminmax()),
-    row("argmax f32", "cpu 22*", uniform, 4, ga.argmax, lambda xp, x: xp.argmax(x)),
 ]  # fmt: skip
 
 
@@ -183,18 +174,9 @@ def welford(a, b):
     return n, a[1] + delta * share, a[2] + b[2] + delta * delta * a[0] * share
 
 
-recurrence = lambda a, b: (
-    (sign := gpu().cumprod(a)) * (b * sign).cumsum(dtype="float64").astype("float32"))  # fmt: skip
-
-
-def affine_scan(a, b, out):
-    outs = gpu().empty_like(a), out
-    return lambda: ga.inclusive_scan((a, b), None, affine, out=outs)[1]
-
-
-def two_copies(a, b, out):
-    want, other = recurrence(a, b), gpu().empty_like(a)
-    return lambda: (copied(gpu(), a, other), copied(gpu(), want, out))[1]
+recurrence = lambda a, b: ((sign := gpu().cumprod(a)),
+                           sign * (b * sign).cumsum(dtype="float64").astype("float32"))  # fmt: skip
+copies = lambda arrays, outs: tuple(map(partial(copied, gpu()), arrays, outs))
 
 
 def welford_variance(x):
@@ -205,40 +187,31 @@ def welford_variance(x):
 # Factors of 1 and -1, and small integers: what they give is exact.
 signs = lambda xp, n: (integers(xp, n, 0, 2) * 2 - 1, integers(xp, n, -2, 3, seed=1))
 two_passes = lambda x, y: (x.sum(), y.max())
-exact_variance = lambda x: x.astype("float64").var().astype("float32")
 TUPLES = [
-    row("affine scan of two f32", "28*", signs, 16, Prepared(affine_scan),
-        others={"copy of both": Prepared(two_copies)}, expected=recurrence),
-    [row("reduce pairs, f32, sum and max", sizes, signs, 8,
-         lambda x, y: ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1]))),
-         others={peer: two_passes}, expected=two_passes)
-     for sizes, peer in (("20* 28*", "CuPy, two passes"), ("cpu 22*", "NumPy, two passes"))],
+    row("affine scan of two f32", "28*", signs, 16,
+        lambda a, b, out: ga.inclusive_scan((a, b), None, affine, out=out),
+        others={"copy of both": Prepared(lambda a, b, out: partial(copies, recurrence(a, b), out))},
+        expected=recurrence),
+    row("reduce pairs, f32, sum and max", "20* 28*; cpu 22*", signs, 8,
+        lambda x, y: ga.reduce((x, y), None, lambda a, b: (a[0] + b[0], max(a[1], b[1]))),
+        others=dict.fromkeys(("CuPy, two passes", "NumPy, two passes"), two_passes),
+        expected=two_passes),
     row("transform, two results, f32", "28*", signs, 12,
         lambda x, y, out: ga.transform(lambda a: (a * 2, a + 1), x, out=out),
         others={"CuPy, two passes": lambda x, y, out: (
             gpu().multiply(x, 2, out=out[0]), gpu().add(x, 1, out=out[1]))},
         expected=lambda x, y: (x * 2, x + 1)),
     row("variance by Welford, f32", "28*", uniform, 4, Prepared(welford_variance),
-        torch=lambda x: x.var(correction=0), tolerance=1e-3, expected=exact_variance),
+        torch=lambda x: x.var(correction=0), tolerance=1e-3,
+        expected=lambda x: x.astype("float64").var().astype("float32")),
 ]  # fmt: skip
 
 MIDDLE = np.float32(0.5)  # near the mean
 
 
-def moments(x, result):
+def moments(x):
     left = ga.lazy.transform(lambda a: (a - MIDDLE, (a - MIDDLE) * (a - MIDDLE)), x)
-    n = np.float32(x.size)
-    return lambda: result(*ga.reduce(left, None, lambda p, q: (p[0] + q[0], p[1] + q[1])), n)
-
-
-def scan_of_array(x, y, out):
-    between = gpu().empty_like(x)
-    return lambda: ga.inclusive_scan(ga.transform(operator.mul, x, y, out=between), out=out)
-
-
-def count_of_array(x, y):
-    made, between = lengths(x, y), x.copy()
-    return lambda: count(ga.copy(made, out=between))
+    return lambda: ga.reduce(left, None, lambda p, q: (p[0] + q[0], p[1] + q[1]))[1]
 
 
 def pi(n):
@@ -256,34 +229,29 @@ def cupy_pi(xp, n):
 small_pair = lambda xp, n: (integers(xp, n, -2, 3), integers(xp, n, -2, 3, seed=1))
 lengths = lambda x, y: ga.lazy.transform(lambda a, b: a * a + b * b, x, y)
 count = lambda x: ga.histogram(x, 100, (0.0, 2.0))
-variance = lambda total, squares, n: (squares - total * total / n) / n
-DOTS = {"others": {"CuPy, (x * y).sum()": lambda x, y: (x * y).sum()},
-        "torch": lambda x, y: torch().dot(x, y)}  # fmt: skip
 BETWEEN = "ours, by an array between"
 LAZY = [
     [row(name, sizes, small_pair, 8,
          Prepared(lambda x, y, op=op: partial(ga.reduce, ga.lazy.transform(op, x, y))),
-         expected=lambda x, y: exact_sum(x * y), tolerance=1e-5, **peers)
-     for name, sizes, op, peers in (
-         ("dot f32, lazy", "20* 24* 28*", operator.mul, DOTS),
-         ("dot f32, lazy, by a lambda", "20* 24* 28*", lambda a, b: a * b, DOTS),
-         ("dot f32", "cpu 22*", operator.mul, {"numpy": lambda xp, x, y: xp.dot(x, y)}))],
-    row("mean and variance f32, one pass", "20* 24* 28*", uniform, 4,
-        Prepared(partial(moments, result=variance)), torch=lambda x: x.var(correction=0),
-        tolerance=1e-3, expected=exact_variance),
-    # The same pass without the few operations on its results.
-    row("sums and squares f32, one pass", "20* 24* 28*", uniform, 4,
-        Prepared(partial(moments, result=lambda total, squares, n: squares)), tolerance=1e-3,
-        others={"torch, its variance": lambda x: x.var(correction=0) * len(x)},
+         others={"CuPy, (x * y).sum()": lambda x, y: (x * y).sum(),
+                 "NumPy": lambda xp, x, y: xp.dot(x, y)}, torch=lambda x, y: torch().dot(x, y),
+         expected=lambda x, y: exact_sum(x * y), tolerance=1e-5)
+     for name, sizes, op in (
+         ("dot f32, lazy", "20* 24* 28*", operator.mul), ("dot f32", "cpu 22*", operator.mul),
+         ("dot f32, lazy, by a lambda", "20* 24* 28*", lambda a, b: a * b))],
+    row("sums and squares f32, one pass", "20* 24* 28*", uniform, 4, Prepared(moments),
+        tolerance=1e-3, others={"torch, its variance": lambda x: x.var(correction=0) * len(x)},
         expected=lambda x: ((x.astype("float64") - 0.5) ** 2).sum().astype("float32")),
     row("inclusive scan of x * y, f32", "20* 24* 28*", small_pair, 12,
         Prepared(lambda x, y, out: partial(ga.inclusive_scan, ga.lazy.asarray(x) * y, out=out)),
-        others={BETWEEN: Prepared(scan_of_array)},
+        others={BETWEEN: lambda x, y, out: ga.inclusive_scan(ga.transform(operator.mul, x, y),
+                                                             out=out)},
         expected=lambda x, y: (x * y).cumsum(dtype="float64").astype("float32")),
     row("histogram of lengths f32", "device 20* 24* 28*; cpu 22*", pair, 8,
         Prepared(lambda x, y: partial(count, lengths(x, y))),
         lambda xp, x, y: xp.histogram(x * x + y * y, 100, (0.0, 2.0))[0],
-        others={BETWEEN: Prepared(count_of_array)}, expected=lambda x, y: count(x * x + y * y)),
+        others={BETWEEN: lambda x, y: count(ga.copy(lengths(x, y)))},
+        expected=lambda x, y: count(x * x + y * y)),
     row("pi, f32 points", "28*", lambda xp, n: n, 0, Prepared(pi), cupy_pi,
         expected=lambda n: gpu().asarray(np.pi), tolerance=1e-3),
 ]  # fmt: skip
@@ -312,9 +280,8 @@ SCAN = [
          compute=compute("inclusive_scan"), jax=lambda jnp, x: jnp.cumsum(x, dtype=x.dtype),
          expected=exact_scan)
      for name, dtype, sizes in (
-         ("f32", "float32", "16* 20* 24 28* 30"), ("i32", "int32", "16 20 24 28 30"),
-         ("i64", "int64", "16 20 24 28* 30"), ("f64", "float64", "16 20 24 28* 30"),
-         ("i8", "int8", "16 20 24 28* 30"))],
+         ("f32", "float32", "16* 20* 24 28* 30"), ("i64", "int64", "16 20 24 28* 30"),
+         ("f64", "float64", "16 20 24 28* 30"), ("i8", "int8", "16 20 24 28* 30"))],
     row("inclusive scan, user lambda f32", "16 20 24 28* 30", peaks, 8,
         lambda x, out: ga.inclusive_scan(x, None, max_abs, out=out), jax=jax_max_abs,
         cub=cub("scan_max_abs_float32"), compute=compute("inclusive_scan", max_abs),
@@ -325,9 +292,9 @@ SCAN = [
          alike=lambda x, axis=axis: x.cumsum(axis), beside="CuPy",
          expected=partial(exact_scan, axis=axis)) for axis in (1, 0)],
     row("inclusive scan", "host 10*", steps, 0, ga.inclusive_scan, alike=lambda x: x.cumsum(0),
-        compute=compute("inclusive_scan", one_call=True), dtype="f32", expected=exact_scan),
+        compute=compute("inclusive_scan", one_call=True), expected=exact_scan),
     row("inclusive scan, user lambda", "host 10*", peaks, 0,
-        lambda x: ga.inclusive_scan(x, None, max_abs), dtype="f32", expected=expected_peaks,
+        lambda x: ga.inclusive_scan(x, None, max_abs), expected=expected_peaks,
         compute=compute("inclusive_scan", max_abs, one_call=True)),
     row("inclusive scan, lambda sum f32", "cpu 24*", partial(integers, low=-8, high=9), 8,
         lambda x, out: ga.inclusive_scan(x, None, lambda a, b: a + b, out=out),
@@ -339,33 +306,37 @@ keyed = lambda xp, n, length: (in_runs(xp, n, length), steps(xp, n))
 
 
 def run_sums(keys, x, length):
-    padded = gpu().zeros(-(-x.size // length) * length)
+    padded = module_of(x).zeros(-(-x.size // length) * length)
     padded[: x.size] = x
     return keys[::length].copy(), padded.reshape(-1, length).sum(axis=1).astype("float32")
 
 
+numpy_run_sums = lambda xp, keys, x: (
+    keys[(heads := xp.flatnonzero(xp.diff(keys, prepend=-1)))],
+    xp.add.reduceat(x, heads),
+)
 run_scans = lambda keys, x, length: (
     (whole := x.cumsum(dtype="float64")) - (whole - x)[gpu().arange(x.size) // length * length]
 ).astype("float32")
 
 
 def numbered(name, size, sizes, ours, **given):
-    by_torch = lambda keys, x: partial(
-        torch().zeros(size, device=x.device).index_add, 0, keys.long(), x)  # fmt: skip
     return row(name, sizes, lambda xp, n: (integers(xp, n, 0, size, "int32"), steps(xp, n)), 8,
                ours, lambda xp, keys, x: xp.bincount(keys, x, size).astype("float32"),
-               torch=Prepared(by_torch), **given)  # fmt: skip
+               torch=Prepared(lambda keys, x: partial(
+                   torch().zeros(size, device=x.device).index_add, 0, keys.long(), x)),
+               **given)  # fmt: skip
 
 
-small_integers = lambda n: integers(np, n, -8, 9)  # sums are exact
-sum_groups = lambda keys, x: ga.reduce_by_key(keys, x)[1]
 BY_KEY = [
-    [row(f"reduce_by_key i32/f32, runs of {length}", "16 20 24 28*",
+    [row(f"reduce_by_key i32/f32, runs of {length}", sizes,
          partial(keyed, length=length), 8 + 8 / length,
          lambda keys, x, out, out_count: ga.reduce_by_key(
              keys, x, consecutive=True, out=out, out_count=out_count),
-         cub=cub("reduce_by_key", count="int32"), expected=partial(run_sums, length=length))
-     for length in (4, 64, 4096)],
+         cub=cub("reduce_by_key", count="int32"), expected=partial(run_sums, length=length),
+         others={"NumPy": numpy_run_sums})
+     for length, sizes in (
+         (4, "16 20 24 28*"), (64, "16 20 24 28*; cpu 22*"), (4096, "16 20 24 28*"))],
     [row(f"scan by key i32/f32, runs of {length if length < 1 << 16 else 'all'}", sizes,
          partial(keyed, length=length), 12,
          lambda keys, x, out: ga.inclusive_scan_by_key(keys, x, consecutive=True, out=out),
@@ -374,19 +345,12 @@ BY_KEY = [
      for length, sizes in (
          (64, "16 20 24 28*"), (4096, "16 20 24 28*"), (1 << 16, "16"), (1 << 20, "20"),
          (1 << 24, "24"), (1 << 28, "28*"))],
-    numbered("reduce_by_key of 1000 keys in any order", 1000, "16* 20* 24* 28*", sum_groups,
-             dtype="i32"),
+    numbered("reduce_by_key of 1000 keys in any order", 1000, "16* 20* 24* 28*; cpu 22*",
+             lambda keys, x: ga.reduce_by_key(keys, x)[1],
+             polars=lambda table: table.group_by("0").agg(polars().col("1").sum()).sort("0")["1"]),
     [numbered(f"reduce_by_index i32/f32, {size} results", size, "16 20 24 28*",
               lambda keys, x, size=size: ga.reduce_by_index(keys, x, size))
      for size in (16, 1000, 4096, 100_000)],
-    row("reduce_by_key i32/f32, runs of 64", "cpu 22*",
-        lambda xp, n: (xp.arange(n, dtype="int32") // 64, small_integers(n)), 8,
-        lambda keys, x: ga.reduce_by_key(keys, x, consecutive=True)[1],
-        lambda xp, keys, x: xp.add.reduceat(x, xp.flatnonzero(xp.diff(keys, prepend=-1)))),
-    row("reduce_by_key of 1000 keys in any order", "cpu 22*",
-        lambda xp, n: (integers(xp, n, 0, 1000, "int32", 1), small_integers(n)), 8, sum_groups,
-        lambda xp, keys, x: xp.bincount(keys, x, 1000).astype("float32"), dtype="i32",
-        polars=lambda table: table.group_by("0").agg(polars().col("1").sum()).sort("0")["1"]),
 ]  # fmt: skip
 
 GIANT = 64  # the giant segment has all elements but one in so many
@@ -409,21 +373,21 @@ def segmented(name, length, sizes, bytes_each, draw, ours, **given):
                ours, **given)  # fmt: skip
 
 
-exact_segments = lambda x, offsets, even: gpu().diff(gpu().concatenate(
-    [gpu().zeros(1), x.cumsum(dtype="float64")])[offsets]).astype("float32")  # fmt: skip
+exact_segments = lambda x, offsets, even: (xp := module_of(x)).diff(xp.concatenate(
+    [xp.zeros(1), x.cumsum(dtype="float64")])[offsets]).astype("float32")  # fmt: skip
 bit = partial(integers, low=0, high=2)
-segment_sums = lambda x, offsets, even: ga.segmented_reduce(x, offsets)
 LENGTHS = (16, 256, 1 << 16)
 SEGMENTS = [
-    [segmented("sum f32", length, "cpu 16 20 22*", 4, bit, segment_sums,
-               numpy=lambda xp, x, offsets, even: xp.add.reduceat(x, offsets[:-1]))
-     for length in LENGTHS],
-    [segmented("sum f32", length, "16 20* 24 28*", 4, bit, segment_sums, expected=exact_segments,
+    [segmented("sum f32", length, sizes, 4, bit, lambda x, offsets, even: ga.segmented_reduce(
+                   x, offsets), expected=exact_segments, others=others,
                torch=lambda x, offsets, even: torch().segment_reduce(x, "sum", offsets=offsets),
-               tolerance=0 if length else 1e-6,  # the giant segment's sum is rounded
-               others={"CuPy, of even rows": lambda x, offsets, even: even.sum(axis=1)}
-               if length else {})
-     for length in (*LENGTHS, 0)],
+               tolerance=0 if length else 1e-6)  # the giant segment's sum is rounded
+     for length, sizes, others in (
+         (0, "16 20* 24 28*", {}),
+         *((length, "cpu 16 20 22*; device 16 20* 24 28*", {
+             "CuPy, of even rows": lambda x, offsets, even: even.sum(axis=1),
+             "NumPy": lambda xp, x, offsets, even: xp.add.reduceat(x, offsets[:-1])})
+           for length in LENGTHS))],
     [segmented("scan i32", length, "16 20* 24 28*", 8, partial(bit, dtype="int32"),
                lambda x, offsets, even: ga.segmented_inclusive_scan(x, offsets),
                others={"gpualgo, of even rows":

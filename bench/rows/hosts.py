@@ -47,8 +47,6 @@ HOST_ARRAYS = [
 ]  # fmt: skip
 
 KEYS = 1 << 19  # of all arrays that a row of sorts goes through: no branch is learned by heart
-
-
 normal = lambda xp, n, seed=0: xp.random.default_rng(seed).standard_normal(n)
 random_bits = lambda xp, n, dtype, seed: xp.random.default_rng(seed).integers(
     np.iinfo(dtype).min, np.iinfo(dtype).max, n, dtype, endpoint=True)  # fmt: skip
@@ -60,17 +58,15 @@ def sort_all(sort, arrays):
     return result
 
 
-SMALL_SIZES = "cpu 1000* 10000* 100000*"  # what surrounds the kernel is most of the time
 SMALL = [
-    row("small reduce, f64", SMALL_SIZES, normal, 0,
-        lambda x: ga.reduce(x, 0.0, lambda a, b: a + b), lambda xp, x: xp.sum(x), tolerance=1e-9),
-    row("small transform, f64", SMALL_SIZES, normal, 0,
-        lambda x: ga.transform(lambda a: a * 2 + 1, x), lambda xp, x: x * 2 + 1),
-    row("small scan, f64", SMALL_SIZES, lambda xp, n: abs(normal(xp, n)), 0,
-        lambda x: ga.inclusive_scan(x, None, lambda a, b: a + b), lambda xp, x: xp.cumsum(x),
-        tolerance=1e-9),
-    row("small histogram, f64", SMALL_SIZES, normal, 0, lambda x: ga.histogram(x, 10, (-3, 3)),
-        lambda xp, x: xp.histogram(x, 10, (-3, 3))[0]),
+    # What surrounds the kernel is most of the time.
+    [row(f"small {name}, f64", "cpu 1000* 10000* 100000*", normal, 0, ours, numpy, tolerance=1e-9)
+     for name, ours, numpy in (
+         ("reduce", lambda x: ga.reduce(x, 0.0, add), lambda xp, x: xp.sum(x)),
+         ("transform", lambda x: ga.transform(affine, x), lambda xp, x: x * 2 + 1),
+         ("scan", lambda x: ga.inclusive_scan(x, None, add), lambda xp, x: xp.cumsum(x)),
+         ("histogram", lambda x: ga.histogram(x, 10, (-3, 3)),
+          lambda xp, x: xp.histogram(x, 10, (-3, 3))[0]))],
     [row(f"small sorts, {dtype}", "cpu 10* 12* 14* 16* 18* 20*",
          lambda xp, n, draw=draw: [draw(xp, n, seed=seed) for seed in range(max(4, KEYS // n))], 0,
          partial(sort_all, ga.radix_sort), lambda xp, arrays: sort_all(xp.sort, arrays))

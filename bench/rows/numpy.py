@@ -120,8 +120,8 @@ def expected(name, *given):
 NUMPY = []
 for name in CASES:
     call, by_torch, algorithm = [*case(name), None, None][:3]
-    ours, on_gpu = partial(call, gnp), {"dtype": "f32", "tolerance": 1e-2, "any_dtype": True}
-    NUMPY += row(f"gnp.{name}", "cpu 10 20*", cpu_data, 8, ours, call, dtype="f64", tolerance=1e-9)
+    ours, on_gpu = partial(call, gnp), {"tolerance": 1e-2, "any_dtype": True}
+    NUMPY += row(f"gnp.{name}", "cpu 10 20*", cpu_data, 8, ours, call, tolerance=1e-9)
     NUMPY += row(f"gnp.{name}", "24 28", device_data, 4, ours, call, torch=by_torch or None,
                  expected=partial(expected, name), **on_gpu)  # fmt: skip
     if algorithm:

@@ -5,13 +5,10 @@ from functools import partial
 import numpy as np
 
 import gpualgo as ga
-from bench.inputs import COLUMNS, bits, floats, integers, matrix, uniform, unit
+from bench.inputs import COLUMNS, bits, floats, integers, matrix, pair, uniform, unit
 from bench.peers import CUB_ROWS, Prepared, cub, gpu, torch
-from bench.row import row
+from bench.row import module_of, row
 
-# How many random words are ANDed for an entropy: of thirty-two all keys are equal.
-WORDS = {1.0: 1, 0.811: 2, 0.544: 3, 0.337: 4, 0.201: 5, 0.0: 32}
-IN_TORCH = ("uint8", "int64", "float32")  # it sorts no wider unsigned integers
 # Return the bytes moved for a key: one reading, then a pass for each of its 8-bit digits.
 # A counting sort has fewer passes, and its rate may pass the memory's.
 moved = lambda key_bytes, value_bytes=0: key_bytes + 2 * key_bytes * (key_bytes + value_bytes)
@@ -21,23 +18,18 @@ def keys(name, dtype, sizes, inputs=None, **given):
     return row(f"radix sort keys {name}", sizes, inputs or partial(bits, dtype=dtype),
                moved(np.dtype(dtype).itemsize), lambda x, out: ga.radix_sort(x, out=out),
                lambda xp, x: xp.sort(x), cub=cub(f"sort_{dtype}"), jax=lambda jnp, x: jnp.sort(x),
-               # PyTorch finds the indices as well.
-               torch=(lambda x: x.sort()[0]) if dtype in IN_TORCH else None, **given)  # fmt: skip
+               **given)  # fmt: skip
 
 
+by_torch = lambda x: x.sort()[0]  # and finds the indices; it sorts no wider unsigned integers
 in_order = lambda x, values: (x[(order := gpu().argsort(x))], values[order])
-numpy_bits = lambda xp, n, words: xp.bitwise_and.reduce(
-    xp.random.default_rng(0).integers(0, 1 << 32, (words, n), "uint32"))  # fmt: skip
 RADIX_SORT = [
-    keys("u32", "uint32", "16* 20* 24 28* 30", entropy=1.0),
-    [keys(f"u32, entropy {entropy}" if entropy else "u32, all equal", "uint32", "28",
-          partial(bits, dtype="uint32", words=words), entropy=entropy)
-     for entropy, words in WORDS.items() if entropy < 1],
-    keys("f32", "float32", "16 20 24 28* 30", floats),
+    keys("u32", "uint32", "16* 20* 24 28* 30"),
+    keys("u32, all equal", "uint32", "28", lambda xp, n: xp.zeros(n, "uint32")),
+    keys("f32", "float32", "16 20 24 28* 30", floats, torch=by_torch),
     keys("u64", "uint64", "16 20 24 28* 30"),
     keys("u16", "uint16", "16 20 24 28* 30"),
-    keys("u8", "uint8", "16 20 24 28* 30"),
-    keys("i64, below 2^32", "int64", "28", lambda xp, n: bits(xp, n, "uint32").astype("int64")),
+    keys("u8", "uint8", "16 20 24 28* 30", torch=by_torch),
     [row(f"radix sort pairs {name}", sizes,
          lambda xp, n, dtype=dtype: (bits(xp, n, dtype), bits(xp, n, dtype, seed=1)),
          moved(size, size), lambda x, values, out: ga.radix_sort(x, values, out=out),
@@ -53,21 +45,14 @@ RADIX_SORT = [
         lambda xp, n: floats(xp, n).reshape(-1, COLUMNS), moved(4),
         lambda x, out: ga.radix_sort(x, axis=1, out=out), lambda xp, x: xp.sort(x, axis=1),
         cub=CUB_ROWS, torch=lambda x: x.sort(dim=1)[0], beside="CuPy"),
-    [row(f"radix sort {name}", f"cpu {size}", inputs, moved(4),
-         lambda x, out: ga.radix_sort(x, out=out), lambda xp, x: xp.sort(x),
-         polars=lambda series: series.sort(), entropy=entropy)
-     for name, size, inputs, entropy in (
-         ("f32", "24*", uniform, None),
-         *((f"u32, entropy {entropy}", "22", partial(numpy_bits, words=words), entropy)
-           for entropy, words in WORDS.items()))],
+    row("radix sort f32", "cpu 24*", uniform, moved(4), lambda x, out: ga.radix_sort(x, out=out),
+        lambda xp, x: xp.sort(x), polars=lambda series: series.sort()),
     row("argsort f32, NumPy's stable", "cpu 24*", uniform, moved(4, 8),
         lambda x, out: ga.argsort(x, out=out), lambda xp, x: xp.argsort(x, kind="stable")),
 ]  # fmt: skip
 sorted_halves = lambda xp, n, dtype="float32": tuple(
     xp.sort(uniform(xp, n // 2, dtype, seed)) for seed in range(2)
 )
-
-
 less = lambda a, b: a < b
 whole_int32 = partial(integers, low=0, high=2**31 - 1, dtype="int32")
 merge = lambda xp, a, b: xp.sort(xp.concatenate([a, b]), kind="stable")
@@ -121,16 +106,12 @@ TOP_K = [
 
 def queries(xp, n, dtype="float32", share=1, are_sorted=False):
     """Return sorted elements and as many queries, or one for `share` of them."""
-    a, v = uniform(xp, n), uniform(xp, n // share, seed=1)
-    if dtype != "float32":
-        a, v = ((x * (1 << 24)).astype(dtype) for x in (a, v))
+    drawn = uniform(xp, n), uniform(xp, n // share, seed=1)
+    a, v = ((x * (1 << 24)).astype(dtype) for x in drawn)
     return xp.sort(a), xp.sort(v) if are_sorted else v
 
 
 SEARCHSORTED = [
-    row("searchsorted f64", "cpu 20*",
-        lambda xp, n: (xp.sort(uniform(xp, n, "float64")), uniform(xp, n, "float64", 1)), 24,
-        ga.searchsorted, lambda xp, a, v: xp.searchsorted(a, v)),
     [row(f"searchsorted {name}", sizes, partial(queries, **given), 0,
          lambda a, v, out: ga.searchsorted(a, v, out=out), lambda xp, a, v: xp.searchsorted(a, v),
          torch=lambda a, v: torch().searchsorted(a, v))
@@ -138,15 +119,13 @@ SEARCHSORTED = [
          ("f32, random queries", "16 20 24* 28", {}),
          ("f32, sorted queries", "16 20 24* 28", {"are_sorted": True}),
          ("i64, random queries", "16 20 24 28", {"dtype": "int64"}),
+         ("f64", "cpu 20*", {"dtype": "float64"}),
          ("f32, a query for 64", "16 20 24* 28", {"share": 64}))],
 ]  # fmt: skip
 
 
-def nonzero(mask, out, out_count):
-    places = ga.lazy.arange(mask.size)
-    return lambda: ga.select(places, mask, out=out, out_count=out_count)
-
-
+nonzero = lambda mask, out, out_count: partial(
+    ga.select, ga.lazy.arange(mask.size), mask, out=out, out_count=out_count)  # fmt: skip
 # On a GPU half of the elements are kept, the result's memory is there, and nothing waits.
 with_mask = lambda xp, n: (uniform(xp, n), uniform(xp, n, seed=1) < 0.5)
 half = lambda a: a < 0.5
@@ -160,7 +139,7 @@ SELECT = [
         torch=lambda x, mask: x.masked_select(mask)),
     row("nonzero of a mask", "16 20* 24 28*", lambda xp, n: with_mask(xp, n)[1], 5,
         Prepared(nonzero), lambda xp, mask: xp.flatnonzero(mask),
-        torch=lambda mask: mask.nonzero()[:, 0], dtype="bool"),
+        torch=lambda mask: mask.nonzero()[:, 0]),
     row("partition f32", "16 20* 24 28*", uniform, 12,
         lambda x, out, out_count: ga.stable_partition(x, half, out=out, out_count=out_count),
         lambda xp, x: xp.concatenate([x[x < 0.5], x[x >= 0.5]])),
@@ -183,82 +162,53 @@ def counts(bins, *coordinates, weights=None):
     place = sum((x * bins).astype("int32") * bins**i for i, x in enumerate(coordinates[::-1]))
     weights = None if weights is None else weights.astype("float64")
     shape = (bins,) * len(coordinates)
-    return gpu().bincount(place, weights, minlength=bins ** len(shape)).reshape(shape)
+    xp = module_of(place)
+    return xp.bincount(place, weights, minlength=bins ** len(shape)).reshape(shape)
 
 
-def torch_sums(bins, *coordinates_and_weights):
-    *coordinates, weights = coordinates_and_weights
-    place = sum((x * bins).long() * bins**i for i, x in enumerate(coordinates[::-1]))
-    shape = (bins,) * len(coordinates)
-    return lambda: torch().bincount(place, weights, bins ** len(shape)).reshape(shape)
+COUNTS = {"any_dtype": True, "out_dtype": "int32"}
 
 
-def even(bins, name="f32", sizes="28", inputs=unit, item_bytes=4, **given):
-    return row(f"histogram {bins} bins, {name}", sizes, inputs, item_bytes,
+def even(bins, name="f32", sizes="28", inputs=unit, **given):
+    return row(f"histogram {bins} bins, {name}", sizes, inputs, 4,
                lambda x, out: ga.histogram(x, bins, (0, 1), out=out),
                lambda xp, x: xp.histogram(x, bins, (0, 1))[0],
-               cub=cub("histogram_float32", bins, 1) if item_bytes == 4 else None,
+               cub=cub("histogram_float32", bins, 1),
                torch=lambda x: torch().histc(x, bins, 0, 1),  # in float32, exact up to 2^24
-               expected=partial(counts, bins), any_dtype=True, out_dtype="int32",
-               **given)  # fmt: skip
+               expected=partial(counts, bins), **COUNTS, **given)  # fmt: skip
 
 
-def of_pairs(bins, sizes):
-    return [
-        row(f"histogram {bins}x{bins} bins, f32 pairs", sizes,
-            lambda xp, n: (unit(xp, n), unit(xp, n, 1)), 8,
-            lambda x, y, out: ga.histogram((x, y), bins, SPAN, out=out),
-            lambda xp, x, y: xp.histogram2d(x, y, bins, SPAN)[0],
-            expected=partial(counts, bins), any_dtype=True, out_dtype="int32"),
-        row(f"histogram {bins}x{bins} bins, f32 pairs, f32 weights", "26",
-            lambda xp, n: (unit(xp, n), unit(xp, n, 1), unit(xp, n) - 0.25), 12,
-            lambda x, y, w: ga.histogram((x, y), bins, SPAN, weights=w),
-            lambda xp, x, y, w: xp.histogram2d(x, y, bins, SPAN, weights=w)[0],
-            torch=Prepared(partial(torch_sums, bins)), tolerance=1e-3,
-            expected=lambda x, y, w: counts(bins, x, y, weights=w), any_dtype=True),
-    ]  # fmt: skip
-
-
-def weighted(bins, dtype, sizes):  # the peers' sums are not exact
-    return row(f"histogram {bins} bins, f32, {dtype} weights", sizes,
-               lambda xp, n: (unit(xp, n), (unit(xp, n, 1) - 0.25).astype(dtype)),
-               4 + np.dtype(dtype).itemsize, lambda x, w: ga.histogram(x, bins, (0, 1), weights=w),
-               lambda xp, x, w: xp.histogram(x, bins, (0, 1), weights=w)[0],
-               torch=Prepared(partial(torch_sums, bins)), any_dtype=True,
-               tolerance=1e-3 if dtype == "float32" else 1e-9,
-               expected=lambda x, w: counts(bins, x, weights=w))  # fmt: skip
-
-
-pairs_and_weights = lambda xp, n: (
-    *(pair := uniform(xp, 2 * n).reshape(2, n)), pair[1].astype("float64") - 0.25)  # fmt: skip
 HISTOGRAM = [
     *map(even, (32, 128, 2048, 1 << 21)),
-    even(256, sizes="16* 20* 24 28* 30"),
+    even(256, sizes="16* 20* 24 28* 30; cpu 24*"),
     # Beside the one peer that the targets were measured with.
     even(4096, "f32, beside CUB", "16 20 24 28* 30", beside="CUB"),
     even(65536, "f32, beside CUB", "16 20 24 28* 30", beside="CUB"),
     row("histogram 256 bins, u8", "16* 20* 24 28* 30", partial(bits, dtype="uint8"), 1,
         lambda x, out: ga.histogram(x, 256, (0, 256), out=out),
         lambda xp, x: xp.bincount(x, minlength=256), cub=cub("histogram_uint8", 256, 256),
-        torch=lambda x: x.bincount(minlength=256), any_dtype=True, out_dtype="int32"),
-    even(256, "f64", "28*", lambda xp, n: unit(xp, n).astype("float64"), 8),
+        torch=lambda x: x.bincount(minlength=256), **COUNTS),
     even(256, "f32, all in one bin", inputs=lambda xp, n: xp.full(n, 0.3, "float32")),
     row("histogram 2048 bins by edges, f32", "28",
         lambda xp, n: (unit(xp, n), xp.asarray(EDGES)), 4,
         lambda x, edges, out: ga.histogram(x, EDGES, out=out),
         lambda xp, x, edges: xp.histogram(x, edges)[0], cub=cub("histogram_edges_float32", 2048),
         expected=lambda x, edges: gpu().bincount(
-            gpu().searchsorted(edges, x, side="right") - 1, minlength=2048),
-        any_dtype=True, out_dtype="int32"),
-    of_pairs(32, "26*"),
-    of_pairs(1024, "26"),
-    weighted(256, "float32", "26*"),
-    weighted(256, "float64", "26*"),
-    weighted(65536, "float32", "26"),
-    weighted(65536, "float64", "26"),
-    row("histogram 256 bins, f32", "cpu 24*", uniform, 4, lambda x: ga.histogram(x, 256, (0, 1)),
-        lambda xp, x: xp.histogram(x, 256, (0, 1))[0]),
-    row("histogram 32x32 bins, f32 pairs, f64 weights", "cpu 20*", pairs_and_weights, 16,
+            gpu().searchsorted(edges, x, side="right") - 1, minlength=2048), **COUNTS),
+    [row(f"histogram {bins}x{bins} bins, f32 pairs", sizes, pair, 8,
+         lambda x, y, out, bins=bins: ga.histogram((x, y), bins, SPAN, out=out),
+         lambda xp, x, y, bins=bins: xp.histogram2d(x, y, bins, SPAN)[0],
+         expected=partial(counts, bins), **COUNTS) for bins, sizes in ((32, "26*"), (1024, "26"))],
+    [row(f"histogram 256 bins, f32, {dtype} weights", "26*",
+         lambda xp, n, dtype=dtype: (unit(xp, n), (unit(xp, n, 1) - 0.25).astype(dtype)), 4 + size,
+         lambda x, w: ga.histogram(x, 256, (0, 1), weights=w),
+         lambda xp, x, w: xp.histogram(x, 256, (0, 1), weights=w)[0],
+         torch=Prepared(lambda x, w: partial(torch().bincount, (x * 256).long(), w, 256)),
+         tolerance=tolerance, expected=lambda x, w: counts(256, x, weights=w), any_dtype=True)
+     for dtype, size, tolerance in (  # the peers' sums are not exact
+         ("float32", 4, 1e-3), ("float64", 8, 1e-9))],
+    row("histogram 32x32 bins, f32 pairs, f64 weights", "cpu 20*",
+        lambda xp, n: (*pair(xp, n), uniform(xp, n, "float64", 2) - 0.25), 16,
         lambda x, y, w: ga.histogram((x, y), 32, SPAN, weights=w),
         lambda xp, x, y, w: xp.histogram2d(x, y, 32, SPAN, weights=w)[0], tolerance=1e-9),
 ]  # fmt: skip

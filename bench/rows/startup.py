@@ -53,11 +53,6 @@ def call(op, init):
     return float(jax.jit(lambda v: jax.lax.reduce(v, jnp.float32(init), fold, (0,)))(held))
 """,
 }
-_SCAN = {
-    OURS: "import gpualgo as ga\ncall = lambda op, _: float(ga.inclusive_scan(x, None, op)[-1])",
-    "cuda.compute": f"""{_CC}inclusive_scan(d_in=x, d_out=(y := cp.empty_like(x)), op=op,
-        init_value=None, num_items=x.size), float(y[-1]))[1]""",
-}
 _SORT = {
     OURS: "import gpualgo as ga\ncall = lambda op, init: float(ga.radix_sort(x)[0])",
     "cuda.compute": f"""{_CC}radix_sort(d_in_keys=x, d_out_keys=(y := cp.empty_like(x)),
@@ -112,7 +107,7 @@ def started(name, setups, figure):
     is_on_cpu = name.startswith("CPU: ")
     calls = {who: lambda repeat, setup=setup: figure(*seconds(setup, is_on_cpu, repeat))
              for who, setup in setups.items()}  # fmt: skip
-    return Row(name, 1 << 20, "start", calls=calls, dtype="f32", of_its_size=True)
+    return Row(name, 1 << 20, "start", calls=calls, of_its_size=True)
 
 
 first, second = lambda cold, warm: cold[1], lambda cold, warm: cold[2]
@@ -129,6 +124,5 @@ STARTUP = [
     started("a second lambda, same process", _REDUCE, second),
     started("same lambda, new process, warm disk cache: first call", _REDUCE,
             lambda cold, warm: warm[1]),
-    started("import and first scan with a lambda, no cache", _SCAN, with_import),
     started("import and first radix sort, no cache", _SORT, with_import),
 ]  # fmt: skip

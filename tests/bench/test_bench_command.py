@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench import environment, peers, timing
+from bench import environment, peers, rows, timing
 from bench.__main__ import main
 from bench.peers import OURS
 from bench.row import Row, read
@@ -100,7 +100,7 @@ def test_list_runs_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["no_such_algorithm"], "no algorithm is called no_such_algorithm; there are copy, "),
         (["--rows", "no such row"], "no row matches these options; "),
-        (["top_k", "--dtypes", "f64"], "no row matches these options; "),
+        (["top_k", "--rows", "f64"], "no row matches these options; "),
         (["--show", "nosuch.json"], "No such file or directory: 'nosuch.json'"),
         (["--compare", "no.json", "no.json"], "no.json"),
     ],
@@ -113,7 +113,7 @@ def test_mistakes_are_told(line: list[str], told: str, capsys: pytest.CaptureFix
 def test_sizes_that_are_none_are_told(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--sizes", "2^ten"])
-    assert "invalid list of sizes value" in capsys.readouterr().err
+    assert "invalid sizes value" in capsys.readouterr().err
 
 
 def _row(**results: Any) -> Row:
@@ -138,8 +138,8 @@ def test_peers_that_are_wrong_are_left_out_by_name(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", [[1, 3], [np.nan, 2], ValueError("no")])
 def test_our_wrong_result_fails_the_run(wrong: Any) -> None:
-    rows, measured = [_row(gpualgo=wrong, right=[1, 2]), _row(gpualgo=[1, 2])], []
-    assert timing.run_all(rows, measured, 1, 0.001) == 1
+    both, measured = [_row(gpualgo=wrong, right=[1, 2]), _row(gpualgo=[1, 2])], []
+    assert timing.run_all(both, measured, 1, 0.001) == 1
     assert len(measured) == 1, "the other rows are measured"
     assert peers.taken_notes()[0]["reason"].startswith("FAILED")
 
@@ -162,11 +162,20 @@ def test_peers_are_chosen_and_what_is_no_library_stays() -> None:
     assert set(timing.run(row, 1, 0.001).times) == {OURS, "NumPy", "a copy"}
 
 
+def test_sharded_arrays_are_compared_with_one_array() -> None:
+    asked = rows.chosen(("scaling",), "argsort, float32, 4 GPUs", device="cpu")
+    (row,) = (replace(each, n=1000) for each in asked)
+    assert set(timing.run(row, 1, 0.001).times) == {OURS}
+    wrong = {OURS: lambda x: row.calls[OURS](x).gather()[::-1]}
+    with pytest.raises(AssertionError, match="off by inf"):
+        timing.run(replace(row, calls=wrong), 1, 0.001)
+
+
 def test_dtype_counts_unless_it_may_differ() -> None:
     calls, expected = {OURS: lambda: np.arange(2)}, np.arange(2.0)
     with pytest.raises(AssertionError, match="off by inf"):
-        timing.check(_row(), calls, expected)
-    timing.check(replace(_row(), any_dtype=True), calls, expected)
+        timing.checked(_row(), calls, expected)
+    timing.checked(replace(_row(), any_dtype=True), calls, expected)
 
 
 def test_memory_of_a_call_holds_its_result() -> None:

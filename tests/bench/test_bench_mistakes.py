@@ -138,9 +138,8 @@ def test_places_are_tried_before_anything_is_measured(
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (["--sizes", ","], "invalid list of sizes value: ','"),
-        (["--dtypes", "f32,f99"], "invalid list of dtypes value: 'f32,f99'"),
-        (["--peers", "Foo"], "invalid list of peers value: 'Foo'"),
+        (["--sizes", ","], "invalid sizes value: ','"),
+        (["--peers", "Foo"], "invalid libraries value: 'Foo'"),
         (["--show", "a", "--merge", "a", "b"], "not allowed with argument"),
     ],
 )

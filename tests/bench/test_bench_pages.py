@@ -9,25 +9,31 @@ import pytest
 from support import REPOSITORY
 
 from bench import pages
-from bench.peers import OURS
+from bench.peers import COPIES, OURS
 from bench.row import Report, Row, Times, read
 
 PAGES = pages.all_pages()
-STORED = sorted(pages.STORED.glob("*.json"))
+STORED = sorted(pages.STORED.rglob("*.json"))
+TIME_OR_RATE = re.compile(r"\d\s?(?:ns|µs|ms|s|GB/s|GKey/s)\b")
+
+
+def outside(text: str) -> str:
+    """Return a page's text without what is made from results, and without examples."""
+    return pages.MARK.sub("", "".join(pages.FENCED.split(text)[::2]))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page_agrees_with_results(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert text == pages.rewritten(text), "python -m bench --write-docs writes it anew"
-    assert "<!-- bench: " not in pages.outside(text), "a mark has no end"
-    assert "<!-- /bench -->" not in pages.outside(text), "an end has no mark"
+    assert "<!-- bench: " not in outside(text), "a mark has no end"
+    assert "<!-- /bench -->" not in outside(text), "an end has no mark"
 
 
 def test_readme_has_no_figure_of_its_own() -> None:
-    text = pages.outside((REPOSITORY / "README.md").read_text(encoding="utf-8"))
+    text = outside((REPOSITORY / "README.md").read_text(encoding="utf-8"))
     tables = [line for line in text.splitlines() if line.startswith("|")]
-    assert [line for line in tables if pages.FIGURE.search(line)] == []
+    assert [line for line in tables if TIME_OR_RATE.search(line)] == []
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
@@ -50,7 +56,7 @@ def test_a_changed_figure_is_seen() -> None:
     text = (REPOSITORY / "docs" / "performance.md").read_text(encoding="utf-8")
     block = pages.MARK.search(text)
     assert block is not None
-    figure = pages.FIGURE.search(block[3])
+    figure = TIME_OR_RATE.search(block[3])
     assert figure is not None
     at = block.start(3) + figure.start()
     changed = text[:at] + "987" + text[at + 1 :]
@@ -148,6 +154,17 @@ def test_what_is_said_of_many_rows() -> None:
     missed = pages.made(report, "not_met", keys).splitlines()[2:]
     assert len(missed) == asked - met >= 1
     assert [line for line in missed if line.startswith("| reduce sum f64 | 2^28 | 3.00 of CUB |")]
+
+
+def test_scaling_is_weak_by_elements_on_each_gpu_and_strong_by_elements_in_all() -> None:
+    def row(gpus: str, n: int, ours: float, copies: float) -> Row:
+        times = {OURS: Times(ours, ours, ours, 1), COPIES: Times(copies, copies, copies, 1)}
+        return Row(f"sort, float32, {gpus}", n, "device", times=times)
+
+    rows = (row("1 GPU", 32, 3e-3, 1e-9), row("2 GPUs", 64, 4e-3, 1e-3), row("2 GPUs", 32, 2e-3, 1))
+    (head, _, line) = pages.made(Report({}, rows), "scaling", {"n": "2^5"}).splitlines()
+    assert head.startswith("| 2^5 elements on each GPU | 1 GPU | 2 GPUs | weak scaling |")
+    assert line == "| sort, float32 | 3 ms | 4 ms | 75% | 25% | 2 ms |"
 
 
 def test_missed_targets_have_a_cause() -> None:

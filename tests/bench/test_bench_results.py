@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bench import tables
-from bench.peers import OURS
+from bench.peers import COPIES, OURS
 from bench.row import Report, Row, Times, read
 
 MACHINE = {"gpu": "NVIDIA H200", "cpu": "x", "cores": 2, "date": "2026-01-02", "commit": "abc"}
@@ -24,7 +24,7 @@ def steady(seconds: float, spread: float = 0.004) -> Times:
 def report(times: dict[str, Times], clock: str = "device", **environment: Any) -> Report:
     row = Row("reduce sum f32", 1 << 20, clock, bytes_moved=4 << 20)
     told = {**MACHINE, "versions": {"numpy": "2.0", "cupy-cuda13x": "14.0"}, **environment}
-    return Report(told, (row.timed(times),))
+    return Report(told, (replace(row, times=times),))
 
 
 def verdict(before: Report, after: Report) -> str:
@@ -81,6 +81,11 @@ def test_what_peers_share_is_the_machine() -> None:
     assert verdict(before, ours) == "slower"
     other = report({OURS: steady(1.5e-3), "CuPy": steady(3e-3)}, versions={"cupy-cuda13x": "15"})
     assert verdict(before, other) == "slower", "a peer of another version tells nothing"
+
+
+def test_the_part_of_copies_is_not_the_machine() -> None:
+    before = report({OURS: steady(1e-3), COPIES: steady(5e-4)})
+    assert verdict(before, report({OURS: steady(2e-3), COPIES: steady(1e-3)})) == "slower"
 
 
 def test_other_machines_are_compared_by_ratio() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from bench import peers
 from bench.peers import OURS, Prepared
-from bench.row import POISON, Row, dtypes_in, row
+from bench.row import POISON, Row, row
 
 
 @pytest.fixture(autouse=True)
@@ -82,17 +82,6 @@ def test_a_peer_that_cannot_be_prepared_is_left_out_by_name() -> None:
     ]
     with pytest.raises(RuntimeError, match="no compiler"):
         Row("a row", 4, "cpu", _ones, {**calls, OURS: Prepared(fails)}).prepare()
-
-
-@pytest.mark.parametrize(
-    ("text", "dtypes"),
-    [
-        ("sort f32", {"f32"}), ("pairs u32/u64", {"u32", "u64"}), ("int8, float64", {"i8", "f64"}),
-        ("bool mask", {"bool"}), ("runs of 64", set()), ("f 32", set()),
-    ],
-)  # fmt: skip
-def test_dtypes_in_a_name(text: str, dtypes: set[str]) -> None:
-    assert dtypes_in(text) == dtypes
 
 
 def test_peers_by_the_beginnings_of_their_names() -> None:
