@@ -374,16 +374,23 @@ class _Block(WithBlock):
         # Host arrays stay on the graph's device: "auto" must not choose within the block.
         is_placed = default_device.current() == AUTO or number == CPU
         why = f"recorded in a graph on {'the CPU' if number == CPU else 'a GPU'}"
-        with ExitStack() as stack:
-            stack.enter_context(graph._recording)
-            stack.enter_context(_recording.recording(graph))
-            if is_placed:
-                stack.enter_context(default_device.fixed(number, why))
-            self._stack, self._graph = stack.pop_all(), graph
-        return graph
+        contexts = [graph._recording, _recording.recording(graph)]
+        contexts += [default_device.fixed(number, why)] * is_placed
+        try:
+            with ExitStack() as stack:
+                for context in contexts:
+                    stack.enter_context(context)
+                self._stack, self._graph = stack.pop_all(), graph
+            return graph
+        except BaseException:  # an interrupt may come where no context has the recording
+            _recording.end(graph)
+            raise
 
     def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
+        try:
+            self._stack.__exit__(*error)
+        finally:
+            _recording.end(self._graph)
         if error[0] is None:
             self._graph._finish()
 
@@ -554,7 +561,7 @@ class Executable:
 
     def renew(self) -> None:
         """Create a new lock: in a forked child no launch is running."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant: a signal handler may launch, too
 
     def launch(self, stream: Any) -> None:
         """Run all calls; return when they are done."""

@@ -29,6 +29,8 @@ _from_environment: dict[bytes | str | None, int] = {}
 class WithBlock:
     """Warns on destruction if the `with` block was never entered."""
 
+    is_entered = True  # until __init__, which an interrupt may end
+
     def __init__(self, shown: str) -> None:
         """`shown`: the call that created it, for the message."""
         self.is_entered = False
@@ -46,7 +48,11 @@ class Fixed(AbstractContextManager[None]):
         self.number, self.reason = number, reason
 
     def __enter__(self) -> None:
-        chosen.set((*chosen.get(), self))
+        try:
+            chosen.set((*chosen.get(), self))
+        except BaseException:  # an interrupt, which may come after the call
+            self.__exit__()
+            raise
 
     def __exit__(self, *exc: object) -> None:
         # Blocks in generators may end in any order, and in another context than they began in.

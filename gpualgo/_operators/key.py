@@ -44,6 +44,7 @@ from gpualgo._operators.tokens import (
     contents_of,
     intern,
     is_library,
+    is_of_module,
     number_token,
     object_token,
     reads_of,
@@ -99,11 +100,14 @@ class Snapshot:
         copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
         copied = self._functions[id(fn)] = _Copied(fn, copy, len(self._functions))
         self._guard.is_stable &= kwdefaults is None
+        facts, num_arrays = self._facts_of(code), len(self.arrays)
         if self._depth:
             self._guard.functions.append((fn, code, defaults))
         else:
             self._guard.defaults = defaults
-        facts, num_arrays = self._facts_of(code), len(self.arrays)
+            self._guard.globals = fn.__globals__ if facts.reads.globals else None
+        if self._depth or facts.reads.globals:  # a guard keeps the namespace alive
+            self._guard.is_stable &= is_of_module(fn.__globals__)
         self._depth += 1
         token = (
             "function",
