@@ -239,10 +239,9 @@ def _warn(message: str) -> None:
 def info() -> dict[str, Any]:
     """Return the cache's path, size, numbers of entries, and whether it is writable."""
     path = folder()
-    try:
+    files: list[Path] = []
+    with contextlib.suppress(OSError):  # it cannot be reached
         files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
-    except OSError:  # the folder cannot be reached
-        files = []
     contents = {file.name.removesuffix(_SUFFIX): _content_of(file) for file in files}
     return {
         "path": str(path),

@@ -37,11 +37,8 @@ def in_child(hook: Callable[[], None]) -> Callable[[], None]:
 
 
 def lock() -> AbstractContextManager[bool]:
-    """Return a reentrant lock that is free in each forked child.
-
-    It is Python's own: an interrupt cannot come between a `with` statement and its acquisition.
-    """
-    new: Any = threading.RLock()
+    """Return a reentrant lock that is free in each forked child."""
+    new: Any = threading.RLock()  # in C: no interrupt comes between `with` and its acquisition
     in_child(new._at_fork_reinit)
     return new  # type: ignore[no-any-return]
 

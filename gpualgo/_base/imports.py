@@ -19,8 +19,7 @@ PATIENCE = 60.0  # seconds to wait for somebody else's import
 _IN_PARTS = ("numba", "llvmlite")  # packages that find their modules in sys.modules, and fail
 _PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba", "numba.cuda")
 
-
-_lock = threading.RLock()  # forks wait for it
+_lock = threading.RLock()
 _registering = forks.lock()
 _is_registered = _is_loading = False
 
@@ -28,9 +27,12 @@ _is_registered = _is_loading = False
 @contextmanager
 def loading() -> Iterator[None]:
     """Let only this thread import such packages in a block."""
-    global _is_loading
+    global _is_loading, _is_registered
     forks.check("loading a package")
-    _register()
+    with _registering:
+        if not _is_registered:  # forks wait for the lock before any thread holds it
+            forks.wait_for(_lock)
+            _is_registered = True
     with _lock, paused():
         if _is_loading:  # this thread: a package that loads another
             yield
@@ -42,15 +44,6 @@ def loading() -> Iterator[None]:
             yield
         finally:
             _is_loading = False
-
-
-def _register() -> None:
-    """Make forks wait for the lock, before any thread holds it."""
-    global _is_registered
-    with _registering:
-        if not _is_registered:
-            forks.wait_for(_lock)
-            _is_registered = True
 
 
 def _forget_parts() -> None:

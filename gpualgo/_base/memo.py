@@ -178,38 +178,41 @@ def _reset_all_locks() -> None:
 # them, would take a sixth of the time of loading numba and compiling a first operator.
 
 
-_pauses: set[object] = set()  # one for each block under way
+_pauses: set[int] = set()  # ids of the pauses under way
 _pause_lock = forks.lock()
 _was_enabled = False  # before the first of them
+
+
+class _Pause:
+    def end(self) -> None:
+        global _was_enabled
+        with _pause_lock:
+            _pauses.discard(id(self))
+            if not _pauses and _was_enabled:
+                gc.enable()
+                _was_enabled = False
+
+    __del__ = end  # again: an interrupt may have ended it
 
 
 @contextmanager
 def paused() -> Iterator[None]:
     """Pause collection in a block, and until the blocks of other threads have ended."""
     global _was_enabled
-    block = object()
+    pause = _Pause()
     try:
         with _pause_lock:
             if not _pauses:
                 _was_enabled = gc.isenabled()
-            _pauses.add(block)
+            _pauses.add(id(pause))
             gc.disable()
         yield
     finally:
-        with _pause_lock:
-            if block in _pauses:
-                _pauses.remove(block)
-                _resume()
-
-
-def _resume() -> None:
-    if not _pauses and _was_enabled:
-        gc.enable()
+        pause.end()
 
 
 @forks.in_child
 def _end_pauses() -> None:
     """Resume collection: threads of the parent may have paused it."""
-    if _pauses:
-        _pauses.clear()
-        _resume()
+    _pauses.clear()
+    _Pause().end()

@@ -55,11 +55,7 @@ def provenance() -> str | None:
         return None
     _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    toolchain = (
-        digest,
-        versions_of("numba", "llvmlite"),
-        settings,
-    )
+    toolchain = (digest, versions_of("numba", "llvmlite"), settings)
     return repr((toolchain, cpu(), sys.platform, platform.machine(), sys.maxsize))
 
 
@@ -155,9 +151,7 @@ class CompiledOperator(NamedTuple):
 
 
 def compile_operator(
-    op: Operator,
-    arg_dtypes: tuple[Argument, ...],
-    result_dtype: np.dtype[Any] | None,
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     applied = Applied(op, arg_dtypes, result_dtype)

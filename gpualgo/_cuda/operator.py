@@ -100,11 +100,9 @@ def _number(builder: Any, index: int) -> Any:
 
 
 def compile_operator(
-    op: Operator,
-    arg_dtypes: tuple[Argument, ...],
-    result_dtype: np.dtype[Any] | None,
-    capability: tuple[int, int],
-) -> DeviceOperator:
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None, capability:
+    tuple[int, int],
+) -> DeviceOperator:  # fmt: skip
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     with loading():
         from gpualgo._operators.numpy_rules import rewrite
@@ -130,12 +128,9 @@ class _Compilation:
         self.dispatchers: dict[Any, Any] = {}
 
     def run(
-        self,
-        fn: Any,
-        source: Any,
-        arg_dtypes: tuple[Argument, ...],
-        result_dtype: np.dtype[Any] | None,
-    ) -> DeviceOperator:
+        self, fn: Any, source: Any, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] |
+        None,
+    ) -> DeviceOperator:  # fmt: skip
         from numba import cuda, types
 
         from gpualgo._operators.numpy_rules import rewrite

@@ -48,11 +48,7 @@ class Fixed(AbstractContextManager[None]):
         self.number, self.reason = number, reason
 
     def __enter__(self) -> None:
-        try:
-            chosen.set((*chosen.get(), self))
-        except BaseException:  # an interrupt, which may come after the call
-            self.__exit__()
-            raise
+        chosen.set((*chosen.get(), self))
 
     def __exit__(self, *exc: object) -> None:
         # Blocks in generators may end in any order, and in another context than they began in.

@@ -122,13 +122,9 @@ class Snapshot:
         return token, copy
 
     def _cells(
-        self,
-        fn: types.FunctionType,
-        code: types.CodeType,
-        cells: tuple[types.CellType, ...],
-        reads: Reads,
-        number: int,
-    ) -> Token:
+        self, fn: types.FunctionType, code: types.CodeType, cells: tuple[types.CellType, ...],
+        reads: Reads, number: int,
+    ) -> Token:  # fmt: skip
         tokens = []
         originals = fn.__closure__ or ()
         for index, (cell, original) in enumerate(zip(cells, originals, strict=True)):
@@ -219,12 +215,9 @@ class Snapshot:
         return self.value(value) if function is None else self.function(function)
 
     def _module(
-        self,
-        module: types.ModuleType,
-        tree: Tree,
-        loose: tuple[str, ...],
+        self, module: types.ModuleType, tree: Tree, loose: tuple[str, ...],
         under_way: dict[int, types.ModuleType],
-    ) -> Replacement:
+    ) -> Replacement:  # fmt: skip
         """Return the attributes of a module that code may read, and a module with only these."""
         name = module.__name__
         if not tree and id(module) in under_way:

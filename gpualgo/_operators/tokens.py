@@ -304,11 +304,9 @@ def _attributes(tree: Tree) -> list[str]:
 
 
 def _collect(
-    code: types.CodeType,
-    loaded: dict[str, None],
-    variables: dict[str, Tree],
+    code: types.CodeType, loaded: dict[str, None], variables: dict[str, Tree],
     loose: dict[str, None],
-) -> None:
+) -> None:  # fmt: skip
     import dis
 
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
