@@ -333,7 +333,7 @@ def test_a_cache_that_cannot_be(
 ) -> None:
     """Root has all permissions, and no folder can be made in /proc or beside a file."""
     (tmp_path / "file").touch()
-    no_folders = [tmp_path / "file" / "cache"]
+    no_folders = [tmp_path / "file" / "cache", tmp_path / ("long" * 99)]
     if sys.platform == "linux":
         no_folders.append(Path("/proc/nope"))
     for folder in no_folders:

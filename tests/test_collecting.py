@@ -18,12 +18,12 @@ def test_it_rests_until_the_last_has_left() -> None:
     inside, leave = threading.Event(), threading.Event()
 
     def stay() -> None:
-        with paused:
+        with paused():
             inside.set()
             leave.wait(30)
 
     thread = threading.Thread(target=stay)
-    with paused, paused:
+    with paused(), paused():
         assert not gc.isenabled()
         thread.start()
         inside.wait(30)
@@ -35,7 +35,7 @@ def test_it_rests_until_the_last_has_left() -> None:
 
 def test_it_collects_after_an_error() -> None:
     seen = []
-    with pytest.raises(IndexError), loading:
+    with pytest.raises(IndexError), loading():
         seen.append(gc.isenabled() or [][0])
     assert gc.isenabled()
 
@@ -43,7 +43,7 @@ def test_it_collects_after_an_error() -> None:
 def test_who_does_not_collect_does_not_afterwards() -> None:
     gc.disable()
     try:
-        with paused:
+        with paused():
             pass
         assert not gc.isenabled()
     finally:
@@ -53,12 +53,11 @@ def test_who_does_not_collect_does_not_afterwards() -> None:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.skipif(sys.platform == "darwin", reason="threads and forks do not mix there")
 def test_a_forked_child_collects() -> None:
-    with paused:
+    with paused():
         child = os.fork()
         if not child:
             is_fine = gc.isenabled()
-            paused.__exit__()  # of the parent's
-            with paused:
+            with paused():
                 is_fine &= not gc.isenabled()
             os._exit(not (is_fine and gc.isenabled()))
         assert os.waitpid(child, 0)[1] == 0

@@ -15,7 +15,7 @@ WHILE_COMPILING = """if True:
     import os, signal, sys, threading, time
     import numpy as np
     import gpualgo as ga
-    from gpualgo._cpu import operator
+    from gpualgo._cpu import kernels as operator
 
     is_under_way, stop = threading.Event(), threading.Event()
     compiled = operator.compile_operator

@@ -48,7 +48,6 @@ def test_a_fork_waits_for_an_import() -> None:
 
 
 def test_nobody_loads_before_forks_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    loading = imports._Loading()
     seen: list[str] = []
 
     def slow(_lock: Any, around: Any = None) -> None:
@@ -56,10 +55,11 @@ def test_nobody_loads_before_forks_wait_for_it(monkeypatch: pytest.MonkeyPatch) 
         seen.append("registered")
 
     def load() -> None:
-        with loading:
+        with imports.loading():
             seen.append("loads")
 
     monkeypatch.setattr(forks, "wait_for", slow)
+    monkeypatch.setattr(imports, "_is_registered", False)
     threads = [threading.Thread(target=load) for _ in range(3)]
     for thread in threads:
         thread.start()

@@ -89,7 +89,7 @@ def test_one_thread_loads_at_a_time() -> None:
 
     def load() -> None:
         barrier.wait(WAIT)
-        with loading, loading:  # a package that loads another
+        with loading(), loading():  # a package that loads another
             inside.append(1)
             most.append(len(inside))
             time.sleep(0.01)
@@ -120,7 +120,7 @@ def test_an_import_of_another_thread_s_is_waited_for(package: types.ModuleType) 
 
     timer = threading.Timer(0.1, end)
     timer.start()
-    with loading:
+    with loading():
         assert package.is_whole
     timer.join(WAIT)
 
@@ -129,13 +129,13 @@ def test_an_import_that_never_ends_is_told(
     package: types.ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(imports, "PATIENCE", 0.05)
-    with pytest.raises(RuntimeError, match="cupy is still being imported"), loading:
+    with pytest.raises(RuntimeError, match="cupy is still being imported"), loading():
         pass
     package.__spec__._initializing = False  # type: ignore[union-attr]
     free = []
 
     def enter() -> None:
-        with loading:
+        with loading():
             free.append(None)
 
     thread = threading.Thread(target=enter)

@@ -23,11 +23,7 @@ _NAMES = {
     "scan": ("inclusive_scan", "exclusive_scan"),
     "searchsorted": ("searchsorted",),
     "segmented_sort": ("segmented_sort",),
-    "segments": (
-        "segmented_reduce",
-        "segmented_inclusive_scan",
-        "segmented_exclusive_scan",
-    ),
+    "segments": ("segmented_reduce", "segmented_inclusive_scan", "segmented_exclusive_scan"),
     "select": ("select", "stable_partition"),
     "top_k": ("top_k", "kth_value"),
     "transform": ("transform",),

@@ -6,7 +6,6 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Sequence
-from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +15,6 @@ from gpualgo._api.explain import compiled_on_cpu
 from gpualgo._arrays import ordering
 from gpualgo._arrays.view import View, address_of, as_bytes_view, view_of
 from gpualgo._base import forks, log, recording
-from gpualgo._base import recording as _recording
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._cpu.plan import Plan
 from gpualgo._driver import default_device, driver, streams
@@ -260,14 +258,14 @@ class Graph:
                 "Graph.update: takes pairs, each a tuple of an old array and its successor"
             )
         successors = dict(self._successor(old, new) for old, new in pairs)
-        recording = _new_recording(self._device)
+        recorded = _new_recording(self._device)
         calls = []
-        with recording:
+        with recorded:
             for request in self._calls:
                 new_request = _with_arrays(request, successors)
-                recording.record(new_request)
+                recorded.record(new_request)
                 calls.append(new_request)
-        executable.replace(recording, calls, _touched(calls))
+        executable.replace(recorded, calls, _touched(calls))
         self._calls = calls
 
     def _finished(self, what: str) -> Any:
@@ -374,16 +372,21 @@ class _Block(WithBlock):
         # Host arrays stay on the graph's device: "auto" must not choose within the block.
         is_placed = default_device.current() == AUTO or number == CPU
         why = f"recorded in a graph on {'the CPU' if number == CPU else 'a GPU'}"
-        with ExitStack() as stack:
-            stack.enter_context(graph._recording)
-            stack.enter_context(_recording.recording(graph))
-            if is_placed:
-                stack.enter_context(default_device.fixed(number, why))
-            self._stack, self._graph = stack.pop_all(), graph
-        return graph
+        device = [default_device.fixed(number, why)] * is_placed
+        self._stack, self._graph = contextlib.ExitStack(), graph
+        try:
+            for context in (graph._recording, recording.recording(graph), *device):
+                self._stack.enter_context(context)
+            return graph
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
 
     def __exit__(self, *error: Any) -> None:
-        self._stack.__exit__(*error)
+        try:
+            self._stack.__exit__(*error)
+        finally:  # an interrupt may come where no context knows of the recording
+            recording.end(self._graph)
         if error[0] is None:
             self._graph._finish()
 
@@ -554,7 +557,7 @@ class Executable:
 
     def renew(self) -> None:
         """Create a new lock: in a forked child no launch is running."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # reentrant: a signal handler may launch, too
 
     def launch(self, stream: Any) -> None:
         """Run all calls; return when they are done."""

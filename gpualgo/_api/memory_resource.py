@@ -99,7 +99,7 @@ def _adapter(name: str | None, device: int) -> Any:
         return None
     from gpualgo._base.imports import loading
 
-    with loading:
+    with loading():
         from gpualgo._api import memory_adapters as adapters
 
     return adapters.ADAPTERS[name](device)

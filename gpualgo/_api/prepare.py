@@ -177,13 +177,10 @@ class Plan:
 
     @log.each(lambda plan, *_: f"plan of {plan._request.problem.where}")
     def __call__(
-        self,
-        *arrays: ty.AnyArray,
-        out: ty.AnyArray | tuple[ty.AnyArray, ty.AnyArray] | None = None,
-        out_count: ty.AnyArray | None = None,
-        temp_storage: ty.AnyArray | None = None,
-        stream: ty.Stream | None = None,
-    ) -> Any:
+        self, *arrays: ty.AnyArray, out: ty.AnyArray | tuple[ty.AnyArray, ty.AnyArray] | None =
+        None, out_count: ty.AnyArray | None = None, temp_storage: ty.AnyArray | None = None, stream:
+        ty.Stream | None = None,
+    ) -> Any:  # fmt: skip
         """Run the algorithm on arrays of the prepared layout.
 
         Parameters

@@ -199,8 +199,10 @@ def _not_an_array(x: Any, where: str) -> TypeError:
         order = "op comes before the arrays" if where == _OPERAND else "the array comes first"
         return TypeError(f"{where} must be an array, got a function; {order}")
     hint = "wrap it with numpy.asarray(x)"
-    if isinstance(x, tuple):
-        hint = "pass one array, such as numpy.asarray(x) of numbers"
+    if isinstance(x, (bool, int, float, complex, np.generic)):
+        hint += ", or repeat it by gpualgo.lazy.full(n, x)"
+    elif isinstance(x, tuple):
+        hint = "pass one array, or reduce the tuple by an operator of your own"
     return TypeError(f"{where} must be an array, got {type(x).__name__}; {hint}")
 
 

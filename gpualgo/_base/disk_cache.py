@@ -239,7 +239,9 @@ def _warn(message: str) -> None:
 def info() -> dict[str, Any]:
     """Return the cache's path, size, numbers of entries, and whether it is writable."""
     path = folder()
-    files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
+    files: list[Path] = []
+    with contextlib.suppress(OSError):  # it cannot be reached
+        files = sorted(path.glob("*" + _SUFFIX)) if path.is_dir() else []
     contents = {file.name.removesuffix(_SUFFIX): _content_of(file) for file in files}
     return {
         "path": str(path),
@@ -258,8 +260,8 @@ def _is_writable(path: Path) -> bool:
     """
     import tempfile
 
-    existing = next(each for each in (path, *path.parents) if each.exists())
     try:
+        existing = next(each for each in (path, *path.parents) if each.exists())
         with tempfile.TemporaryFile(dir=existing) as file:
             file.write(_MAGIC)
             file.flush()

@@ -64,7 +64,7 @@ _CODES = "pass integer codes: np.unique(x, return_inverse=True)[1]"
 _HINTS = {
     "O": f"convert it with x.astype(float), or {_CODES}",
     "U": _CODES, "S": _CODES, "T": _CODES,
-    "M": "pass x.view(np.int64)", "m": "pass x.view(np.int64)",
+    **dict.fromkeys("Mm", "pass x.view(np.int64), in which NaT is the least number"),
 }  # fmt: skip
 
 

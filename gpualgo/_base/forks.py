@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 PATIENCE = 60.0  # seconds that a fork waits for each lock: a thread may never release it
@@ -35,21 +36,11 @@ def in_child(hook: Callable[[], None]) -> Callable[[], None]:
     return hook
 
 
-class Lock:
-    """A reentrant lock that is free in each forked child."""
-
-    def __init__(self) -> None:
-        self._renew()
-        in_child(self._renew)
-
-    def _renew(self) -> None:
-        self._lock = threading.RLock()
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self._lock.release()
+def lock() -> AbstractContextManager[bool]:
+    """Return a reentrant lock that is free in each forked child."""
+    new: Any = threading.RLock()  # in C: no interrupt comes between `with` and its acquisition
+    in_child(new._at_fork_reinit)
+    return new  # type: ignore[no-any-return]
 
 
 def wait_for(lock: Any, around: Any = None) -> None:

@@ -9,54 +9,49 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from gpualgo._base import forks
 from gpualgo._base.memo import paused
 
 PATIENCE = 60.0  # seconds to wait for somebody else's import
+_IN_PARTS = ("numba", "llvmlite")  # packages that find their modules in sys.modules, and fail
 _PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba", "numba.cuda")
 
+_lock = threading.RLock()
+_registering = forks.lock()
+_is_registered = _is_loading = False
 
-class _Loading:
-    """A reentrant context manager in which only this thread imports such packages."""
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._depth = 0
-        self._registering = threading.RLock()
-        self._is_registered = False
-
-    def __enter__(self) -> None:
-        forks.check("loading a package")
-        if not self._is_registered:
-            self._register()
-        self._lock.acquire()
-        paused.__enter__()
-        self._depth += 1
+@contextmanager
+def loading() -> Iterator[None]:
+    """Let only this thread import such packages in a block."""
+    global _is_loading, _is_registered
+    forks.check("loading a package")
+    with _registering:
+        if not _is_registered:  # forks wait for the lock before any thread holds it
+            forks.wait_for(_lock)
+            _is_registered = True
+    with _lock, paused():
+        if _is_loading:  # this thread: a package that loads another
+            yield
+            return
+        _wait_for_others()
+        _forget_parts()
         try:
-            if self._depth == 1:
-                _wait_for_others()
-        except BaseException:
-            self.__exit__()
-            raise
+            _is_loading = True
+            yield
+        finally:
+            _is_loading = False
 
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        paused.__exit__()
-        self._lock.release()
 
-    def _register(self) -> None:
-        """Make forks wait for the lock, before any thread holds it."""
-        with self._registering:
-            if not self._is_registered:
-                forks.wait_for(self._lock)
-                self._is_registered = True
-
-    def renew(self) -> None:
-        """Replace, in a forked child, locks that a thread of the parent may have held."""
-        self._registering = threading.RLock()
-        if not self._is_registered:
-            self._lock = threading.RLock()
+def _forget_parts() -> None:
+    """Forget the modules of a package whose import was interrupted: it is imported as a whole."""
+    for package in _IN_PARTS:
+        if package not in sys.modules:
+            for name in [name for name in sys.modules if name.startswith(package + ".")]:
+                del sys.modules[name]
 
 
 def _wait_for_others() -> None:
@@ -77,7 +72,3 @@ def _package_being_imported() -> str | None:
         if getattr(spec, "_initializing", False):
             return name
     return None
-
-
-loading = _Loading()
-forks.in_child(loading.renew)

@@ -10,6 +10,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from gpualgo._base import forks
@@ -162,7 +163,7 @@ class _Weighed(NamedTuple):
 
 _memos: weakref.WeakSet[Memo[Any]] = weakref.WeakSet()
 _weighed: dict[int, _Weighed] = {}  # by the value's id, the oldest first
-_budget_lock = forks.Lock()
+_budget_lock = forks.lock()
 
 
 @forks.in_child
@@ -177,33 +178,41 @@ def _reset_all_locks() -> None:
 # them, would take a sixth of the time of loading numba and compiling a first operator.
 
 
+_pauses: set[int] = set()  # ids of the pauses under way
+_pause_lock = forks.lock()
+_was_enabled = False  # before the first of them
+
+
 class _Pause:
-    """A reentrant context manager that pauses collection, shared by all threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._depth = 0
-        self._was_enabled = False
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._depth += 1
-            if self._depth == 1:
-                self._was_enabled = gc.isenabled()
-                gc.disable()
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._depth = max(0, self._depth - 1)  # already 0 in a child forked inside the block
-            if not self._depth and self._was_enabled:
-                gc.enable()
-
     def end(self) -> None:
-        """Resume collection in a forked child: threads of its parent may have paused it."""
-        if self._depth and self._was_enabled:
-            gc.enable()
-        self._lock, self._depth = threading.Lock(), 0
+        global _was_enabled
+        with _pause_lock:
+            _pauses.discard(id(self))
+            if not _pauses and _was_enabled:
+                gc.enable()
+                _was_enabled = False
+
+    __del__ = end  # again: an interrupt may have ended it
 
 
-paused = _Pause()
-forks.in_child(paused.end)
+@contextmanager
+def paused() -> Iterator[None]:
+    """Pause collection in a block, and until the blocks of other threads have ended."""
+    global _was_enabled
+    pause = _Pause()
+    try:
+        with _pause_lock:
+            if not _pauses:
+                _was_enabled = gc.isenabled()
+            _pauses.add(id(pause))
+            gc.disable()
+        yield
+    finally:
+        pause.end()
+
+
+@forks.in_child
+def _end_pauses() -> None:
+    """Resume collection: threads of the parent may have paused it."""
+    _pauses.clear()
+    _Pause().end()

@@ -71,7 +71,7 @@ _PAUSABLE = 0x20 | 0x80 | 0x200  # inspect's CO_GENERATOR, CO_COROUTINE, CO_ASYN
 _CONTEXTS = ("contextlib", __name__)  # their own generators and coroutines are skipped
 active = 0  # recordings under way in all threads; every call checks this first
 _thread = _Thread()
-_lock = forks.Lock()
+_lock = forks.lock()
 _recordings: tuple[_Recording, ...] = ()  # the latest last
 _held: list[Any] = []  # kept for graphs of other libraries, whose lifetime is unknown
 
@@ -111,16 +111,22 @@ def recording(recorder: Recorder) -> Iterator[None]:
     if recorder.is_graph and is_in_graph():
         raise RuntimeError("graph: another graph is being recorded; leave its `with` block first")
     entry = _Recording(recorder)
-    with _lock:
-        active += 1
-        _recordings = (*_recordings, entry)
-    try:
+    try:  # an interrupt may come at any place
+        with _lock:
+            _recordings = (*_recordings, entry)
+            active = len(_recordings)
         with _temporarily(is_suspended=False):
             yield
     finally:
-        with _lock:
-            _recordings = tuple(each for each in _recordings if each is not entry)
-            active -= 1
+        end(recorder)
+
+
+def end(recorder: Recorder) -> None:
+    """End the recording of a recorder, if it is under way."""
+    global active, _recordings
+    with _lock:
+        _recordings = tuple(each for each in _recordings if each.recorder is not recorder)
+        active = len(_recordings)
 
 
 @contextmanager

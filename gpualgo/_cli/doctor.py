@@ -273,9 +273,7 @@ def _install_advice(driver: Driver | None) -> str:
 
 
 def _library_checks(
-    packages: dict[str, Library | None],
-    cuda: dict[str, Library | str],
-    driver: Driver | None,
+    packages: dict[str, Library | None], cuda: dict[str, Library | str], driver: Driver | None
 ) -> Iterator[Check]:
     # An incomplete CUDA installation fails. None at all is allowed, with a warning if there is a
     # GPU.

@@ -249,7 +249,7 @@ class Loaded:
             block = LoadedImage(decode_image(code.fields), self._address_of)
             self._code: Any = block
         else:
-            with loading:
+            with loading():
                 from gpualgo._cpu import llvm
 
             names = code.fields[0].decode().splitlines()
@@ -279,7 +279,7 @@ def _address_in_process(name: str) -> int | None:
 
 
 def _address_in_numba(name: str) -> int | None:
-    with loading:
+    with loading():
         import numba.core.registry
 
         from gpualgo._cpu import llvm

@@ -55,11 +55,7 @@ def provenance() -> str | None:
         return None
     _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    toolchain = (
-        digest,
-        versions_of("numba", "llvmlite"),
-        settings,
-    )
+    toolchain = (digest, versions_of("numba", "llvmlite"), settings)
     return repr((toolchain, cpu(), sys.platform, platform.machine(), sys.maxsize))
 
 
@@ -155,9 +151,7 @@ class CompiledOperator(NamedTuple):
 
 
 def compile_operator(
-    op: Operator,
-    arg_dtypes: tuple[Argument, ...],
-    result_dtype: np.dtype[Any] | None,
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     applied = Applied(op, arg_dtypes, result_dtype)
@@ -189,7 +183,7 @@ def _read_or_compile(applied: Applied) -> CompiledOperator:
 def _compile_operator(
     op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> CompiledOperator:
-    with loading:
+    with loading():
         from gpualgo._cpu import compiler
 
     return CompiledOperator(*compiler.compile_operator(op, arg_dtypes, result_dtype))
@@ -283,7 +277,7 @@ def _load(
             loaded = machine.Loaded(cached, words)
             log.log(log.INFO, "found on disk: CPU kernel %s%s", parts[1], _of_operator(applied))
             return loaded
-    with paused, log.timed_block("compiled CPU kernel %s%s", parts[1], _of_operator(applied)):
+    with paused(), log.timed_block("compiled CPU kernel %s%s", parts[1], _of_operator(applied)):
         compiled = _compile(key, write, applied)
     loaded = machine.Loaded(compiled, words)
     write_entry(machine.encode(compiled), *parts)
@@ -297,7 +291,7 @@ def _of_operator(applied: Applied | None) -> str:
 def _compile(
     key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None
 ) -> machine.Code:
-    with loading:
+    with loading():
         from gpualgo._cpu import compiler
 
     if applied is None:

@@ -40,20 +40,30 @@ class _State:
         """Reset the lock and the users: a forked child lacks the parent's threads."""
         self._lock = threading.RLock()  # reentrant: a finalizer may run while it is held
         self._changed = threading.Condition(self._lock)
-        self._arrays = self._numbers = b""
-        self._users: set[object] = set()
+        self._arrays: bytes | None = b""
+        self._numbers: bytes | None = b""
+        self._users: dict[object, int] = {}  # with their threads
 
     def take(self, user: object, arrays: bytes, numbers: bytes) -> None:
-        """Write the words once no running call uses others; equal words are shared."""
+        """Write the words once no running call uses others; equal words are shared.
+
+        A signal handler or finalizer of this thread cannot wait for the call that it interrupts.
+        """
+        thread, users = threading.get_ident(), self._users
         with self._lock:
+            users[user] = thread  # from here on no other call changes the words
             while self._arrays != arrays or self._numbers != numbers:
-                if self._users:
-                    self._changed.wait()
-                    continue
-                self._arrays, self._numbers = arrays, numbers
-                self._bytes[: len(arrays)] = arrays
-                self._bytes[_NUMBERS_OFFSET : _NUMBERS_OFFSET + len(numbers)] = numbers
-            self._users.add(user)
+                if len(users) == 1:
+                    self._arrays = self._numbers = None
+                    self._bytes[: len(arrays)] = arrays
+                    self._bytes[_NUMBERS_OFFSET : _NUMBERS_OFFSET + len(numbers)] = numbers
+                    self._arrays, self._numbers = arrays, numbers
+                    return
+                del users[user]
+                if thread in users.values():
+                    raise RuntimeError(_INTERRUPTS)
+                self._changed.wait()
+                users[user] = thread
 
     def leave(self, user: object) -> None:
         """End a call; has no effect if it has ended or never began.
@@ -62,12 +72,16 @@ class _State:
         otherwise the next call with other words would wait forever.
         """
         with self._lock:
-            self._users.discard(user)
+            self._users.pop(user, None)
             if not self._users:
                 self._changed.notify_all()
 
 
 _NUMBERS_OFFSET = 8 * captured.STATE_WORDS
+_INTERRUPTS = (
+    "op is called by a signal handler or a finalizer with other captured values than the call that "
+    "it interrupts; call another function there, or call it after the interrupted call"
+)
 
 
 # Weak keys: whoever runs an operator's code holds the key.

@@ -316,15 +316,9 @@ def count_kernel(origin: int) -> Callable[..., None]:
     """Return the source of `layout.counter`'s function."""
 
     def count_positions(
-        dense: int,
-        start_at: int,
-        start: int,
-        count: int,
-        ndim: int,
-        lengths: int,
-        strides: int,
+        dense: int, start_at: int, start: int, count: int, ndim: int, lengths: int, strides: int,
         packing: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         inner, stride = 1, 0
         if ndim > 0:
             inner, stride = load(_words(lengths), ndim - 1), load(_words(strides), ndim - 1)
@@ -350,15 +344,9 @@ def pack_kernel(itemsize: int) -> Callable[..., None]:
     word_at = pointer_to(types.Integer.from_bitwidth(itemsize * 8 // words))
 
     def pack(
-        dense: int,
-        strided: int,
-        start: int,
-        count: int,
-        ndim: int,
-        lengths: int,
-        strides: int,
+        dense: int, strided: int, start: int, count: int, ndim: int, lengths: int, strides: int,
         packing: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         inner, stride = 1, 0
         if ndim > 0:
             inner, stride = load(_words(lengths), ndim - 1), load(_words(strides), ndim - 1)

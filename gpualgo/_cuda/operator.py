@@ -40,7 +40,7 @@ from gpualgo._operators.operator import OPERATOR, SOURCE, Operator
 
 NUMBER_NAME = "gpualgo_number"
 _NAMES = {None: "gpualgo_operator", OPERATOR: "gpualgo_operator", SOURCE: "gpualgo_input"}
-_lock = forks.Lock()  # numba's registries and type inference are not thread-safe
+_lock = forks.lock()  # numba's registries and type inference are not thread-safe
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ _targets: Memo[Any] = Memo(1)
 def _install() -> Any:
     """Import numba's CUDA target and install NumPy-2 arithmetic."""
     try:
-        with loading:
+        with loading():
             from numba.cuda import compiler, datamodel, dispatcher, extending  # noqa: F401
             from numba.cuda.core import imputils, ir, ir_utils, rewrites
             from numba.cuda.np import arrayobj
@@ -100,17 +100,15 @@ def _number(builder: Any, index: int) -> Any:
 
 
 def compile_operator(
-    op: Operator,
-    arg_dtypes: tuple[Argument, ...],
-    result_dtype: np.dtype[Any] | None,
-    capability: tuple[int, int],
-) -> DeviceOperator:
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None, capability:
+    tuple[int, int],
+) -> DeviceOperator:  # fmt: skip
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
-    with loading:
+    with loading():
         from gpualgo._operators.numpy_rules import rewrite
 
     fn = rewrite.function_of(op, len(arg_dtypes))
-    with _lock, paused:
+    with _lock, paused():
         return _Compilation(capability, op).run(fn, op.shown, arg_dtypes, result_dtype)
 
 
@@ -130,12 +128,9 @@ class _Compilation:
         self.dispatchers: dict[Any, Any] = {}
 
     def run(
-        self,
-        fn: Any,
-        source: Any,
-        arg_dtypes: tuple[Argument, ...],
-        result_dtype: np.dtype[Any] | None,
-    ) -> DeviceOperator:
+        self, fn: Any, source: Any, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] |
+        None,
+    ) -> DeviceOperator:  # fmt: skip
         from numba import cuda, types
 
         from gpualgo._operators.numpy_rules import rewrite
@@ -212,7 +207,7 @@ def _dispatcher_class() -> Any:
 
 MAX_LOADED = 64  # loaded copies that are kept without running
 
-_captured_lock = forks.Lock()  # reentrant: a finalizer may run while it is held
+_captured_lock = forks.lock()  # reentrant: a finalizer may run while it is held
 _kernels: weakref.WeakValueDictionary[Any, BoundKernel] = weakref.WeakValueDictionary()
 _recent: OrderedDict[int, tuple[BoundKernel, _Loaded]] = OrderedDict()  # most recently used last
 

@@ -29,6 +29,8 @@ _from_environment: dict[bytes | str | None, int] = {}
 class WithBlock:
     """Warns on destruction if the `with` block was never entered."""
 
+    is_entered = True  # until __init__, which an interrupt may end
+
     def __init__(self, shown: str) -> None:
         """`shown`: the call that created it, for the message."""
         self.is_entered = False

@@ -28,13 +28,13 @@ _owner_pid: int | None = None  # the process that called cuInit
 
 @cache
 def bindings(name: str) -> Any:
-    with loading:
+    with loading():
         return import_module(f"cuda.bindings.{name}")
 
 
 @cache
 def core() -> Any:
-    with loading:
+    with loading():
         return import_module("cuda.core")
 
 

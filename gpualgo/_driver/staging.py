@@ -203,11 +203,9 @@ def land(slot: Any, target: Array) -> None:
 
 
 def _by_lanes(
-    move: Callable[[CopyLane, Sequence[Block]], None],
-    arrays: Sequence[Block],
-    device: int,
-    stream: int,
-) -> None:
+    move: Callable[[CopyLane, Sequence[Block]], None], arrays: Sequence[Block], device: int, stream:
+    int,
+) -> None:  # fmt: skip
     """Copy all blocks of arrays by several threads, a range of neighbouring blocks each."""
     blocks = [
         (offset + inner, block) for offset, array in arrays for inner, block in _blocks(array)

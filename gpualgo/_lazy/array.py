@@ -201,7 +201,7 @@ class LazyArray(Operators):
             if not is_plain and (isinstance(item, (bool, np.bool_)) or not _is_integer(item)):
                 raise TypeError(
                     f"a lazy array is indexed by integers, slices, ... and None, not by "
-                    f"{type(item).__name__}; use gpualgo.lazy.take(x, indices)"
+                    f"{type(item).__name__}; use lazy.take(x, indices) or gpualgo.select(x, mask)"
                 )
         if Ellipsis not in [item for item in items if item is Ellipsis]:
             items = (*items, ...)  # so that NumPy returns an array even for a full index

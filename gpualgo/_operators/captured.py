@@ -180,7 +180,7 @@ class Binding:
         return [pair for pair in alive if pair[0] is not None]
 
 
-_lock = forks.Lock()
+_lock = forks.lock()
 _bindings: weakref.WeakValueDictionary[Addresses, Binding] = weakref.WeakValueDictionary()
 
 

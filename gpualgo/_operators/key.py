@@ -44,6 +44,7 @@ from gpualgo._operators.tokens import (
     contents_of,
     intern,
     is_library,
+    is_of_module,
     number_token,
     object_token,
     reads_of,
@@ -99,11 +100,14 @@ class Snapshot:
         copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
         copied = self._functions[id(fn)] = _Copied(fn, copy, len(self._functions))
         self._guard.is_stable &= kwdefaults is None
+        facts, num_arrays = self._facts_of(code), len(self.arrays)
         if self._depth:
             self._guard.functions.append((fn, code, defaults))
         else:
             self._guard.defaults = defaults
-        facts, num_arrays = self._facts_of(code), len(self.arrays)
+            self._guard.globals = fn.__globals__ if facts.reads.globals else None
+        if self._depth or facts.reads.globals:  # a guard keeps the namespace alive
+            self._guard.is_stable &= is_of_module(fn.__globals__)
         self._depth += 1
         token = (
             "function",
@@ -118,13 +122,9 @@ class Snapshot:
         return token, copy
 
     def _cells(
-        self,
-        fn: types.FunctionType,
-        code: types.CodeType,
-        cells: tuple[types.CellType, ...],
-        reads: Reads,
-        number: int,
-    ) -> Token:
+        self, fn: types.FunctionType, code: types.CodeType, cells: tuple[types.CellType, ...],
+        reads: Reads, number: int,
+    ) -> Token:  # fmt: skip
         tokens = []
         originals = fn.__closure__ or ()
         for index, (cell, original) in enumerate(zip(cells, originals, strict=True)):
@@ -215,12 +215,9 @@ class Snapshot:
         return self.value(value) if function is None else self.function(function)
 
     def _module(
-        self,
-        module: types.ModuleType,
-        tree: Tree,
-        loose: tuple[str, ...],
+        self, module: types.ModuleType, tree: Tree, loose: tuple[str, ...],
         under_way: dict[int, types.ModuleType],
-    ) -> Replacement:
+    ) -> Replacement:  # fmt: skip
         """Return the attributes of a module that code may read, and a module with only these."""
         name = module.__name__
         if not tree and id(module) in under_way:

@@ -107,7 +107,7 @@ class Guard:
     )  # fmt: skip
 
     def __init__(self, fn: types.FunctionType) -> None:
-        self.globals = fn.__globals__
+        self.globals: dict[str, Any] | None = fn.__globals__  # None if fn reads none
         self.defaults: tuple[Any, ...] | None = fn.__defaults__
         self.numbers: list[tuple[Any, Any]] = []  # source and name of each number that is data
         # Packs a function's current numbers, None if one has another type.
@@ -217,7 +217,7 @@ class Guard:
         None if the guard belongs to another function with the same code: only the last guard of
         each code object is kept.
         """
-        if self.key is not key or fn.__globals__ is not self.globals:
+        if self.key is not key or not (self.globals is None or fn.__globals__ is self.globals):
             return None
         return self.scalars(fn) if self.are_own or self.holds(fn) else None
 
@@ -226,7 +226,8 @@ class Guard:
 
     def holds(self, fn: types.FunctionType) -> bool:
         """Return whether fn, with the same code, still reads the same objects."""
-        if fn.__globals__ is not self.globals:
+        namespace = self.globals
+        if namespace is not None and fn.__globals__ is not namespace:
             return False
         defaults = self.defaults
         if fn.__defaults__ is not defaults and not _defaults_match(fn.__defaults__, defaults):
@@ -247,6 +248,11 @@ class Guard:
             if attribute_of(module, name) is not value:
                 return False
         return all(contents_of(cell) is value for cell, value in self.inner_cells)
+
+
+def is_of_module(namespace: dict[str, Any]) -> bool:
+    """Return whether a namespace is a loaded module's, and not one that ends with an `exec`."""
+    return getattr(sys.modules.get(namespace.get("__name__", "")), "__dict__", None) is namespace
 
 
 # --- Analysis of an operator's bytecode: the names that it may read, its number of arguments.
@@ -298,11 +304,9 @@ def _attributes(tree: Tree) -> list[str]:
 
 
 def _collect(
-    code: types.CodeType,
-    loaded: dict[str, None],
-    variables: dict[str, Tree],
+    code: types.CodeType, loaded: dict[str, None], variables: dict[str, Tree],
     loose: dict[str, None],
-) -> None:
+) -> None:  # fmt: skip
     import dis
 
     instructions = [i for i in dis.get_instructions(code) if i.opname not in _SKIPPED]
@@ -342,7 +346,7 @@ def _names(argval: Any) -> tuple[str, ...]:
 # --- Keys of callables, and the tokens of what they capture: hashable, compared by value.
 
 _keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
-_lock = forks.Lock()
+_lock = forks.lock()
 
 
 def intern(

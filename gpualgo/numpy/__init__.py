@@ -43,11 +43,10 @@ _show_signatures(_UFunc, *(globals()[name] for name in __all__))
 def __getattr__(name: str) -> Any:
     message = f"gpualgo.numpy has no {name!r}"
     if hasattr(_np, name):
-        message += (
-            f"; numpy.{name} is not accelerated: gpualgo.numpy.wrap(numpy) delegates it to NumPy"
-        )
-    similar = _difflib.get_close_matches(name, _TABLE, 1)
-    raise AttributeError(f"{message}; the nearest is {similar[0]!r}" if similar else message)
+        message += f"; numpy.{name} is not accelerated: gpualgo.numpy.wrap(numpy) calls NumPy's"
+    elif similar := _difflib.get_close_matches(name, _TABLE, 1):
+        message += f"; the nearest is {similar[0]!r}"
+    raise AttributeError(message)
 
 
 def __dir__() -> list[str]:

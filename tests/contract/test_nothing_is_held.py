@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from contract.case import TABLE, Call, Case, hosts
 from contract.cases import CASES
-from support import Backend
+from support import Backend, arrays_kept
 
 import gpualgo as ga
 
@@ -128,3 +128,20 @@ def test_an_operator_that_does_not_associate_holds_no_array(
         assert refused()() is None
     finally:
         gc.enable()
+
+
+def test_variables_of_a_namespace_that_ends() -> None:
+    """Code that `exec` ran reads a variable and a function: the others are let go with it."""
+    code = """if True:
+        rest = np.ones(1 << 16)
+        def helper(a): return a * K
+        def op(a): return helper(a) + K
+        result = ga.transform(op, rest)
+        assert result[0] == 4.0
+    """
+
+    def call(k: int) -> None:
+        exec(code, {"K": 2.0, "np": np, "ga": ga})
+
+    with ga.default_device("cpu"):
+        assert arrays_kept(call, 3, 9) < 1000

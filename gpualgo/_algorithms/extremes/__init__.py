@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpualgo._algorithms.extremes.problem import (
-    ArgMaximum,
-    ArgMinimum,
-    Extremes,
-    MinimumMaximum,
-)
+from gpualgo._algorithms.extremes.problem import ArgMaximum, ArgMinimum, Extremes, MinimumMaximum
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, view_of
 from gpualgo._base.errors import Elsewhere

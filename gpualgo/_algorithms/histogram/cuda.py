@@ -493,8 +493,7 @@ def _round_launch(case: _Case, sums: Sum, first: int, count: int) -> Launch:
         cells=case.cells,
     )  # fmt: skip
     blocks = min(
-        -(-count * num_bins // tile.block_threads),
-        case.machine.num_sms * tuning.ROUND_BLOCKS,
+        -(-count * num_bins // tile.block_threads), case.machine.num_sms * tuning.ROUND_BLOCKS
     )
     piece = case.at.piece(0)
     return Launch(

@@ -128,7 +128,7 @@ LARGE = MIDDLE | {
 }
 # Replaces LARGE where key and value have the same size. Not for 8 bytes: 22.7 ms, with LARGE 21.8.
 JOINED = {
-    4: Policy(512, 44, 1, 2, joins=True),  # 5.98, with LARGE 6.22
+    4: Policy(512, 44, 1, 2, joins=True)  # 5.98, with LARGE 6.22
 }
 # Up to this many keys: small tiles, so that every multiprocessor gets some. us for uint32 at most.
 SMALLER = {

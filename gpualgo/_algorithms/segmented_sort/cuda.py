@@ -188,11 +188,7 @@ def merge_specs(
             f"gpualgo::segment_splits_kernel<{kind}, {policy.tile_items}, {types}, {count}>",
             params,
         ),
-        Spec(
-            header,
-            f"gpualgo::segment_merge_kernel<{kind}, {types}, {words(values)}>",
-            params,
-        ),
+        Spec(header, f"gpualgo::segment_merge_kernel<{kind}, {types}, {words(values)}>", params),
     )
 
 

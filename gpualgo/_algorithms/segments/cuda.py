@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
-from gpualgo._algorithms.segments.problem import (
-    SegmentedReduction,
-    SegmentedScan,
-)
+from gpualgo._algorithms.segments.problem import SegmentedReduction, SegmentedScan
 from gpualgo._algorithms.select import cuda as reading
 from gpualgo._arrays.view import View
 from gpualgo._base import dtypes, records
