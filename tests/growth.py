@@ -24,6 +24,7 @@ from contract.cases import CASES
 
 import gpualgo as ga
 import gpualgo.numpy as gnp
+from gpualgo._driver import device, driver
 
 FIRST, NEW = 60, 100  # calls that are not counted, until budgets are full; and that are
 FIRST_LENGTHS = 10  # lengths shrink by one a call, and ranks are to stay below them
@@ -42,7 +43,7 @@ def new_arrays(case: Case) -> list[Any]:
 
 
 def used() -> tuple[int, int]:
-    """Return the KiB of the host and of the GPU that are in use, without what is free."""
+    """Return the KiB of the host and of the GPU's pools that are in use, without what is free."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -51,9 +52,12 @@ def used() -> tuple[int, int]:
     if xp is np:
         return resident, 0
     xp.cuda.Device().synchronize()
-    xp.get_default_memory_pool().free_all_blocks()
-    free, total = xp.cuda.runtime.memGetInfo()
-    return resident, (total - free) >> 10
+    lent, handle = xp.get_default_memory_pool().used_bytes(), device.get(0)._pool._handle
+    if handle is not None:
+        kind = driver.api().CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT
+        found = driver.api().cuMemPoolGetAttribute(handle, kind)
+        lent += int(driver.check(found, "cuMemPoolGetAttribute"))
+    return resident, lent >> 10
 
 
 def growth(call: Callable[[int], Any], first: int, new: int) -> float:
