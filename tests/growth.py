@@ -52,7 +52,7 @@ def used() -> tuple[int, int]:
     if xp is np:
         return resident, 0
     xp.cuda.Device().synchronize()
-    lent, handle = xp.get_default_memory_pool().used_bytes(), device.get(0)._pool._handle
+    lent, handle = xp.get_default_memory_pool().used_bytes(), device.get(0).pool._handle
     if handle is not None:
         kind = driver.api().CUmemPool_attribute.CU_MEMPOOL_ATTR_USED_MEM_CURRENT
         found = driver.api().cuMemPoolGetAttribute(handle, kind)
