@@ -320,7 +320,7 @@ def _template_of(root: Node, num_fields: int) -> tuple[_Template, list[Any]]:
 
     def make() -> _Template:
         scope: dict[str, Any] = {}
-        exec(text, scope)
+        exec(text, globals(), scope)  # of this module, whose functions' keys are kept
         code = scope["bind"](*captured).__code__.replace(co_filename="<lazy array>")
         user = next(filter(_is_foreign, functions), None)
         if user is not None:  # errors refer to the caller's function

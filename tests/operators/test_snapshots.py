@@ -22,6 +22,7 @@ import gpualgo as ga
 from gpualgo._base import disk_cache
 from gpualgo._cpu import kernels as cpu_operator
 from gpualgo._cuda import build
+from gpualgo._operators import key
 from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.operator import as_operator, operator_key
 
@@ -216,3 +217,26 @@ def test_a_key_holds_no_array_and_no_function_of_the_user() -> None:
     assert key.arrays
     assert table() is None
     assert op() is None
+
+
+def test_warm_calls_read_operators_by_their_guards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables are compared; the code is read once, also of functions that gpualgo composes."""
+    x, factor = np.arange(9.0), 2.0
+    calls: list[Callable[[], Any]] = [
+        lambda: ga.transform(lambda a: a * factor, x),
+        lambda: ga.count(x, lambda a: a > 3),
+        lambda: ga.find(x, lambda a: a > factor),
+        lambda: ga.reduce(ga.lazy.transform(lambda a, b: a * b, x, x)),
+        lambda: ga.reduce_by_key(x, x, None, lambda a, b: helper(a, b)),
+    ]
+    with ga.default_device("cpu"):
+        for call in calls:
+            for _ in range(3):
+                call()
+            with monkeypatch.context() as patch:
+                patch.setattr(key, "take_snapshot", None)
+                call()
+
+
+def helper(a: Any, b: Any) -> Any:
+    return a + b
