@@ -106,8 +106,8 @@ class Snapshot:
         else:
             self._guard.defaults = defaults
             self._guard.globals = fn.__globals__ if facts.reads.globals else None
-        if self._depth or facts.reads.globals:  # a guard keeps the namespace alive
-            self._guard.is_stable &= is_of_module(fn.__globals__)
+        if facts.reads.globals or (self._depth and not self._is_closed(fn)):
+            self._guard.is_stable &= is_of_module(fn.__globals__)  # the guard keeps it alive
         self._depth += 1
         token = (
             "function",
@@ -137,7 +137,7 @@ class Snapshot:
             as_data = self._number(value, (number, index), source, index)
             token, cell.cell_contents = as_data or self._variable(value, None, index, tree, reads)
             if self._depth == 1 and self._is_closed(cell.cell_contents):
-                self._guard.is_closed(index, cell.cell_contents.__code__)
+                self._guard.is_closed(index, value, cell.cell_contents.__code__)
             tokens.append(token)
         return tuple(tokens)
 

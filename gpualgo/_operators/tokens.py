@@ -185,10 +185,11 @@ class Guard:
             self.values.pop()
         self.numbers.append((place, name))
 
-    def is_closed(self, index: int, code: types.CodeType) -> None:
+    def is_closed(self, index: int, fn: Any, code: types.CodeType) -> None:
         """Accept in a cell any function with this code, which reads no variables."""
         if index < len(self.cells):
             self.cells[index] = code
+            self.functions = [each for each in self.functions if each[0] is not fn]
 
     def expect(self, numbers: Sequence[Number]) -> None:
         sources = [source for source, _ in self.numbers]

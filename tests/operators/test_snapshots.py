@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import operator
 import sys
 import threading
 import types
@@ -225,8 +226,9 @@ def test_warm_calls_read_operators_by_their_guards(monkeypatch: pytest.MonkeyPat
     calls: list[Callable[[], Any]] = [
         lambda: ga.transform(lambda a: a * factor, x),
         lambda: ga.count(x, lambda a: a > 3),
-        lambda: ga.find(x, lambda a: a > factor),
-        lambda: ga.reduce(ga.lazy.transform(lambda a, b: a * b, x, x)),
+        lambda: ga.find(x, lambda a: a > 3),
+        lambda: ga.reduce(ga.lazy.transform(operator.mul, x, x)),
+        eval("lambda: ga.count(x, lambda a: a > 5)", {"ga": ga, "x": x}),
         lambda: ga.reduce_by_key(x, x, None, lambda a, b: helper(a, b)),
     ]
     with ga.default_device("cpu"):
