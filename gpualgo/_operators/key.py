@@ -313,9 +313,6 @@ class _Copied:
         self.fn, self.copy, self.number, self.captures = fn, copy, number, False
 
 
-__all__ = ["call_key", "key_of", "python_function", "resolve"]
-
-
 class _Code:
     __slots__ = ("closed_key", "code", "facts", "guard", "policy")
 
