@@ -224,13 +224,9 @@ def _reduced(
 
 
 def check_some(
-    ufunc: np.ufunc,
-    shape: tuple[int, ...],
-    axis: Any,
-    initial: Any,
-    name: str,
+    ufunc: np.ufunc, shape: tuple[int, ...], axis: Any, initial: Any, name: str,
     cure: str = "; pass initial=",
-) -> None:
+) -> None:  # fmt: skip
     """Raise ValueError for a reduction over no elements without an identity or initial value."""
     if initial is not None and (initial is not UNSET or ufunc.identity is not None):
         return

@@ -131,11 +131,9 @@ def _key(itemsize: int) -> str:
 
 
 def count_spec(
-    machine: histogram_policy.Machine,
-    itemsize: int,
-    tiling: histogram_policy.Tiling,
+    machine: histogram_policy.Machine, itemsize: int, tiling: histogram_policy.Tiling,
     offset_bytes: int,
-) -> Spec:
+) -> Spec:  # fmt: skip
     return Spec(
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_count_kernel<{tiling.policy.cpp(machine.capability)}, "

@@ -247,13 +247,9 @@ def word(itemsize: int) -> str:
 
 
 def histogram_spec(
-    dtype: Dtype,
-    descending: Descending,
-    num_passes: int,
-    index_bytes: int,
-    policy: HistogramPolicy,
-    overlaps: bool,
-) -> Spec:
+    dtype: Dtype, descending: Descending, num_passes: int, index_bytes: int,
+    policy: HistogramPolicy, overlaps: bool,
+) -> Spec:  # fmt: skip
     arguments = (policy.block_threads, policy.loads, policy.replicas, str(overlaps).lower())
     keys = order(dtype, descending)
     return Spec(

@@ -513,24 +513,29 @@ def _run_of(
     plans: Memo[_Passes] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
     is_close = may_be_interleaved(strides, numbers, size)
 
+    partial_numbers, are_shifted = records.field_dtypes(acc), is_close or any(shifts)
+
     def run(arrays: Sequence[Array], outs: Sequence[Array], init: int) -> None:
-        inputs = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
-        offsets = offsets_of(inputs, strides, numbers, size) if is_close else None
-        passes = separate if offsets is None else plans.get(offsets)
-        if passes is None:
-            passes = plans.add(offsets, _launches(layout._replace(offsets=offsets), op, acc))
+        inputs: Sequence[Any] = arrays
+        passes = separate
+        if are_shifted:
+            inputs = [address(x) + shift for x, shift in zip(arrays, shifts, strict=True)]
+            offsets = offsets_of(inputs, strides, numbers, size) if is_close else None
+            if offsets is not None:
+                passes = plans.get(offsets) or plans.add(
+                    offsets, _launches(layout._replace(offsets=offsets), op, acc)
+                )
         partials = []  # keeps buffers alive until they are read
         for launch, count in passes[:-1]:
-            buffers = [np.empty(count, number) for number in records.field_dtypes(acc)]
+            buffers = [np.empty(count, number) for number in partial_numbers]
             partials.append(buffers)
-            partial_ptrs = [address(partial) for partial in buffers]
-            launch((0, *inputs, *partial_ptrs))
-            inputs = partial_ptrs
-        passes[-1][0]((init, *inputs, *[address(out) for out in outs]))
+            launch((0, *inputs, *buffers))
+            inputs = buffers
+        passes[-1][0]((init, *inputs, *outs))
 
     if len(separate) > 1 and not is_close and not any(shifts):
         launches, counts = zip(*separate, strict=True)
-        itemsizes = [number.itemsize for number in records.field_dtypes(acc)]
+        itemsizes = [number.itemsize for number in partial_numbers]
         sizes = [[count * itemsize for itemsize in itemsizes] for count in counts[:-1]]
         # Built-in operators are known to be cheap.
         at_once = run_in_sequence(launches, sizes, threads.SMALL_BYTES << 2 * op.is_known)

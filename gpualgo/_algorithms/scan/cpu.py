@@ -364,13 +364,9 @@ def take_links() -> Kernel:
 
 
 def _run_links(
-    links: Links,
-    arguments: Array,
-    places: Sequence[int],
-    work: int,
-    functions: list[Loaded],
+    links: Links, arguments: Array, places: Sequence[int], work: int, functions: list[Loaded],
     words: Sequence[Any],
-) -> None:
+) -> None:  # fmt: skip
     """Run all links of rows that are cut; `functions` keeps their code alive."""
     arguments, tasks = arguments.copy(), links.chains * links.links
     for place, word in zip(places, words, strict=True):
