@@ -38,15 +38,9 @@ def merge_sort(
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def merge_sort(
-    keys: Any,
-    values: Any = None,
-    *,
-    less: Any = None,
-    descending: Any = False,
-    axis: ty.Axis = -1,
-    out: Any = None,
-    stream: Any = None,
-) -> Any:
+    keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: ty.Axis = -1,
+    out: Any = None, stream: Any = None,
+) -> Any:  # fmt: skip
     """Return keys stably sorted by a comparison function, and values moved with them.
 
     Parameters
@@ -144,15 +138,9 @@ def sort(
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def sort(
-    keys: Any,
-    values: Any = None,
-    *,
-    less: Any = None,
-    descending: Any = False,
-    axis: ty.Axis = -1,
-    out: Any = None,
-    stream: Any = None,
-) -> Any:
+    keys: Any, values: Any = None, *, less: Any = None, descending: Any = False, axis: ty.Axis = -1,
+    out: Any = None, stream: Any = None,
+) -> Any:  # fmt: skip
     """Return keys stably sorted by value or by a comparison function, and values moved with them.
 
     Parameters
@@ -220,16 +208,9 @@ def merge(
     out: ty.Outs | ty.OutPair | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def merge(
-    a: Any,
-    b: Any,
-    *,
-    a_values: Any = None,
-    b_values: Any = None,
-    less: Any = None,
-    descending: Any = False,
-    out: Any = None,
-    stream: Any = None,
-) -> Any:
+    a: Any, b: Any, *, a_values: Any = None, b_values: Any = None, less: Any = None,
+    descending: Any = False, out: Any = None, stream: Any = None,
+) -> Any:  # fmt: skip
     """Return two sorted arrays merged into one; of equal keys those of a come first.
 
     Parameters

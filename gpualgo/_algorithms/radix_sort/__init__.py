@@ -70,16 +70,9 @@ def radix_sort(
     out: ty.OutPair | None = None, stream: ty.Stream | None = None,
 ) -> tuple[Any, Any]: ...  # fmt: skip
 def radix_sort(
-    keys: Any,
-    values: Any = None,
-    *,
-    descending: Any = False,
-    begin_bit: SupportsIndex = 0,
-    end_bit: SupportsIndex | None = None,
-    axis: ty.Axis = -1,
-    out: Any = None,
-    stream: Any = None,
-) -> Any:
+    keys: Any, values: Any = None, *, descending: Any = False, begin_bit: SupportsIndex = 0,
+    end_bit: SupportsIndex | None = None, axis: ty.Axis = -1, out: Any = None, stream: Any = None,
+) -> Any:  # fmt: skip
     """Return stably sorted keys, and values moved with them: ``keys[p]``, p = ``argsort(keys)``.
 
     Parameters
@@ -249,14 +242,9 @@ def argsort(
     dtype: ty.DType | None = None, out: ty.AnyArray | None = None, stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def argsort(
-    keys: Any,
-    *,
-    descending: Any = False,
-    axis: ty.Axis = -1,
-    dtype: Any = None,
-    out: Any = None,
+    keys: Any, *, descending: Any = False, axis: ty.Axis = -1, dtype: Any = None, out: Any = None,
     stream: Any = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Return the indices p that sort keys stably: ``keys[p[0]] ≤ keys[p[1]] ≤ …``.
 
     Parameters

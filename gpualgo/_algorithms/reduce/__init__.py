@@ -61,16 +61,9 @@ def reduce(  # tuples
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def reduce(
-    x: Any,
-    init: Any = None,
-    op: Any = operator.add,
-    *,
-    axis: Any = None,
-    keepdims: bool = False,
-    dtype: Any = None,
-    out: Any = None,
-    stream: Any = None,
-) -> Any:
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, keepdims: bool = False,
+    dtype: Any = None, out: Any = None, stream: Any = None,
+) -> Any:  # fmt: skip
     """Return the elements of an array combined: ``init op x[0] op x[1] op … op x[n-1]``.
 
     Parameters

@@ -47,16 +47,9 @@ def inclusive_scan(  # tuples
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def inclusive_scan(
-    x: Any,
-    init: Any = None,
-    op: Any = operator.add,
-    *,
-    axis: Any = None,
-    reverse: bool = False,
-    dtype: Any = None,
-    out: Any = None,
-    stream: Any = None,
-) -> Any:
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None, out: Any = None, stream: Any = None,
+) -> Any:  # fmt: skip
     """Return each element combined with all before it: ``y[i] = init op x[0] op … op x[i]``.
 
     Parameters
@@ -208,16 +201,9 @@ def exclusive_scan(  # tuples
     stream: ty.Stream | None = None,
 ) -> Any: ...  # fmt: skip
 def exclusive_scan(
-    x: Any,
-    init: Any = None,
-    op: Any = operator.add,
-    *,
-    axis: Any = None,
-    reverse: bool = False,
-    dtype: Any = None,
-    out: Any = None,
-    stream: Any = None,
-) -> Any:
+    x: Any, init: Any = None, op: Any = operator.add, *, axis: Any = None, reverse: bool = False,
+    dtype: Any = None, out: Any = None, stream: Any = None,
+) -> Any:  # fmt: skip
     """Return all elements before each, combined: ``y[0] = init``, ``y[i] = init op … op x[i-1]``.
 
     Parameters
