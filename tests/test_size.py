@@ -14,10 +14,10 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 64_093,
+    "gpualgo": 64_086,
     "gpualgo/_algorithms": 25_259,
     "gpualgo/_api": 2_302,
-    "gpualgo/_arrays": 1_778,
+    "gpualgo/_arrays": 1_771,
     "gpualgo/_base": 2_539,
     "gpualgo/_cli": 1_143,
     "gpualgo/_cpu": 3_340,

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gpualgo._arrays.view import View
+from gpualgo._driver import driver
 from gpualgo._driver import streams as lifetime
-from gpualgo._driver.streams import LAST_DEFAULT, check_device, handle_of, wait_for
+from gpualgo._driver.streams import LAST_DEFAULT, Memory, check_device, handle_of, wait_for
 
 
 def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | None = None) -> int:
@@ -18,8 +19,6 @@ def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | No
     being captured and the call's stream is not: waiting would add the call's stream to that
     capture.
     """
-    from gpualgo._driver import driver
-
     handle: int
     if stream is None:
         handle = first.library.stream(first.device)
@@ -37,8 +36,6 @@ def handle_for(stream: Any, first: View, where: str, streams: Iterable[int] | No
 
 
 def wait_for_streams(handle: int, streams: Iterable[int], device: int, where: str) -> None:
-    from gpualgo._driver import driver
-
     for earlier in streams:
         if driver.is_capturing(earlier) and not driver.is_capturing(handle):
             raise RuntimeError(
@@ -59,11 +56,10 @@ def streams_of(views: Sequence[View]) -> set[int]:
 
     Empty if all arrays are of one library with a current stream: there the caller controls order.
     """
-    libraries = {view.library for view in views}
-    first = views[0]
-    if len(libraries) == 1 and not first.library.has_producers:
+    first, device = views[0].library, views[0].device
+    if not first.has_producers and all([view.library is first for view in views]):
         return set()
-    return {library.stream(first.device) for library in libraries}
+    return {view.library.stream(device) for view in views}
 
 
 def keep(handle: int, streams: Iterable[int], views: Sequence[View]) -> None:
@@ -71,9 +67,6 @@ def keep(handle: int, streams: Iterable[int], views: Sequence[View]) -> None:
 
     So later work on an array's own stream sees the results and does not overwrite inputs too early.
     """
-    from gpualgo._driver import driver
-    from gpualgo._driver.streams import Memory
-
     device = views[0].device
     if not driver.is_capturing(handle):
         for stream in streams:
