@@ -56,10 +56,11 @@ def streams_of(views: Sequence[View]) -> set[int]:
 
     Empty if all arrays are of one library with a current stream: there the caller controls order.
     """
-    first, device = views[0].library, views[0].device
-    if not first.has_producers and all([view.library is first for view in views]):
+    libraries = {view.library for view in views}
+    first = views[0]
+    if len(libraries) == 1 and not first.library.has_producers:
         return set()
-    return {view.library.stream(device) for view in views}
+    return {library.stream(first.device) for library in libraries}
 
 
 def keep(handle: int, streams: Iterable[int], views: Sequence[View]) -> None:
