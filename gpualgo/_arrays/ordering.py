@@ -56,8 +56,7 @@ def streams_of(views: Sequence[View]) -> set[int]:
 
     Empty if all arrays are of one library with a current stream: there the caller controls order.
     """
-    libraries = {view.library for view in views}
-    first = views[0]
+    libraries, first = {view.library for view in views}, views[0]
     if len(libraries) == 1 and not first.library.has_producers:
         return set()
     return {library.stream(first.device) for library in libraries}
