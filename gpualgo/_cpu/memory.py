@@ -62,7 +62,7 @@ class _State:
                 del users[user]
                 if thread in users.values():
                     raise RuntimeError(_INTERRUPTS)
-                self._changed.wait()
+                self._changed.wait(0.1)  # a signal handler may have let others leave before
                 users[user] = thread
 
     def leave(self, user: object) -> None:

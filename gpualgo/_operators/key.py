@@ -93,6 +93,8 @@ class Snapshot:
         if copied is not None:
             if copied.captures and not self._guard.may_capture:
                 raise TypeError(UNREACHED)
+            if copied.number and all(each[0] is not fn for each in self._guard.functions):
+                self._guard.functions.append((fn, copied.copy.__code__, fn.__defaults__))
             return ("again", copied.number), copied.copy
         code, defaults, kwdefaults = fn.__code__, fn.__defaults__, fn.__kwdefaults__
         names: dict[str, Any] = {"__name__": fn.__module__}
@@ -126,18 +128,20 @@ class Snapshot:
         reads: Reads, number: int,
     ) -> Token:  # fmt: skip
         tokens = []
-        originals = fn.__closure__ or ()
+        originals, known = fn.__closure__ or (), self._guard.functions
         for index, (cell, original) in enumerate(zip(cells, originals, strict=True)):
             value = self._guard.read_cell(original, self._depth)
             if value is MISSING:
                 tokens.append(("empty",))
                 continue
-            tree = reads.variables.get(code.co_freevars[index], {})
+            tree, num_functions = reads.variables.get(code.co_freevars[index], {}), len(known)
             source = CELLS if self._depth == 1 else original
             as_data = self._number(value, (number, index), source, index)
             token, cell.cell_contents = as_data or self._variable(value, None, index, tree, reads)
             if self._depth == 1 and self._is_closed(cell.cell_contents):
-                self._guard.is_closed(index, value, cell.cell_contents.__code__)
+                # Any function with this code is accepted in the cell; others may read it, too.
+                self._guard.cells[index] = cell.cell_contents.__code__
+                del known[num_functions:]
             tokens.append(token)
         return tuple(tokens)
 

@@ -185,12 +185,6 @@ class Guard:
             self.values.pop()
         self.numbers.append((place, name))
 
-    def is_closed(self, index: int, fn: Any, code: types.CodeType) -> None:
-        """Accept in a cell any function with this code, which reads no variables."""
-        if index < len(self.cells):
-            self.cells[index] = code
-            self.functions = [each for each in self.functions if each[0] is not fn]
-
     def expect(self, numbers: Sequence[Number]) -> None:
         sources = [source for source, _ in self.numbers]
         self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
@@ -253,7 +247,8 @@ class Guard:
 
 def is_of_module(namespace: dict[str, Any]) -> bool:
     """Return whether a namespace is a loaded module's, and not one that ends with an `exec`."""
-    return getattr(sys.modules.get(namespace.get("__name__", "")), "__dict__", None) is namespace
+    name = namespace.get("__name__")
+    return isinstance(name, str) and vars(sys.modules.get(name, object)) is namespace
 
 
 # --- Analysis of an operator's bytecode: the names that it may read, its number of arguments.

@@ -242,3 +242,36 @@ def test_warm_calls_read_operators_by_their_guards(monkeypatch: pytest.MonkeyPat
 
 def helper(a: Any, b: Any) -> Any:
     return a + b
+
+
+def shared(a: Any) -> Any:
+    return a + 1.0
+
+
+def nested(h: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda a: h(a)
+
+
+@pytest.mark.parametrize("is_global", [True, False])
+def test_code_of_a_function_that_a_cell_and_another_variable_hold(is_global: bool) -> None:
+    """The cell gets another function of the old code; the other variable's has new code."""
+    x = np.arange(1.0, 6.0)
+    fn = shared if is_global else types.FunctionType(shared.__code__, globals())
+    other, code = types.FunctionType(fn.__code__, globals()), fn.__code__
+    inner = nested(fn)
+
+    def of_global(h: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda a: h(a) + shared(a)
+
+    def of_cells(h: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda a: h(a) + inner(a)
+
+    make = of_global if is_global else of_cells
+    with ga.default_device("cpu"):
+        for _ in range(2):
+            np.testing.assert_array_equal(ga.transform(make(fn), x), 2 * x + 2)
+        try:
+            fn.__code__ = (lambda a: a * 10.0).__code__
+            np.testing.assert_array_equal(ga.transform(make(other), x), 11 * x + 1)
+        finally:
+            fn.__code__ = code
