@@ -177,9 +177,10 @@ class Plan:
 
     @log.each(lambda plan, *_: f"plan of {plan._request.problem.where}")
     def __call__(
-        self, *arrays: ty.AnyArray, out: ty.AnyArray | tuple[ty.AnyArray, ty.AnyArray] | None =
-        None, out_count: ty.AnyArray | None = None, temp_storage: ty.AnyArray | None = None, stream:
-        ty.Stream | None = None,
+        self, *arrays: ty.AnyArray,
+        out: ty.AnyArray | tuple[ty.AnyArray, ty.AnyArray] | None = None,
+        out_count: ty.AnyArray | None = None, temp_storage: ty.AnyArray | None = None,
+        stream: ty.Stream | None = None,
     ) -> Any:  # fmt: skip
         """Run the algorithm on arrays of the prepared layout.
 
@@ -273,8 +274,7 @@ class Plan:
 
         If the plan for this output is not cached yet, the next call does it.
         """
-        entry = known_plan(problem, views, init, out)
-        if entry is None:
+        if (entry := known_plan(problem, views, init, out)) is None:
             return
         plan, target = entry
         launch = plan.packed((*problem.start(init), b"", views[0].ptr, target.ptr))

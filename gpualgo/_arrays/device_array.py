@@ -272,8 +272,8 @@ _MAX_BYTES = 1 << 63
 
 def from_pointer(
     ptr: ty.Address, shape: ty.Shape, dtype: ty.DType | ty.AnyDType, *, owner: object = None,
-    strides: Sequence[SupportsIndex] | None = None, readonly: bool = False, stream: ty.Stream | None
-    = None,
+    strides: Sequence[SupportsIndex] | None = None, readonly: bool = False,
+    stream: ty.Stream | None = None,
 ) -> DeviceArray:  # fmt: skip
     """Return an array over memory that a GPU can use: element i is at ``ptr + i · strides``.
 

@@ -202,7 +202,7 @@ def _not_an_array(x: Any, where: str) -> TypeError:
     if isinstance(x, (bool, int, float, complex, np.generic)):
         hint += ", or repeat it by gpualgo.lazy.full(n, x)"
     elif isinstance(x, tuple):
-        hint = "pass one array, or reduce the tuple by an operator of your own"
+        hint = "pass one array"
     return TypeError(f"{where} must be an array, got {type(x).__name__}; {hint}")
 
 

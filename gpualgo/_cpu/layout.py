@@ -207,8 +207,8 @@ def groups_of(
 
 
 def group_packers(
-    offsets: Offsets | None, inner: Dims, numbers: Sequence[Dtype], capacity: int, room:
-    ScratchLayout,
+    offsets: Offsets | None, inner: Dims, numbers: Sequence[Dtype], capacity: int,
+    room: ScratchLayout,
 ) -> dict[int, tuple[int, int]]:  # fmt: skip
     """Return each grouped array's packer and the offset of its copy in scratch memory; see `leaf`.
 

@@ -100,8 +100,8 @@ def _number(builder: Any, index: int) -> Any:
 
 
 def compile_operator(
-    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None, capability:
-    tuple[int, int],
+    op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None,
+    capability: tuple[int, int],
 ) -> DeviceOperator:  # fmt: skip
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     with loading():
@@ -128,8 +128,8 @@ class _Compilation:
         self.dispatchers: dict[Any, Any] = {}
 
     def run(
-        self, fn: Any, source: Any, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] |
-        None,
+        self, fn: Any, source: Any, arg_dtypes: tuple[Argument, ...],
+        result_dtype: np.dtype[Any] | None,
     ) -> DeviceOperator:  # fmt: skip
         from numba import cuda, types
 

@@ -203,8 +203,8 @@ def land(slot: Any, target: Array) -> None:
 
 
 def _by_lanes(
-    move: Callable[[CopyLane, Sequence[Block]], None], arrays: Sequence[Block], device: int, stream:
-    int,
+    move: Callable[[CopyLane, Sequence[Block]], None], arrays: Sequence[Block], device: int,
+    stream: int,
 ) -> None:  # fmt: skip
     """Copy all blocks of arrays by several threads, a range of neighbouring blocks each."""
     blocks = [

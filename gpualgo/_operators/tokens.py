@@ -247,8 +247,8 @@ class Guard:
 
 def is_of_module(namespace: dict[str, Any]) -> bool:
     """Return whether a namespace is a loaded module's, and not one that ends with an `exec`."""
-    name = namespace.get("__name__")
-    return isinstance(name, str) and vars(sys.modules.get(name, object)) is namespace
+    module = sys.modules.get(str(namespace.get("__name__")))
+    return getattr(module, "__dict__", None) is namespace
 
 
 # --- Analysis of an operator's bytecode: the names that it may read, its number of arguments.

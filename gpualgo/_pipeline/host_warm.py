@@ -58,9 +58,9 @@ class Warm:
     """A cached call that skips the general path."""
 
     __slots__ = (
-        "_axes", "_is_bound", "_is_counted", "_is_transposed", "_may_broadcast", "_names",
+        "_axes", "_is_bound", "_is_counted", "_is_transposed", "_make", "_may_broadcast", "_names",
         "_problem", "_results", "_state", "_takes_out", "dtype", "init", "is_plain", "is_scalar",
-        "make", "run", "shape",
+        "run", "shape",
     )  # fmt: skip
 
     def __init__(
@@ -69,7 +69,7 @@ class Warm:
         """`op` has captured numbers that CPU code reads; None for calls on a GPU."""
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle
         self.run: Run | None = None  # for new results
-        self.make: Callable[[Sequence[Array]], Array] | None = None
+        self._make: Callable[[Sequence[Array]], Array] | None = None
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
         if problem.structure is not None:
@@ -97,7 +97,7 @@ class Warm:
 
     def use(self, plan: Plan) -> None:
         """Run this plan for new results."""
-        self.run, self.make = plan.run, plan.make
+        self.run, self._make = plan.run, plan.make
         self.is_plain = self._takes_out and self._state is None and plan.make is None
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any = None) -> Any:
@@ -115,8 +115,8 @@ class Warm:
 
     def call(self, arrays: Sequence[Array], op: Any, init: Any, out: Any) -> Any:
         """Return the result for arrays of the problem's shapes; None as `__call__` does."""
-        if out is None and self.make is not None:
-            return self.make(arrays)
+        if out is None and self._make is not None:
+            return self._make(arrays)
         run = self.run
         if out is not None:
             out = out.owner if type(out) is View else out

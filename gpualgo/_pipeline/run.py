@@ -177,8 +177,6 @@ def run_remembered(
     if problem.choice is not None and not all(map(auto_module().is_known_pageable, arrays)):
         return None
     warm = problem.warm
-    if out is None and warm.make is not None:
-        return warm.make(arrays)
     if out is None and warm.is_plain:
         last_init, _, address = warm.init
         if last_init is init:

@@ -275,3 +275,15 @@ def test_code_of_a_function_that_a_cell_and_another_variable_hold(is_global: boo
             np.testing.assert_array_equal(ga.transform(make(other), x), 11 * x + 1)
         finally:
             fn.__code__ = code
+
+
+@pytest.mark.parametrize("name", [None, 5, [], "no module", "None in sys.modules", "numpy"])
+def test_functions_of_any_namespace(name: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "None in sys.modules", None)
+    space = {"__name__": name, "factor": 2.0}
+    exec("def op(a): return a * factor", space)
+    with ga.default_device("cpu"):
+        for factor in (2.0, 3.0):
+            space["factor"] = factor
+            for _ in range(2):
+                np.testing.assert_array_equal(ga.transform(space["op"], np.ones(3)), [factor] * 3)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from support import run_python
+from support import other_spelling, run_python
 from test_radix_sort import assert_bits, stable_order
 
 import gpualgo as ga
@@ -249,3 +249,13 @@ def test_keys_that_another_thread_writes_to() -> None:
     """Zeros and NaNs that a row has, and keys have no more, are not looked for for ever."""
     found = run_python(_WRITTEN_TO, timeout=60)
     assert (found.returncode, found.stdout) == (0, "ended\n"), found.stderr
+
+
+def test_warm_results_have_the_first_result_s_dtype() -> None:
+    """Not the other spelling of the keys' dtype, nor its metadata."""
+    own = np.dtype(np.int64)
+    for dtype in (other_spelling(own), np.dtype("int64", metadata={"unit": "s"})):
+        x = np.arange(9)[::-1].astype(dtype)
+        with ga.default_device("cpu"):
+            results = [sort(x) for sort in (ga.radix_sort, ga.sort) for _ in range(4)]
+        assert [(y.dtype.char, y.dtype.metadata) for y in results] == [(own.char, None)] * 8

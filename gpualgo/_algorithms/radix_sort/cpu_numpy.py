@@ -138,9 +138,8 @@ def plan_of(keys: Array, out: Array, axis: int, descending: bool) -> Plan:
         return Plan(lambda xs, outs, _: sort.rows(xs[0], outs[0]), routines)
     if length >= CHECK_SORTED_KEYS:
         return Plan(lambda xs, outs, _: sort.row(xs[0], outs[0]), routines)
-    if address(keys) == address(out):
-        return Plan(sort.short_row_in_place, routines)
-    return Plan(sort.short_row, routines, sort.new_short_row)
+    is_same = address(keys) == address(out)
+    return Plan(sort.short_row_in_place if is_same else sort.short_row, routines)
 
 
 def _routines(size: int, length: int, num_bytes: int) -> list[Routine]:
@@ -184,16 +183,6 @@ class SortByNumPy:
             self._sort_flipped(keys, out)
         if self.mend_row is not None:
             self.mend_row(keys, out)
-
-    def new_short_row(self, arrays: Sequence[Array]) -> Array:
-        """Return a contiguous row sorted, as `short_row` writes it."""
-        result: Array = arrays[0].copy() if self.flip is None else self.flip(arrays[0])
-        result.sort()
-        if self.flip is not None:
-            self.flip(result, result)
-        if self.mend_row is not None:
-            self.mend_row(arrays[0], result)
-        return result
 
     def short_row_in_place(self, _: Any, results: Sequence[Array], init: int) -> None:
         row = results[0]
