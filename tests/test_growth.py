@@ -59,8 +59,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (launch, sorts):
         monkeypatch.setattr(module, "status_function", lambda kernel: kernel)
     monkeypatch.setattr(kernels, "_method", lambda *_: None)
-    for module in (kernels, sorts):
-        monkeypatch.setattr(module, "row_function", lambda _: nothing)
     monkeypatch.setattr(sorts, "sort_of", functools.cache(sorts.SortByNumPy))
     monkeypatch.setattr(
         kernels, "_read_or_compile",

@@ -18,7 +18,6 @@ from numba.extending import intrinsic
 from gpualgo._cpu import plan as at
 from gpualgo._cpu.compiler import cast
 from gpualgo._cpu.fields import access_by_index, field_offsets
-from gpualgo._cpu.memory import SHAPE_WORD
 from gpualgo._cpu.packing import (
     copy_bytes,
     inline,
@@ -78,24 +77,6 @@ def call_kernel() -> Callable[[int, int, int], int]:
         status = _status_of(code, (table, scratch, first, last))
         _acquire_gil(thread)
         return _to_object(status)  # type: ignore[no-any-return]
-
-    return call
-
-
-def rows_kernel(offset: int) -> Callable[[int, int, int], int]:
-    """Return the source of f(keys, row): the status of kernel(keys, row, length of row, 0).
-
-    Both are one-dimensional NumPy arrays with their address at `offset`; the kernel gets addresses.
-    The GIL is held: these kernels take less time than releasing it.
-    """
-
-    def call(kernel: int, args: int, _count: int) -> int:
-        argv = _words(args)
-        keys, row = _words(load(argv, 0) + offset), _words(load(argv, 1) + offset)
-        length = load(_words(load(row, SHAPE_WORD)), 0)
-        return _to_object(  # type: ignore[no-any-return]
-            _status_of(_to_int(kernel), (load(keys, 0), load(row, 0), length, 0))
-        )
 
     return call
 

@@ -388,20 +388,6 @@ def status_function(kernel: Kernel) -> Callable[[int, int, int, int], int]:
     return function
 
 
-def row_function(kernel: Kernel) -> Callable[[Any, Any], int]:
-    """Return f(keys, row): the status of kernel(address of keys, of row, length of row, 0).
-
-    Both are one-dimensional NumPy arrays. The function holds the GIL.
-    """
-    method = _method("rows", OFFSET) if has_fields else None
-    if method is None:
-        run = status_function(kernel)
-        return lambda keys, row: run(address(keys), address(row), len(row), 0)
-    code: Any = kernel
-    function: Callable[[Any, Any], int] = _function(method, int(code.loaded.address))
-    return function
-
-
 class Step(NamedTuple):
     """A launch of a kernel: its table, its number of tasks, and code that the table points to."""
 

@@ -17,8 +17,9 @@ from gpualgo._base import threads
 from gpualgo._cpu import team
 from gpualgo._cpu.kernels import Kernel, Step, check, launch_function, status_function
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
-from gpualgo._cpu.plan import Array, Run
+from gpualgo._cpu.plan import Array, Make, Plan, Routine
 
+empty = np.empty
 UNKNOWN = float("inf")
 _MOST_LOSSES = 6  # limits the runs of one thread in a row to 63
 
@@ -100,7 +101,7 @@ class Launch:
     """A kernel and its table of arguments, with slots that each call fills."""
 
     __slots__ = (
-        "_at_once", "_held", "_run_kernel", "_tables", "entry", "kernel", "pace", "scratch_bytes",
+        "_held", "_run_kernel", "_tables", "at_once", "entry", "kernel", "pace", "scratch_bytes",
         "slots", "table", "tasks", "work",
     )  # fmt: skip
 
@@ -120,9 +121,10 @@ class Launch:
         self.pace = CostEstimate()
         loaded: Any = kernel
         self.entry = int(loaded.loaded.address)  # of the kernel's code
-        self._at_once: Callable[..., int] | None = None  # for little work, by one thread
+        # f(scratch, *words) for little work, by one thread
+        self.at_once: Callable[..., int] | None = None
         if work <= threads.SMALL_BYTES and scratch_bytes <= MEMORY_BYTES:
-            self._at_once = launch_function([self.step], self.slots)
+            self.at_once = launch_function([self.step], self.slots)
 
     @property
     def step(self) -> Step:
@@ -130,14 +132,8 @@ class Launch:
 
     def __call__(self, words: Sequence[int | np.ndarray[Any, Any]]) -> None:
         """Run the kernel with these words in the slots: ints, or arrays for their addresses."""
-        if self._at_once is not None:
-            try:
-                memory = FREE.pop()
-            except IndexError:
-                memory = take_scratch(0)
-            if self._at_once(memory.address, *words):
-                check(1)
-            FREE.append(memory)
+        if self.at_once is not None:
+            _run_at_once(self.at_once, *words)
             return
         try:
             table = self._tables.pop()
@@ -157,38 +153,52 @@ class Launch:
             self.pace.run_any(run, entry, head, self.scratch_bytes, self.tasks, self.work)
         self._tables.append(table)
 
-    def run_of(self, takes_init: bool = True) -> Run:
-        """Return the `run` of a plan: the slots are init, if taken, then inputs, then results."""
-        if self._at_once is not None:
-            return _run_at_once(self._at_once, takes_init)
-        if takes_init:
-            return lambda arrays, results, init: self((init, *arrays, *results))
-        return lambda arrays, results, _: self((*arrays, *results))
+    def plan(self, routine: Routine) -> Plan:
+        """Return the plan of this launch, whose slots are init, inputs, results."""
+        if self.at_once is not None:
+            return _plan_at_once(self.at_once, routine)
+        return Plan(lambda arrays, results, init: self((init, *arrays, *results)), [routine])
 
 
-def _run_at_once(launch: Callable[..., int], takes_init: bool) -> Run:
-    """Return the `run` of a plan that calls a function of `launch_function`."""
+def _run_at_once(launch: Callable[..., int], *words: Any) -> None:
+    """Call a function of `launch_function`."""
+    memory = take_scratch(0)
+    if launch(memory.address, *words):
+        check(1)
+    FREE.append(memory)
+
+
+def _plan_at_once(launch: Callable[..., int], routine: Routine) -> Plan:
+    """Return the plan that calls a function of `launch_function`."""
+
+    def maker(shape: tuple[int, ...], dtype: np.dtype[Any], is_scalar: bool) -> Make:
+        def make(arrays: Sequence[Array], init: int) -> Any:
+            try:
+                memory = FREE.pop()
+            except IndexError:
+                memory = take_scratch(0)
+            result = empty(shape, dtype)
+            if len(arrays) == 1:  # arguments in a fixed number are passed faster
+                status = launch(memory.address, init, arrays[0], result)
+            else:
+                status = launch(memory.address, init, *arrays, result)
+            if status:
+                check(status)
+            FREE.append(memory)
+            return result[()] if is_scalar else result
+
+        return make
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-        try:
-            memory = FREE.pop()
-        except IndexError:
-            memory = take_scratch(0)
-        if takes_init:
-            status = launch(memory.address, init, *arrays, *results)
-        else:
-            status = launch(memory.address, *arrays, *results)
-        if status:
-            check(status)
-        FREE.append(memory)
+        _run_at_once(launch, init, *arrays, *results)
 
-    return run
+    return Plan(run, [routine], maker)
 
 
-def run_in_sequence(
-    launches: Sequence[Launch], sizes: Sequence[Sequence[int]], most_work: int
-) -> Run | None:
-    """Return the `run` of a plan: launches that each read the previous one's results.
+def plan_in_sequence(
+    launches: Sequence[Launch], sizes: Sequence[Sequence[int]], most_work: int, routine: Routine
+) -> Plan | None:
+    """Return the plan of launches that each read the previous one's results.
 
     One native call runs them by one thread; None if that is too much work or memory. The slots of
     each launch are: init, which only the last one is given; inputs; results. `sizes`: of the
@@ -211,7 +221,7 @@ def run_in_sequence(
             inner += [(slots_of[i][k - len(outputs)], offset), (slots_of[i + 1][1 + k], offset)]
             offset += _round_to_lines(size)
     run = launch_function([launch.step for launch in launches], slots, inner)
-    return None if run is None else _run_at_once(run, takes_init=True)
+    return None if run is None else _plan_at_once(run, routine)
 
 
 def _round_to_lines(num_bytes: int) -> int:

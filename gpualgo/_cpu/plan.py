@@ -48,6 +48,8 @@ class Field(NamedTuple):
 Array = np.ndarray[Any, Any]
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Array], int], None]
 """run(inputs, results, address of the initial value or 0)"""
+Make: TypeAlias = Callable[[Sequence[Array], int], Any]
+"""make(inputs, address of the initial value or 0): returns a new result."""
 
 
 class Routine(NamedTuple):
@@ -72,12 +74,25 @@ class Plan(NamedTuple):
 
     `run` reads the operator's captured values when it is called (see `captured.captures_bound`).
     It holds none of the arrays that it was planned for. `routines` are what it runs, in order.
-    `make` returns the result instead of writing it, where NumPy makes a new array of it anyway.
+    `maker`, if there is one, returns a faster way to a new result than `make` has.
     """
 
     run: Run
     routines: Sequence[Routine]
-    make: Callable[[Sequence[Array]], Array] | None = None
+    maker: Callable[[tuple[int, ...], np.dtype[Any], bool], Make] | None = None
+
+    def make(self, shape: tuple[int, ...], dtype: np.dtype[Any], is_scalar: bool) -> Make:
+        """Return the function for calls with one new result, of this shape and dtype."""
+        if self.maker is not None:
+            return self.maker(shape, dtype, is_scalar)
+        run = self.run
+
+        def make(arrays: Sequence[Array], init: int) -> Any:
+            result = np.empty(shape, dtype)
+            run(arrays, (result,), init)
+            return result[()] if is_scalar else result
+
+        return make
 
     def into(self, results: Sequence[Array]) -> Plan:
         """Return the plan for results of any strides; this one needs C-contiguous ones."""
@@ -91,7 +106,7 @@ class Plan(NamedTuple):
             for result, values in zip(results, dense, strict=True):
                 result[...] = values
 
-        return self._replace(run=run)
+        return Plan(run, self.routines)
 
 
 def compiled(name: str, items: int, tile: int, work: int) -> Routine:

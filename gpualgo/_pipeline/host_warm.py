@@ -8,7 +8,7 @@ or overlaps none. All other calls take `host.run`: other outputs, and subclasses
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline.problem import Array, Problem, is_plain
 
 if TYPE_CHECKING:
-    from gpualgo._cpu.plan import Plan, Run
+    from gpualgo._cpu.plan import Make, Plan, Run
 
 _UNKNOWN = object()
 ndarray = np.ndarray
@@ -58,9 +58,8 @@ class Warm:
     """A cached call that skips the general path."""
 
     __slots__ = (
-        "_axes", "_is_bound", "_is_counted", "_is_transposed", "_make", "_may_broadcast", "_names",
-        "_problem", "_results", "_state", "_takes_out", "dtype", "init", "is_plain", "is_scalar",
-        "run", "shape",
+        "_axes", "_is_bound", "_is_counted", "_is_transposed", "_may_broadcast", "_names",
+        "_problem", "_results", "_run", "_state", "_takes_out", "init", "is_scalar", "make",
     )  # fmt: skip
 
     def __init__(
@@ -68,8 +67,8 @@ class Warm:
     ) -> None:
         """`op` has captured numbers that CPU code reads; None for calls on a GPU."""
         self._problem: Problem = weakref.proxy(problem)  # no reference cycle
-        self.run: Run | None = None  # for new results
-        self._make: Callable[[Sequence[Array]], Array] | None = None
+        self._run: Run | None = None  # for new results
+        self.make: Make | None = None  # for one new result
         self._names = None if problem.structure is None else problem.structure.names
         results = problem.results
         if problem.structure is not None:
@@ -85,8 +84,6 @@ class Warm:
         self._may_broadcast = any(0 in view.strides or 1 in view.shape for view in views)
         is_one = len(self._results) == 1 and self._names is None
         self._takes_out = is_one and not (self._is_transposed or self._is_counted)
-        self.is_plain = False
-        self.shape, self.dtype = self._results[0]
         # The last init, as an array, and that array's address.
         self.init: tuple[Any, Array | None, int] = (_UNKNOWN, None, 0)
         self._state: Any = None
@@ -97,8 +94,9 @@ class Warm:
 
     def use(self, plan: Plan) -> None:
         """Run this plan for new results."""
-        self.run, self._make = plan.run, plan.make
-        self.is_plain = self._takes_out and self._state is None and plan.make is None
+        self._run = plan.run
+        if self._takes_out and self._state is None:
+            self.make = plan.make(*self._results[0], self.is_scalar)
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any = None) -> Any:
         """Return the result; None if the fast path does not apply and the caller must fall back."""
@@ -115,9 +113,7 @@ class Warm:
 
     def call(self, arrays: Sequence[Array], op: Any, init: Any, out: Any) -> Any:
         """Return the result for arrays of the problem's shapes; None as `__call__` does."""
-        if out is None and self._make is not None:
-            return self._make(arrays)
-        run = self.run
+        run = self._run
         if out is not None:
             out = out.owner if type(out) is View else out
             are_out = self._inputs_at(out, arrays)
@@ -143,6 +139,8 @@ class Warm:
                 return None
         if out is not None:
             results = [out]
+        elif self.make is not None:
+            return self.make(arrays, init_address)
         else:
             results = [np.empty(shape, dtype) for shape, dtype in self._results]
         if self._is_transposed:  # the axes in memory are not in C order
@@ -180,7 +178,7 @@ class Warm:
         if not self._takes_out or type(out) is not ndarray:
             return None
         flags = out.flags
-        if out.shape != self.shape or out.dtype != self.dtype:
+        if (out.shape, out.dtype) != self._results[0]:
             return None
         if not (flags.c_contiguous and flags.writeable and flags.aligned):
             return None

@@ -131,19 +131,20 @@ if HAS_RANGES:
 # `problem_of`.
 
 _IMMUTABLE = BuiltinFunctionType, np.ufunc, type(None)  # they mean the same in each call
-ndarray, empty = np.ndarray, np.empty
+ndarray = np.ndarray
 blocks, environ = chosen.get, ENVIRON.get
 _os_environ = os.environ
 
 
 def run_remembered(
-    look: Callable[[Any], Any], op: Any, init: Any, out: Any, options: Any, x: Any, *others: Any
+    look: Callable[[Any], Any], op: Any, init: Any, out: Any, options: Any, arrays: tuple[Any, ...]
 ) -> Any:
     """Return the result of a call whose like has been computed before; None if unknown.
 
     `look` is that of the class's problems, `options` what else decides, equal only if it means the
     same.
     """
+    x = arrays[0]
     if type(x) is not ndarray or recording.active or CHECKED_KEY in ENVIRON:
         return None
     if os.environ is not _os_environ:  # it was replaced
@@ -159,13 +160,11 @@ def run_remembered(
             if guard is None or not guard.is_plain(op):
                 return None
             op_key = guard.key
-    arrays: tuple[Any, ...] = (x,)
-    if others:
-        for each in others:
+    if len(arrays) > 1:
+        for each in arrays[1:]:
             if type(each) is not ndarray:
                 return None
             options = options, each.dtype, each.shape, each.strides
-        arrays = (x, *others)
     entered = blocks()
     device = entered[-1].number if entered else environ(DEVICE_KEY)
     try:
@@ -177,18 +176,17 @@ def run_remembered(
     if problem.choice is not None and not all(map(auto_module().is_known_pageable, arrays)):
         return None
     warm = problem.warm
-    if out is None and warm.is_plain:
+    if out is None and warm.make is not None:
         last_init, _, address = warm.init
         if last_init is init:
-            result = empty(warm.shape, warm.dtype)
-            warm.run(arrays, (result,), address)
-            return result[()] if warm.is_scalar else result
+            return warm.make(arrays, address)
     return warm.call(arrays, op, init, out)
 
 
 def remember(
-    problem: Problem, views: Sequence[View], op: Any, init: Any, options: Any, *arrays: Any
-) -> None:
+    problem: Problem, views: Sequence[View], op: Any, init: Any, options: Any,
+    arrays: tuple[Any, ...],
+) -> None:  # fmt: skip
     """Let `run_remembered` find the problem of a call with these arguments from now on."""
     is_function = type(op) is FunctionType
     if not is_function and type(op) not in _IMMUTABLE:
@@ -205,4 +203,4 @@ def remember(
         if not is_function or key[0] is problem.op_key:
             type(problem).problems.add(key, problem)
 
-    run_remembered(add, op, init, None, options, *arrays)
+    run_remembered(add, op, init, None, options, arrays)

@@ -15,6 +15,7 @@ from gpualgo._cpu import image, kernels
 from gpualgo._cpu import memory as fields
 from gpualgo._cpu.kernels import get_kernel, status_function
 from gpualgo._cpu.memory import address
+from gpualgo._cpu.plan import compiled
 
 
 def _noting() -> Any:
@@ -52,22 +53,13 @@ def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -
         kernels._method.cache_clear()
 
 
-@pytest.mark.parametrize("has_fields", [True, False])
-def test_rows(has_fields: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernels, "has_fields", has_fields)
-    run = kernels.row_function(get_kernel(("test of direct calls",), _noting))
-    table, row = np.zeros(9, np.int64), np.zeros(5, np.int8)
-    assert run(table, row) == 0
-    assert table[:3].tolist() == [address(row), 5, 0]
-
-
 def test_fields_stand_where_numpy_tells() -> None:
     if fields.address is not fields._pointer:
         pytest.skip("another Python's arrays")
     assert fields.has_fields
     x = np.arange(40.0)
     for array in (x, x[3:], x[::-2], x.reshape(5, 8).T, x[:0], np.array(3)):
-        assert fields._fields_match(array)
+        assert fields._has_class(array)
 
 
 def _summing() -> Any:
@@ -195,15 +187,16 @@ def test_a_function_holds_the_code_that_its_table_points_to() -> None:
     class Code:
         """Stands for compiled code."""
 
-    from gpualgo._cpu.launch import Launch, run_in_sequence
+    from gpualgo._cpu.launch import Launch, plan_in_sequence
 
     kernel: Any = get_kernel(("test of launches",), _summing)
+    routine = compiled("sum", 1, 1, 8)
     alone, first, last = Code(), Code(), Code()
     seen = [weakref.ref(code) for code in (alone, first, last)]
     table = np.zeros(3, np.int64)
-    run = Launch(kernel, table, (0, 1, 2), 0, 1, 8, alone).run_of()
+    run = Launch(kernel, table, (0, 1, 2), 0, 1, 8, alone).plan(routine)
     launches = [Launch(kernel, table, (0, 1, 2), 0, 1, 8, code) for code in (first, last)]
-    in_sequence = run_in_sequence(launches, [[8]], 8)
+    in_sequence = plan_in_sequence(launches, [[8]], 8, routine)
     assert in_sequence is not None or not fields.has_fields
     del alone, first, last, launches
     gc.collect()

@@ -13,8 +13,9 @@ import pytest
 
 import gpualgo as ga
 from gpualgo._base import threads
+from gpualgo._cpu import launch
 from gpualgo._cpu.memory import address
-from gpualgo._pipeline import host_warm, run
+from gpualgo._pipeline import host_warm
 
 X = np.random.default_rng(0).standard_normal(1000)
 
@@ -221,7 +222,7 @@ def test_init_of_a_call_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
             others.append(ga.reduce(x, 1000.0, op))
         return np.empty(*args)
 
-    monkeypatch.setattr(run, "empty", empty)
+    monkeypatch.setattr(launch, "empty", empty)
     assert ga.reduce(x, 1.0, op) == 46
     assert others == [None, 1045]
 

@@ -230,17 +230,18 @@ def test_an_environment_that_another_thread_changes(monkeypatch: pytest.MonkeyPa
 _WRITTEN_TO = """
 import numpy as np
 from gpualgo._algorithms.radix_sort.cpu_numpy import kernel
-from gpualgo._cpu.kernels import row_function
+from gpualgo._cpu.launch import Launch
 
 for size in (4, 8):
     for falls in (0, 1):
-        mend = row_function(kernel("mend", size, falls))
         for length in (9, 5000):
+            table = np.array((0, 0, length))
+            mend = Launch(kernel("mend", size, falls), table, (0, 1), 0, 1, 0)
             row = np.full(length, np.nan, f"f{size}")
             row[:4] = (0, 0, -0.0, -1) if falls else (-1, -0.0, 0, 0)
             for keys in (np.ones_like(row), np.zeros_like(row)):
                 keys[5:7] = -0.0, np.nan
-                mend(keys, row.copy())
+                mend((keys, row.copy()))
 print("ended")
 """
 

@@ -192,12 +192,12 @@ def adjacent_difference(
             raise TypeError(f"{_WHERE}: axis must be an int, got None; pass x.reshape(-1), say")
         axis = checks.plain_axis(axis, _WHERE, "an int")
     if stream is None:
-        result = run_remembered(AdjacentDifference.problems.look, op, None, out, axis, x)
+        result = run_remembered(AdjacentDifference.problems.look, op, None, out, axis, (x,))
         if result is not None:
             return result
     views, op, form = parse_input(x, op, _WHERE, beside=(out,))
     problem = problem_of(AdjacentDifference, views, op, None, (axis, form), _WHERE)
     if stream is None and problem.warm is not None:
-        remember(problem, views, op, None, axis, x)
+        remember(problem, views, op, None, axis, (x,))
     solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, op, None, out, stream)

@@ -169,7 +169,7 @@ def _index(
 ) -> Any:
     is_usual = keepdims is False and stream is None and (axis is None or type(axis) is int)
     if is_usual:
-        result = run_remembered(kind.problems.look, None, None, out, axis, x)
+        result = run_remembered(kind.problems.look, None, None, out, axis, (x,))
         if result is not None:
             return result
     if axis is not None:
@@ -179,7 +179,7 @@ def _index(
     except Elsewhere as elsewhere:
         return elsewhere.call(where, out, stream, x, axis, keepdims=keepdims)
     if is_usual and problem.warm is not None:
-        remember(problem, views, op, None, axis, x)
+        remember(problem, views, op, None, axis, (x,))
     return run(problem, views, op, None, out, stream)
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 ndarray = np.ndarray
 
+# In the keys of calls with default arguments (`run_remembered`).
+SORT_OPTIONS = "radix_sort", False, -1
+ARGSORT_OPTIONS = "argsort", False, -1, None
+
 
 @overload
 def radix_sort(
@@ -148,9 +152,9 @@ def radix_sort(
     is_usual = type(begin_bit) is int and begin_bit == 0 and end_bit is None and stream is None
     is_usual = is_usual and type(descending) is bool and type(axis) is int
     options = "radix_sort", descending, axis
-    others = () if values is None else (values,)
+    arrays = (keys,) if values is None else (keys, values)
     if is_usual:
-        result = run_remembered(Sort.problems.look, None, None, out, options, keys, *others)
+        result = run_remembered(Sort.problems.look, None, None, out, options, arrays)
         if result is not None:
             return result
     where, bits = "radix_sort", (begin_bit, end_bit)
@@ -162,7 +166,7 @@ def radix_sort(
         return outcome.call(where, out, stream, keys, values, **named)
     problem, views, out = parsed
     if is_usual and problem.warm is not None:
-        remember(problem, views, None, None, options, keys, *others)
+        remember(problem, views, None, None, options, arrays)
     solve = run if problem.form is None else inputs.run_tuples
     return solve(problem, views, None, None, out, stream)
 
@@ -301,7 +305,7 @@ def argsort(
     is_usual = is_usual and type(axis) is int
     if is_usual:
         known = "argsort", descending, axis, out.dtype if type(out) is ndarray else None
-        result = run_remembered(Sort.problems.look, None, None, out, known, keys)
+        result = run_remembered(Sort.problems.look, None, None, out, known, (keys,))
         if result is not None:
             return result
     if type(keys) is not ndarray and is_lazy(keys):
@@ -324,5 +328,5 @@ def argsort(
     params = (descending, 0, None, axis, dtype)
     problem = problem_of(Sort, views, None, None, params, "argsort", 0)
     if is_usual and problem.warm is not None:
-        remember(problem, views, None, None, known, keys)
+        remember(problem, views, None, None, known, (keys,))
     return run(problem, views, None, None, out, stream)

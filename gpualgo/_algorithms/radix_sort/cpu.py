@@ -70,29 +70,28 @@ def plan_of(
     routines: list[Routine] = [routine_of(keys.size, length, work)]
     if is_order:
         is_row = keys.ndim == 1 and results[0].dtype == np.intp
+        order_row = cpu_numpy.order_of(descending)
+        few_runs = digits = None
         if cpu_numpy.is_ordered_by_numpy(keys, descending):
             routines = [of_numpy("argsort", keys.size, keys.size // max(1, length), work)]
-            return Plan(
-                lambda xs, outs, _: cpu_numpy.order(xs[0], outs[0], axis, descending), routines,
-                (lambda xs: cpu_numpy.order_of(xs[0], descending)) if is_row else None,
-            )  # fmt: skip
-        digits = by_digits((keys, None, None, results[0]), order, axis)
-        has_few_runs = cpu_numpy.has_few_runs(keys, axis, descending)
+        else:
+            digits = by_digits((keys, None, None, results[0]), order, axis)
+            few_runs = cpu_numpy.has_few_runs(keys, axis, descending)
 
         def find_order(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-            if has_few_runs is not None and has_few_runs(arrays[0]):
+            if digits is None or (few_runs is not None and few_runs(arrays[0])):
                 cpu_numpy.order(arrays[0], results[0], axis, descending)
             else:
                 digits((arrays[0], 0, 0, results[0]))
 
-        def make(arrays: Sequence[Array]) -> Array:
-            if has_few_runs is not None and has_few_runs(arrays[0]):
-                return cpu_numpy.order_of(arrays[0], descending)
+        def make(arrays: Sequence[Array], _: int) -> Any:
+            if digits is None or (few_runs is not None and few_runs(arrays[0])):
+                return order_row(arrays, 0)
             result = np.empty(length, np.intp)
             digits((arrays[0], 0, 0, result))
             return result
 
-        return Plan(find_order, routines, make if is_row else None)
+        return Plan(find_order, routines, (lambda *_: make) if is_row else None)
     if len(arrays) == 1:
         num_rows = keys.size // max(1, length)
         if order.is_whole and cpu_numpy.is_by_numpy(keys.dtype, length, num_rows):

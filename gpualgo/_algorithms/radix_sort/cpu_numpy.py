@@ -29,9 +29,10 @@ import numpy as np
 
 from gpualgo._algorithms.radix_sort import digits as at
 from gpualgo._base import threads
-from gpualgo._cpu.kernels import Kernel, get_kernel, row_function, scratch, status_function
+from gpualgo._cpu.kernels import Kernel, get_kernel, scratch, status_function
+from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
+from gpualgo._cpu.plan import Make, Plan, Routine, compiled, of_numpy
 
 Array = np.ndarray[Any, Any]
 Dtype = np.dtype[Any]
@@ -138,8 +139,8 @@ def plan_of(keys: Array, out: Array, axis: int, descending: bool) -> Plan:
         return Plan(lambda xs, outs, _: sort.rows(xs[0], outs[0]), routines)
     if length >= CHECK_SORTED_KEYS:
         return Plan(lambda xs, outs, _: sort.row(xs[0], outs[0]), routines)
-    is_same = address(keys) == address(out)
-    return Plan(sort.short_row_in_place if is_same else sort.short_row, routines)
+    new_row = sort.short_rows(out.shape, out.dtype)
+    return Plan(lambda xs, outs, _: np.copyto(outs[0], new_row(xs, 0)), routines, sort.short_rows)
 
 
 def _routines(size: int, length: int, num_bytes: int) -> list[Routine]:
@@ -166,27 +167,35 @@ class SortByNumPy:
         if descending:
             self.flip = np.negative if dtype.kind == "f" else np.invert
         self._is_ordered = dtype.kind, dtype.itemsize, int(descending)
-        self._mend: Kernel | None = None  # kept alive: functions hold its address only
-        self.mend_row: Callable[[Array, Array], int] | None = None
+        self._mend: Kernel | None = None
         if dtype.kind == "f":  # zeros and NaNs are restored
             self._mend = kernel("mend", dtype.itemsize, int(descending))
-            self.mend_row = row_function(self._mend)
-            self._mend_rows = status_function(self._mend)
 
-    def short_row(self, arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        """Sort a contiguous row that is not checked for being sorted into another row."""
-        keys, out = arrays[0], results[0]
-        if self.flip is None:
-            out[...] = keys  # faster than np.copyto
-            out.sort()
-        else:
-            self._sort_flipped(keys, out)
-        if self.mend_row is not None:
-            self.mend_row(keys, out)
+    def _mend_rows(self, keys: Array, out: Array, length: int, num_rows: int) -> None:
+        if self._mend is not None:
+            table = np.array((address(keys), address(out), length), np.int64)
+            status_function(self._mend)(address(table), 0, 0, num_rows)
 
-    def short_row_in_place(self, _: Any, results: Sequence[Array], init: int) -> None:
-        row = results[0]
-        self.short_row((row.copy(),), (row,), init)
+    def short_rows(self, shape: tuple[int, ...], dtype: Dtype, _: bool = False) -> Make:
+        """Return f([keys], _): a new sorted row of this shape. It checks not if they are sorted."""
+        mend: Callable[..., Any] | None = None
+        if self._mend is not None:
+            launch = Launch(self._mend, np.array((0, 0, *shape), np.int64), (0, 1), 0, 1, 0)
+            mend = launch.at_once or (lambda _, *rows: launch(rows))
+
+        def make(arrays: Sequence[Array], _: int) -> Array:
+            keys = arrays[0]
+            # Equal dtypes may have other names or metadata.
+            out = keys.copy() if keys.dtype is dtype else keys.astype(dtype)
+            if self.flip is None:
+                out.sort()
+            else:
+                self._sort_flipped(keys, out)
+            if mend is not None:
+                mend(0, keys, out)
+            return out
+
+        return make
 
     def row(self, keys: Array, out: Array) -> None:
         """Sort a contiguous row into `out`, which may be the same row."""
@@ -206,8 +215,7 @@ class SortByNumPy:
             self._sort_runs(source, out, runs)
         else:
             self._sort_into(source, out)
-        if self._mend is not None:
-            self._mend_rows(address(source), address(out), length, 1)
+        self._mend_rows(source, out, length, 1)
 
     def rows(self, keys: Array, out: Array) -> None:
         """Sort C-contiguous rows along the last axis into `out`, which may be the same array."""
@@ -226,8 +234,7 @@ class SortByNumPy:
             if is_same and self._mend is not None:
                 source = source.copy()
             self._sort_into(source, target)
-            if self._mend is not None:
-                self._mend_rows(address(source), address(target), length, last - first)
+            self._mend_rows(source, target, length, last - first)
 
         threads.run(body, num_rows, 8 * keys.nbytes)
 
@@ -397,9 +404,11 @@ def reversed_keys(keys: Array, room: Array | None = None) -> Array:
     return np.asarray(negate(keys, out=negated))
 
 
-def order_of(row: Array, descending: bool) -> Array:
-    """Return the stable order of a row."""
-    return (reversed_keys(row) if descending else row).argsort(kind="stable")
+def order_of(descending: bool) -> Make:
+    """Return f([row], _): the stable order of a row."""
+    if descending:
+        return lambda arrays, _: reversed_keys(arrays[0]).argsort(kind="stable")
+    return lambda arrays, _: arrays[0].argsort(kind="stable")
 
 
 def order(keys: Array, out: Array, axis: int, descending: bool) -> None:

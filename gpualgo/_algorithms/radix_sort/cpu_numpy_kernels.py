@@ -144,9 +144,9 @@ def merge_kernel(kind: str, size: int) -> Callable[..., None]:
 
 
 def mend_kernel(size: int, falls: int) -> Callable[..., None]:
-    """Return f(keys, rows, length, count), which restores zeros and NaNs of sorted adjacent rows.
+    """Return the kernel that restores zeros and NaNs of sorted rows; a task is a row.
 
-    A count of 0 means one row.
+    Its table: the addresses of adjacent rows of keys and of the sorted rows, and a row's length.
     """
     as_key, as_bits = pointer_of("f", size), pointer_to(digits.word(size))
     negative_zero = np.uint64(1 << 8 * size - 1)
@@ -198,8 +198,10 @@ def mend_kernel(size: int, falls: int) -> Callable[..., None]:
                         break
             i = stop
 
-    def kernel(keys: int, rows: int, length: int, count: int) -> None:
-        for i in range(max(1, count)):
+    def kernel(table: int, _: int, first: int, last: int) -> None:
+        p = digits.as_intp(table)
+        keys, rows, length = load(p, 0), load(p, 1), load(p, 2)
+        for i in range(first, last):
             source, row = keys + i * length * size, rows + i * length * size
             zero = count_before(row, length, False, False)
             above = count_before(row, length, True, False)

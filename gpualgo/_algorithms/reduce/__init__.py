@@ -140,7 +140,7 @@ def reduce(
     is_usual = keepdims is False and dtype is None and stream is None
     is_usual = is_usual and (axis is None or type(axis) is int)
     if is_usual:
-        result = run_remembered(Reduction.problems.look, op, init, out, axis, x)
+        result = run_remembered(Reduction.problems.look, op, init, out, axis, (x,))
         if result is not None:
             return result
     try:
@@ -159,7 +159,7 @@ def reduce(
         init, views, params = parse(init, views, params, "reduce")
     problem = problem_of(Reduction, views, op, init, params, "reduce")
     if is_usual and problem.warm is not None:
-        remember(problem, views, op, init, axis, x)
+        remember(problem, views, op, init, axis, (x,))
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples

@@ -20,7 +20,7 @@ from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
 from gpualgo._cpu.kernels import Applied, Kernel, compute_code, get_kernel
-from gpualgo._cpu.launch import Launch, run_in_sequence
+from gpualgo._cpu.launch import Launch, plan_in_sequence
 from gpualgo._cpu.layout import (
     MOST_OFFSETS,
     Dims,
@@ -36,7 +36,7 @@ from gpualgo._cpu.layout import (
     table,
 )
 from gpualgo._cpu.memory import address
-from gpualgo._cpu.plan import START, Plan, Routine, Run, compiled, of_numpy
+from gpualgo._cpu.plan import START, Plan, Routine, compiled, of_numpy
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
@@ -337,7 +337,7 @@ def plan_of(
     shifts, layout = layout_of(shape, strides, out_strides, axes, op.commutative, source)
     size = leaves[0].size
     routine = _routine(layout, acc, size, size * sum(leaf.itemsize for leaf in leaves))
-    return Plan(_run_of(shifts, strides, size, layout, len(outs), op, acc), [routine])
+    return _plan_of(shifts, strides, size, layout, len(outs), op, acc, routine)
 
 
 def _inner_first(
@@ -499,17 +499,14 @@ def _number(
 _Passes: TypeAlias = list[tuple[Launch, int]]
 
 
-def _run_of(
+def _plan_of(
     shifts: list[int], strides: Strides, size: int, layout: Layout, num_outs: int, op: Operator,
-    acc: Dtype,
-) -> Run:  # fmt: skip
+    acc: Dtype, routine: Routine,
+) -> Plan:  # fmt: skip
     numbers = records.field_dtypes(layout.dtype)
-    if len(shifts) == num_outs == 1 and num_parts(layout, acc) <= 1:
-        shift, last = shifts[0], _launches(layout, op, acc)[0][0]
-        if not shift:
-            return last.run_of()
-        return lambda arrays, outs, init: last((init, address(arrays[0]) + shift, address(outs[0])))
     separate = _launches(layout, op, acc)
+    if shifts == [0] and num_outs == len(separate) == 1:
+        return separate[0][0].plan(routine)
     plans: Memo[_Passes] = Memo(MOST_OFFSETS)  # passes of arrays with interleaved fields
     is_close = may_be_interleaved(strides, numbers, size)
 
@@ -538,10 +535,11 @@ def _run_of(
         itemsizes = [number.itemsize for number in partial_numbers]
         sizes = [[count * itemsize for itemsize in itemsizes] for count in counts[:-1]]
         # Built-in operators are known to be cheap.
-        at_once = run_in_sequence(launches, sizes, threads.SMALL_BYTES << 2 * op.is_known)
+        most_work = threads.SMALL_BYTES << 2 * op.is_known
+        at_once = plan_in_sequence(launches, sizes, most_work, routine)
         if at_once is not None:
             return at_once
-    return run
+    return Plan(run, [routine])
 
 
 def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:

@@ -135,7 +135,7 @@ def _scan(
     is_usual = reverse is False and dtype is None and stream is None
     is_usual = is_usual and (axis is None or type(axis) is int)
     if is_usual:
-        result = run_remembered(kind.problems.look, op, init, out, axis, x)
+        result = run_remembered(kind.problems.look, op, init, out, axis, (x,))
         if result is not None:
             return result
     try:
@@ -152,7 +152,7 @@ def _scan(
         init, views, params = _parse_init(init, views, params, where)
     problem = problem_of(kind, views, op, init, params, where)
     if is_usual and problem.warm is not None:
-        remember(problem, views, op, init, axis, x)
+        remember(problem, views, op, init, axis, (x,))
     if problem.is_checked:
         tried(problem, x, op, init, stream)
     solve = run if problem.form is None else inputs.run_tuples

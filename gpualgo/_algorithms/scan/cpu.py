@@ -262,7 +262,7 @@ def plan_of(
     else:
         launch = Launch(emit_all(), arguments, places, links.scratch_bytes, tasks, work, functions)
         if not any(shifts):
-            return Plan(launch.run_of(), [routine])
+            return launch.plan(routine)
 
     def run(leaves: Sequence[Array], outs: Sequence[Array], init: int) -> None:
         arrays = (*leaves, *outs)

@@ -143,7 +143,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     is_usual = dtype is None and stream is None
     out_dtype = out.dtype if type(out) is np.ndarray else None
     if is_usual:
-        result = run_remembered(Transformation.problems.look, op, None, out, out_dtype, *arrays)
+        result = run_remembered(Transformation.problems.look, op, None, out, out_dtype, arrays)
         if result is not None:
             return result
     lazy_forms: tuple[Form, ...] = ()
@@ -175,7 +175,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     params = dtype, forms, checks.classes_of(dtype), lazy_forms
     problem = problem_of(Transformation, views, op, None, params, _WHERE, len(forms))
     if is_usual and problem.warm is not None:
-        remember(problem, views, op, None, out_dtype, *arrays)
+        remember(problem, views, op, None, out_dtype, arrays)
     if problem.form is not None:
         return inputs.run_tuples(problem, views, op, None, out, stream)
     return run(problem, views, op, None, out, stream)

@@ -117,16 +117,16 @@ def plan_of(applied: Applied, arrays: Sequence[Array], outs: Sequence[Array]) ->
             if chosen is None:
                 chosen = _launch(applied, operands, starts, dims, len(outs), offsets)
                 interleaved.add(offsets, chosen)
-            chosen([*starts[len(outs) :], *starts[: len(outs)]])
+            chosen([0, *starts[len(outs) :], *starts[: len(outs)]])
 
         return Plan(run, [routine])
     if not any(shifts):
-        return Plan(launch.run_of(takes_init=False), [routine])
+        return launch.plan(routine)
     shifts = [*shifts[len(outs) :], *shifts[: len(outs)]]
 
     def run_shifted(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
-        operands = (*arrays, *outs)
-        launch([address(array) + shift for array, shift in zip(operands, shifts, strict=True)])
+        pairs = zip((*arrays, *outs), shifts, strict=True)
+        launch([0, *[address(array) + shift for array, shift in pairs]])
 
     return Plan(run_shifted, [routine])
 
@@ -137,7 +137,7 @@ def _launch(
 ) -> Launch:  # fmt: skip
     """Return the launch for operands of these dimensions that start at `starts`.
 
-    Its words are the addresses of the inputs, then of the results.
+    Its words are one that is not read, and the addresses of the inputs, then of the results.
     """
     out = operands[0]
     modes = [_mode(dims, i, array.dtype) for i, array in enumerate(operands)]
@@ -154,11 +154,12 @@ def _launch(
     entries = [(0, array.itemsize, mode) for array, mode in zip(operands, modes, strict=True)]
     lengths = [dim[0] for dim in dims]
     strides = [[dim[1 + i] for dim in dims] for i in range(len(operands))]
-    arguments = table((out.size, step, row, len(dims)), *entries, lengths, *strides)
+    arguments = table((out.size, step, row, len(dims)), *entries, lengths, *strides, (0,))
     num_bytes = len(operands) * (64 + CHUNK * max(array.itemsize for array in operands))
     return Launch(
         _kernel(applied, slots), arguments,
-        [HEAD + RECORD * k for k in (*range(count, len(operands)), *range(count))],
+        [len(arguments) - 1]
+        + [HEAD + RECORD * k for k in (*range(count, len(operands)), *range(count))],
         num_bytes, -(-out.size // CHUNK), out.size * sum(array.itemsize for array in operands),
     )  # fmt: skip
 
