@@ -19,24 +19,11 @@ import llvmlite.binding as binding
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import (
-    cgutils,
-    compiler,
-    compiler_lock,
-    config,
-    datamodel,
-    extending,
-    imputils,
-    ir_utils,
-    rewrites,
-)
-from numba.core import ir as numba_ir
+from numba.core import cgutils, compiler, compiler_lock, config
 from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic
-from numba.np import arrayobj
 
 from gpualgo._base import forks, records
-from gpualgo._base.memo import Memo
 from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu import image
 from gpualgo._cpu import llvm as own
@@ -259,26 +246,12 @@ def _widest(codegen: Any) -> Any:
 
 # --- Operators.
 
-_targets: Memo[rewrite.Target] = Memo(1)
-
-
-def install() -> rewrite.Target:
-    """Return the CPU's target, after teaching its numba NumPy's arithmetic."""
-    return _targets.made("cpu", _install)
-
-
-def _install() -> rewrite.Target:
-    target = rewrite.Target(
-        numba_ir, ir_utils, rewrites, extending, datamodel.models, imputils, arrayobj, False
-    )
-    rewrite.install(target)
-    return target
-
 
 def compile_operator(
     op: Operator, arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any] | None
 ) -> tuple[bytes, np.dtype[Any]]:
     check()
+    rewrite.install()
     fn = rewrite.function_of(op, len(arg_dtypes))
     adopter = _Adopter(op)
     args = tuple(map(argument_type, arg_dtypes))
@@ -307,7 +280,7 @@ class _Adopter:
             # numba also generates machine code, which never runs but needs this address.
             binding.add_symbol(self.symbol, int(state.captured_words(op.key).ctypes.data))
         words, number = (self.words, self.number) if captures else (None, None)
-        self.adoption = rewrite.Adoption(install(), self.device_function, words, number)
+        self.adoption = rewrite.Adoption(self.device_function, words, number)
 
     def device_function(self, inner: Any) -> Any:
         """Return numba's dispatcher of a function that the operator calls."""
@@ -399,7 +372,7 @@ def _to_storage(context: Any, builder: Any, value: Any, source: Any, dtype: np.d
 
 def cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
     """Return an intrinsic for kernels that converts storage scalars of one dtype to another."""
-    install()
+    rewrite.install()
     return _cast(source, target)
 
 
@@ -412,4 +385,4 @@ def _cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
 
         return storage(target)(storage(source)), generate
 
-    return extending.intrinsic(convert)
+    return intrinsic(convert)

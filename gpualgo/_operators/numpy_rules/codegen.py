@@ -10,6 +10,8 @@ from typing import Any
 from llvmlite import ir as llvm
 from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
+from numba.np import arrayobj
 
 from gpualgo._base.dtypes import WEAK, default_name, is_inexact
 from gpualgo._operators.captured import WHOLE_POWERS, Number, Slot
@@ -161,7 +163,7 @@ def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[An
 _word = llvm.IntType(64)
 
 
-def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: Any) -> Any:
+def array_intrinsic(slot: Slot, words: Any) -> Any:
     """Return the intrinsic that returns a captured array, read-only; words(builder) points to word
     0.
     """
@@ -196,10 +198,10 @@ def array_intrinsic(slot: Slot, arrayobj: Any, make: Callable[..., Any], words: 
 
         return ty(), generate
 
-    return make(captured)
+    return intrinsic(captured)
 
 
-def number_intrinsic(number: Number, make: Callable[..., Any], word: Any) -> Any:
+def number_intrinsic(number: Number, word: Any) -> Any:
     """Return the intrinsic that returns a data number; word(builder, i) loads word i."""
     ty = scalar_type(number.kind)
     if isinstance(ty, Weak):
@@ -221,7 +223,7 @@ def number_intrinsic(number: Number, make: Callable[..., Any], word: Any) -> Any
 
         return ty(), generate
 
-    return make(captured)
+    return intrinsic(captured)
 
 
 # --- Result types of functions of Python numbers, some of which are passed as data.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir as llvm
 
-from gpualgo._operators.numpy_rules.storage import Code, f32, f64
+from gpualgo._operators.numpy_rules.storage import Code, f32, f64, from_bits, to_bits
 
 # --- Exponentials, logarithms and tanh on the CPU, in double precision.
 
@@ -349,8 +349,8 @@ def _nextafter(code: Code, a: Any, b: Any) -> Any:
 
 def next_narrow(code: Code, name: str, a: Any, b: Any) -> Any:
     """Return nextafter of 16-bit floats, which are held as float32."""
-    bits = [code.narrowing.to_bits(code.builder, value, name) for value in (a, b)]
-    neighbour = code.narrowing.from_bits(code.builder, _next_bits(code, a, b, *bits), name)
+    bits = [to_bits(code.builder, value, name) for value in (a, b)]
+    neighbour = from_bits(code.builder, _next_bits(code, a, b, *bits), name)
     if name == "bfloat16":
         return neighbour
     is_equal = code.builder.fcmp_ordered("==", a, b)  # NumPy returns a for equal float16

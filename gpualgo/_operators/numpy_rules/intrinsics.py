@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
+from numba.core import ir
+from numba.extending import intrinsic
 
 from gpualgo._operators.captured import DataPlaceholder
 from gpualgo._operators.numpy_rules import rules
@@ -24,7 +26,7 @@ from gpualgo._operators.numpy_rules.table import Entry
 _intrinsics: dict[tuple[Any, ...], Any] = {}
 
 
-def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda: bool) -> Any:
+def calling(entry: Entry, fn: Any, arity: int) -> Any:
     lowest, highest = entry.arity
     if not lowest <= arity <= highest:
         expected = str(lowest) if lowest == highest else f"{lowest} or {highest}"
@@ -33,24 +35,24 @@ def calling(entry: Entry, fn: Any, arity: int, make: Callable[..., Any], is_cuda
         raise Refused(f"{entry.shown} takes {expected} {noun} in an operator, not {arity}")
 
     def resolve(*args: Any) -> Any:
-        return rules.resolve(entry, fn, is_cuda, args)
+        return rules.resolve(entry, fn, args)
 
     typers: tuple[Callable[..., Any], ...] = (  # numba reads their signatures
         lambda typingctx, a: resolve(a),
         lambda typingctx, a, b: resolve(a, b),
         lambda typingctx, a, b, c: resolve(a, b, c),
     )
-    return _once((entry, fn, arity, make), typers[arity - 1], make, f"numpy_{entry.does}")
+    return _once((entry, fn, arity), typers[arity - 1], f"numpy_{entry.does}")
 
 
-def _once(key: Any, typer: Callable[..., Any], make: Callable[..., Any], name: str) -> Any:
+def _once(key: Any, typer: Callable[..., Any], name: str) -> Any:
     if key not in _intrinsics:
         typer.__name__ = name
-        _intrinsics[key] = make(typer)
+        _intrinsics[key] = intrinsic(typer)
     return _intrinsics[key]
 
 
-def converting(name: str, make: Callable[..., Any]) -> Any:
+def converting(name: str) -> Any:
     """Return the intrinsic of one of `_CONVERSIONS`, which changes the type of a value."""
     convert = _CONVERSIONS[name]
 
@@ -62,7 +64,7 @@ def converting(name: str, make: Callable[..., Any]) -> Any:
 
         return target(value), generate
 
-    return _once((name, make), typer, make, name)
+    return _once(name, typer, name)
 
 
 def _cast(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
@@ -156,8 +158,8 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
 
 
 class Lookup:
-    def __init__(self, func_ir: Any, ir: Any, args: tuple[Any, ...]) -> None:
-        self.func_ir, self.ir, self.args = func_ir, ir, args
+    def __init__(self, func_ir: Any, args: tuple[Any, ...]) -> None:
+        self.func_ir, self.args = func_ir, args
         self.values_passed_on = self._passed_on()
 
     def definition(self, var: Any) -> Any:
@@ -170,7 +172,6 @@ class Lookup:
         return self.constant_of(self.definition(var))
 
     def constant_of(self, value: Any) -> tuple[bool, Any]:
-        ir = self.ir
         if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
             return True, value.value
         owner = self.owner_of(value)
@@ -186,7 +187,7 @@ class Lookup:
 
     def owner_of(self, value: Any) -> pytypes.ModuleType | None:
         """Return the module of an IR value that is a module's attribute, else None."""
-        if isinstance(value, self.ir.Expr) and value.op == "getattr":
+        if isinstance(value, ir.Expr) and value.op == "getattr":
             is_known, owner = self.constant(value.value)
             if is_known and isinstance(owner, pytypes.ModuleType):
                 return owner
@@ -195,10 +196,10 @@ class Lookup:
     def counted_by(self, value: Any) -> Any:
         """Return range or enumerate if a value is the next item of one, else None."""
         for op in ("pair_first", "iternext", "getiter", "call"):
-            if not isinstance(value, self.ir.Expr) or value.op != op:
+            if not isinstance(value, ir.Expr) or value.op != op:
                 return None
             value = value.func if op == "call" else value.value
-            while isinstance(value, self.ir.Var):
+            while isinstance(value, ir.Var):
                 value = self.definition(value)
         is_known, fn = self.constant_of(value)
         return fn if is_known and fn in (range, enumerate) else None
@@ -209,11 +210,11 @@ class Lookup:
         for block in self.func_ir.blocks.values():
             for statement in block.body:
                 value = getattr(statement, "value", None)
-                if not isinstance(statement, self.ir.Assign):
+                if not isinstance(statement, ir.Assign):
                     used.update(var.name for var in statement.list_vars())
-                elif isinstance(value, self.ir.Var):
+                elif isinstance(value, ir.Var):
                     used.add(value.name)
-                elif isinstance(value, self.ir.Expr):
+                elif isinstance(value, ir.Expr):
                     names = [var.name for var in value.list_vars()]
                     if value.op == "call":
                         names.remove(value.func.name)

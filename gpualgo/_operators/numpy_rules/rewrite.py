@@ -11,9 +11,12 @@ import operator
 import types as pytypes
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numba.core import ir, ir_utils, rewrites
+from numba.extending import intrinsic
 
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError
@@ -36,14 +39,14 @@ _CONVERSION_OF_COUNTER = {range: "python", enumerate: "numbered"}
 class Rewriter:
     def __init__(self, lookup: Lookup, block: Any, adoption: Any) -> None:
         self.lookup, self.block, self.adoption = lookup, block, adoption
-        self.func_ir, self.ir = lookup.func_ir, lookup.ir
+        self.func_ir = lookup.func_ir
         self.body: list[Any] = []
 
     def run(self) -> None:
         for statement in self.block.body:
-            if isinstance(statement, self.ir.Assign):
+            if isinstance(statement, ir.Assign):
                 self._assign(statement)
-            elif isinstance(statement, self.ir.SetItem):
+            elif isinstance(statement, ir.SetItem):
                 statement.index = self._converted("plain", statement.index, statement.loc)
             self.body.append(statement)
         self.block.body = self.body
@@ -51,11 +54,11 @@ class Rewriter:
     def _assign(self, statement: Any) -> None:
         value = statement.value
         is_constant, constant = self.lookup.constant_of(value)
-        if isinstance(value, self.ir.Arg):
+        if isinstance(value, ir.Arg):
             is_constant, constant = self.lookup.default_of(value)
         if is_constant:
             self._rewrite_constant(statement, constant, value.loc)
-        elif isinstance(value, self.ir.Expr):
+        elif isinstance(value, ir.Expr):
             rewrite = getattr(self, f"_rewrite_{value.op}", None)
             if rewrite is not None:
                 rewrite(statement, value)
@@ -87,7 +90,7 @@ class Rewriter:
 
     def _rewrite_build_set(self, statement: Any, value: Any) -> None:
         """Replace a set by a tuple: operators use constant sets with `in` only."""
-        self._replace(statement, self.ir.Expr.build_tuple(value.items, value.loc))
+        self._replace(statement, ir.Expr.build_tuple(value.items, value.loc))
 
     def _rewrite_getitem(self, statement: Any, value: Any) -> None:
         value._kws["index"] = self._converted("index", value.index, value.loc)
@@ -108,16 +111,14 @@ class Rewriter:
     def _rewrite_constant(self, statement: Any, constant: Any, loc: Any) -> None:
         number = as_number(constant)
         if number is not constant:
-            self._replace(statement, self.ir.Const(number, loc))
+            self._replace(statement, ir.Const(number, loc))
             return
-        target = self.adoption.target
-        make = target.extending.intrinsic
         if type(constant) is DataPlaceholder:
-            number = slots.number_intrinsic(constant.number, make, self.adoption.number)
+            number = slots.number_intrinsic(constant.number, self.adoption.number)
             self._replace(statement, self._call_intrinsic(number, (), loc))
             return
         if type(constant) is Slot:
-            array = slots.array_intrinsic(constant, target.arrayobj, make, self.adoption.words)
+            array = slots.array_intrinsic(constant, self.adoption.words)
             self._replace(statement, self._call_intrinsic(array, (), loc))
             return
         if is_array(constant):
@@ -130,12 +131,12 @@ class Rewriter:
             if statement.target.name in self.lookup.values_passed_on:
                 constant = _as_python(constant, entry)
             else:  # only called, by its intrinsic; numba may not support the function itself
-                statement.value = self.ir.Const(None, loc)
+                statement.value = ir.Const(None, loc)
                 return
         function = python_function(constant)
         if function is not None:
             device = self.adoption.device_function(function)
-            self._replace(statement, self.ir.Global(function.__name__, device, loc))
+            self._replace(statement, ir.Global(function.__name__, device, loc))
             return
         owner = self.lookup.owner_of(statement.value)
         errors.check_function(constant, owner, getattr(statement.value, "attr", ""))
@@ -184,43 +185,39 @@ class Rewriter:
         if entry.is_builtin:
             pair = (operator.floordiv, operator.mod)  # type: ignore[assignment]
         items = [self._store(self._call(fn, args, loc), loc) for fn in pair]
-        self._replace(statement, self.ir.Expr.build_tuple(items, loc))
+        self._replace(statement, ir.Expr.build_tuple(items, loc))
 
     def _rewrite_method(self, statement: Any, call: Any) -> None:
         """Replace a.conjugate(), which numba lacks for some dtypes, by np.conjugate."""
         method = self.lookup.definition(call.func)
-        if not isinstance(method, self.ir.Expr) or method.op != "getattr":
+        if not isinstance(method, ir.Expr) or method.op != "getattr":
             return
         if method.attr in table.METHODS and not call.args:
             for other in self.body:
-                if isinstance(other, self.ir.Assign) and other.value is method:
-                    other.value = self.ir.Const(None, call.loc)
+                if isinstance(other, ir.Assign) and other.value is method:
+                    other.value = ir.Const(None, call.loc)
             self._replace(statement, self._call(np.conjugate, (method.value,), call.loc))
 
     def _call(self, fn: Any, args: tuple[Any, ...], loc: Any) -> Any:
-        target, entry = self.adoption.target, table.entry_of(fn)
+        entry = table.entry_of(fn)
         if entry is None:
             raise errors.NotInAnOperator(
                 f"op holds the operator {fn.__name__!r}, which kernels do not support"
             )
-        make = target.extending.intrinsic
-        intrinsic = intrinsics.calling(entry, fn, len(args), make, target.is_cuda)
-        return self._call_intrinsic(intrinsic, args, loc)
+        return self._call_intrinsic(intrinsics.calling(entry, fn, len(args)), args, loc)
 
     def _conversion(self, name: str, var: Any, loc: Any) -> Any:
-        make = self.adoption.target.extending.intrinsic
-        return self._call_intrinsic(intrinsics.converting(name, make), (var,), loc)
+        return self._call_intrinsic(intrinsics.converting(name), (var,), loc)
 
     def _converted(self, name: str, var: Any, loc: Any) -> Any:
         return self._store(self._conversion(name, var, loc), loc)
 
     def _call_intrinsic(self, intrinsic: Any, args: tuple[Any, ...], loc: Any) -> Any:
-        callee = self._store(self.ir.Global(intrinsic._name, intrinsic, loc), loc)
-        return self.ir.Expr.call(callee, args, (), loc)
+        callee = self._store(ir.Global(intrinsic._name, intrinsic, loc), loc)
+        return ir.Expr.call(callee, args, (), loc)
 
     def _store(self, value: Any, loc: Any) -> Any:
-        ir = self.ir
-        var = ir.Var(self.block.scope, self.adoption.target.ir_utils.mk_unique_var("$numpy"), loc)
+        var = ir.Var(self.block.scope, ir_utils.mk_unique_var("$numpy"), loc)
         self.body.append(ir.Assign(value, var, loc))
         self.func_ir._definitions[var.name].append(value)
         return var
@@ -290,22 +287,9 @@ MARK = "__gpualgo_adopted__"
 
 
 @dataclass(frozen=True)
-class Target:
-    ir: Any
-    ir_utils: Any
-    rewrites: Any
-    extending: Any
-    models: Any
-    imputils: Any
-    arrayobj: Any
-    is_cuda: bool
-
-
-@dataclass(frozen=True)
 class Adoption:
     """How one compilation resolves calls and captured arrays and numbers."""
 
-    target: Target
     device_function: Callable[[pytypes.FunctionType], Any]
     # LLVM builder -> pointer to the words of captured arrays; None if there are none.
     words: Callable[[Any], Any] | None
@@ -344,11 +328,11 @@ def _compared_by_identity(value: Any) -> Any:
     return value if kind is None else kind(value)
 
 
-def install(target: Target) -> None:
-    """Register the types and the rewrite with a numba target, once per process."""
-    lower_constant = target.imputils.lower_constant
-    storage.install(target.extending, target.models, lower_constant, target.is_cuda)
-    base: Any = target.rewrites.Rewrite
+@cache
+def install() -> None:
+    """Register the types and the rewrite with numba, once per process."""
+    storage.install()
+    base: Any = rewrites.Rewrite
 
     class NumPyArithmetic(base):
         def __init__(self, state: Any = None) -> None:
@@ -362,8 +346,8 @@ def install(target: Target) -> None:
                 return False
             self.seen.add(id(block))
             if self.lookup is None:
-                self.lookup = Lookup(func_ir, target.ir, tuple(self.state.args))
-                _check_statements(func_ir, target.ir, self.lookup)
+                self.lookup = Lookup(func_ir, tuple(self.state.args))
+                _check_statements(func_ir, self.lookup)
             self.block, self.adoption = block, adoption
             return True
 
@@ -374,10 +358,10 @@ def install(target: Target) -> None:
             self.state.targetctx.refresh()
             return self.block
 
-    target.rewrites.register_rewrite("before-inference")(NumPyArithmetic)
+    rewrites.register_rewrite("before-inference")(NumPyArithmetic)
 
 
-def _check_statements(func_ir: Any, ir: Any, lookup: Lookup) -> None:
+def _check_statements(func_ir: Any, lookup: Lookup) -> None:
     """Raise errors for statements that kernels do not support."""
     statements = [each for block in func_ir.blocks.values() for each in block.body]
     assigned = {each.target.name for each in statements if isinstance(each, ir.Assign)}
@@ -442,9 +426,7 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
     return wrapper
 
 
-def abi_wrapper(
-    target: Target, dispatcher: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]
-) -> Any:
+def abi_wrapper(dispatcher: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> Any:
     """Return wrapper(result, state, args), which calls dispatcher on elements in memory.
 
     Elements are converted by the types' data models: a bool is one byte in memory, a float16 two.
@@ -455,7 +437,7 @@ def abi_wrapper(
 
     arg_types = tuple(map(storage.argument_type, arguments))
 
-    @target.extending.intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic  # type: ignore[untyped-decorator]
     def apply(typingctx: Any, to: Any, args: Any) -> Any:
         callee = typingctx.resolve_value_type(dispatcher)
         inner = callee.get_call_type(typingctx, arg_types, {})

@@ -36,7 +36,7 @@ Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generato
 Generate = Callable[[Code, list[Any]], Any]
 
 
-def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) -> Resolved:
+def resolve(entry: Entry, fn: Any, args: tuple[types.Type, ...]) -> Resolved:
     """Return the signature and the code generator of a function of the table for numba types."""
     plain = without_members(args, stays_member=entry.style == "extreme")
     if entry.style == "contains":
@@ -54,7 +54,7 @@ def resolve(entry: Entry, fn: Any, is_cuda: bool, args: tuple[types.Type, ...]) 
         result = of_data or result
 
     def generator(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-        return generate(Code(context, builder, is_cuda), list(values))
+        return generate(Code(context, builder), list(values))
 
     return result(*args), generator
 

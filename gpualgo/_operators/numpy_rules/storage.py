@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from llvmlite import ir as llvm
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, extending
+from numba.core.datamodel import models
+from numba.core.imputils import lower_constant
 from numba.core.typeconv import Conversion
 from numba.np.numpy_support import as_dtype, from_dtype
 
@@ -302,41 +304,45 @@ def without_members(args: tuple[types.Type, ...], *, stays_member: bool) -> tupl
 _i16, _i32, _i64, _f32 = (*map(llvm.IntType, (16, 32, 64)), llvm.FloatType())
 
 
-class Narrowing:
-    """Conversions of float32 to 16 bits and back, as LLVM code.
+# Conversions of float32 to 16 bits and back. On CUDA they are PTX: NVVM's optimiser would create
+# vectors of half, which it does not support.
 
-    On CUDA they are PTX: NVVM's optimiser would create vectors of half, which it does not support.
-    """
+PTX = "nvptx64-nvidia-cuda"
+"""The triple of modules for GPUs."""
 
-    def __init__(self, is_cuda: bool) -> None:
-        self.is_cuda = is_cuda
 
-    def to_bits(self, builder: Any, value: Any, name: str) -> Any:
-        """Round a float32 to the nearest 16-bit float, ties to even, and return its bits."""
-        if name == "bfloat16":
-            return _to_bfloat16(builder, value)
-        if self.is_cuda:
-            kind = llvm.FunctionType(_i16, [_f32])
-            return builder.asm(kind, "cvt.rn.f16.f32 $0, $1;", "=h,f", [value], False)
-        return builder.bitcast(builder.fptrunc(value, llvm.HalfType()), _i16)
+def _is_cuda(builder: Any) -> bool:
+    return bool(builder.module.triple == PTX)
 
-    def from_bits(self, builder: Any, bits: Any, name: str) -> Any:
-        if name == "bfloat16":
-            return builder.bitcast(builder.shl(builder.zext(bits, _i32), _i32(16)), _f32)
-        if self.is_cuda:
-            kind = llvm.FunctionType(_f32, [_i16])
-            return builder.asm(kind, "cvt.f32.f16 $0, $1;", "=f,h", [bits], False)
-        return builder.fpext(builder.bitcast(bits, llvm.HalfType()), _f32)
 
-    def cast(self, context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-        name, ty = target.dtype_name, native(source)
-        if isinstance(source, Weak):  # float64 is exact, except for large integers
-            ty = types.complex128 if source.kind == "complex" else types.float64
-            value = context.cast(builder, value, source, ty)
-        if ty == types.float64 and name == "float16":
-            value = _to_odd(builder, value)  # avoids double rounding
-        as_float = context.cast(builder, value, ty, types.float32)
-        return self.from_bits(builder, self.to_bits(builder, as_float, name), name)
+def to_bits(builder: Any, value: Any, name: str) -> Any:
+    """Round a float32 to the nearest 16-bit float, ties to even, and return its bits."""
+    if name == "bfloat16":
+        return _to_bfloat16(builder, value)
+    if _is_cuda(builder):
+        kind = llvm.FunctionType(_i16, [_f32])
+        return builder.asm(kind, "cvt.rn.f16.f32 $0, $1;", "=h,f", [value], False)
+    return builder.bitcast(builder.fptrunc(value, llvm.HalfType()), _i16)
+
+
+def from_bits(builder: Any, bits: Any, name: str) -> Any:
+    if name == "bfloat16":
+        return builder.bitcast(builder.shl(builder.zext(bits, _i32), _i32(16)), _f32)
+    if _is_cuda(builder):
+        kind = llvm.FunctionType(_f32, [_i16])
+        return builder.asm(kind, "cvt.f32.f16 $0, $1;", "=f,h", [bits], False)
+    return builder.fpext(builder.bitcast(bits, llvm.HalfType()), _f32)
+
+
+def _to_narrow(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    name, ty = target.dtype_name, native(source)
+    if isinstance(source, Weak):  # float64 is exact, except for large integers
+        ty = types.complex128 if source.kind == "complex" else types.float64
+        value = context.cast(builder, value, source, ty)
+    if ty == types.float64 and name == "float16":
+        value = _to_odd(builder, value)  # avoids double rounding
+    as_float = context.cast(builder, value, ty, types.float32)
+    return from_bits(builder, to_bits(builder, as_float, name), name)
 
 
 def _to_bfloat16(builder: Any, value: Any) -> Any:
@@ -367,9 +373,8 @@ def _to_boolean(context: Any, builder: Any, source: Any, target: Any, value: Any
     return context.is_true(builder, native(source), value)
 
 
-def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> None:
-    """Register both types with the target whose `extending` and `models` modules are given."""
-    narrowing = Narrowing(is_cuda)
+def install() -> None:
+    """Register both types with numba."""
 
     class WeakModel(models.ProxyModel):
         def __init__(self, manager: Any, fe_type: Weak) -> None:
@@ -388,10 +393,10 @@ def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> 
             return _i16
 
         def as_data(self, builder: Any, value: Any) -> Any:
-            return narrowing.to_bits(builder, value, self._fe_type.dtype_name)
+            return to_bits(builder, value, self._fe_type.dtype_name)
 
         def from_data(self, builder: Any, value: Any) -> Any:
-            return narrowing.from_bits(builder, value, self._fe_type.dtype_name)
+            return from_bits(builder, value, self._fe_type.dtype_name)
 
         def as_argument(self, builder: Any, value: Any) -> Any:
             return value
@@ -404,13 +409,13 @@ def install(extending: Any, models: Any, lower_constant: Any, is_cuda: bool) -> 
     for numbers in (types.Integer, types.Float, types.Complex):
         lower_cast(Weak, numbers)(cast_weak)
         lower_cast(Narrow, numbers)(_cast_native)
-        lower_cast(numbers, Narrow)(narrowing.cast)
+        lower_cast(numbers, Narrow)(_to_narrow)
         lower_cast(numbers, Weak)(_cast_native)
     lower_cast(Weak, types.Boolean)(weak_to_boolean)
     lower_cast(Narrow, types.Boolean)(_to_boolean)
-    lower_cast(types.Boolean, Narrow)(narrowing.cast)
-    lower_cast(Weak, Narrow)(narrowing.cast)
-    lower_cast(Narrow, Narrow)(narrowing.cast)
+    lower_cast(types.Boolean, Narrow)(_to_narrow)
+    lower_cast(Weak, Narrow)(_to_narrow)
+    lower_cast(Narrow, Narrow)(_to_narrow)
     lower_cast(Weak, Weak)(cast_between_weak)
     lower_constant(Weak)(weak_constant)
 
@@ -503,11 +508,10 @@ i1, f32, f64 = llvm.IntType(1), llvm.FloatType(), llvm.DoubleType()
 class Code:
     context: Any
     builder: Any
-    is_cuda: bool
 
     @property
-    def narrowing(self) -> Narrowing:
-        return Narrowing(self.is_cuda)
+    def is_cuda(self) -> bool:
+        return _is_cuda(self.builder)
 
     def select(self, *cases: Any) -> Any:
         """Return the value of the first true condition: condition, value, …, default."""

@@ -1,0 +1,336 @@
+"""A CUDA target for numba: device functions as LLVM IR, compiled by libNVVM to LTO-IR.
+
+numba types an operator and lowers it with the registries that it has for the CPU, apart from
+mathematics, which is libdevice's. Its modules go to libNVVM as text, in the dialect that llvmlite
+prints, which libNVVM reads for every architecture.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import llvmlite.binding as binding
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import callconv, cgutils, compiler, imputils, typing
+from numba.core.base import BaseContext
+from numba.core.codegen import Codegen, CodeLibrary
+from numba.core.target_extension import (
+    GPU,
+    dispatcher_registry,
+    jit_registry,
+    target_registry,
+)
+from numba.core.typing.templates import fold_arguments
+
+from gpualgo._base import records
+from gpualgo._base.records import Argument, Separate
+from gpualgo._operators.numpy_rules import storage
+from gpualgo._operators.numpy_rules.storage import PTX, Code
+
+_LAYOUT = (
+    "e-p:64:64:64-i1:8:8-i8:8:8-i16:16:16-i32:32:32-i64:64:64-i128:128:128-f32:32:32-f64:64:64-"
+    "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
+)
+_NAME = "gpualgo"  # of the target
+
+
+class _Target(GPU):
+    """The key of this target in numba's registry."""
+
+
+class _Library(CodeLibrary):
+    """The modules of a function, and the libraries of the functions that it calls."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.modules: list[ir.Module] = []
+        self.linked: dict[_Library, None] = {}  # in order
+
+    def add_ir_module(self, ir_module: ir.Module) -> None:
+        self.modules.append(ir_module)
+
+    def add_linking_library(self, library: Any) -> None:
+        self.linked[library] = None
+
+    def finalize(self) -> None:
+        self._finalized = True
+
+    def everything(self) -> list[ir.Module]:
+        """Return all modules, also of what is called by what is called."""
+        libraries: dict[_Library, None] = {}
+        pending = [self]
+        while pending:
+            library = pending.pop()
+            if library not in libraries:
+                libraries[library] = None
+                pending += library.linked
+        return [module for library in libraries for module in library.modules]
+
+    def get_function(self, name: str) -> Any:
+        raise NotImplementedError
+
+    get_llvm_str = get_asm_str = get_function
+
+
+class _Codegen(Codegen):
+    _library_class = _Library
+
+    def __init__(self) -> None:
+        self._data_layout = _LAYOUT
+        self._target_data = binding.create_target_data(_LAYOUT)
+
+    def _create_empty_module(self, name: str) -> ir.Module:
+        module = ir.Module(cgutils.normalize_ir_text(name))
+        module.triple, module.data_layout = PTX, _LAYOUT
+        return module
+
+    def _add_module(self, module: Any) -> None:
+        raise NotImplementedError
+
+    def magic_tuple(self) -> tuple[str, ...]:
+        return (PTX,)
+
+    def insert_unresolved_ref(self, builder: Any, function_type: Any, name: str) -> Any:
+        """Return a function that is defined later: one that calls itself by way of others."""
+        return cgutils.get_or_insert_function(builder.module, function_type, name)
+
+
+class _Context(BaseContext):
+    """How numba lowers for this target."""
+
+    def init(self) -> None:
+        self._codegen = _Codegen()
+
+    def load_additional_registries(self) -> None:
+        # Their import registers them as built in.
+        from numba.core import optional  # noqa: F401
+        from numba.cpython import (  # noqa: F401
+            builtins,
+            cmathimpl,
+            enumimpl,
+            iterators,
+            numbers,
+            rangeobj,
+            slicing,
+            tupleobj,
+        )
+        from numba.misc import literal  # noqa: F401
+        from numba.np import arrayobj  # noqa: F401
+
+        self.install_registry(cmathimpl.registry)
+        self.install_registry(_mathematics())
+
+    def create_module(self, name: str) -> ir.Module:
+        return self._codegen._create_empty_module(name)
+
+    def codegen(self) -> _Codegen:
+        return self._codegen
+
+    @property
+    def target_data(self) -> Any:
+        return self._codegen.target_data
+
+    @property
+    def call_conv(self) -> Any:
+        return callconv.MinimalCallConv(self)
+
+    def get_env_manager(self, builder: Any, return_pyobject: bool = False) -> Any:
+        """Return a stand-in: device functions have no Python objects."""
+        return _NoEnvironment
+
+    def declare_env_global(self, module: ir.Module, envname: str) -> None:
+        pass
+
+
+class _NoEnvironment:
+    env_body = env_ptr = None
+
+
+@cache
+def _mathematics() -> imputils.Registry:
+    """Return the functions of `math` that numba's complex functions call."""
+    functions = imputils.Registry("gpualgo mathematics")
+    unary = (
+        "acos acosh asin asinh atan atanh cos cosh exp fabs log log10 log1p sin sinh sqrt tan tanh"
+    )
+    for names, count in ((unary, 1), ("atan2 copysign hypot", 2)):
+        for name in names.split():
+            functions.lower(getattr(math, name), *(types.Float,) * count)(_libm(name))
+    for name in ("isfinite", "isinf", "isnan"):
+        functions.lower(getattr(math, name), types.Float)(_test(name))
+    return functions
+
+
+def _libm(name: str) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        return Code(context, builder).libm(name, *values)
+
+    return lower
+
+
+def _test(name: str) -> Any:
+    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        from gpualgo._operators.numpy_rules import floats
+
+        return floats.FUNCTIONS[name](Code(context, builder), *values)
+
+    return lower
+
+
+@cache
+def context() -> _Context:
+    target_registry[_NAME] = _Target
+    # A typing context of its own: each remembers which target has compiled numba's functions.
+    made = _Context(typing.Context(), _NAME)
+    Function.targetdescr = SimpleNamespace(target_context=made)
+    dispatcher_registry[_Target] = Function
+    jit_registry[_Target] = lambda **options: Function
+    made.refresh()
+    return made
+
+
+class Function:
+    """A device function as numba sees it: it is compiled for the types of each call."""
+
+    is_compiling = False
+    targetdescr: ClassVar[Any]
+    py_func: Any
+
+    def __init__(self, function: Any) -> None:
+        self.py_func, self.__name__ = function, function.__name__
+        self._signature = typing.templates.utils.pysignature(function)
+        self.compiled: dict[Any, Any] = {}
+
+    @property
+    def _numba_type_(self) -> types.Type:
+        return types.Dispatcher(self)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return the template of a call, as numba asks a dispatcher for it."""
+        args = fold_arguments(
+            self._signature, args, kws, lambda index, parameter, value: value,
+            lambda index, parameter, default: types.Omitted(default),
+            lambda index, parameter, values: types.StarArgTuple(values),
+        )  # fmt: skip
+        self.compile(tuple(args))
+        signatures = [found.signature for found in self.compiled.values()]
+        template = typing.make_concrete_template(self.__name__, self.py_func, signatures)
+        return template, self._signature, args, {}
+
+    def get_overload(self, signature: Any) -> Any:
+        return self.compile(tuple(signature.args)).entry_point
+
+    def compile(self, args: tuple[types.Type, ...]) -> Any:
+        found = self.compiled.get(args)
+        if found is None:
+            flags = compiler.Flags()
+            flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
+            flags.error_model = "numpy"
+            self.is_compiling = True
+            try:
+                made = compiler.compile_extra(
+                    context().typing_context, context(), self.py_func, args=args,
+                    return_type=None, flags=flags, locals={},
+                )  # fmt: skip
+            finally:
+                self.is_compiling = False
+            found = self.compiled[args] = made._replace(entry_point=(self, args))
+            context().insert_user_function(found.entry_point, found.fndesc, [found.library])
+        return found
+
+    def forget(self) -> None:
+        """Take what was compiled out of numba's tables."""
+        for found in self.compiled.values():
+            context().remove_user_function(found.entry_point)
+        self.compiled.clear()
+
+
+def add_entry(
+    name: str, compiled: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]
+) -> None:
+    """Add name(result, state, args) to a compiled function's library: it reads and writes memory.
+
+    Elements are converted by the types' data models: a bool is one byte in memory, a float16 two.
+    """
+    made, convention, described = context(), context().call_conv, compiled.fndesc
+    module = made.create_module(name)
+    byte = ir.IntType(8).as_pointer()
+    entry_type = ir.FunctionType(ir.VoidType(), [byte, byte, byte.as_pointer()])
+    entry = ir.Function(module, entry_type, name)
+    entry.linkage = "external"
+    builder = ir.IRBuilder(entry.append_basic_block("entry"))
+    numbers = iter(range(len(records.slots(arguments))))
+
+    def loaded(dtype: Any) -> Any:
+        slot = builder.gep(entry.args[2], [ir.IntType(64)(next(numbers))])
+        return storage.unpacked(made, builder, dtype, builder.load(slot))
+
+    operands = []
+    for argument in arguments:
+        fields = map(loaded, records.slots((argument,)))
+        if isinstance(argument, Separate):
+            ty = storage.argument_type(argument)
+            operands.append(storage.pack_fields(made, builder, ty, fields))
+        else:
+            operands.append(next(fields))
+    function = made.declare_function(module, described)
+    _, value = convention.call_function(
+        builder, function, described.restype, described.argtypes, operands
+    )
+    with made.push_code_library(compiled.library):
+        result_type = storage.element_type(result)
+        value = storage.cast(made, builder, value, described.restype, result_type)
+        storage.pack(made, builder, result, value, entry.args[0])
+    builder.ret_void()
+    compiled.library.add_ir_module(module)
+
+
+def compile_modules(library: _Library, capability: tuple[int, int]) -> bytes:
+    """Return the LTO-IR of a library's functions."""
+    from cuda.bindings import nvvm
+
+    program = nvvm.create_program()
+    try:
+        for i, module in enumerate(library.everything()):
+            text = _text(module).encode()
+            nvvm.add_module_to_program(program, text, len(text), f"{i}.ll")
+        device = _libdevice()
+        nvvm.lazy_add_module_to_program(program, device, len(device), "libdevice")
+        options = [f"-arch=compute_{capability[0]}{capability[1]}", "-gen-lto", "-opt=3"]
+        try:
+            nvvm.compile_program(program, len(options), options)
+        except nvvm.nvvmError as error:
+            log = bytearray(nvvm.get_program_log_size(program))
+            nvvm.get_program_log(program, log)
+            raise RuntimeError(f"libNVVM: {log.decode(errors='replace')}") from error
+        code = bytearray(nvvm.get_compiled_result_size(program))
+        nvvm.get_compiled_result(program, code)
+        return bytes(code)
+    finally:
+        nvvm.destroy_program(program)
+
+
+def _text(module: ir.Module) -> str:
+    from cuda.bindings import nvvm
+
+    for function in module.functions:
+        if not function.is_declaration and function.linkage == "":
+            function.linkage = "linkonce_odr"
+            function.attributes.add("alwaysinline")
+    if "nvvmir.version" not in module.namedmetadata:
+        version = module.add_metadata([ir.IntType(32)(number) for number in nvvm.ir_version()])
+        module.add_named_metadata("nvvmir.version", version)
+    return str(module)
+
+
+@cache
+def _libdevice() -> bytes:
+    from cuda import pathfinder
+
+    return Path(pathfinder.find_bitcode_lib("device")).read_bytes()
