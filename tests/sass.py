@@ -27,7 +27,7 @@ Dtype = np.dtype[Any]
 Capability = tuple[int, int]
 
 needs_compilers = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None,
+    importlib.util.find_spec("cuda") is None,
     reason="needs the CUDA wheels (extra cu12 or cu13) to compile with; no GPU",
 )
 

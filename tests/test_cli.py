@@ -190,7 +190,7 @@ def test_doctor_shows_the_table_of_auto(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_doctor_compiles_and_links_without_a_gpu() -> None:
-    pytest.importorskip("numba_cuda")
+    pytest.importorskip("cuda.bindings")
     pytest.importorskip("cuda.core")
     found = {check.name: check for check in doctor.checks()}
     assert found["linker"].status == "ok", found["linker"]
@@ -202,14 +202,14 @@ def test_doctor_compiles_and_links_without_a_gpu() -> None:
 def test_doctor_without_the_cuda_extras(capsys: pytest.CaptureFixture[str]) -> None:
     found = statuses(list(doctor.checks()))
     assert found["run on cpu"] == "ok"
-    names = ("driver", "ml_dtypes", "numba-cuda", "nvrtc", "nvvm")
+    names = ("cuda-core", "driver", "ml_dtypes", "nvrtc", "nvvm")
     assert {found.pop(name) for name in names} == {"off"}
     assert not {"warn", "fail"} & set(found.values())
     assert main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert out.count("gpualgo[cu13]") == 1
     assert "0 warn, 0 fail" in out
-    missing = "not installed: numba-cuda, cuda-core, cuda-bindings, nvrtc, nvJitLink, nvvm"
+    missing = "not installed: cuda-core, cuda-bindings, nvrtc, nvJitLink, nvvm"
     assert missing in " ".join(out.split())
 
 
@@ -221,13 +221,13 @@ def test_doctor_warns_of_a_gpu_that_lies_idle(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.usefixtures("without_cuda")
 def test_doctor_fails_half_an_installation(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = doctor.Library("numba-cuda", "0.30", (0, 30), "there")
+    there = doctor.Library("cuda-core", "1.2", (1, 2), "there")
     find = doctor.find_package
     monkeypatch.setattr(
         doctor, "find_package", lambda name: there if name == there.name else find(name)
     )
     found = statuses(list(doctor.checks()))
-    assert (found["driver"], found["cuda-core"]) == ("warn", "fail")
+    assert (found["driver"], found["cuda-bindings"]) == ("warn", "fail")
 
 
 def test_missing_libraries_are_said_to_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:

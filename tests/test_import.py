@@ -9,7 +9,7 @@ from support import run_python
 
 import gpualgo as ga
 
-HEAVY = ("numba", "numba_cuda", "llvmlite", "cupy", "torch", "cuda", "ml_dtypes", "rich", "pandas")
+HEAVY = ("numba", "llvmlite", "cupy", "torch", "cuda", "ml_dtypes", "rich", "pandas")
 MOST_MODULES = 48  # of this package; each costs about 0.3 ms
 
 
@@ -45,12 +45,12 @@ WITHOUT_CUDA = """if True:
             return getattr(self.finder, name)
 
         def find_spec(self, name, *args):
-            if name.partition(".")[0] in ("cuda", "numba_cuda", "cupy", "torch", "ml_dtypes"):
+            if name.partition(".")[0] in ("cuda", "cupy", "torch", "ml_dtypes"):
                 return None
             return self.finder.find_spec(name, *args)
 
         def find_distributions(self, context):
-            if context.name in ("cuda-bindings", "cuda-core", "ml_dtypes", "numba-cuda"):
+            if context.name in ("cuda-bindings", "cuda-core", "ml_dtypes"):
                 return ()
             found = getattr(self.finder, "find_distributions", None)
             return () if found is None else found(context)

@@ -1,4 +1,4 @@
-"""Packages that threads load at once: cuda.core and numba.cuda, which are in pieces meanwhile."""
+"""Packages that threads load at once: cuda.core and numba, which are in pieces meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpualgo._base.imports import loading
 WAIT = 30  # seconds; what takes longer hangs
 
 needs_core = pytest.mark.skipif(
-    importlib.util.find_spec("cuda") is None or importlib.util.find_spec("numba_cuda") is None,
+    importlib.util.find_spec("cuda") is None,
     reason="needs the CUDA wheels (extra cu12 or cu13); no GPU",
 )
 
@@ -34,7 +34,9 @@ AT_ONCE = """if True:
         lambda: driver.core().ProgramOptions, lambda: driver.core().Buffer,
         lambda: driver.bindings("runtime").cudaPointerGetAttributes, build.nvrtc_version,
         lambda: device.core_stream(0), lambda: driver.bindings("nvjitlink").create,
-        lambda: operator._targets.made("cuda", operator._install).ir.Expr,
+        lambda: operator.compile_operator(
+            ga.Operator(lambda a: a), (np.dtype("f4"),), None, (9, 0)
+        ).ltoir,
         lambda: driver.api().CUresult, {extra}
     ]
     errors, barrier = [], threading.Barrier(len(firsts))

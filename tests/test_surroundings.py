@@ -15,7 +15,7 @@ from support import REPOSITORY, Backend, run_python
 from gpualgo._base import disk_cache as cache
 
 needs_compilers = pytest.mark.skipif(
-    importlib.util.find_spec("numba_cuda") is None,
+    importlib.util.find_spec("cuda") is None,
     reason="needs the CUDA wheels (extra cu12 or cu13) to compile with; no GPU",
 )
 

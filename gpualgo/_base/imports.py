@@ -1,6 +1,6 @@
 """A lock around imports of packages that cannot be imported by two threads at once.
 
-While one thread imports cuda.core or numba.cuda, an import in another thread does not wait and
+While one thread imports cuda.core or numba, an import in another thread does not wait and
 returns an incomplete package.
 """
 
@@ -17,7 +17,7 @@ from gpualgo._base.memo import paused
 
 PATIENCE = 60.0  # seconds to wait for somebody else's import
 _IN_PARTS = ("numba", "llvmlite")  # packages that find their modules in sys.modules, and fail
-_PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba", "numba.cuda")
+_PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba")
 
 _lock = threading.RLock()
 _registering = forks.lock()

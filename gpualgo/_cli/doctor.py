@@ -109,7 +109,7 @@ def _gpu(cuda: Any, index: int) -> Gpu:
 
 # --- Finds the paths and versions of libraries; does not raise if one is missing.
 
-CUDA_PACKAGES = ("numba-cuda", "cuda-core", "cuda-bindings")
+CUDA_PACKAGES = ("cuda-core", "cuda-bindings")
 PYTHON_PACKAGES = ("numpy", "numba", "ml_dtypes", *CUDA_PACKAGES)
 # cuda.pathfinder's name of each CUDA library, and its function that returns the version, if any.
 CUDA_LIBRARIES = {"nvrtc": "nvrtcVersion", "nvJitLink": "nvJitLinkVersion", "nvvm": None}
@@ -242,7 +242,7 @@ def checks() -> Iterator[Check]:
 
 
 def _is_wanted(packages: dict[str, Library | None]) -> bool:
-    return packages["numba-cuda"] is not None or packages["cuda-core"] is not None
+    return packages["cuda-core"] is not None
 
 
 def _driver_checks(driver: Driver | None, is_wanted: bool) -> Iterator[Check]:

@@ -149,7 +149,7 @@ def provenance() -> str | None:
         return None
     _unchanged.update(before)
     settings = sorted((k, v) for k, v in os.environ.items() if k.startswith("NUMBA_"))
-    return repr((digest, versions_of("numba_cuda", "numba", "llvmlite"), settings))
+    return repr((digest, versions_of("numba", "llvmlite"), settings))
 
 
 def source_files() -> tuple[list[str], list[str]]:
@@ -161,7 +161,7 @@ def source_files() -> tuple[list[str], list[str]]:
         kernels += files_of(os.path.join(folder, name), ".cuh")
     rules = [
         os.path.join(PACKAGE, *name.split("/"))
-        for name in ("_arrays/view.py", "_cuda/operator.py", "_cuda/build.py")
+        for name in ("_arrays/view.py", "_cuda/operator.py", "_cuda/target.py", "_cuda/build.py")
     ]
     for name in ("_base", "_operators", "_operators/numpy_rules"):
         rules += files_of(os.path.join(PACKAGE, *name.split("/")), ".py")

@@ -78,8 +78,7 @@ def compile_operator(
     """Compile op for arguments of arg_dtypes; its result is cast to result_dtype if given."""
     try:
         with loading():
-            from cuda.bindings import nvvm  # noqa: F401
-
+            nvvm = driver.bindings("nvvm")
             from gpualgo._cuda import target
             from gpualgo._operators.numpy_rules import rewrite
     except ImportError as error:
@@ -87,8 +86,6 @@ def compile_operator(
             "compiling an operator for CUDA needs cuda-bindings: pip install 'gpualgo[cu13]' "
             f"(import failed: {error})"
         ) from error
-    from numba.core.compiler_lock import global_compiler_lock
-
     from gpualgo._operators.numpy_rules.errors import check_numba, translate_errors
     from gpualgo._operators.numpy_rules.rules import result_of
     from gpualgo._operators.numpy_rules.storage import argument_type
@@ -106,14 +103,14 @@ def compile_operator(
         device_function, _state_words if op.key.arrays else None,
         _number if op.key.numbers else None,
     )  # fmt: skip
-    with global_compiler_lock, paused():
+    with target.selected(), paused():
         rewrite.install()
         try:
             with translate_errors(op.shown, arg_dtypes):
                 compiled = device_function(fn).compile(args)
             result = result_of(op.shown, compiled.signature.return_type, result_dtype)
             target.add_entry(_NAMES[op.part], compiled, arg_dtypes, result)
-            ltoir = target.compile_modules(compiled.library, capability)
+            ltoir = target.compile_modules(compiled.library, capability, nvvm)
         finally:
             for function in functions.values():
                 function.forget()

@@ -8,7 +8,10 @@ prints, which libNVVM reads for every architecture.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -18,19 +21,15 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import callconv, cgutils, compiler, imputils, typing
+from numba.core import target_extension as extension
 from numba.core.base import BaseContext
 from numba.core.codegen import Codegen, CodeLibrary
-from numba.core.target_extension import (
-    GPU,
-    dispatcher_registry,
-    jit_registry,
-    target_registry,
-)
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import fold_arguments
 
-from gpualgo._base import records
+from gpualgo._base import forks, records
 from gpualgo._base.records import Argument, Separate
-from gpualgo._operators.numpy_rules import storage
+from gpualgo._operators.numpy_rules import floats, storage
 from gpualgo._operators.numpy_rules.storage import PTX, Code
 
 _LAYOUT = (
@@ -38,9 +37,21 @@ _LAYOUT = (
     "v16:16:16-v32:32:32-v64:64:64-v128:128:128-n16:32:64"
 )
 _NAME = "gpualgo"  # of the target
+_BUILT_IN = (
+    "core.optional cpython.builtins cpython.enumimpl cpython.iterators cpython.numbers "
+    "cpython.rangeobj cpython.slicing cpython.tupleobj misc.literal np.arrayobj"
+)
+# Functions of `math` that numba's complex functions call, by number of arguments.
+_LIBDEVICE = {
+    1: "acos acosh asin asinh atan atanh cos cosh exp fabs log log10 log1p sin sinh sqrt tan tanh",
+    2: "atan2 copysign hypot",
+}
+_TESTS = "isfinite isinf isnan"
+
+forks.wait_for(global_compiler_lock._lock)  # a child could not free it
 
 
-class _Target(GPU):
+class _Target(extension.GPU):
     """The key of this target in numba's registry."""
 
 
@@ -62,7 +73,7 @@ class _Library(CodeLibrary):
         self._finalized = True
 
     def everything(self) -> list[ir.Module]:
-        """Return all modules, also of what is called by what is called."""
+        """Return all modules, callers first: libNVVM links only what has been called before."""
         libraries: dict[_Library, None] = {}
         pending = [self]
         while pending:
@@ -70,7 +81,7 @@ class _Library(CodeLibrary):
             if library not in libraries:
                 libraries[library] = None
                 pending += library.linked
-        return [module for library in libraries for module in library.modules]
+        return [module for library in libraries for module in reversed(library.modules)]
 
     def get_function(self, name: str) -> Any:
         raise NotImplementedError
@@ -108,22 +119,9 @@ class _Context(BaseContext):
         self._codegen = _Codegen()
 
     def load_additional_registries(self) -> None:
-        # Their import registers them as built in.
-        from numba.core import optional  # noqa: F401
-        from numba.cpython import (  # noqa: F401
-            builtins,
-            cmathimpl,
-            enumimpl,
-            iterators,
-            numbers,
-            rangeobj,
-            slicing,
-            tupleobj,
-        )
-        from numba.misc import literal  # noqa: F401
-        from numba.np import arrayobj  # noqa: F401
-
-        self.install_registry(cmathimpl.registry)
+        for name in _BUILT_IN.split():  # importing them registers what they define
+            import_module(f"numba.{name}")
+        self.install_registry(import_module("numba.cpython.cmathimpl").registry)
         self.install_registry(_mathematics())
 
     def create_module(self, name: str) -> ir.Module:
@@ -154,45 +152,39 @@ class _NoEnvironment:
 
 @cache
 def _mathematics() -> imputils.Registry:
-    """Return the functions of `math` that numba's complex functions call."""
     functions = imputils.Registry("gpualgo mathematics")
-    unary = (
-        "acos acosh asin asinh atan atanh cos cosh exp fabs log log10 log1p sin sinh sqrt tan tanh"
-    )
-    for names, count in ((unary, 1), ("atan2 copysign hypot", 2)):
+    for count, names in _LIBDEVICE.items():
         for name in names.split():
-            functions.lower(getattr(math, name), *(types.Float,) * count)(_libm(name))
-    for name in ("isfinite", "isinf", "isnan"):
-        functions.lower(getattr(math, name), types.Float)(_test(name))
+            add = functions.lower(getattr(math, name), *(types.Float,) * count)
+            add(_lowering(lambda code, *values, name=name: code.libm(name, *values)))
+    for name in _TESTS.split():
+        functions.lower(getattr(math, name), types.Float)(_lowering(floats.FUNCTIONS[name]))
     return functions
 
 
-def _libm(name: str) -> Any:
-    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return Code(context, builder).libm(name, *values)
-
-    return lower
-
-
-def _test(name: str) -> Any:
-    def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        from gpualgo._operators.numpy_rules import floats
-
-        return floats.FUNCTIONS[name](Code(context, builder), *values)
-
-    return lower
+def _lowering(compute: Any) -> Any:
+    return lambda context, builder, signature, values: compute(Code(context, builder), *values)
 
 
 @cache
 def context() -> _Context:
-    target_registry[_NAME] = _Target
+    extension.target_registry[_NAME] = _Target
     # A typing context of its own: each remembers which target has compiled numba's functions.
     made = _Context(typing.Context(), _NAME)
     Function.targetdescr = SimpleNamespace(target_context=made)
-    dispatcher_registry[_Target] = Function
-    jit_registry[_Target] = lambda **options: Function
+    extension.dispatcher_registry[_Target] = Function
+    extension.jit_registry[_Target] = lambda **options: Function
     made.refresh()
     return made
+
+
+@contextmanager
+def selected() -> Iterator[None]:
+    """Let this thread alone use numba in a block, for this target."""
+    with global_compiler_lock:
+        context()
+        with extension.target_override(_NAME):
+            yield
 
 
 class Function:
@@ -223,8 +215,8 @@ class Function:
         template = typing.make_concrete_template(self.__name__, self.py_func, signatures)
         return template, self._signature, args, {}
 
-    def get_overload(self, signature: Any) -> Any:
-        return self.compile(tuple(signature.args)).entry_point
+    def get_overload(self, args: tuple[types.Type, ...]) -> Any:
+        return self.compile(tuple(args)).entry_point
 
     def compile(self, args: tuple[types.Type, ...]) -> Any:
         found = self.compiled.get(args)
@@ -232,14 +224,14 @@ class Function:
             flags = compiler.Flags()
             flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
             flags.error_model = "numpy"
-            self.is_compiling = True
+            was_compiling, self.is_compiling = self.is_compiling, True
             try:
                 made = compiler.compile_extra(
                     context().typing_context, context(), self.py_func, args=args,
                     return_type=None, flags=flags, locals={},
                 )  # fmt: skip
             finally:
-                self.is_compiling = False
+                self.is_compiling = was_compiling
             found = self.compiled[args] = made._replace(entry_point=(self, args))
             context().insert_user_function(found.entry_point, found.fndesc, [found.library])
         return found
@@ -291,14 +283,12 @@ def add_entry(
     compiled.library.add_ir_module(module)
 
 
-def compile_modules(library: _Library, capability: tuple[int, int]) -> bytes:
-    """Return the LTO-IR of a library's functions."""
-    from cuda.bindings import nvvm
-
+def compile_modules(library: _Library, capability: tuple[int, int], nvvm: Any) -> bytes:
+    """Return the LTO-IR of a library's functions, compiled by cuda.bindings.nvvm."""
     program = nvvm.create_program()
     try:
         for i, module in enumerate(library.everything()):
-            text = _text(module).encode()
+            text = _text(module, nvvm.ir_version()).encode()
             nvvm.add_module_to_program(program, text, len(text), f"{i}.ll")
         device = _libdevice()
         nvvm.lazy_add_module_to_program(program, device, len(device), "libdevice")
@@ -316,21 +306,17 @@ def compile_modules(library: _Library, capability: tuple[int, int]) -> bytes:
         nvvm.destroy_program(program)
 
 
-def _text(module: ir.Module) -> str:
-    from cuda.bindings import nvvm
-
+def _text(module: ir.Module, version: tuple[int, ...]) -> str:
     for function in module.functions:
         if not function.is_declaration and function.linkage == "":
             function.linkage = "linkonce_odr"
             function.attributes.add("alwaysinline")
     if "nvvmir.version" not in module.namedmetadata:
-        version = module.add_metadata([ir.IntType(32)(number) for number in nvvm.ir_version()])
-        module.add_named_metadata("nvvmir.version", version)
+        numbers = module.add_metadata([ir.IntType(32)(number) for number in version])
+        module.add_named_metadata("nvvmir.version", numbers)
     return str(module)
 
 
 @cache
 def _libdevice() -> bytes:
-    from cuda import pathfinder
-
-    return Path(pathfinder.find_bitcode_lib("device")).read_bytes()
+    return Path(import_module("cuda.pathfinder").find_bitcode_lib("device")).read_bytes()

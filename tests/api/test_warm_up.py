@@ -74,7 +74,7 @@ def _on_device(x: np.ndarray[Any, Any]) -> FakeArray:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_asks_for_what_calls_ask_for(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    pytest.importorskip("numba_cuda")
+    pytest.importorskip("cuda.bindings")
     keys, call = _Keys(monkeypatch), CALLS[name]
     capability = ARCHS[len(name) % 2]
     fake_driver.gpu(0).become(capability)

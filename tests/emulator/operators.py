@@ -11,8 +11,8 @@ import numpy as np
 
 from emulator import trial
 from emulator.control import machine
-from gpualgo._base.records import Argument
-from gpualgo._cpu import compiler as cpu
+from gpualgo._base import records
+from gpualgo._base.records import Argument, Separate
 from gpualgo._cpu.compiler import OPTIONS
 from gpualgo._operators.captured import STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite
@@ -52,7 +52,7 @@ def compile_operator(
     start = time.perf_counter()
     numbers = ctypes.addressof(ctypes.c_uint64.in_dll(machine(), "emu_numbers"))
     fn = rewrite.function_of(op, len(arg_dtypes))
-    target = cpu.install()
+    rewrite.install()
     words = np.zeros(STATE_WORDS, np.int64) if op.arrays else None
     functions: dict[Any, Any] = {}
 
@@ -74,14 +74,14 @@ def compile_operator(
         word = ir.IntType(64)
         return builder.load(builder.inttoptr(word(numbers + 8 * index), word.as_pointer()))
 
-    adoption = rewrite.Adoption(target, device_function, None if words is None else pointer, number)
+    adoption = rewrite.Adoption(device_function, None if words is None else pointer, number)
     args = tuple(map(argument_type, arg_dtypes))
     with translate_errors(op.shown, arg_dtypes):
         dispatcher = device_function(fn)
         dispatcher.compile(args)
     returned = dispatcher.overloads[args].signature.return_type
     result = result_of(op.shown, returned, result_dtype)
-    wrapper = rewrite.abi_wrapper(target, dispatcher, arg_dtypes, result)
+    wrapper = abi_wrapper(dispatcher, arg_dtypes, result)
     signature = types.void(types.voidptr, types.voidptr, types.CPointer(types.voidptr))
     with translate_errors(op.shown, arg_dtypes):
         code = cfunc(signature, nopython=True, error_model="numpy")(wrapper)
@@ -89,3 +89,51 @@ def compile_operator(
     _made[number] = HostOperator(code.address, result, words, number, (code, functions))
     trial.figures.add("operators compiled", start)
     return _made[number]
+
+
+def abi_wrapper(dispatcher: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> Any:
+    """Return wrapper(result, state, args), which calls dispatcher on elements in memory.
+
+    Elements are converted by the types' data models: a bool is one byte in memory, a float16 two.
+    """
+    from numba import types
+    from numba.extending import intrinsic
+
+    from gpualgo._operators.numpy_rules import storage
+
+    arg_types = tuple(map(storage.argument_type, arguments))
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def apply(typingctx: Any, to: Any, args: Any) -> Any:
+        callee = typingctx.resolve_value_type(dispatcher)
+        inner = callee.get_call_type(typingctx, arg_types, {})
+
+        def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
+            numbers = iter(range(len(records.slots(arguments))))
+
+            def loaded(dtype: Any) -> Any:
+                slot = builder.gep(values[1], [context.get_constant(types.intp, next(numbers))])
+                return storage.unpacked(context, builder, dtype, builder.load(slot))
+
+            operands = []
+            for argument, ty in zip(arguments, arg_types, strict=True):
+                loaded_fields = map(loaded, records.slots((argument,)))
+                if isinstance(argument, Separate):
+                    operands.append(storage.pack_fields(context, builder, ty, loaded_fields))
+                else:
+                    operands.append(next(loaded_fields))
+            function = context.get_function(callee, inner)
+            for library in getattr(function, "libs", ()):
+                context.active_code_library.add_linking_library(library)
+            value = function(builder, operands)
+            result_type = storage.element_type(result)
+            value = storage.cast(context, builder, value, inner.return_type, result_type)
+            storage.pack(context, builder, result, value, values[0])
+            return context.get_dummy_value()
+
+        return types.void(to, args), generate
+
+    def wrapper(result, state, args):  # type: ignore[no-untyped-def]
+        apply(result, args)
+
+    return wrapper

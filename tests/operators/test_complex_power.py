@@ -21,7 +21,7 @@ DTYPES = [np.dtype("complex64"), np.dtype("complex128")]
 @intrinsic  # type: ignore[untyped-decorator]
 def _raised(typing: Any, a: Any, b: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        code = Code(context, builder, False)
+        code = Code(context, builder)
         base, exponent = (complexes.parts(code, value) for value in values)
         return complexes.joined(code, *by_logarithm(code, base, exponent))
 

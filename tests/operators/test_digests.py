@@ -110,7 +110,7 @@ def test_versions_of_what_compiles_are_part_of_the_cache_s_keys(tmp_path: Path) 
     """
     here = run_python(code)
     assert here.returncode == 0, here.stderr
-    for name in ("numba", "llvmlite", "numba_cuda"):
+    for name in ("numba", "llvmlite"):
         package, folder = tmp_path / name / name, tmp_path / name
         package.mkdir(parents=True)
         (package / "__init__.py").write_text("")

@@ -19,7 +19,7 @@ from gpualgo._operators.numpy_rules.storage import Code, f32, f64
 # --- Complex logarithms that are accurate near |z| = 1, and complex powers for GPUs.
 #
 # numba's log(hypot(x, y)) loses precision near 1, as the absolute value is rounded first.
-# Powers on GPUs use these logarithms, as numba-cuda's power returns 0 for 1j to an imaginary
+# Powers on GPUs use these logarithms, as numba's power returns 0 for 1j to an imaginary
 # power.
 
 _FAR = 2.0**500  # squares of larger numbers, and of those below 1 / _FAR, may leave the range
@@ -234,12 +234,13 @@ def _library(name: str) -> Callable[..., Any]:
     candidates = [getattr(module, name) for module in (cmath, np) if hasattr(module, name)]
     if name == "power":
         candidates = [operator.pow]
+    python = getattr(cmath, name.replace("arc", "a"), None)
 
     def library(code: Code, *values: Any) -> Any:
         is_single = parts(code, values[0])[0].type == f32
         ty = types.complex64 if is_single else types.complex128
         typing = code.context.typing_context
-        for fn in candidates:
+        for fn in [python] if code.is_cuda else candidates:  # NumPy's are C functions
             try:
                 callee = typing.resolve_value_type(fn)
                 inner = callee.get_call_type(typing, (ty,) * len(values), {})

@@ -98,8 +98,6 @@ def translate_errors(fn: Any, arg_dtypes: tuple[Argument, ...]) -> Iterator[None
             sentence += "; the elements are numbers: pass a tuple of arrays"
         if sentence is not None:
             raise CompileError(f"{start}{sentence}: {source_of(fn)}{_line_of(reason)}") from error
-        if "row_stack" in reason:
-            reason += "; numba-cuda does not work with NumPy 2.5: pip install 'numpy<2.5'"
         raise CompileError(
             f"{start}{source_of(fn)}\n{type(error).__name__}: {_with_readable_types(reason)}"
         ) from error

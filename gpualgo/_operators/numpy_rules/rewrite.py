@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 from numba.core import ir, ir_utils, rewrites
-from numba.extending import intrinsic
 
-from gpualgo._base import dtypes, records
+from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError
-from gpualgo._base.records import Argument, Separate
 from gpualgo._operators.captured import DataPlaceholder, Slot, is_array
 from gpualgo._operators.key import python_function
 from gpualgo._operators.numpy_rules import codegen as slots
@@ -386,7 +384,7 @@ def _check_statements(func_ir: Any, lookup: Lookup) -> None:
                 )
 
 
-# --- Wrappers of operators: with a fixed number of parameters, and with the device ABI.
+# --- Wrappers of operators with a fixed number of parameters.
 
 
 def function_of(op: Operator, arity: int) -> pytypes.FunctionType:
@@ -423,51 +421,4 @@ def as_function(fn: Any, arity: int) -> pytypes.FunctionType:
         lambda a, b, c, d, e, f, g, h: callee(a, b, c, d, e, f, g, h),
     ]
     wrapper: pytypes.FunctionType = wrappers[arity - 1]
-    return wrapper
-
-
-def abi_wrapper(dispatcher: Any, arguments: tuple[Argument, ...], result: np.dtype[Any]) -> Any:
-    """Return wrapper(result, state, args), which calls dispatcher on elements in memory.
-
-    Elements are converted by the types' data models: a bool is one byte in memory, a float16 two.
-    """
-    from numba import types
-
-    from gpualgo._operators.numpy_rules import storage
-
-    arg_types = tuple(map(storage.argument_type, arguments))
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def apply(typingctx: Any, to: Any, args: Any) -> Any:
-        callee = typingctx.resolve_value_type(dispatcher)
-        inner = callee.get_call_type(typingctx, arg_types, {})
-
-        def generate(context: Any, builder: Any, sig: Any, values: Any) -> Any:
-            numbers = iter(range(len(records.slots(arguments))))
-
-            def loaded(dtype: Any) -> Any:
-                slot = builder.gep(values[1], [context.get_constant(types.intp, next(numbers))])
-                return storage.unpacked(context, builder, dtype, builder.load(slot))
-
-            operands = []
-            for argument, ty in zip(arguments, arg_types, strict=True):
-                loaded_fields = map(loaded, records.slots((argument,)))
-                if isinstance(argument, Separate):
-                    operands.append(storage.pack_fields(context, builder, ty, loaded_fields))
-                else:
-                    operands.append(next(loaded_fields))
-            function = context.get_function(callee, inner)
-            for library in getattr(function, "libs", ()):
-                context.active_code_library.add_linking_library(library)
-            value = function(builder, operands)
-            result_type = storage.element_type(result)
-            value = storage.cast(context, builder, value, inner.return_type, result_type)
-            storage.pack(context, builder, result, value, values[0])
-            return context.get_dummy_value()
-
-        return types.void(to, args), generate
-
-    def wrapper(result, state, args):  # type: ignore[no-untyped-def]
-        apply(result, args)
-
     return wrapper
