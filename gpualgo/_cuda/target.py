@@ -138,6 +138,11 @@ class _Context(BaseContext):
     def call_conv(self) -> Any:
         return callconv.MinimalCallConv(self)
 
+    def add_dynamic_addr(self, builder: Any, intaddr: int, info: str) -> Any:
+        """Return a function as a value: nothing reads it, as calls know their function."""
+        assert info == Function.__name__, f"the address of a {info} is needed on a GPU"
+        return cgutils.get_null_value(cgutils.voidptr_t)
+
     def get_env_manager(self, builder: Any, return_pyobject: bool = False) -> Any:
         """Return a stand-in: device functions have no Python objects."""
         return _NoEnvironment
@@ -205,15 +210,18 @@ class Function:
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return the template of a call, as numba asks a dispatcher for it."""
-        args = fold_arguments(
-            self._signature, args, kws, lambda index, parameter, value: value,
-            lambda index, parameter, default: types.Omitted(default),
-            lambda index, parameter, values: types.StarArgTuple(values),
-        )  # fmt: skip
+        _, args = self.fold_argument_types(args, kws)
         self.compile(tuple(args))
         signatures = [found.signature for found in self.compiled.values()]
         template = typing.make_concrete_template(self.__name__, self.py_func, signatures)
         return template, self._signature, args, {}
+
+    def fold_argument_types(self, args: Any, kws: Any) -> Any:
+        return self._signature, fold_arguments(
+            self._signature, args, kws, lambda index, parameter, value: value,
+            lambda index, parameter, default: types.Omitted(default),
+            lambda index, parameter, values: types.StarArgTuple(values),
+        )  # fmt: skip
 
     def get_overload(self, args: tuple[types.Type, ...]) -> Any:
         return self.compile(tuple(args)).entry_point
