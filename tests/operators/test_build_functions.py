@@ -91,7 +91,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     lambda a, b: _factorial(int(a) % 5) + b, lambda a, b: a if _is_even(int(a) % 9) else b,
     lambda a, b: _applied(_twice, a) + b, lambda a, b: _applied(abs, a) + b,
     lambda a, b: _sum_of(a, b, a), _collatz, _of_loops, _of_tuples,
-    lambda a, b: a + (b if a > Level.HIGH else b * Level.LOW), lambda a, b: (lambda c: c * c)(a) + b,
+    lambda a, b: a + (b if a > Level.HIGH else b * Level.LOW),
+    lambda a, b: (lambda c: c * c)(a) + b,
     lambda a, b: TABLE[int(b) % 9] + a, lambda a, b: TABLE.shape[0] + a + TABLE.size * b,
     lambda a, b: a if a == a and b == b else -b, np.hypot, lambda a, b: abs(complex(a, b)),
 ]  # fmt: skip
