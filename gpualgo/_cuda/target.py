@@ -30,6 +30,7 @@ from numba.core.typing.templates import fold_arguments
 from gpualgo._base import forks, records
 from gpualgo._base.records import Argument, Separate
 from gpualgo._operators.numpy_rules import floats, storage
+from gpualgo._operators.numpy_rules.errors import Refused
 from gpualgo._operators.numpy_rules.storage import PTX, Code
 
 _LAYOUT = (
@@ -106,10 +107,6 @@ class _Codegen(Codegen):
 
     def magic_tuple(self) -> tuple[str, ...]:
         return (PTX,)
-
-    def insert_unresolved_ref(self, builder: Any, function_type: Any, name: str) -> Any:
-        """Return a function that is defined later: one that calls itself by way of others."""
-        return cgutils.get_or_insert_function(builder.module, function_type, name)
 
 
 class _Context(BaseContext):
@@ -195,7 +192,6 @@ def selected() -> Iterator[None]:
 class Function:
     """A device function as numba sees it: it is compiled for the types of each call."""
 
-    is_compiling = False
     targetdescr: ClassVar[Any]
     py_func: Any
 
@@ -203,6 +199,14 @@ class Function:
         self.py_func, self.__name__ = function, function.__name__
         self._signature = typing.templates.utils.pysignature(function)
         self.compiled: dict[Any, Any] = {}
+        self._is_compiling = False
+
+    @property
+    def is_compiling(self) -> bool:
+        """Refuse a call by itself, before which numba asks whether the function is compiling."""
+        if self._is_compiling:
+            raise Refused("op calls itself, for which GPUs have too little stack; write a loop")
+        return False
 
     @property
     def _numba_type_(self) -> types.Type:
@@ -232,14 +236,14 @@ class Function:
             flags = compiler.Flags()
             flags.no_cpython_wrapper = flags.no_cfunc_wrapper = flags.no_compile = True
             flags.error_model = "numpy"
-            was_compiling, self.is_compiling = self.is_compiling, True
+            self._is_compiling = True
             try:
                 made = compiler.compile_extra(
                     context().typing_context, context(), self.py_func, args=args,
                     return_type=None, flags=flags, locals={},
                 )  # fmt: skip
             finally:
-                self.is_compiling = was_compiling
+                self._is_compiling = False
             found = self.compiled[args] = made._replace(entry_point=(self, args))
             context().insert_user_function(found.entry_point, found.fndesc, [found.library])
         return found

@@ -31,18 +31,6 @@ def _scaled(a: Any, by: Any = 3) -> Any:
     return _twice(a) * by
 
 
-def _factorial(n: Any) -> Any:
-    return n if n <= 1 else n * _factorial(n - 1)
-
-
-def _is_even(n: Any) -> Any:
-    return True if n == 0 else _is_odd(n - 1)
-
-
-def _is_odd(n: Any) -> Any:
-    return False if n == 0 else _is_even(n - 1)
-
-
 def _applied(fn: Any, a: Any) -> Any:
     return fn(a)
 
@@ -88,7 +76,6 @@ TABLE = np.arange(9.0, dtype=np.float32)
 
 FUNCTIONS: list[Callable[..., Any]] = [
     lambda a, b: _scaled(a) + b, lambda a, b: _scaled(a, by=2) + _scaled(b, 5),
-    lambda a, b: _factorial(int(a) % 5) + b, lambda a, b: a if _is_even(int(a) % 9) else b,
     lambda a, b: _applied(_twice, a) + b, lambda a, b: _applied(abs, a) + b,
     lambda a, b: _sum_of(a, b, a), _collatz, _of_loops, _of_tuples,
     lambda a, b: a + (b if a > Level.HIGH else b * Level.LOW),
@@ -116,3 +103,23 @@ def test_a_captured_number_and_a_function_of_two_types() -> None:
     op = ga.Operator(lambda a, b: _twice(a) * by + _twice(b))
     made = compile_operator(op, (np.dtype(np.float64), np.dtype(np.int32)), None, (9, 0))
     assert made.result_dtype == np.float64
+
+
+def _factorial(n: Any) -> Any:
+    return n if n <= 1 else n * _factorial(n - 1)
+
+
+def _is_even(n: Any) -> Any:
+    return True if n == 0 else _is_odd(n - 1)
+
+
+def _is_odd(n: Any) -> Any:
+    return False if n == 0 else _is_even(n - 1)
+
+
+@needs_compilers
+@pytest.mark.parametrize("fn", [_factorial, _is_even], ids=lambda fn: fn.__name__)
+def test_recursion_is_refused(fn: Callable[..., Any]) -> None:
+    """The linker would not know how much stack it takes."""
+    with pytest.raises(ga.CompileError, match=r"op calls itself.*write a loop"):
+        compile_operator(ga.Operator(lambda a: fn(a)), (np.dtype(np.int32),), None, (9, 0))

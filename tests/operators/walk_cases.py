@@ -115,6 +115,9 @@ def _ufunc(entry: Entry) -> Callable[..., Any]:
             raise TypeError("refused: numba's takes the wrong side of its cut")
         if entry.does == "nextafter" and BFLOAT16 in [np.asarray(a).dtype for a in args]:
             return ufunc(*args)
+        if entry.does == "nextafter" and _loop(ufunc, *args).dtype == np.float16:
+            a, b = (np.asarray(x).astype(np.float16) for x in args)
+            return np.where(a == b, b, ufunc(a, b))  # up to NumPy 2.4 it returns a
         if entry.does == "power" and not any(map(_is_inexact, args)):
             return _integer_power(*args)
         if entry.does == "multiply" and is_complex(*args):

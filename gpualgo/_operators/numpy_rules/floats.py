@@ -350,11 +350,7 @@ def _nextafter(code: Code, a: Any, b: Any) -> Any:
 def next_narrow(code: Code, name: str, a: Any, b: Any) -> Any:
     """Return nextafter of 16-bit floats, which are held as float32."""
     bits = [to_bits(code.builder, value, name) for value in (a, b)]
-    neighbour = from_bits(code.builder, _next_bits(code, a, b, *bits), name)
-    if name == "bfloat16":
-        return neighbour
-    is_equal = code.builder.fcmp_ordered("==", a, b)  # NumPy returns a for equal float16
-    return code.select(is_equal, a, neighbour)
+    return from_bits(code.builder, _next_bits(code, a, b, *bits), name)
 
 
 def _next_bits(code: Code, a: Any, b: Any, a_bits: Any, b_bits: Any) -> Any:
