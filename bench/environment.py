@@ -34,7 +34,7 @@ def describe(commit: str | None = None) -> dict[str, Any]:
         except importlib.metadata.PackageNotFoundError:
             continue
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commit": commit or _commit(),
         **_gpu(),
         "cpu": named[1] if named else platform.processor() or platform.machine(),

@@ -55,7 +55,7 @@ def test_wheel_needs_only_numpy_and_numba(wheel: zipfile.ZipFile) -> None:
     metadata = metadata_of(wheel)
     base = [each for each in metadata.get_all("Requires-Dist") if "extra ==" not in each]
     assert {re.split(r"[^\w-]", each)[0] for each in base} == {"numpy", "numba"}
-    assert metadata["Requires-Python"] == ">=3.10"
+    assert metadata["Requires-Python"] == ">=3.11"
     assert metadata["Version"] == ga.__version__
     extras = set(metadata.get_all("Provides-Extra"))
     assert {"cu12", "cu13", "test", "bench", "docs", "demo", "dev"} <= extras

@@ -11,13 +11,12 @@ import ctypes
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_type
 
 import cupy as cp
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from typing_extensions import assert_type
 
 import gpualgo as ga
 

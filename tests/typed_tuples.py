@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_type
 
 import cupy as cp
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from typing_extensions import assert_type
 
 import gpualgo as ga
 
