@@ -12,6 +12,7 @@ from gpualgo._algorithms.radix_sort.problem import (
     Forms,
     KeysAndValues,
     Sort,
+    arguments_of,
     descending_by_field,
     key_dtype_of,
     values_of,
@@ -40,6 +41,10 @@ KEYS, VALUES, OUT_KEYS, OUT_VALUES, ROW_ITEMS, BLOCK, BLOCKS = range(7)
 # row and pieces per pair.
 (A_KEYS, A_VALUES, B_KEYS, B_VALUES, TO_KEYS, TO_VALUES, LENGTH, FIRST, SECOND, SECOND_BEGIN, PAIRS,
  PIECES) = range(12)  # fmt: skip
+
+
+# Sorting segments: KEYS; the addresses of the segments' ends and of the first segment of each task.
+ENDS, BOUNDS = 1, 2
 
 
 def block_items(key: np.dtype[Any], value_bytes: int) -> int:
@@ -123,22 +128,6 @@ class MergeSort(KeysAndValues):
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "merge sort", views[: params[2]]
-
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        if not 0 < len(arguments) < 3:
-            return None
-        try:
-            return arguments_of(tuple(arguments), self.where, self.num_arguments > 0)
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
-
-
-def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
-    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names)
-    if len(arguments) == 1:
-        return keys, (form,)
-    values, values_form = values_of(arguments[1], keys[0].shape, where)
-    return (*keys, *values), (form, values_form)
 
 
 # --- Specification of a merge of two sorted arrays, and of values moved with them.

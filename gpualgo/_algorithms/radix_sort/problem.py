@@ -51,6 +51,18 @@ class KeysAndValues(Problem):
         if values and (keys_form is not None or values_form is not None):
             self.form = Form(tuple, (keys_form, values_form))
 
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        try:
+            return self.spread(tuple(arguments))
+        except ValueError:  # no prepared shape matches; the caller reports it
+            return None
+
+    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
+        """Return the views and forms of keys and values; None if there are other arguments."""
+        if not 0 < len(arguments) < 3:
+            return None
+        return arguments_of(arguments, self.where, self.num_arguments > 0)
+
     def set_rows(self, call: Call, axis: int | None) -> None:
         """Set the rows along an axis, and the results: keys and values, sorted."""
         views, count, where = call.views, self.num_keys, call.where
@@ -114,13 +126,8 @@ class Sort(KeysAndValues):
         is_sort = is_plain and len(views) == 1 and params[4] is None
         return "sort" if is_sort else "order", views[:count]
 
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        if not (self.is_of_tuples and 0 < len(arguments) < 3):
-            return None
-        try:
-            return arguments_of(tuple(arguments), self.where)
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
+    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
+        return super().spread(arguments) if self.is_of_tuples else None
 
     @property
     def is_of_tuples(self) -> bool:
@@ -308,12 +315,14 @@ def _word(fields: Sequence[Dtype], offsets: Sequence[int], size: int) -> Dtype:
     return word
 
 
-def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
-    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
+def arguments_of(
+    arguments: tuple[Any, ...], where: str, has_names: bool = False
+) -> tuple[Views, Forms]:
+    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names)
     if len(arguments) == 1:
         return keys, (form,)
-    moved, moved_form = values_of(arguments[1], keys[0].shape, where)
-    return (*keys, *moved), (form, moved_form)
+    values, values_form = values_of(arguments[1], keys[0].shape, where)
+    return (*keys, *values), (form, values_form)
 
 
 def values_of(

@@ -119,9 +119,9 @@ def _sort_short(keys: Array, ends: Array) -> None:
 
 def _generator(dtype: np.dtype[Any]) -> Any:
     def generate() -> Any:
-        from gpualgo._algorithms.segmented_sort import cpu_kernels
+        from gpualgo._algorithms.merge_sort.cpu_kernels import segments_kernel
 
-        return cpu_kernels.insert_kernel(dtype)
+        return segments_kernel(dtype, at.SHORT)
 
     return generate
 

@@ -13,10 +13,6 @@ from gpualgo._pipeline import inputs
 from gpualgo._pipeline.inputs import Views
 from gpualgo._pipeline.problem import Call, Problem
 
-# --- Argument table slots of the kernel for short segments, and sizes.
-
-KEYS, ENDS, BOUNDS = range(3)  # addresses
-
 SHORT = 48  # most elements of a segment that is sorted by insertion
 TASK = 1 << 15  # elements and segments per task
 
@@ -53,14 +49,11 @@ class SegmentedSort(KeysAndValues):
         of_segments.check_values(offsets, self.row_items, self.where, stream, "keys")
         return self
 
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if not 1 < len(arguments) < 4:
             return None
         keys, offsets, values = (*arguments, None)[:3]
-        try:
-            return arguments_of(keys, offsets, values, self.where)
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
+        return arguments_of(keys, offsets, values, self.where)
 
 
 def arguments_of(
