@@ -54,7 +54,7 @@ def _one_row(source: Array, target: Array, copies: bool = True) -> Array:
     if source.flags.c_contiguous:
         return source.reshape(-1)
     if copies:
-        target.reshape(source.shape)[...] = source
+        as_bytes(target).reshape(source.shape)[...] = as_bytes(source)  # with padding
     return target
 
 
@@ -174,13 +174,15 @@ def _sort(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> N
         sorted_keys = _order(problem, keys, indices)
         fetch(arrays[first.size :], results[first.size :], indices)
     else:
-        key_source = sorted_keys = _flat(_keys_of(first, keys), results[0])
-        if not first.is_word:
+        if first.is_word:
+            key_source = sorted_keys = _flat(_keys_of(first, keys), results[0])
+        else:
             key_source, sorted_keys = _one_row(keys[0], results[0]), results[0]
-        moved = [_one_row(x, out) for x, out in zip(values, out_values, strict=True)]
-        targets = list(out_values)
         if word is not None:
             moved = targets = [_flat(_packed(values, word), results[0])]
+        else:
+            moved = [_one_row(x, out) for x, out in zip(values, out_values, strict=True)]
+            targets = list(out_values)
         sort_rows([key_source, *moved], [sorted_keys, *targets], _order_of(problem, first))
         if word is not None:
             _unpack(moved[0], word, out_values)
