@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -212,8 +213,11 @@ def _order_last_group(problem: Sort, keys: Sequence[Array], indices: Array) -> N
 
 def _order_of(problem: Sort, group: Group) -> Order:
     if group.is_word:
-        return WordOrder(group.dtype, group.descending)
+        return _word_order(group.dtype, group.descending)
     return Order(group.dtype, bool(group.descending), problem.begin_bit, problem.end_bit)
+
+
+_word_order = cache(WordOrder)
 
 
 def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:
