@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from test_radix_sort_plans import PASSES, Machine, Made, check, view_of
 
-from gpualgo._algorithms.radix_sort import cuda_tuples
-from gpualgo._algorithms.radix_sort.problem import TupleSort
+from gpualgo._algorithms.radix_sort import cuda
+from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._arrays.forms import Form
 from gpualgo._cuda.plan import Clear
 from gpualgo._pipeline import planners
@@ -29,7 +29,7 @@ class TupleMachine(Machine):
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__(patch)
-        patch.setattr(cuda_tuples, "Plan", self._plan)
+        patch.setattr(cuda, "Plan", self._plan)
 
     def sort_tuples(
         self, keys: tuple[str, ...], shape: tuple[int, ...], values: tuple[str, ...] = (),
@@ -41,7 +41,7 @@ class TupleMachine(Machine):
         forms = [Form(tuple, (None,) * len(part)) for part in (keys, values) if part]
         where = "radix_sort" if index is None else "argsort"
         rest = ((False,) * len(keys), 0, None, axis, index, tuple(forms))
-        problem = TupleSort(Call(0, tuple(views), None, None, rest, where))
+        problem = Sort(Call(0, tuple(views), None, None, rest, where))
         targets = views
         if not in_place:
             targets = [

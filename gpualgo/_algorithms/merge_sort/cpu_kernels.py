@@ -1,4 +1,5 @@
-"""CPU kernels of the merge sort: one sorts blocks, one merges pairs of sorted runs.
+"""CPU kernels of the merge sort: one sorts blocks, one merges pairs of sorted runs; one sorts short
+segments for `segmented_sort`.
 
 A merge selects the smaller of two elements without a branch, in loops of as many steps as neither
 run can end in. Runs of equal length are merged from both ends: two independent dependency chains.
@@ -294,5 +295,20 @@ def merge_kernel(
                 vout = load(p, mk.TO_VALUES) + (start + low) * value_bytes
             out = load(p, mk.TO_KEYS) + (start + low) * size
             finish(a + i * size, k - i, b + j * size, m - j, out, va, vb, vout)
+
+    return kernel
+
+
+def segments_kernel(key: np.dtype[Any], longest: int) -> Callable[..., None]:
+    """Return the kernel that sorts segments of up to `longest` numbers in place, by insertion."""
+    insert, size = _DeviceFunctions(None, key, (False,), 0).insertion(), key.itemsize
+
+    def kernel(table: int, scratch: int, first_task: int, last_task: int) -> None:
+        p = _words(table)
+        keys, ends, bounds = load(p, mk.KEYS), _words(load(p, mk.ENDS)), _words(load(p, mk.BOUNDS))
+        for segment in range(load(bounds, first_task), load(bounds, last_task)):
+            begin, end = load(ends, segment), load(ends, segment + 1)
+            if end - begin <= longest:
+                insert(keys + begin * size, 0, end - begin)
 
     return kernel

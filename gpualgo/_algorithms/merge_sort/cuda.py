@@ -141,32 +141,15 @@ def _(problem: MergeSort, views: Sequence[View], op: Any, targets: Sequence[View
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
-class _Rows(NamedTuple):
-    """Slots of the source and target rows, and their item sizes in bytes."""
+class KeysAndValues(Builder):
+    """Builds plans that move keys and values to dense rows, sort these and write the results."""
 
-    begin: Buffer
-    home: Buffer
-    sizes: list[int]  # per field of a key
-    value_sizes: list[int]
+    order: Comparison
+    num_keys: int
 
-
-class _Builder(Builder):
-    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
-
-    def __init__(
-        self, problem: MergeSort, order: Comparison, views: Sequence[View],
-        targets: Sequence[View],
-    ) -> None:  # fmt: skip
-        super().__init__(problem.axis, problem.row_items, views, targets)
-        self.order, self.num_keys = order, problem.num_keys
-
-    def add_copies(self) -> None:
-        for source, target in zip(self._sources, self._targets, strict=True):
-            if source.address == target.address and source.strides == target.strides:
-                continue
-            slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
-            self._copy(source, True, slot)
-            self._scatter(target, slot)
+    def _sort_rows(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
+        """Add the steps that sort dense rows into `home`; `sizes`: those of values."""
+        raise NotImplementedError
 
     def add_sort(self) -> None:
         """Sort keys, and values with them; values that are not moved are gathered at the end."""
@@ -184,10 +167,7 @@ class _Builder(Builder):
             value_slots, value_sizes = [(NONE, indices)], [index_bytes]
         key_src, key_dst = zip(*key_slots, strict=True)
         val_src, val_dst = zip(*value_slots, strict=True) if value_slots else ((NONE,), (NONE,))
-        sizes = [source.itemsize for source, _ in pairs[:count]]
-        self._sort_rows(
-            _Rows(Buffer(key_src, val_src), Buffer(key_dst, val_dst), sizes, value_sizes)
-        )
+        self._sort_rows(Buffer(key_src, val_src), Buffer(key_dst, val_dst), value_sizes)
         for (_, target), slot in zip(pairs, key_dst, strict=False):
             self._scatter(target, slot)
         if is_moved:
@@ -201,22 +181,42 @@ class _Builder(Builder):
     def _num_items(self) -> int:
         return self._num_rows * self._row_items
 
-    def _sort_rows(self, rows: _Rows) -> None:
+    @property
+    def _key_sizes(self) -> list[int]:
+        return [operand.itemsize for operand in self._sources[: self.num_keys]]
+
+
+class _Builder(KeysAndValues):
+    def __init__(
+        self, problem: MergeSort, order: Comparison, views: Sequence[View],
+        targets: Sequence[View],
+    ) -> None:  # fmt: skip
+        super().__init__(problem.axis, problem.row_items, views, targets)
+        self.order, self.num_keys = order, problem.num_keys
+
+    def add_copies(self) -> None:
+        for source, target in zip(self._sources, self._targets, strict=True):
+            if source.address == target.address and source.strides == target.strides:
+                continue
+            slot = target.slot if target.is_ready else self._scratch(target.num_bytes)
+            self._copy(source, True, slot)
+            self._scatter(target, slot)
+
+    def _sort_rows(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
         """Add the steps that sort rows: tiles, then merges of runs until one is left."""
-        kernels = Kernels(
-            self.order, rows.value_sizes, self._num_rows, self._row_items, self.device
-        )
-        side, cuts = rows.home, NONE
+        kernels = Kernels(self.order, sizes, self._num_rows, self._row_items, self.device)
+        side, cuts = home, NONE
         if kernels.num_passes:
-            sizes = [self._num_items * size for size in (*rows.sizes, *rows.value_sizes)]
-            *slots, cuts = self._workspace_pieces([*sizes, tuning.CUT_BYTES * kernels.num_tiles])
-            count = len(rows.sizes)
+            num_bytes = [self._num_items * size for size in (*self._key_sizes, *sizes)]
+            cut_bytes = tuning.CUT_BYTES * kernels.num_tiles
+            *slots, cuts = self._workspace_pieces([*num_bytes, cut_bytes])
+            count = self.num_keys
             side = Buffer(tuple(slots[:count]), tuple(slots[count:]) or (NONE,))
-        buffers = [side, rows.home]
+        buffers = [side, home]
         current = buffers[kernels.num_passes % 2 == 0]
-        self.steps.append(kernels.sort_tiles(rows.begin, current))
+        self.steps.append(kernels.sort_tiles(source, current))
         for number in range(kernels.num_passes):
-            other = rows.home if current is side else side
+            other = home if current is side else side
             self.steps += kernels.merge_runs(current, other, cuts, number)
             current = other
 

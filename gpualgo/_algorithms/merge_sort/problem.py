@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +10,9 @@ import numpy as np
 from gpualgo._algorithms.radix_sort import materialize
 from gpualgo._algorithms.radix_sort.problem import (
     Forms,
-    TupleSort,
+    KeysAndValues,
+    Sort,
+    arguments_of,
     descending_by_field,
     key_dtype_of,
     values_of,
@@ -19,7 +20,6 @@ from gpualgo._algorithms.radix_sort.problem import (
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, check_items
 from gpualgo._base import recording, records
-from gpualgo._base.strides import order_of
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import checks, device_checks, inputs, outputs
@@ -41,6 +41,10 @@ KEYS, VALUES, OUT_KEYS, OUT_VALUES, ROW_ITEMS, BLOCK, BLOCKS = range(7)
 # row and pieces per pair.
 (A_KEYS, A_VALUES, B_KEYS, B_VALUES, TO_KEYS, TO_VALUES, LENGTH, FIRST, SECOND, SECOND_BEGIN, PAIRS,
  PIECES) = range(12)  # fmt: skip
+
+
+# Sorting segments: KEYS; the addresses of the segments' ends and of the first segment of each task.
+ENDS, BOUNDS = 1, 2
 
 
 def block_items(key: np.dtype[Any], value_bytes: int) -> int:
@@ -103,70 +107,27 @@ def comparison_of(
     return Comparison(element, None, directions)  # cached problems must not hold captured arrays
 
 
-class MergeSort(Problem):
+class MergeSort(KeysAndValues):
     """Specification of a `merge_sort` call, or of `sort` with a function, shared by equal calls."""
 
     op_name = "less"
-    needs_alignment = False  # unaligned arrays are copied to dense, aligned rows
-    copies_page_locked = True  # in place, each pass would cross the bus
-    takes_any_items = True
 
     def __init__(self, call: Call) -> None:
-        device, views, op, params, where = call.device, call.views, call.op, call.params, call.where
-        directions, axis, self.num_keys, self.forms = params
-        keys, values = views[: self.num_keys], views[self.num_keys :]
-        keys_form, values_form = (*self.forms, None)[:2]
-        key_names = inputs.names(keys, keys_form, "keys")
-        value_names = inputs.names(values, values_form, "values") if values else ()
-        self.inputs = (*key_names, *value_names)
-        super().__init__(call)
-        checks.same_place(list(views), where)
-        for view, name in zip(values, value_names, strict=True):
-            check_items(view, f"{where}: {name}")
-        self.order = comparison_of(keys, key_names, keys_form, op, directions, device, where)
-        self.shape = shape = keys[0].shape
-        self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
-        if len(values) == 1 and values[0].shape != shape:
-            raise ValueError(
-                f"{where}: values has shape {values[0].shape} but keys has {shape}; "
-                "pass one value for each key"
-            )
-        size = math.prod(shape)
-        self.row_items = size if self.axis is None else shape[self.axis]
-        out_shape = (size,) if self.axis is None else shape
-        orders = [() if self.axis is None else order_of(shape, [view.strides]) for view in views]
-        self.results = tuple(
-            Result(out_shape, view.dtype, (i,), orders[i]) for i, view in enumerate(views)
-        )
-        self.form = keys_form
-        if values and (keys_form is not None or values_form is not None):
-            self.form = Form(tuple, (keys_form, values_form))
-        self.by_value: TupleSort | None = None  # sorts by value on the CPU
-        if op is None:
-            forms = self.forms if values else self.forms[:1]
-            self.by_value = TupleSort(
-                call._replace(op=None, init=None, params=(directions, 0, None, axis, None, forms))
-            )
+        directions, axis, num_keys, forms = call.params
+        super().__init__(call, num_keys, forms)
+        self.order = comparison_of(
+            call.views[:num_keys], self.key_names, forms[0], call.op, directions, call.device,
+            call.where,
+        )  # fmt: skip
+        self.set_rows(call, axis)
+        self.by_value: Sort | None = None  # sorts by value on the CPU
+        if call.op is None:
+            params = directions, 0, None, axis, None, forms
+            self.by_value = Sort(call._replace(op=None, init=None, params=params))
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
         return "merge sort", views[: params[2]]
-
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        if not 0 < len(arguments) < 3:
-            return None
-        try:
-            return arguments_of(tuple(arguments), self.where, self.num_arguments > 0)
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
-
-
-def arguments_of(arguments: tuple[Any, ...], where: str, has_names: bool) -> tuple[Views, Forms]:
-    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names)
-    if len(arguments) == 1:
-        return keys, (form,)
-    values, values_form = values_of(arguments[1], keys[0].shape, where)
-    return (*keys, *values), (form, values_form)
 
 
 # --- Specification of a merge of two sorted arrays, and of values moved with them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpualgo._algorithms.radix_sort.cpu_digits import (
     by_digits,
     routine_of,
 )
-from gpualgo._algorithms.radix_sort.problem import PARTS, Dtype, Group, Sort, TupleSort
+from gpualgo._algorithms.radix_sort.problem import PARTS, Dtype, Group, Sort
 from gpualgo._base import threads
 from gpualgo._cpu.plan import Plan, Routine, bytes_of, of_numpy
 from gpualgo._pipeline import planners
@@ -28,32 +29,34 @@ _SHORT = 128  # up to this many keys with values, digits are faster even if they
 
 @planners.for_cpu.register(Sort)
 def _(problem: Sort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
-    order = Order(problem.key_dtype, problem.descending, problem.begin_bit, problem.end_bit)
-    is_order = problem.index_dtype is not None
-    if problem.axis is not None or all(array.ndim == 1 for array in arrays):
-        return plan_of(arrays, results, problem.axis or 0, order, is_order=is_order)
-    # Flattening may need a copy: it is made in the result, which is then sorted in place.
-    are_flat = [is_order or array.flags.c_contiguous for array in arrays]
-    flat = [
-        x.reshape(-1) if is_flat else out
-        for x, out, is_flat in zip(arrays, results, are_flat, strict=True)
-    ]
-    plan = plan_of(flat, results, 0, order, is_order=is_order)
-    sort = plan.run
-    if all(are_flat):
-        return Plan(
-            lambda xs, outs, init: sort([x.reshape(-1) for x in xs], outs, init), plan.routines
-        )
+    axis, is_order = problem.axis, problem.index_dtype is not None
+    group, *others = problem.groups
+    if others or group.is_word or problem.value_word is not None:
+        return _plan_of_words(problem, arrays, results)
+    order = Order(group.dtype, bool(group.descending), problem.begin_bit, problem.end_bit)
+    if axis is not None or all(array.ndim == 1 for array in arrays):
+        return plan_of(arrays, results, axis or 0, order, is_order=is_order)
 
-    def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-        flat = []
-        for x, out, is_flat in zip(arrays, results, are_flat, strict=True):
-            if not is_flat:
-                out.reshape(x.shape)[...] = x
-            flat.append(x.reshape(-1) if is_flat else out)
-        sort(flat, results, init)
+    def flat(arrays: Sequence[Array], results: Sequence[Array], copies: bool) -> list[Array]:
+        if is_order:
+            return [x.reshape(-1) for x in arrays]
+        return [_one_row(x, out, copies) for x, out in zip(arrays, results, strict=True)]
 
-    return Plan(run, plan.routines)
+    plan = plan_of(flat(arrays, results, False), results, 0, order, is_order=is_order)
+    return Plan(
+        lambda xs, outs, init: plan.run(flat(xs, outs, True), outs, init), plan.routines
+    )  # fmt: skip
+
+
+def _one_row(source: Array, target: Array, copies: bool = True) -> Array:
+    """Return an array as a row; if flattening needs a copy, the target holds it."""
+    if source.shape == target.shape:
+        return source
+    if source.flags.c_contiguous:
+        return source.reshape(-1)
+    if copies:
+        as_bytes(target).reshape(source.shape)[...] = as_bytes(source)  # with padding
+    return target
 
 
 def plan_of(
@@ -98,144 +101,123 @@ def plan_of(
             return cpu_numpy.plan_of(keys, results[0], axis, descending)
         digits = by_digits((keys, None, results[0], None), order, axis)
         return Plan(lambda xs, outs, _: digits((xs[0], 0, outs[0], 0)), routines)
-    return Plan(_pairs(arrays, results, axis, order), routines)
+    return Plan(_with_values(arrays, results, axis, order), routines)
 
 
-def argsort(keys: Array, out: Array, descending: bool) -> None:
-    """Write the stable order of a row to `out`."""
-    order = Order(keys.dtype, descending)
-    plan_of([keys], [out], 0, order, is_order=True).run([keys], [out], 0)
+def sort_rows(
+    arrays: Sequence[Array], results: Sequence[Array], order: Order, *, is_order: bool = False
+) -> None:
+    """Sort along the last axis, as `plan_of`."""
+    plan_of(arrays, results, arrays[0].ndim - 1, order, is_order=is_order).run(arrays, results, 0)
 
 
-def _pairs(
+def _with_values(
     arrays: Sequence[Array], results: Sequence[Array], axis: int, order: Order
 ) -> Callable[[Sequence[Array], Sequence[Array], int], None]:
-    (keys, values), (out_keys, out_values) = arrays, results
-    is_word, shape = values.itemsize in WORD_SIZES, keys.shape
-    if not is_word:
-        out_values = np.empty(shape, np.int64)
-    digits = by_digits((keys, values if is_word else None, out_keys, out_values), order, axis)
+    (keys, *values), (out_keys, *out_values) = arrays, results
+    is_word, shape = len(values) == 1 and values[0].itemsize in WORD_SIZES, keys.shape
+    moved = (values[0], out_values[0]) if is_word else (None, np.empty(shape, np.int64))
+    digits = by_digits((keys, moved[0], out_keys, moved[1]), order, axis)
     has_few_runs = None
     if order.is_whole and shape[axis] > _SHORT:
         has_few_runs = cpu_numpy.has_few_runs(keys, axis, order.descending)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], _: int) -> None:
-        (keys, values), (out_keys, out_values) = arrays, results
+        keys, out_keys = arrays[0], results[0]
         if has_few_runs is not None and has_few_runs(keys):
-            items, out_items = as_bytes(values), as_bytes(out_values)
-            cpu_numpy.sort_pairs((keys, items), (out_keys, out_items), axis, order.descending)
+            source, target = ([x[0], *map(as_bytes, x[1:])] for x in (arrays, results))
+            cpu_numpy.sort_pairs(source, target, axis, order.descending)
         elif is_word:
-            digits((keys, values, out_keys, out_values))
+            digits((keys, arrays[1], out_keys, results[1]))
         else:
             indices = np.empty(shape, np.int64)
             digits((keys, 0, out_keys, indices))
-            as_bytes(out_values)[...] = np.take_along_axis(as_bytes(values), indices, axis)
+            fetch(rows_of(arrays[1:], axis), rows_of(results[1:], axis), *rows_of([indices], axis))
 
     return run
 
 
-# --- Tuples. As on a GPU (cuda_tuples.py): fields that fit 8 bytes are packed into one key, sorted
-# once and unpacked. More fields are sorted group by group, the last group first.
+# --- Words. As on a GPU (cuda.py): fields that fit 8 bytes are packed into one key, sorted once and
+# unpacked. More fields are sorted group by group, the last group first.
 
 _CHUNK = 1 << 14  # elements whose words stay in cache while they are packed
 _LONG_TAKE = 1 << 17  # from this many elements on, threads share a row that is gathered
 
 
-@planners.for_cpu.register(TupleSort)
-def _(problem: TupleSort, arrays: Sequence[Array], results: Sequence[Array], op: Any) -> Plan:
-    axis, sort = problem.axis, _TupleSort(problem)
+def _plan_of_words(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> Plan:
+    axis = problem.axis
     length = arrays[0].size if axis is None else arrays[0].shape[axis]
-    routine = routine_of(arrays[0].size, length, bytes_of(arrays, results))
-    if problem.index_dtype is None:
-        return Plan(
-            lambda xs, outs, _: sort.sort(rows_of(xs, axis), rows_of(outs, axis)), [routine]
-        )
+    sort = _find_order if problem.index_dtype is not None else _sort
     return Plan(
-        lambda xs, outs, _: sort.find_order(rows_of(xs, axis), *rows_of(outs, axis)), [routine]
+        lambda xs, outs, _: sort(problem, rows_of(xs, axis), rows_of(outs, axis)),
+        [routine_of(arrays[0].size, length, bytes_of(arrays, results))],
     )
 
 
-class _TupleSort:
-    def __init__(self, problem: TupleSort) -> None:
-        self.num_keys, self.groups, self.value_word = (
-            problem.num_keys, problem.groups, problem.value_word,
-        )  # fmt: skip
-        self.orders = [
-            WordOrder(group.dtype, group.descending)
-            if group.is_word
-            else Order(group.dtype, bool(group.descending), problem.begin_bit, problem.end_bit)
-            for group in self.groups
-        ]
-
-    def find_order(self, keys: Sequence[Array], out: Array) -> None:
-        """Write the stable order of elements to an array whose integer dtype holds it."""
-        if len(self.groups) == 1:
-            self._order_last_group(keys, out)
-            return
-        indices = np.empty(out.shape, np.int64)
-        self._order(keys, indices)
-        each_part(out.shape, lambda part: np.copyto(out[part], indices[part], "unsafe"))
-
-    def sort(self, arrays: Sequence[Array], results: Sequence[Array]) -> None:
-        """Write keys, and values with them, sorted, to results that may be the inputs."""
-        count = self.num_keys
-        keys, values, out_values = arrays[:count], arrays[count:], results[count:]
-        first, *others = self.groups
-        if others:
-            indices = np.empty(results[0].shape, np.int64)
-            sorted_keys = self._order(keys, indices)
-            _write_keys(sorted_keys, first, results)
-            fetch(arrays[first.size :], results[first.size :], indices)
-            return
-        key_source, sorted_keys = _source_and_target(first, keys, results[0])
-        word, order = self.value_word, self.orders[0]
-        if not values:
-            _sort(key_source, None, sorted_keys, None, order)
-        elif word is not None:
-            moved = _flat(_packed(values, word), results[0])
-            _sort(key_source, moved, sorted_keys, moved, order)
-            _unpack(moved, word, out_values)
-        elif len(values) == 1 and values[0].itemsize in WORD_SIZES:
-            source, target = _one_row(values[0], out_values[0])
-            _sort(key_source, source, sorted_keys, target, order)
-        else:
-            indices = np.empty(results[0].shape, np.int64)
-            _sort(key_source, None, sorted_keys, indices, order)
-            fetch(values, out_values, indices)
-        if first.is_word:
-            _unpack(sorted_keys, first.dtype, results[: first.size])
-
-    def _order(self, keys: Sequence[Array], indices: Array) -> Array:
-        """Write the order of elements; return the first group's sorted keys."""
-        self._order_last_group(keys, indices)
-        sorted_keys = indices
-        for group, order in zip(self.groups[-2::-1], self.orders[-2::-1], strict=True):
-            packed = _flat(_keys_of(group, keys), indices)
-            sorted_keys = np.empty(indices.shape, f"V{group.dtype.itemsize}")
-            fetch([packed], [sorted_keys], indices)
-            _sort(sorted_keys, indices, sorted_keys, indices, order)
-        return sorted_keys
-
-    def _order_last_group(self, keys: Sequence[Array], indices: Array) -> None:
-        packed = _flat(_keys_of(self.groups[-1], keys), indices)
-        _sort(packed, None, None, indices, self.orders[-1])
+def _find_order(problem: Sort, keys: Sequence[Array], results: Sequence[Array]) -> None:
+    """Write the stable order of elements to an array whose integer dtype holds it."""
+    (out,) = results
+    if len(problem.groups) == 1:
+        _order_last_group(problem, keys, out)
+        return
+    indices = np.empty(out.shape, np.int64)
+    _order(problem, keys, indices)
+    each_part(out.shape, lambda part: np.copyto(out[part], indices[part], "unsafe"))
 
 
-def _sort(
-    keys: Array, values: Array | None, out_keys: Array | None, out_values: Array | None,
-    order: Order,
-) -> None:  # fmt: skip
-    """Sort rows along the last axis, as `by_digits` does."""
-    arrays = keys, values, out_keys, out_values
-    by_digits(arrays, order)([0 if array is None else array for array in arrays])
-
-
-def _write_keys(sorted_keys: Array, group: Group, targets: Sequence[Array]) -> None:
-    if group.is_word:
-        _unpack(sorted_keys, group.dtype, targets[: group.size])
+def _sort(problem: Sort, arrays: Sequence[Array], results: Sequence[Array]) -> None:
+    """Write keys, and values with them, sorted, to results that may be the inputs."""
+    count, word = problem.num_keys, problem.value_word
+    keys, values, out_values = arrays[:count], arrays[count:], results[count:]
+    first, *others = problem.groups
+    if others:
+        indices = np.empty(results[0].shape, np.int64)
+        sorted_keys = _order(problem, keys, indices)
+        fetch(arrays[first.size :], results[first.size :], indices)
     else:
-        target = as_bytes(targets[0])
-        each_part(target.shape, lambda part: np.copyto(target[part], sorted_keys[part]))
+        if first.is_word:
+            key_source = sorted_keys = _flat(_keys_of(first, keys), results[0])
+        else:
+            key_source, sorted_keys = _one_row(keys[0], results[0]), results[0]
+        if word is not None:
+            moved = targets = [_flat(_packed(values, word), results[0])]
+        else:
+            moved = [_one_row(x, out) for x, out in zip(values, out_values, strict=True)]
+            targets = list(out_values)
+        sort_rows([key_source, *moved], [sorted_keys, *targets], _order_of(problem, first))
+        if word is not None:
+            _unpack(moved[0], word, out_values)
+    if first.is_word:
+        _unpack(sorted_keys, first.dtype, results[: first.size])
+    elif sorted_keys is not results[0]:
+        each_part(sorted_keys.shape, lambda part: np.copyto(results[0][part], sorted_keys[part]))
+
+
+def _order(problem: Sort, keys: Sequence[Array], indices: Array) -> Array:
+    """Write the order of elements; return the first group's sorted keys."""
+    _order_last_group(problem, keys, indices)
+    sorted_keys = indices
+    for group in problem.groups[-2::-1]:
+        sorted_keys = np.empty(indices.shape, group.dtype)
+        fetch([_keys_of(group, keys)], [sorted_keys], indices)
+        moved = [sorted_keys, indices]
+        sort_rows(moved, moved, _order_of(problem, group))
+    return sorted_keys
+
+
+def _order_last_group(problem: Sort, keys: Sequence[Array], indices: Array) -> None:
+    group = problem.groups[-1]
+    row = _flat(_keys_of(group, keys), indices)
+    sort_rows([row], [indices], _order_of(problem, group), is_order=True)
+
+
+def _order_of(problem: Sort, group: Group) -> Order:
+    if group.is_word:
+        return _word_order(group.dtype, group.descending)
+    return Order(group.dtype, bool(group.descending), problem.begin_bit, problem.end_bit)
+
+
+_word_order = cache(WordOrder)
 
 
 def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:
@@ -248,29 +230,10 @@ def _flat(array: Array, like: Array) -> Array:
     return array if array.shape == like.shape else array.reshape(-1)
 
 
-def _one_row(source: Array, target: Array) -> tuple[Array, Array]:
-    """Return source and target as raw bytes; if flattening needs a copy, the target holds it."""
-    source, target = as_bytes(source), as_bytes(target)
-    if source.shape == target.shape:
-        return source, target
-    if source.flags.c_contiguous:
-        return source.reshape(-1), target
-    target.reshape(source.shape)[...] = source
-    return target, target
-
-
 def _keys_of(group: Group, keys: Sequence[Array]) -> Array:
-    """Return a group's keys as raw bytes."""
     if not group.is_word:
-        return as_bytes(keys[group.first])
-    return as_bytes(_packed([keys[i] for i in group.places], group.dtype))
-
-
-def _source_and_target(group: Group, keys: Sequence[Array], target: Array) -> tuple[Array, Array]:
-    if not group.is_word:
-        return _one_row(keys[group.first], target)
-    packed = _flat(_keys_of(group, keys), target)
-    return packed, packed
+        return keys[group.first]
+    return _packed([keys[i] for i in group.places], group.dtype)
 
 
 def _packed(arrays: Sequence[Array], word: Dtype) -> Array:
@@ -280,7 +243,7 @@ def _packed(arrays: Sequence[Array], word: Dtype) -> Array:
 
 
 def _unpack(packed: Array, word: Dtype, targets: Sequence[Array]) -> None:
-    _copy_each(targets, _fields_of(packed.view(word), word))
+    _copy_each(targets, _fields_of(packed, word))
 
 
 def _fields_of(packed: Array, word: Dtype) -> list[Array]:

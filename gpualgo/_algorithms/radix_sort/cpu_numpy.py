@@ -424,11 +424,10 @@ def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     if rows.ndim > 2:
         longest = int(np.argmax(rows.shape[:-1]))
         rows, targets = np.moveaxis(rows, longest, 0), np.moveaxis(targets, longest, 0)
-    order_runs = _order_of_runs(rows, targets, descending)
     step = max(1, _STEP_KEYS * len(rows) // keys.size)  # few keys: their order stays in cache
 
     def body(first: int, last: int) -> None:
-        for i in range(order_runs(first, last), last, step):
+        for i in range(first, last, step):
             block = rows[i : min(i + step, last)]
             indices = (reversed_keys(block) if descending else block).argsort(
                 axis=-1, kind="stable"
@@ -438,21 +437,6 @@ def order(keys: Array, out: Array, axis: int, descending: bool) -> None:
     # Merges of runs read keys about twice; counting narrow keys, or reversing keys, takes longer.
     reads = 2 if keys.dtype in _DTYPES and not descending else 8
     threads.run(body, len(rows), reads * keys.nbytes)
-
-
-def _order_of_runs(rows: Array, order: Array, descending: bool) -> Callable[[int, int], int]:
-    """Return f(first, last), which orders leading rows that are a single run.
-
-    It returns the index of the first other row. Narrow keys, which NumPy counts, are delegated to
-    NumPy.
-    """
-    is_supported = rows.ndim == 2 and rows.dtype in _DTYPES
-    if not (is_supported and order.dtype == np.int64 and order.strides[1] == 8):
-        return lambda first, _: first
-    run = kernel("one_run", rows.dtype.kind, rows.itemsize, int(descending))
-    arguments = (address(rows), *rows.strides, rows.shape[1], address(order), order.strides[0])
-    table = np.array(arguments, np.int64)
-    return lambda first, last: first + status_function(run)(address(table), 0, first, last)
 
 
 def sort_pairs(

@@ -1,4 +1,4 @@
-"""Kernels around NumPy's sorts: merge runs, restore zeros and NaNs, estimate and order runs.
+"""Kernels around NumPy's sorts: merge runs, restore zeros and NaNs, count runs.
 
 NumPy orders numbers, not their bits: zeros of either sign, and NaNs, may change order or lose their
 bits. All other equal keys have equal bits.
@@ -214,7 +214,7 @@ def mend_kernel(size: int, falls: int) -> Callable[..., None]:
     return kernel
 
 
-# --- Kernels that estimate the cost of a merge sort, and order rows that are one run.
+# --- The kernel that estimates the cost of a merge sort.
 
 
 def levels_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, int], int]:
@@ -245,45 +245,5 @@ def levels_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, 
             c = load(as_key(start + 2 * step * gap), 0)
             turns += _sorts_before(b, a, falls) != _sorts_before(c, b, falls)
         return 400 * turns * scales // (samples * min(8, scales))
-
-    return kernel
-
-
-def one_run_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, int], int]:
-    """Return f(table, 0, first, last): writes the stable order of rows that rise or strictly fall.
-
-    The table holds the address of the keys, their row stride and item stride, the row length, the
-    address of the order and its row stride. The function returns how many rows it ordered: those
-    before the first row that is not a single run.
-    """
-    as_key = pointer_of(kind, size)
-
-    def kernel(table: int, _: int, first: int, last: int) -> int:
-        p = digits.as_intp(table)
-        keys, row_stride, stride, length = load(p, 0), load(p, 1), load(p, 2), load(p, 3)
-        for row in range(first, last):
-            row_start = keys + row * row_stride
-            order = digits.as_intp(load(p, 4) + row * load(p, 5))
-            is_falling = length > 1 and _sorts_before(
-                load(as_key(row_start + stride), 0), load(as_key(row_start), 0), falls
-            )
-            for start in range(0, length - 1, at.BLOCK):
-                count, turns = min(at.BLOCK, length - 1 - start), 0
-                if stride == size:  # a compile-time stride, so that the loop vectorises
-                    key = as_key(row_start + start * size)
-                    for i in range(count):
-                        turns += _sorts_before(load(key, i + 1), load(key, i), falls) != is_falling
-                else:
-                    for i in range(start, start + count):
-                        a, b = (
-                            load(as_key(row_start + i * stride), 0),
-                            load(as_key(row_start + (i + 1) * stride), 0),
-                        )
-                        turns += _sorts_before(b, a, falls) != is_falling
-                if turns:
-                    return row - first
-            for i in range(length):
-                store(order, i, length - 1 - i if is_falling else i)
-        return last - first
 
     return kernel

@@ -13,14 +13,23 @@ import numpy as np
 from gpualgo._algorithms.histogram import tuning as histogram_policy
 from gpualgo._algorithms.histogram.cuda import machine_of
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
-from gpualgo._algorithms.radix_sort import cuda_tuples, tuning
-from gpualgo._algorithms.radix_sort.cuda_passes import Arrays, Builder, Job, position_bytes
-from gpualgo._algorithms.radix_sort.digits import ranks_of
-from gpualgo._algorithms.radix_sort.problem import Sort, TupleSort
+from gpualgo._algorithms.radix_sort import cuda_passes as passes
+from gpualgo._algorithms.radix_sort import cuda_tuples as words
+from gpualgo._algorithms.radix_sort import tuning
+from gpualgo._algorithms.radix_sort.cuda_passes import (
+    Arrays,
+    Builder,
+    Job,
+    Operand,
+    launch_of,
+    position_bytes,
+)
+from gpualgo._algorithms.radix_sort.digits import flipped_bits, ranks_of
+from gpualgo._algorithms.radix_sort.problem import PARTS, Dtype, Group, Sort, used_bits
 from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
-from gpualgo._base import dtypes, records
+from gpualgo._base import records
 from gpualgo._base.threads import cuts
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
@@ -64,7 +73,7 @@ def steps_of(
     else:
         counters, offsets = (tables, 0), (tables, counter_bytes)
         table_bytes += counter_bytes
-    flip = flip_of(dtype, descending)
+    flip = flipped_bits(dtype, descending)
     count, fill = _launches(device, dtype, num_items, offset_bytes, flip)
     steps: list[Launch | Clear] = [
         count({"input": source, "counters": counters, "offsets": offsets, "ticket": tickets}),
@@ -109,25 +118,14 @@ def _launches(
     return count, fill
 
 
-def flip_of(dtype: np.dtype[Any], descending: bool) -> int:
-    """Return the mask that turns a key's bits into its rank by exclusive or."""
-    bits = 8 * dtype.itemsize
-    sign = 1 << (bits - 1) if dtype.kind == "i" else 0
-    return sign ^ ((1 << bits) - 1 if descending else 0)
-
-
 def tile_keys(
     machine: histogram_policy.Machine, itemsize: int, num_items: int
 ) -> histogram_policy.Tiling:
     key_bins = DeviceBins(
-        f"gpualgo::KeyBins<{_key(itemsize)}>", tuning.KEY_BINS_PARAMS, lambda _: {},
+        f"gpualgo::KeyBins<{tuning.word(itemsize)}>", tuning.KEY_BINS_PARAMS, lambda _: {},
         table_bins=1 << 8 * itemsize,
     )  # fmt: skip
     return histogram_policy.tiling(machine, key_bins, 1, 1, num_items, itemsize)
-
-
-def _key(itemsize: int) -> str:
-    return dtypes.cpp_name(np.dtype(f"u{itemsize}"))
 
 
 def count_spec(
@@ -137,7 +135,7 @@ def count_spec(
     return Spec(
         "radix_sort/counting.cuh",
         f"gpualgo::counting_sort_count_kernel<{tiling.policy.cpp(machine.capability)}, "
-        f"{_key(itemsize)}, {tiling.table}, {_key(offset_bytes)}>",
+        f"{tuning.word(itemsize)}, {tiling.table}, {tuning.word(offset_bytes)}>",
         tuning.COUNT_PARAMS,
     )
 
@@ -145,13 +143,16 @@ def count_spec(
 def fill_spec(machine: histogram_policy.Machine, itemsize: int, offset_bytes: int) -> Spec:
     return Spec(
         "radix_sort/counting.cuh",
-        f"gpualgo::counting_sort_fill_kernel<{_FILL.cpp(machine.capability)}, {_key(itemsize)}, "
-        f"{_key(offset_bytes)}>",
+        f"gpualgo::counting_sort_fill_kernel<{_FILL.cpp(machine.capability)}, "
+        f"{tuning.word(itemsize)}, {tuning.word(offset_bytes)}>",
         tuning.FILL_PARAMS,
     )
 
 
-planners.for_cuda.register(TupleSort)(cuda_tuples.plan_of)
+# --- Plans. Fields that fit 8 bytes are packed into one key, sorted once and unpacked. More fields
+# are sorted group by group, the last group first. Indices carry the order so far; each group is
+# gathered by them before it is sorted. Values are moved as one word if they fit 16 bytes, and
+# gathered otherwise.
 
 
 @planners.for_cuda.register(Sort)
@@ -159,10 +160,10 @@ def plan_of(problem: Sort, views: Sequence[View], op: Any, targets: Sequence[Vie
     builder = _Builder(problem, views, targets)
     if problem.index_dtype is not None:
         builder.add_argsort(problem.index_dtype.itemsize)
-    elif len(views) == 2:
-        builder.add_pairs()
+    elif len(problem.groups) == 1:
+        builder.add_one_sort(problem.groups[0])
     else:
-        builder.add_keys()
+        builder.add_sorts()
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
@@ -172,68 +173,242 @@ class _Builder(Builder):
     def __init__(self, problem: Sort, views: Sequence[View], targets: Sequence[View]) -> None:
         super().__init__(problem.axis, problem.row_items, views, targets)
         self.problem = problem
-
-    def add_keys(self) -> None:
-        source, target = self._sources[0], self._targets[0]
-        problem = self.problem
-        bits = problem.begin_bit, problem.end_bit
-        is_ready = self._num_rows == 1 and source.is_ready and target.is_ready
-        if is_ready and applies(problem.key_dtype, *bits, self._row_items):
-            self.steps, self.pieces = steps_of(
-                self.device, problem.key_dtype, self._row_items, problem.descending,
-                (source.slot, target.slot), self._slots.piece(0),
-            )  # fmt: skip
-            return
-        key_src, key_dst, is_same = self._gather_source(source, target)
-        self._sort(self._job(is_same, not is_same), Arrays(key_src, NONE, key_dst, NONE))
-        self._scatter(target, key_dst)
+        count = problem.num_keys
+        self._keys, self._values = self._sources[:count], self._sources[count:]
+        out = self._targets if problem.index_dtype is None else []
+        self._out_keys, self._out_values = out[:count], out[count:]
+        self._num_items = self._num_rows * self._row_items
+        self._shared_pieces: dict[str, int] = {}  # pieces shared by several steps
+        self._storage = -1  # first scratch piece of the passes
 
     def add_argsort(self, result_bytes: int) -> None:
-        """Sort the positions of keys by the keys; keys as well if they have a target."""
-        source, (*key_targets, target) = self._sources[0], self._targets
-        key_src = source.slot
-        if not source.is_ready:
-            key_src = self._scratch(source.num_bytes)
-            self._copy(source, True, key_src)
+        """Sort the positions of elements by the elements; one array of keys, too, if wanted."""
+        (*key_targets, target), groups = self._targets, self.problem.groups
         key_dst = target.slot if target.is_ready else self._scratch(target.num_bytes)
-        job = self._job(
-            False, True, value_bytes=position_bytes(self._row_items), result_bytes=result_bytes,
-            makes_indices=True, keeps_keys=bool(key_targets),
-        )  # fmt: skip
-        sorted_keys = key_targets[0].slot if key_targets else NONE
-        self._sort(job, Arrays(key_src, NONE, sorted_keys, key_dst))
+        size = position_bytes(self._row_items)
+        if len(groups) == 1:
+            sorted_keys = key_targets[0].slot if key_targets else NONE
+            self._order_group(groups[0], key_dst, size, result_bytes, sorted_keys)
+        elif size == result_bytes:
+            self._order(key_dst, size)
+        else:  # widen once, at the end
+            indices = self._scratch(self._num_items * size)
+            self._order(indices, size)
+            narrow = target.dense_rows(indices, size)
+            self._pack([(narrow, 0)], result_bytes, key_dst)
         self._scatter(target, key_dst)
 
-    def add_pairs(self) -> None:
-        (source, values), (target, out_values) = self._sources, self._targets
-        key_src, key_dst, keys_same = self._gather_source(source, target)
-        if values.itemsize in tuning.WORDS:
-            val_src, val_dst, same = self._gather_source(values, out_values)
-            job = self._job(
-                keys_same or same, not (keys_same and same), value_bytes=values.itemsize,
-                result_bytes=values.itemsize,
+    def add_one_sort(self, group: Group) -> None:
+        """Sort by one word or one array, and values with it."""
+        if self._are_counted(group):
+            self.steps, self.pieces = steps_of(
+                self.device, group.dtype, self._row_items, bool(group.descending),
+                (self._keys[0].slot, self._out_keys[0].slot), self._slots.piece(0),
             )  # fmt: skip
+            return
+        key_src, key_dst, keys_same = self._gather_keys(group)
+        word = self.problem.value_word
+        is_moved = len(self._values) == 1 and self._values[0].itemsize in tuning.WORDS
+        if not self._values:
+            self._sort(
+                self._job_of(group, keys_same, not keys_same), Arrays(key_src, NONE, key_dst, NONE)
+            )
+        elif is_moved or word is not None:
+            if word is None:
+                val_src, val_dst, same = self._gather_source(self._values[0], self._out_values[0])
+            else:
+                val_src = val_dst = self._scratch(self._num_items * word.itemsize)
+                same = True
+                parts = [self._aligned(operand) for operand in self._values]
+                self._pack(_with_offsets(parts, word), word.itemsize, val_dst)
+            size = self._values[0].itemsize if word is None else word.itemsize
+            job = self._job_of(group, keys_same or same, not (keys_same and same), size)
             self._sort(job, Arrays(key_src, val_src, key_dst, val_dst))
+            if word is None:
+                self._scatter(self._out_values[0], val_dst)
+            else:
+                self._unpack(val_dst, word, self._out_values)
         else:
-            # Items of other sizes are gathered after the sort, by the sorted indices.
-            index_bytes = position_bytes(self._row_items)
-            indices = self._scratch(self._num_rows * self._row_items * index_bytes)
-            job = self._job(
-                keys_same, True, value_bytes=index_bytes, result_bytes=index_bytes,
-                makes_indices=True,
-            )  # fmt: skip
+            size = position_bytes(self._row_items)
+            indices = self._scratch(self._num_items * size)
+            job = self._job_of(group, keys_same, True, size, makes_indices=True)
             self._sort(job, Arrays(key_src, NONE, key_dst, indices))
-            val_dst = self._gather_items(values, out_values, indices, index_bytes)
-        self._scatter(target, key_dst)
-        self._scatter(out_values, val_dst)
+            for source, target in zip(self._values, self._out_values, strict=True):
+                self._fetch(source, target, indices, size)
+        self._finish_keys(group, key_dst)
 
-    def _job(self, is_in_place: bool, has_to_write: bool, **others: Any) -> Job:
-        problem = self.problem
-        return Job(
-            self.device, problem.key_dtype, self._num_rows, self._row_items, problem.descending,
-            problem.begin_bit, problem.end_bit, is_in_place=is_in_place, has_to_write=has_to_write,
-            **others,
+    def _are_counted(self, group: Group) -> bool:
+        source, target = self._keys[0], self._out_keys[0]
+        is_ready = self._num_rows == 1 and source.is_ready and target.is_ready
+        if not is_ready or group.is_word or self._values:
+            return False
+        return applies(group.dtype, *self._bits(group), self._row_items)
+
+    def add_sorts(self) -> None:
+        """Sort by several groups, and gather the arrays that were not moved with the keys."""
+        size = position_bytes(self._row_items)
+        indices = self._scratch(self._num_items * size)
+        sorted_keys = self._order(indices, size)
+        first = self.problem.groups[0]
+        self._finish_keys(first, sorted_keys)
+        others = range(first.size, len(self._keys))
+        pairs = [(self._keys[i], self._out_keys[i]) for i in others]
+        for source, target in [*pairs, *zip(self._values, self._out_values, strict=True)]:
+            self._fetch(source, target, indices, size)
+
+    def _order(self, indices: int, size: int) -> int:
+        """Write the order of elements; return the slot of the first group's sorted keys."""
+        *others, last = self.problem.groups
+        self._order_group(last, indices, size, size)
+        sorted_keys = NONE
+        for group in reversed(others):
+            sorted_keys = self._sort_slot_of(group)
+            self._pack(self._parts(group), group.dtype.itemsize, sorted_keys, (indices, size))
+            job = self._job_of(group, True, False, size)
+            self._sort(job, Arrays(sorted_keys, indices, sorted_keys, indices))
+        return sorted_keys
+
+    def _sort_slot_of(self, group: Group) -> int:
+        """Return the slot where a group's keys are gathered and sorted: the output if possible."""
+        if group.first == 0 and not group.is_word and self._out_keys:
+            source, target = self._sources[0], self._out_keys[0]
+            if target.is_ready and target.address != source.address:
+                return target.slot
+        return self._shared_piece("keys", self._num_items * group.dtype.itemsize)
+
+    def _order_group(
+        self, group: Group, indices: int, size: int, result_bytes: int, sorted_keys: int = NONE
+    ) -> None:
+        """Write the order of a group's keys, which stay unchanged, and the keys if wanted."""
+        source = self._keys[group.first]
+        key_src = source.slot
+        if group.is_word or not source.is_ready:
+            key_src = self._shared_piece("keys", self._num_items * group.dtype.itemsize)
+            if len(self._keys) > 1:
+                self._pack(self._parts(group), group.dtype.itemsize, key_src)
+            else:
+                self._copy(source, True, key_src)
+        job = self._job_of(
+            group, False, True, size, result_bytes=result_bytes, makes_indices=True,
+            keeps_keys=sorted_keys != NONE,
         )  # fmt: skip
+        self._sort(job, Arrays(key_src, NONE, sorted_keys, indices))
+
+    # --- keys ---------------------------------------------------------------------------------
+
+    def _gather_keys(self, group: Group) -> tuple[int, int, bool]:
+        """Return the slots of the sort's source and target, and whether these are the same."""
+        if not group.is_word:
+            return self._gather_source(self._keys[group.first], self._out_keys[group.first])
+        slot = self._shared_piece("keys", self._num_items * group.dtype.itemsize)
+        self._pack(self._parts(group), group.dtype.itemsize, slot)
+        return slot, slot, True
+
+    def _finish_keys(self, group: Group, slot: int) -> None:
+        targets = [self._out_keys[i] for i in group.places]
+        if group.is_word:
+            self._unpack(slot, group.dtype, targets)
+        else:
+            self._scatter(targets[0], slot)
+
+    def _parts(self, group: Group) -> list[tuple[Operand, int]]:
+        operands = [self._aligned(self._keys[i]) for i in group.places]
+        return _with_offsets(operands, group.dtype) if group.is_word else [(operands[0], 0)]
+
+    def _job_of(
+        self, group: Group, is_in_place: bool, has_to_write: bool, value_bytes: int = 0,
+        **others: int,
+    ) -> Job:  # fmt: skip
+        begin, end = self._bits(group)
+        return Job(
+            self.device, group.dtype, self._num_rows, self._row_items, group.descending, begin, end,
+            is_in_place=is_in_place, has_to_write=has_to_write, value_bytes=value_bytes,
+            **{"result_bytes": value_bytes, **others},  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def _bits(self, group: Group) -> tuple[int, int]:
+        begin, end = self.problem.begin_bit, self.problem.end_bit
+        return (0, used_bits(group.dtype)) if end is None else (begin, end)
+
+    # --- steps --------------------------------------------------------------------------------
+
+    def _sort(self, job: Job, arrays: Arrays) -> None:
+        """Add a sort; several share the passes' storage, which is cleared in between."""
+        single_launch = launch_of(job, arrays)
+        if single_launch is not None:
+            self.steps.append(single_launch)
+            return
+        is_first = self._storage < 0
+        if is_first:
+            self._storage = len(self.pieces)
+        is_kept = not self.pieces and len(self.problem.groups) == 1  # kept storage is not cleared
+        steps, pieces = passes.steps_of(job, arrays, self._slots.piece(self._storage), is_kept)
+        if is_first:
+            self.pieces += pieces
+            pieces = []
+        for i, piece in enumerate(pieces):
+            index = self._storage + i
+            if piece.is_zeroed:
+                self.steps.append(Clear(self._slots.piece(index), piece.num_bytes))
+            if piece.num_bytes > self.pieces[index].num_bytes:
+                self.pieces[index] = piece
+        self.steps += steps
+
+    def _pack(
+        self, parts: Sequence[tuple[Operand, int]], word_bytes: int, target: int,
+        indices: tuple[int, int] = (NONE, 0),
+    ) -> None:  # fmt: skip
+        rows = self._num_rows, self._row_items
+        self.steps.append(words.pack(parts, word_bytes, target, rows, self.device, indices))
+
+    def _unpack(self, source: int, word: Dtype, targets: Sequence[Operand]) -> None:
+        """Add the step that writes words' fields to arrays, unaligned ones through a copy."""
+        aligned = [
+            t if t.is_aligned else t.dense_rows(self._scratch(t.num_bytes), t.itemsize)
+            for t in targets
+        ]
+        self.steps.append(
+            words.unpack(
+                source, word.itemsize, _with_offsets(aligned, word), self._num_items, self.device
+            )
+        )
+        for target, dense in zip(targets, aligned, strict=True):
+            if dense is not target:
+                self._scatter(target, dense.slot)
+
+    def _fetch(self, source: Operand, target: Operand, indices: int, size: int) -> None:
+        """Add the steps that gather an array's items by indices."""
+        if source.itemsize not in PARTS or not source.is_aligned:
+            self._scatter(target, self._gather_items(source, target, indices, size))
+            return
+        slot = target.slot
+        if not target.is_ready or target.address == source.address:
+            slot = self._shared_piece("numbers", target.num_bytes)
+        self._pack([(source, 0)], source.itemsize, slot, (indices, size))
+        self._scatter(target, slot)
+
+    # --- memory -------------------------------------------------------------------------------
+
+    def _aligned(self, operand: Operand) -> Operand:
+        """Return an array, or a copy of it if its items are not aligned."""
+        if operand.is_aligned:
+            return operand
+        dense_copy = operand.dense_rows(self._scratch(operand.num_bytes), operand.itemsize)
+        self._copy(operand, True, dense_copy.slot)
+        return dense_copy
+
+    def _shared_piece(self, name: str, num_bytes: int) -> int:
+        """Return the slot of a piece shared by name, large enough for every user."""
+        if name not in self._shared_pieces:
+            self._shared_pieces[name] = len(self.pieces)
+            return self._scratch(num_bytes)
+        index = self._shared_pieces[name]
+        self.pieces[index] = Piece(max(num_bytes, self.pieces[index].num_bytes))
+        return self._slots.piece(index)
+
+
+def _with_offsets(operands: Sequence[Operand], word: Dtype) -> list[tuple[Operand, int]]:
+    return list(zip(operands, words.offsets(word), strict=True))
 
 
 # --- Out-of-core sort of host arrays larger than a GPU's memory.
@@ -251,8 +426,7 @@ _PACKED_BYTES = 48  # per element of several fields: its packed words, twice, an
 
 
 @planners.for_blocks.register(Sort)
-@planners.for_blocks.register(TupleSort)
-def _(problem: Sort | TupleSort, call: planners.HostCall) -> bool:
+def _(problem: Sort, call: planners.HostCall) -> bool:
     """Sort non-empty host arrays out of core; False if they fit the GPU as a whole."""
     if call.is_forced:
         return False
@@ -281,7 +455,7 @@ Row: TypeAlias = tuple[list[Array], list[Array]]
 class _OutOfCoreSort:
     """Out-of-core sort: dtypes of keys and values, and GPU bytes per element."""
 
-    def __init__(self, problem: Sort | TupleSort, arrays: Sequence[Array]) -> None:
+    def __init__(self, problem: Sort, arrays: Sequence[Array]) -> None:
         self.problem, self.device, self.index = problem, problem.device, problem.index_dtype
         self.dtypes = [array.dtype for array in arrays]
         if self.index is not None:

@@ -50,20 +50,16 @@ def word_bytes(*numbers: int) -> int:
     return math.gcd(_WIDEST, *(abs(number) for number in numbers))
 
 
-def _word(size: int) -> str:
-    return "uint4" if size == 16 else f"gpualgo::uint{8 * size}"
-
-
 def copy_spec(word: int) -> Spec:
-    expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}>"
+    expression = f"gpualgo::copy_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {tuning.word(word)}>"
     return Spec("copy.cuh", expression, _COPY)
 
 
 def gather_spec(word: int, index_bytes: int) -> Spec:
     return Spec(
         "copy.cuh",
-        f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {_word(word)}, "
-        f"{_word(index_bytes)}>",
+        f"gpualgo::gather_kernel<{_BLOCK_THREADS}, {_WORDS_PER_THREAD}, {tuning.word(word)}, "
+        f"{tuning.word(index_bytes)}>",
         _GATHER,
     )
 

@@ -22,63 +22,132 @@ from gpualgo._pipeline.run import run
 _INDEX_DTYPES = ("int64", "int32", "uint64", "uint32")
 
 
-class Sort(Problem):
-    """Specification of a `radix_sort` or `argsort` call, shared by equal calls."""
+Forms = tuple[Form | None, ...]
 
-    inputs = ("keys", "values")
+
+class KeysAndValues(Problem):
+    """What sorts have in common: keys of one or several numbers, and values moved with them."""
+
     needs_alignment = False  # unaligned arrays are copied to dense, aligned rows
     copies_page_locked = True  # in place, each pass would cross the bus
     takes_any_items = True
-    num_keys = 1
-    is_of_tuples = False
+
+    def __init__(
+        self, call: Call, num_keys: int, forms: Forms, others: tuple[str, ...] = ()
+    ) -> None:
+        """`forms`: those of keys and values; `others`: names of the inputs between them."""
+        views, where = call.views, call.where
+        self.num_keys, self.forms, self.num_others = num_keys, forms, len(others)
+        keys_form, values_form = (*forms, None)[:2]
+        keys, values = views[:num_keys], views[num_keys + len(others) :]
+        self.key_names = inputs.names(keys, keys_form, "keys")
+        value_names = inputs.names(values, values_form, "values") if values else ()
+        self.inputs = (*self.key_names, *others, *value_names)
+        super().__init__(call)
+        checks.same_place(list(views), where)
+        for view, name in zip(values, value_names, strict=True):
+            check_items(view, f"{where}: {name}")
+        self.form = keys_form
+        if values and (keys_form is not None or values_form is not None):
+            self.form = Form(tuple, (keys_form, values_form))
+
+    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+        try:
+            return self.spread(tuple(arguments))
+        except ValueError:  # no prepared shape matches; the caller reports it
+            return None
+
+    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
+        """Return the views and forms of keys and values; None if there are other arguments."""
+        if not 0 < len(arguments) < 3:
+            return None
+        return arguments_of(arguments, self.where, self.num_arguments > 0)
+
+    def set_rows(self, call: Call, axis: int | None) -> None:
+        """Set the rows along an axis, and the results: keys and values, sorted."""
+        views, count, where = call.views, self.num_keys, call.where
+        self.shape = shape = views[0].shape
+        self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
+        values = views[count + self.num_others :]
+        if len(values) == 1 and values[0].shape != shape:
+            raise ValueError(
+                f"{where}: values has shape {values[0].shape} but keys has {shape}; "
+                "pass one value for each key"
+            )
+        size = math.prod(shape)
+        self.row_items = size if self.axis is None else shape[self.axis]
+        shape = (size,) if self.axis is None else shape
+        self.results = tuple(
+            Result(shape, view.dtype, (i,), () if self.axis is None else _order_of(view))
+            for i, view in enumerate(views)
+            if not count <= i < count + self.num_others
+        )
+
+
+def _order_of(view: View) -> tuple[int, ...]:
+    return order_of(view.shape, [view.strides])
+
+
+class Sort(KeysAndValues):
+    """Specification of a `radix_sort` or `argsort` call, shared by equal calls.
+
+    Parameters: whether descending, for one array of keys, or a flag for each field; first and last
+    bit; axis; index dtype of an `argsort`; then, of tuples, the forms of keys and values.
+    """
 
     def __init__(self, call: Call) -> None:
-        views, params, where = call.views, call.params, call.where
-        super().__init__(call)
-        descending, begin_bit, end_bit, axis, index_dtype = params
-        keys = views[0]
-        self.shape, self.key_dtype = keys.shape, key_dtype_of(keys.dtype, where)
-        for view in views[1:]:
-            check_items(view, f"{where}: values")
-        checks.same_place(list(views), where)
-        self.descending, self.directions = descending, (descending,)
-        self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, self.key_dtype, where)
-        self.axis = checks.axis_of(axis, len(keys.shape), where)  # None: flattened
-        for values in views[1:]:
-            if values.shape != keys.shape:
-                raise ValueError(
-                    f"{where}: values has shape {values.shape} but keys has {keys.shape}; "
-                    "pass one value for each key"
-                )
-        size = math.prod(keys.shape)
-        self.row_items = size if self.axis is None else keys.shape[self.axis]
-        shape = (size,) if self.axis is None else keys.shape
-        orders = [() if self.axis is None else order_of(shape, [view.strides]) for view in views]
+        views, where = call.views, call.where
+        descending, begin_bit, end_bit, axis, index_dtype, *forms = call.params
+        self.directions = descending if forms else (descending,)
+        count = len(self.directions)
+        super().__init__(call, count, forms[0] if forms else (None,) * len(views))
+        for view, name in zip(views, self.key_names, strict=False):
+            key_dtype_of(view.dtype, where, name)
+        self.groups = groups_of([view.dtype for view in views[:count]], self.directions)
+        self.value_word = value_word([view.dtype for view in views[count:]])
+        self.begin_bit, self.end_bit = begin_bit, end_bit
+        if self.forms[0] is None:
+            self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, views[0].dtype, where)
+        self.set_rows(call, axis)
         self.index_dtype: np.dtype[Any] | None = None
-        if index_dtype is None:
-            self.results = tuple(
-                Result(shape, view.dtype, (i,), orders[i]) for i, view in enumerate(views)
-            )
-        else:
+        if index_dtype is not None:
             self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
-            self.results = (Result(shape, self.index_dtype, (), orders[0]),)
+            orders = {result.order for result in self.results}
+            order = orders.pop() if len(orders) == 1 else ()
+            self.results = (Result(self.results[0].shape, self.index_dtype, (), order),)
+            self.form = None
+        if not forms:
+            self.forms = ()
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "sort" if len(views) == 1 and params[-1] is None else "order", views[:1]
+        is_plain = not isinstance(params[0], tuple)
+        count = 1 if is_plain else len(params[0])
+        is_sort = is_plain and len(views) == 1 and params[4] is None
+        return "sort" if is_sort else "order", views[:count]
+
+    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
+        return super().spread(arguments) if self.is_of_tuples else None
+
+    @property
+    def is_of_tuples(self) -> bool:
+        return any(form is not None for form in self.forms)
 
     def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
         """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
-        return (*self.params[:3], axis, index_dtype)
+        if not self.is_of_tuples:
+            return (*self.params[:3], axis, index_dtype)
+        are_values = index_dtype is None and self.index_dtype is not None
+        forms = (self.forms[0], None) if are_values else self.forms
+        return (*self.params[:3], axis, index_dtype, forms)
 
 
 class SortAndOrder(Sort):
     """Specification of a sort of keys on a GPU that returns their positions as well."""
 
     def __init__(self, call: Call) -> None:
-        views = call.views
         super().__init__(call)
-        self.results = (Result(self.shape, views[0].dtype), *self.results)
+        self.results = (Result(self.shape, call.views[0].dtype), *self.results)
 
 
 def sort_and_order(keys: Any, descending: bool, dtype: Any, stream: Any) -> tuple[Any, Any]:
@@ -246,83 +315,14 @@ def _word(fields: Sequence[Dtype], offsets: Sequence[int], size: int) -> Dtype:
     return word
 
 
-Forms = tuple[Form | None, ...]
-
-
-class TupleSort(Problem):
-    """Specification of a `radix_sort` or `argsort` call with tuples, shared by equal calls."""
-
-    needs_alignment = False
-    copies_page_locked = True
-    takes_any_items = True
-    is_of_tuples = True
-
-    def __init__(self, call: Call) -> None:
-        views, params, where = call.views, call.params, call.where
-        directions, begin_bit, end_bit, axis, index_dtype, self.forms = params
-        keys_form, values_form = (*self.forms, None)[:2]
-        self.directions, self.num_keys = directions, len(directions)
-        count = len(directions)
-        keys, values = views[:count], views[count:]
-        key_names = inputs.names(keys, keys_form, "keys")
-        value_names = inputs.names(values, values_form, "values") if values else ()
-        self.inputs = (*key_names, *value_names)
-        super().__init__(call)
-        for view, name in zip(values, value_names, strict=True):
-            check_items(view, f"{where}: {name}")
-        for view, name in zip(keys, key_names, strict=True):
-            key_dtype_of(view.dtype, where, name)
-        checks.same_place(list(views), where)
-        self.groups = groups_of([view.dtype for view in keys], directions)
-        self.value_word = value_word([view.dtype for view in values])
-        self.begin_bit, self.end_bit = begin_bit, end_bit
-        if keys_form is None:
-            self.begin_bit, self.end_bit = bits_of(begin_bit, end_bit, keys[0].dtype, where)
-        self.shape = shape = keys[0].shape
-        self.axis = checks.axis_of(axis, len(shape), where)  # None: flattened
-        if len(values) == 1 and values[0].shape != shape:
-            raise ValueError(
-                f"{where}: values has shape {values[0].shape} but keys has {shape}; "
-                "pass one value for each key"
-            )
-        size = math.prod(shape)
-        self.row_items = size if self.axis is None else shape[self.axis]
-        out_shape = (size,) if self.axis is None else shape
-        orders = [() if self.axis is None else order_of(shape, [view.strides]) for view in views]
-        self.index_dtype: np.dtype[Any] | None = None
-        if index_dtype is not None:
-            self.index_dtype = index_dtype_of(index_dtype, self.row_items, where)
-            order = orders[0] if len(set(orders[: len(keys)])) == 1 else ()
-            self.results = (Result(out_shape, self.index_dtype, (), order),)
-            return
-        self.results = tuple(
-            Result(out_shape, view.dtype, (i,), orders[i]) for i, view in enumerate(views)
-        )
-        self.form = Form(tuple, (keys_form, values_form)) if values else keys_form
-
-    @classmethod
-    def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
-        return "order", views[: len(params[0])]
-
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
-        try:
-            return arguments_of(tuple(arguments), self.where) if 0 < len(arguments) < 3 else None
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
-
-    def rest_along(self, axis: int, index_dtype: np.dtype[Any] | None) -> tuple[Any, ...]:
-        """Return parameters for sorting other rows; without `index_dtype`, positions are values."""
-        are_values = index_dtype is None and self.index_dtype is not None
-        forms = (self.forms[0], None) if are_values else self.forms
-        return (*self.params[:3], axis, index_dtype, forms)
-
-
-def arguments_of(arguments: tuple[Any, ...], where: str) -> tuple[Views, Forms]:
-    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names=False)
+def arguments_of(
+    arguments: tuple[Any, ...], where: str, has_names: bool = False
+) -> tuple[Views, Forms]:
+    keys, form = inputs.spread(arguments[0], f"{where}: keys", has_names)
     if len(arguments) == 1:
         return keys, (form,)
-    moved, moved_form = values_of(arguments[1], keys[0].shape, where)
-    return (*keys, *moved), (form, moved_form)
+    values, values_form = values_of(arguments[1], keys[0].shape, where)
+    return (*keys, *values), (form, values_form)
 
 
 def values_of(
@@ -373,7 +373,7 @@ def problem_and_views(
         index_dtype,
         arg_forms,
     )
-    return problem_of(TupleSort, views, None, None, params, where, 0), views
+    return problem_of(Sort, views, None, None, params, where, 0), views
 
 
 def descending_by_field(descending: Any, form: Form | None, where: str) -> tuple[bool, ...]:

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort.cpu import plan_of
+from gpualgo._algorithms.radix_sort.cpu import sort_rows
 from gpualgo._algorithms.radix_sort.cpu_digits import Order
 from gpualgo._algorithms.radix_sort.cpu_numpy import SHARED_BYTES, has_vectors_for
-from gpualgo._algorithms.radix_sort.problem import TupleSort
+from gpualgo._algorithms.radix_sort.problem import Sort
 from gpualgo._algorithms.segmented_sort import problem as at
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._arrays.forms import Form
@@ -65,7 +65,7 @@ def _pairs(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Ar
     forms = (form, Form(tuple, (None,) * len(arrays[count + 1 :])))[: 1 + (len(arrays) > count + 1)]
     params = (False, *problem.order.directions), 0, None, 0, None, forms
     views = tuple([view_of(x, problem.where) for x in items])
-    pairs = TupleSort(Call(problem.device, views, None, None, params, problem.where))
+    pairs = Sort(Call(problem.device, views, None, None, params, problem.where))
     return planners.cpu_plan(pairs, items, [begins, *results], None)
 
 
@@ -94,7 +94,7 @@ def _sort_each(keys: Array, ends: Array, descending: bool, result: Array) -> Non
     giants = np.flatnonzero(lengths * keys_out.itemsize >= SHARED_BYTES)
     for i in giants.tolist():
         giant = keys_out[ends[i] : ends[i + 1]]
-        plan_of([giant], [giant], 0, Order(giant.dtype, False)).run([giant], [giant], 0)
+        sort_rows([giant], [giant], Order(giant.dtype, False))
     lengths[giants] = 0
     _sort_long(keys_out, ends, np.flatnonzero(lengths > at.SHORT))
     if flip is not None:
@@ -119,9 +119,9 @@ def _sort_short(keys: Array, ends: Array) -> None:
 
 def _generator(dtype: np.dtype[Any]) -> Any:
     def generate() -> Any:
-        from gpualgo._algorithms.segmented_sort import cpu_kernels
+        from gpualgo._algorithms.merge_sort.cpu_kernels import segments_kernel
 
-        return cpu_kernels.insert_kernel(dtype)
+        return segments_kernel(dtype, at.SHORT)
 
     return generate
 

@@ -8,10 +8,9 @@ from functools import cache
 from typing import Any
 
 from gpualgo._algorithms.merge_sort import tuning as merge_sort
-from gpualgo._algorithms.merge_sort.cuda import Buffer
+from gpualgo._algorithms.merge_sort.cuda import Buffer, KeysAndValues
 from gpualgo._algorithms.merge_sort.problem import Comparison
-from gpualgo._algorithms.merge_sort.tuning import CUT_BYTES, MAX_GRID, are_moved, order_name, words
-from gpualgo._algorithms.radix_sort.cuda_passes import Builder, position_bytes
+from gpualgo._algorithms.merge_sort.tuning import CUT_BYTES, MAX_GRID, order_name, words
 from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._algorithms.segments import cuda as segments
 from gpualgo._arrays.view import View
@@ -60,7 +59,7 @@ def merge_params(leaves: int, values: int) -> Parameters:
 #
 # The result depends neither on the tiling nor on the order of comparisons.
 
-__all__ = ["CUT_BYTES", "MAX_GRID", "are_moved"]
+__all__ = ["CUT_BYTES", "MAX_GRID"]
 
 SPAN_THREADS = 256  # of the kernels that find spans
 EDGES_BYTES, SPAN_BYTES, COUNT_BYTES = 4, 16, 4  # TileEdges, SegmentSpan, round counter
@@ -205,48 +204,20 @@ def _(problem: SegmentedSort, views: Sequence[View], op: Any, targets: Sequence[
     """Return the plan of a sort of keys, or of keys and values; there are some."""
     checks.aligned(views[problem.num_keys], "offsets", problem.where)
     builder = _Builder(problem, views, targets)
-    builder.add()
+    builder.add_sort()
     return Plan(builder.device, builder.steps, builder.pieces)
 
 
-class _Builder(Builder):
-    """Builds the steps and scratch pieces of a plan for one combination of layouts."""
-
+class _Builder(KeysAndValues):
     def __init__(
         self, problem: SegmentedSort, views: Sequence[View], targets: Sequence[View]
     ) -> None:
-        super().__init__(0, problem.num_items, views, targets)
+        super().__init__(0, problem.row_items, views, targets)
         self.order: Comparison = problem.order
         self.num_keys, self.offsets = problem.num_keys, views[problem.num_keys]
         del self._sources[self.num_keys]  # offsets are not sorted
 
-    def add(self) -> None:
-        """Sort keys, and values with them; values that are not moved are gathered at the end."""
-        count = self.num_keys
-        pairs = list(zip(self._sources, self._targets, strict=True))
-        key_slots = [self._gather_source(source, target)[:2] for source, target in pairs[:count]]
-        values = pairs[count:]
-        sizes = [source.itemsize for source, _ in values]
-        is_moved, index_bytes, indices = are_moved(sizes), 0, NONE
-        if is_moved:
-            value_slots = [self._gather_source(source, target)[:2] for source, target in values]
-        else:
-            index_bytes = position_bytes(self._row_items)
-            indices = self._scratch(self._row_items * index_bytes)
-            value_slots, sizes = [(NONE, indices)], [index_bytes]
-        key_src, key_dst = zip(*key_slots, strict=True)
-        val_src, val_dst = zip(*value_slots, strict=True) if value_slots else ((NONE,), (NONE,))
-        self._sort_segments(Buffer(key_src, val_src), Buffer(key_dst, val_dst), sizes)
-        for (_, target), slot in zip(pairs, key_dst, strict=False):
-            self._scatter(target, slot)
-        if is_moved:
-            for (_, target), slot in zip(values, val_dst, strict=False):
-                self._scatter(target, slot)
-            return
-        for source, target in values:
-            self._scatter(target, self._gather_items(source, target, indices, index_bytes))
-
-    def _sort_segments(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
+    def _sort_rows(self, source: Buffer, home: Buffer, sizes: list[int]) -> None:
         """Add the steps that sort dense rows into `home`; `sizes`: those of values."""
         device, num_items = gpu.get(self.device), self._row_items
         num_segments, key_bytes = max(1, self.offsets.shape[0] - 1), self.order.element.itemsize
@@ -327,10 +298,6 @@ class _Builder(Builder):
                 )
                 for kernel, grid, size in zip(kernels, grids, shared, strict=True)
             ]  # fmt: skip
-
-    @property
-    def _key_sizes(self) -> list[int]:
-        return [source.itemsize for source in self._sources[: self.num_keys]]
 
     def _add_spans(self, tile: Policy, num_parts: int, slots: dict[str, Any]) -> None:
         """Add the steps that find the segments that span merge tiles."""

@@ -6,63 +6,39 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpualgo._algorithms.merge_sort.problem import comparison_of
-from gpualgo._algorithms.radix_sort.problem import Forms, values_of
+from gpualgo._algorithms.radix_sort.problem import Forms, KeysAndValues, values_of
 from gpualgo._algorithms.segments import problem as of_segments
-from gpualgo._arrays.forms import Form
-from gpualgo._arrays.view import View, check_items
-from gpualgo._pipeline import checks, inputs
+from gpualgo._arrays.view import View
+from gpualgo._pipeline import inputs
 from gpualgo._pipeline.inputs import Views
-from gpualgo._pipeline.problem import Call, Problem, Result
-
-# --- Argument table slots of the kernel for short segments, and sizes.
-
-KEYS, ENDS, BOUNDS = range(3)  # addresses
+from gpualgo._pipeline.problem import Call, Problem
 
 SHORT = 48  # most elements of a segment that is sorted by insertion
 TASK = 1 << 15  # elements and segments per task
 
 
-class SegmentedSort(Problem):
+class SegmentedSort(KeysAndValues):
     """Specification of a `segmented_sort` call. Arrays: keys, offsets, then values."""
 
-    needs_alignment = False  # unaligned arrays except offsets are copied
-    copies_page_locked = True  # in place, each pass would cross the bus
-    takes_any_items = True
     reads_data = True  # checks offsets
 
     def __init__(self, call: Call) -> None:
-        device, views, params, where = call.device, call.views, call.params, call.where
-        directions, self.num_keys, forms = params
-        keys_form, values_form = forms[0], (*forms, None)[2]
-        keys, (offsets, *value_views) = views[: self.num_keys], views[self.num_keys :]
-        values = tuple(value_views)
-        key_names = inputs.names(keys, keys_form, "keys")
-        value_names = inputs.names(values, values_form, "values") if values else ()
-        self.inputs = (*key_names, "offsets", *value_names)
-        super().__init__(call)
-        checks.same_place(list(views), where)
-        for view, name in zip(values, value_names, strict=True):
-            check_items(view, f"{where}: {name}")
-        self.order = comparison_of(keys, key_names, keys_form, None, directions, device, where)
-        for view, name in zip(keys, key_names, strict=True):
+        views, where = call.views, call.where
+        directions, num_keys, forms = call.params
+        keys = views[:num_keys]
+        super().__init__(call, num_keys, (forms[0], *forms[2:]), ("offsets",))
+        self.order = comparison_of(
+            keys, self.key_names, forms[0], None, directions, call.device, where
+        )
+        for view, name in zip(keys, self.key_names, strict=True):
             if len(view.shape) != 1:
                 raise ValueError(
                     f"{where}: {name} has {len(view.shape)} dimensions; pass a one-dimensional "
                     "array"
                 )
-        of_segments.check(offsets, where)
-        (self.num_items,) = shape = keys[0].shape
-        if len(values) == 1 and values[0].shape != shape:
-            raise ValueError(
-                f"{where}: values has shape {values[0].shape} but keys has {shape}; "
-                "pass one value for each key"
-            )
-        self.results = tuple(
-            Result(shape, view.dtype, (i,)) for i, view in enumerate(views) if i != self.num_keys
-        )
-        self.form, self.forms = keys_form, (keys_form, None, values_form)[: 2 + bool(values)]
-        if values and (keys_form is not None or values_form is not None):
-            self.form = Form(tuple, (keys_form, values_form))
+        of_segments.check(views[num_keys], where)
+        self.set_rows(call, 0)
+        self.forms = (forms[0], None, *forms[2:])[: 2 + (len(views) > num_keys + 1)]
 
     @classmethod
     def row_of(cls, views: Sequence[View], params: tuple[Any, ...]) -> tuple[str, Sequence[View]]:
@@ -70,17 +46,14 @@ class SegmentedSort(Problem):
 
     def for_data(self, views: Views, stream: Any) -> Problem:
         offsets = views[self.num_keys]
-        of_segments.check_values(offsets, self.num_items, self.where, stream, "keys")
+        of_segments.check_values(offsets, self.row_items, self.where, stream, "keys")
         return self
 
-    def parse_arrays(self, arguments: Sequence[Any], where: str) -> tuple[Views, Forms] | None:
+    def spread(self, arguments: tuple[Any, ...]) -> tuple[Views, Forms] | None:
         if not 1 < len(arguments) < 4:
             return None
         keys, offsets, values = (*arguments, None)[:3]
-        try:
-            return arguments_of(keys, offsets, values, self.where)
-        except ValueError:  # no prepared shape matches; the caller reports it
-            return None
+        return arguments_of(keys, offsets, values, self.where)
 
 
 def arguments_of(

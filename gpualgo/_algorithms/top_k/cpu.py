@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import cpu as radix_sort
-from gpualgo._algorithms.radix_sort.cpu_digits import routine_of
+from gpualgo._algorithms.radix_sort.cpu import sort_rows
+from gpualgo._algorithms.radix_sort.cpu_digits import Order, routine_of
 from gpualgo._algorithms.top_k import FirstElements, RankedElements, tuning
 from gpualgo._base import dtypes, threads
 from gpualgo._cpu.plan import Plan, Routine, of_numpy
@@ -40,7 +40,7 @@ def _(problem: FirstElements, arrays: Sequence[Array], results: Sequence[Array],
             row = rows[index]
             if k > length // tuning.LARGEST_SHARE:
                 order = np.empty(length, np.int64)
-                radix_sort.argsort(row, order, keys.descending)
+                _argsort(row, order, keys)
                 chosen = order[:k]
             else:
                 chosen = _first_of_long(row, k, keys)
@@ -229,6 +229,10 @@ class _Candidates(NamedTuple):
     num_before: int
 
 
+def _argsort(row: Array, out: Array, keys: Keys) -> None:
+    sort_rows([row], [out], Order(row.dtype, keys.descending), is_order=True)
+
+
 def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
     kept = _filtered(row, keys, tuning.sample_of(len(row), k - 1, False))
     if len(kept.positions) < k:  # the sample was not representative
@@ -239,7 +243,7 @@ def _first_of_long(row: Array, k: int, keys: Keys) -> Array:
         order = np.argsort(kept.keys[chosen], kind="stable")
     else:
         order = np.empty(k, np.int64)
-        radix_sort.argsort(row[positions], order, keys.descending)
+        _argsort(row[positions], order, keys)
     result: Array = positions[order]
     return result
 
