@@ -303,11 +303,8 @@ class Device:
         self.context = context = Context(ordinal)
         self.pool = Pool(context)
         self.storage = storage = Storage(context, self.pool)
-        self.lanes = pinned.CopyLanes(self._new_stream)
-        self.stages = pinned.PinnedRings(context)
-        size = pinned.TRAY_BYTES
-        self.trays = pinned.SmallBuffers(context, size, size, pinned.MOST_TRAYS)
-        self.large_trays = pinned.SmallBuffers(context, 0, pinned.LARGE_BYTES, pinned.MOST_LARGE)
+        self.blocks = blocks = pinned.Blocks(context)
+        self.lanes = pinned.CopyLanes(self._new_stream, blocks)
         # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id
@@ -483,7 +480,7 @@ def device_of(pointer: int) -> int:
 
 def is_pageable(address: int, size: int) -> bool:
     """Return whether host memory is pageable at both ends."""
-    return not any(_attribute("MEMORY_TYPE", end) for end in (address, address + size - 1))
+    return not (is_known(address) or is_known(address + size - 1))
 
 
 def is_known(address: int) -> bool:
