@@ -21,8 +21,8 @@ from gpualgo._driver import default_device, driver, streams
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import AUTO, CPU, WithBlock, name_of
 from gpualgo._operators.operator import Operator, as_operator, retried
-from gpualgo._pipeline import checks, host, inputs, outputs, planners
-from gpualgo._pipeline.problem import Array, Request
+from gpualgo._pipeline import checks, host, inputs, planners
+from gpualgo._pipeline.problem import Request
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -459,16 +459,12 @@ class _Job:
         problem, views, op, init, out, _ = request
         self._request = request
         self._operator: Operator | None = problem.operator(op)
-        library = views[0].library
-        self._arrays = [host.array_of(view) for view in views]
         problem.encode(init)  # checks init, even if nothing is computed
-        whole: Array | None = None
+        self._arrays, self._results, whole = host.operands(problem, views, init, out)
         if out is None:
-            self._results, whole = host.new_results(problem)
+            library = views[0].library
             owners = [library.from_numpy(result, self._arrays[0]) for result in self._results]
         else:
-            targets = outputs.check(problem, views, init, out)
-            self._results = [host.array_of(target) for target in targets]
             outs = out if type(out) is not View and isinstance(out, tuple) else (out,)
             owners = [array.owner if type(array) is View else array for array in outs]
         self._is_idle = not any(result.size for result in self._results)

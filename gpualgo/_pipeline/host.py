@@ -23,14 +23,8 @@ def run(
     if stream is not None:
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
-    arrays = [array_of(view) for view in views]
     start = problem.encode(init)  # checks it before anything is written
-    whole: Array | None = None  # structured array that has the results as fields
-    if out is None:
-        results, whole = new_results(problem)
-    else:
-        targets = outputs.check(problem, views, init, out)
-        results = [array_of(target) for target in targets]
+    arrays, results, whole = operands(problem, views, init, out)
     operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)
@@ -88,6 +82,19 @@ def run_plan(
 ) -> None:
     with NO_CAPTURES if op is None else captures_bound(op):
         plan.run(arrays, results, 0 if start is None else address(start))
+
+
+def operands(
+    problem: Problem, views: tuple[View, ...], init: Any, out: Any
+) -> tuple[list[Array], list[Array], Array | None]:
+    """Return the inputs, the results, and the structured array whose fields these are, if any.
+
+    Results are new, or those of out=, which is checked.
+    """
+    arrays = [array_of(view) for view in views]
+    if out is None:
+        return arrays, *new_results(problem)
+    return arrays, [array_of(x) for x in outputs.check(problem, views, init, out)], None
 
 
 def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
