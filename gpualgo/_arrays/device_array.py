@@ -219,7 +219,7 @@ class DeviceArray:
 
 def _index(item: Any) -> int:
     try:
-        return operator.index(_no_bool(item))
+        return operator.index(_strides.no_bool(item))
     except TypeError:
         raise IndexError(
             "DeviceArray: an index must be made of ints, slices, ... and None, got "
@@ -254,13 +254,15 @@ def any_dtype(value: Any, where: str) -> np.dtype[Any]:
     """Return the dtype of memory: one that kernels support, or any other of plain bytes."""
     try:
         return dtypes.as_dtype(value, where)
-    except TypeError:
+    except TypeError as error:
         try:
             dtype: np.dtype[Any] = np.dtype(value)
         except TypeError:
-            dtype = np.dtype(object)
-        if dtype.hasobject or not dtype.itemsize:
-            raise
+            raise error from None
+    if dtype.hasobject or not dtype.itemsize:
+        raise TypeError(
+            f"{where}: dtype {dtype} has Python objects; use a dtype of numbers or records"
+        )
     return dtype
 
 
@@ -351,17 +353,16 @@ def from_pointer(
     DeviceArray(shape=(), dtype=float32, cuda:0, ptr=0x302000000)
     """
     address = _address(ptr)
-    extents = _ints(shape, "shape") if isinstance(shape, (tuple, list)) else _ints([shape], "shape")
+    extents = _strides.extents_of(shape, _WHERE)
     element = any_dtype(dtype, _WHERE)
-    greatest = max(math.prod(extents) * element.itemsize, *extents, 0)
-    if min(extents, default=0) < 0 or greatest >= _MAX_BYTES:
+    if max(math.prod(extents) * element.itemsize, *extents, 0) >= _MAX_BYTES:
         raise ValueError(
             f"{_WHERE}: shape {extents} of {element} cannot be that of an array; pass extents of 0 "
             "or more that fit in the address space"
         )
     byte_strides = dense_strides(extents, element.itemsize)
     if strides is not None:
-        byte_strides = _ints(strides, "strides")
+        byte_strides = _ints(strides)
         if len(byte_strides) != len(extents):
             raise ValueError(
                 f"{_WHERE}: strides {byte_strides} do not match shape {extents}; pass a stride in "
@@ -397,17 +398,13 @@ def _address(ptr: Any) -> int:
     return address
 
 
-def _ints(values: Any, name: str) -> tuple[int, ...]:
+def _ints(strides: Any) -> tuple[int, ...]:
     try:
-        return tuple(operator.index(_no_bool(v)) for v in values)
+        return tuple(operator.index(_strides.no_bool(value)) for value in strides)
     except TypeError:
         raise TypeError(
-            f"{_WHERE}: {name} must consist of ints, got {values!r}; pass a tuple of ints"
+            f"{_WHERE}: strides must consist of ints, got {strides!r}; pass a tuple of ints"
         ) from None
-
-
-def _no_bool(value: Any) -> Any:
-    return None if isinstance(value, bool) else value
 
 
 # --- Fills a device array with one value, in stream order and without host memory.

@@ -7,6 +7,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 
 def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
     strides = []
@@ -99,6 +101,27 @@ def merge(dims: Sequence[tuple[int, tuple[int, ...]]]) -> Dims:
 
 
 Ints = tuple[int, ...]
+
+
+def no_bool(value: Any) -> Any:
+    """Return a value; None for a bool, which Python takes for an int."""
+    return None if isinstance(value, (bool, np.bool_)) else value
+
+
+def extents_of(shape: Any, where: str) -> Ints:
+    """Return the shape that an argument names: an int or a sequence of ints, none negative."""
+    items = tuple(shape) if np.iterable(shape) else (shape,)
+    try:
+        extents = tuple(operator.index(no_bool(item)) for item in items)
+    except TypeError:
+        raise TypeError(
+            f"{where}: shape must be an int or a sequence of ints, got {shape!r}"
+        ) from None
+    if min(extents, default=0) < 0:
+        raise ValueError(
+            f"{where}: shape {extents} has a negative extent; pass extents of 0 or more"
+        )
+    return extents
 
 
 def full_shape(shape: Any, size: int) -> Ints:

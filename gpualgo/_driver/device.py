@@ -456,13 +456,39 @@ def is_known(address: int) -> bool:
     return not status and bool(kind)
 
 
-def is_page_locked(address: int, size: int) -> bool:
-    """Return whether host memory of at least one byte is page-locked from end to end."""
-    kind = _attribute("MEMORY_TYPE", address)
-    if not kind or int(kind) != 1:  # CU_MEMORYTYPE_HOST
-        return False
-    start, length = _attribute("RANGE_START_ADDR", address), _attribute("RANGE_SIZE", address)
-    return bool(start and length) and address + size <= int(start) + int(length)
+class Attributes(NamedTuple):
+    """What CUDA knows of an address: its CUmemorytype, or 0, and its allocation."""
+
+    kind: int
+    is_managed: bool
+    pointer: int  # the address as kernels see it
+    start: int
+    size: int
+
+    def holds(self, low: int, high: int) -> bool:
+        """Return whether bytes of the host are page-locked or managed from end to end."""
+        is_shared = self.kind == 1 or self.is_managed  # 1: CU_MEMORYTYPE_HOST
+        return is_shared and self.start <= low <= high <= self.start + self.size
+
+
+@cache
+def _attribute_ids() -> list[Any]:
+    names = "MEMORY_TYPE", "IS_MANAGED", "DEVICE_POINTER", "RANGE_START_ADDR", "RANGE_SIZE"
+    attributes = driver.api().CUpointer_attribute
+    return [getattr(attributes, f"CU_POINTER_ATTRIBUTE_{name}") for name in names]
+
+
+def attributes_of(address: int) -> Attributes:
+    ids = _attribute_ids()
+    status, values = driver.api().cuPointerGetAttributes(len(ids), ids, address)
+    if status:  # memory unknown to CUDA
+        return Attributes(0, False, 0, 0, 0)
+    kind, is_managed, pointer, start, size = values
+    return Attributes(int(kind), bool(is_managed), int(pointer), int(start), int(size))
+
+
+def is_page_locked(low: int, high: int) -> bool:
+    return attributes_of(low).holds(low, high)
 
 
 def is_open(address: int) -> bool:

@@ -130,8 +130,9 @@ def _is_direct(array: Array, is_small: bool) -> bool:
     """
     if not array.flags.c_contiguous:
         return False
-    place = array.ctypes.data, array.nbytes
-    return (is_small and device.is_pageable(*place)) or device.is_page_locked(*place)
+    place, size = array.ctypes.data, array.nbytes
+    is_pageable = is_small and device.is_pageable(place, size)
+    return is_pageable or device.is_page_locked(place, place + size)
 
 
 def _by_blocks(
