@@ -39,15 +39,13 @@ IN_PLACE, VIA_BUFFER, SEPARATE_COPIES = (
 )
 
 
-def run(
-    problem: Problem, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None,
-    start: Any, init: Array | None, is_new: bool,
-) -> bool:  # fmt: skip
+def run(problem: Problem, call: planners.HostCall, init: Any, is_new: bool) -> bool:
     """Run a problem on small arrays; return False if this path does not apply.
 
-    `start` is the initial value, `init` the same as an array. `is_new`: the results are new arrays
-    that nobody else holds. On return the results are complete and the GPU uses none of the arrays.
+    `is_new`: the results are new arrays that nobody else holds. On return the results are complete
+    and the GPU uses none of the arrays.
     """
+    arrays, results, op, *_ = call
     if op is not None and op.arrays:  # copies of captured arrays have a new address in each call
         return False
     operands = (*arrays, *results)
@@ -65,14 +63,12 @@ def run(
     if small is not None and problem.has_dynamic_length and not small.is_for(results):
         small = None  # cached for outputs of another length
     if small is None:
-        no_views: list[View | None] = [None] * len(operands)
-        call = planners.HostCall(list(arrays), list(results), op, init, None, no_views)
-        if planners.run_chunked(problem, call):
+        if planners.run_chunked(problem, call._replace(device_views=[None] * len(operands))):
             return True
         small = problem.small = Small(problem, arrays, results, op)
         if small.is_warm:
             problem.warm = small
-    small.solve(arrays, results, problem.start(start), b"" if op is None else op.words)
+    small.solve(arrays, results, problem.start(init), b"" if op is None else op.words)
     return True
 
 
