@@ -6,7 +6,6 @@ import contextlib
 import threading
 import weakref
 from collections.abc import Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -99,12 +98,9 @@ class CudaRecording:
             result = run(problem, views, op, init, out, self._stream)
         return result, result
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *error: Any) -> None:
         with gpu.get(self.device).current():
-            if kind is None:
+            if error[0] is None:
                 self.builder.end_building()
                 return
             with contextlib.suppress(Exception):  # the first error is more informative
@@ -303,7 +299,7 @@ class Graph:
 
 
 def _new_recording(device: int) -> Any:
-    return Recording(device) if device == CPU else CudaRecording(device)
+    return Recording() if device == CPU else CudaRecording(device)
 
 
 # Identifies an array by its memory: protocols create a new object for each access.
@@ -510,20 +506,12 @@ def _recorded(request: Request) -> _Job:
         return retried(error, op, problem.op_key, lambda: _recorded(request.respecialized()))
 
 
-class Recording:
-    """A context manager that records calls, with the interface of `cuda_graph.Recording`."""
+class Recording(contextlib.nullcontext[None]):
+    """A context manager that records calls, with the interface of `CudaRecording`."""
 
-    def __init__(self, device: int) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         self.jobs: list[_Job] = []
-
-    def __enter__(self) -> Recording:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        pass
 
     def record(self, request: Request) -> tuple[Any, Any]:
         """Record a call; return its result and the out= for recording it again."""
