@@ -33,7 +33,7 @@ _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
+_lock = forks.lock()
 _bounds = threading.local()  # set by `at_most`
 
 
@@ -256,10 +256,9 @@ def _get_pool() -> ThreadPoolExecutor:
 
 @forks.in_child
 def _reset_after_fork() -> None:
-    """Drop the parent's pool and lock: the child has none of its threads."""
-    global _pool, _lock
+    """Drop the parent's pool: the child has none of its threads."""
+    global _pool
     _pool = None
-    _lock = threading.Lock()
 
 
 # --- Multiway selection in sorted runs: how many elements of each run are among the least `rank`.

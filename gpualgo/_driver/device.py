@@ -337,7 +337,7 @@ class Device:
 _devices: dict[int, Device] = {}
 # Devices of parent processes, which a forked child must not release.
 _abandoned: list[dict[int, Device]] = []
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def get(ordinal: int) -> Device:
@@ -375,9 +375,9 @@ def known() -> list[Device]:
 @forks.in_child
 def _abandon() -> None:
     """Drop the parent's devices in a forked child."""
-    global _devices, _lock
+    global _devices
     _abandoned.append(_devices)
-    _devices, _lock = {}, threading.Lock()
+    _devices = {}
 
 
 # --- Queries the driver about addresses: device, allocation, page-locking.

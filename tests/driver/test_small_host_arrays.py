@@ -190,6 +190,7 @@ def test_no_memory_can_be_pinned(cuda: Backend, way: str, monkeypatch: pytest.Mo
     assert block is not None
     gpu.blocks.give_back(block)
     monkeypatch.setattr(block, "is_pinned", False)
+    monkeypatch.setattr(host_small.Small, "_in_block", None)
     monkeypatch.setattr(pinned, "MOST_BLOCKS", 0)
     monkeypatch.setattr(gpu.blocks, "_idle", type(gpu.blocks._idle)([block]))
     x = np.arange(1000.0)
