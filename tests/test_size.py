@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_643,
+    "gpualgo": 63_651,
     "gpualgo/_algorithms": 25_248,
     "gpualgo/_api": 2_281,
     "gpualgo/_arrays": 1_737,
@@ -22,7 +22,7 @@ LINES = {
     "gpualgo/_cli": 1_143,
     "gpualgo/_cpu": 3_340,
     "gpualgo/_cuda": 1_635,
-    "gpualgo/_driver": 1_905,
+    "gpualgo/_driver": 1_913,
     "gpualgo/_lazy": 2_411,
     "gpualgo/_operators": 5_830,
     "gpualgo/_pipeline": 3_166,

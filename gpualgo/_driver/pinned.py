@@ -69,6 +69,14 @@ class Block:
         size = math.prod(shape) * dtype.itemsize
         return self.bytes[offset : offset + size].view(dtype).reshape(shape)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether work may be under way that uses the block."""
+        if self.is_used:
+            with driver.relaxed():  # querying an event would invalidate captures
+                self.is_used = driver.api().cuEventQuery(self.event)[0] != 0
+        return self.is_used or self.is_in_doubt
+
     def wait(self) -> None:
         """Wait for the work that was queued before the last `record`."""
         if self.is_used:
@@ -122,7 +130,7 @@ class Blocks:
     def take(self, is_waiting: bool = True) -> Block | None:
         """Return a block that nothing uses. If all are lent, wait for one or return None."""
         with self._lock:
-            while not self._idle or self._idle[0].is_used or self._idle[0].is_in_doubt:
+            while not self._idle or self._idle[0].is_busy:
                 if self._count < MOST_BLOCKS:
                     with self._context.outside_capture():  # exempt from captures of other threads
                         block = Block()

@@ -19,7 +19,8 @@ Host = np.ndarray[Any, Any]
 BLOCK, PIECE = 1 << 14, 1 << 9
 # How many values each of those gives beside its status; all others give none.
 VALUES = dict.fromkeys(
-    ("cuMemAlloc", "cuMemHostAlloc", "cuEventCreate", "cuPointerGetAttribute", "cuCtxGetCurrent",
+    ("cuMemAlloc", "cuMemHostAlloc", "cuEventCreate", "cuPointerGetAttribute",
+     "cuPointerGetAttributes", "cuCtxGetCurrent",
      "cuStreamIsCapturing", "cuStreamGetId", "cuThreadExchangeStreamCaptureMode"), 1,
 )  # fmt: skip
 # Invalid value, which sends a copy another way; out of memory, which keeps blocks few; any other.

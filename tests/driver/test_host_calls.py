@@ -126,6 +126,7 @@ def test_a_block_is_waited_for_before_it_is_used_again(
     monkeypatch.setattr(pinned, "MOST_BLOCKS", 2)
     monkeypatch.setattr(staging, "FIRST_BYTES", 500)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    listed._made.is_done = False
     copied: list[int] = []
     monkeypatch.setattr(pinned, "copy", lambda target, source, size: copied.append(size))
     x = np.zeros(3500, np.uint8)
@@ -147,6 +148,14 @@ def _use(found: pinned.Blocks, stream: int) -> pinned.Block:
     return found._idle[-1]
 
 
+def test_blocks_whose_copies_have_run_are_used_again(listed: Listed) -> None:
+    found = device.get(0).blocks
+    assert len({_use(found, 7) for _ in range(3)}) == 1
+    listed._made.is_done = False
+    assert len({_use(found, 7) for _ in range(20)}) == pinned.MOST_BLOCKS
+    assert found._count == pinned.MOST_BLOCKS
+
+
 def _refuse(listed: Listed, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
     """Let functions of the driver fail."""
     for name in names:
@@ -159,6 +168,7 @@ def test_a_block_is_given_back_after_an_error(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pinned, "MOST_BLOCKS", 1)
+    listed._made.is_done = False
     found = device.get(0).blocks
     block = _use(found, 7)
     listed.names.clear()
