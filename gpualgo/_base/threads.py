@@ -33,7 +33,7 @@ _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
+_lock = forks.lock()
 _bounds = threading.local()  # set by `at_most`
 
 
@@ -161,38 +161,15 @@ def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
     """
     if len(makes) < 2 or _num_cores() == 1:
         return [function() for function in makes]
-    first, *others = (_Call(function) for function in makes)
-    helpers = [threading.Thread(target=each.run, name="gpualgo") for each in others]
-    started = []
-    try:
-        for helper in helpers:
-            helper.start()
-            started.append(helper)
-    except RuntimeError:
-        pass  # no thread can be started: this thread calls the remaining functions
-    for each in (first, *others[len(started) :]):
-        each.run()
-    for helper in started:
-        helper.join()
-    return [each.result() for each in (first, *others)]
+    from concurrent.futures import ThreadPoolExecutor  # takes milliseconds
 
-
-class _Call:
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._function = make
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
+    first, *others = makes
+    with ThreadPoolExecutor(len(others), "gpualgo") as pool:
         try:
-            self._value = self._function()
-        except BaseException as error:
-            self._error = error
-
-    def result(self) -> Any:
-        if self._error is not None:
-            raise self._error
-        return self._value
+            helpers = [pool.submit(function) for function in others]
+        except RuntimeError:  # no thread can be started
+            return [function() for function in makes]
+        return [first(), *[helper.result() for helper in helpers]]
 
 
 class _Queue:
@@ -279,10 +256,9 @@ def _get_pool() -> ThreadPoolExecutor:
 
 @forks.in_child
 def _reset_after_fork() -> None:
-    """Drop the parent's pool and lock: the child has none of its threads."""
-    global _pool, _lock
+    """Drop the parent's pool: the child has none of its threads."""
+    global _pool
     _pool = None
-    _lock = threading.Lock()
 
 
 # --- Multiway selection in sorted runs: how many elements of each run are among the least `rank`.
