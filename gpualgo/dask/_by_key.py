@@ -12,6 +12,7 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo._distributed import Table, splitters
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import init_in_task, parse_init
@@ -65,8 +66,8 @@ def add_grouped_chunks(
         return 1
     count = _SAMPLES_PER_CUT * outputs
     samples = [graph.add("sample", (i,), sample_keys, run, count) for i, run in enumerate(runs)]
-    splitters = graph.add("splitters", (), compute_splitters, samples, outputs, order)
-    run_cuts = [graph.add("bounds", (i,), cut, run, splitters, order) for i, run in enumerate(runs)]
+    bounds = graph.add("splitters", (), compute_splitters, samples, outputs, order)
+    run_cuts = [graph.add("bounds", (i,), cut, run, bounds, order) for i, run in enumerate(runs)]
     cuts = graph.add("cuts", (), table, run_cuts, outputs)
     for j, pieces in enumerate(add_exchange(graph, runs, cuts, outputs)):
         graph.add("", (j,), finish, pieces, *args)
@@ -86,19 +87,17 @@ def compute_splitters(samples: list[tuple[Parts, int]], outputs: int, order: Ord
         return None
     keys = concatenate([parts for parts, _ in samples])
     order_of_samples = sort_indices(keys, order)
-    weights = np.repeat([width for _, width in samples], lengths)[on_host(order_of_samples)]
-    cumulative = np.cumsum(weights)
-    wanted = cumulative[-1] * np.arange(1, outputs) // outputs
-    chosen = np.clip(np.searchsorted(cumulative, wanted), 0, len(cumulative) - 1)
-    return index_parts(keys, order_of_samples[namespace_of(order_of_samples).asarray(chosen)])
+    widths = [width for _, width in samples]
+    chosen = splitters(widths, lengths, on_host(order_of_samples), outputs)
+    return index_parts(keys, namespace_of(order_of_samples).asarray(chosen))
 
 
-def cut(own: Run, splitters: Parts | None, order: Order) -> Any:
+def cut(own: Run, bounds: Parts | None, order: Order) -> Any:
     """Return the indices that cut a run behind the keys up to each splitter."""
-    return None if splitters is None else up_to(own[0], splitters, order)
+    return None if bounds is None else up_to(own[0], bounds, order)
 
 
-def table(cuts: list[Any], outputs: int) -> np.ndarray[Any, Any]:
+def table(cuts: list[Any], outputs: int) -> Table:
     """Return the cuts of all runs: a row for each splitter."""
     if cuts[0] is None:
         return np.zeros((outputs - 1, len(cuts)), np.int64)

@@ -18,9 +18,10 @@ from dask.task_spec import TaskRef
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
+from gpualgo._distributed import unknown_ranges, with_ranges
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import FAN_IN, Graph, Index, pack_results, result_arrays
+from gpualgo.dask._graph import Graph, Index, pack_results, result_arrays
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._tasks import (
     ChunkArg,
@@ -67,10 +68,12 @@ def histogram(
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = checks.axes_of(checks.plain_axes(axis, "histogram"), x_arg.first.ndim, "histogram")
     dims = 1 if x_arg.form is None else len(x_arg.arrays)
-    ranges, unknown = _ranges(bins, range, dims, x_arg.form is not None)
+    is_joint = x_arg.form is not None
+    ranges, unknown = unknown_ranges(bins, range, dims, is_joint)
+    any_ranges = with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     (probe,), _ = _inputs.probe_call(
-        ga.histogram, x_arg.small(), bins, ranges, weights=small, axis=axes, dtype=dtype
+        ga.histogram, x_arg.small(), bins, any_ranges, weights=small, axis=axes, dtype=dtype
     )
     num_samples = math.prod(x_arg.first.shape[axis] for axis in axes)
     if weights is None and not math.isnan(num_samples):
@@ -120,29 +123,6 @@ def _weights(weights: Any, x: Input) -> Input:
     return w_arg.broadcast(x.first)
 
 
-def _ranges(bins: Any, ranges: Any, dims: int, is_joint: bool) -> tuple[Any, list[int]]:
-    """Return ranges, with (0, 1) for those taken from the data, and the dimensions of those."""
-
-    def is_number(bins_of_dim: Any) -> bool:
-        try:
-            return operator.index(bins_of_dim) > 0
-        except TypeError:
-            return False
-
-    dim_bins = list(bins) if isinstance(bins, tuple) else [bins] * dims
-    if not is_joint:
-        unknown = [0] if ranges is None and is_number(bins) else []
-        return ((0, 1) if unknown else ranges), unknown
-    if ranges is not None and (not isinstance(ranges, (tuple, list)) or len(ranges) != dims):
-        return ranges, []  # the call raises an error
-    dim_ranges = [None] * dims if ranges is None else list(ranges)
-    unknown = [
-        i for i, (bins_of_dim, limits) in enumerate(zip(dim_bins, dim_ranges, strict=False))
-        if limits is None and is_number(bins_of_dim)
-    ]  # fmt: skip
-    return tuple((0, 1) if i in unknown else limits for i, limits in enumerate(dim_ranges)), unknown
-
-
 def _data_limits(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
     """Add the tasks that find the range of the data in some dimensions."""
     refs = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
@@ -157,39 +137,21 @@ def _data_limits(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
 def ends_of(x: ChunkArg, dims: list[int]) -> Any:
     """Return the minimum and maximum of some dimensions; None for an empty chunk."""
     parts = parts_of(x)
-    if not parts[0].size:
-        return None
-    extremes = []
-    for dim in dims:
-        low, high = (on_host(value)[()] for value in ga.minmax(parts[dim]))
-        is_bool = isinstance(low, np.bool_)
-        extremes.append((np.uint8(low), np.uint8(high)) if is_bool else (low, high))
-    return extremes
+    return [list(map(on_host, ga.minmax(parts[dim]))) for dim in dims] if parts[0].size else None
 
 
 def widest(several: list[Any]) -> Any:
     """Combine minima and maxima; NaN propagates."""
     known = [ends for ends in several if ends is not None]
-    if not known:
-        return None
-    return [
-        (np.min(np.array([low for low, _ in pairs])), np.max(np.array([high for _, high in pairs])))
-        for pairs in zip(*known, strict=True)
-    ]
+    pairs = (np.stack(pairs) for pairs in zip(*known, strict=True))
+    return [[pair[:, 0].min(), pair[:, 1].max()] for pair in pairs] if known else None
 
 
 def ranges_of(extremes: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
     """Return the ranges of some dimensions; raise ValueError unless they are finite."""
-    ranges: dict[int, Any] = {}
-    for position, (dim, name) in enumerate(zip(dims, names, strict=True)):
-        low, high = (0, 1) if extremes is None else extremes[position]
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(
-                f"histogram: the range [{low}, {high}] of {name} is not finite; "
-                "pass range=, outside of which samples are not counted"
-            )
-        ranges[dim] = low, high
-    return ranges
+    ends = [(0, 1)] * len(dims) if extremes is None else extremes
+    named = zip(dims, ends, names, strict=True)
+    return {dim: arguments.finite_ends(low, high, name) for dim, (low, high), name in named}
 
 
 def count_chunk(
@@ -198,9 +160,7 @@ def count_chunk(
 ) -> Any:  # fmt: skip
     if isinstance(weights, list):
         (weights,) = parts_of(weights)
-    if ends is not None:
-        is_joint = x[0][2] is not None
-        ranges = tuple(ends.get(i, r) for i, r in enumerate(ranges)) if is_joint else ends[0]
+    ranges = with_ranges(ranges, ends or {}, x[0][2] is not None)
     return ga.histogram(element_of(x), bins, ranges, weights=weights, axis=axes, dtype=dtype)
 
 
@@ -321,7 +281,7 @@ def combined(
     operators are applied axis by axis, the last first.
     """
     axes, dtypes, pattern = folding
-    count = list(source.first.numblocks)
+    count = source.first.numblocks
     is_blockwise = commutes or all(count[axis] == 1 for axis in axes[1:])
     current: dict[Index, TaskRef] = {}
     for index in product(*map(range, count)):
@@ -333,27 +293,13 @@ def combined(
             for index, ref in current.items():
                 fold_args = [ref], op, axis, folding
                 current[index] = graph.add("fold", (step, *index), combine, *fold_args)
-        current = _tree(graph, current, count, op, axis, folding)
-    return current
-
-
-def _tree(
-    graph: Graph, current: dict[Index, TaskRef], count: list[int], op: Any, axis: int,
-    folding: ReduceArgs,
-) -> dict[Index, TaskRef]:  # fmt: skip
-    """Combine results along an axis, FAN_IN at a time; `count` is updated."""
-    level = 0
-    while count[axis] > 1:
-        groups: dict[Index, list[TaskRef]] = {}
+        rows: dict[Index, list[TaskRef]] = {}
         for index, ref in current.items():  # in order
-            target = (*index[:axis], index[axis] // FAN_IN, *index[axis + 1 :])
-            groups.setdefault(target, []).append(ref)
+            rows.setdefault((*index[:axis], 0, *index[axis + 1 :]), []).append(ref)
         current = {
-            target: graph.add("tree", (axis, level, *target), combine, refs, op, axis, folding)
-            for target, refs in groups.items()
+            row: graph.tree("tree", (axis, *row), refs, combine, op, axis, folding)
+            for row, refs in rows.items()
         }
-        count[axis] = -(-count[axis] // FAN_IN)
-        level += 1
     return current
 
 
@@ -371,13 +317,18 @@ def reduce_parts(
     return tuple(np.asarray(part) if isinstance(part, np.generic) else part for part in results)
 
 
-def reduce_chunk(x: ChunkArg, op: PickledOperator, folding: ReduceArgs) -> Parts:
+def reduce_chunk(
+    x: ChunkArg, op: PickledOperator, folding: ReduceArgs, reverse: bool = False
+) -> Parts:
     """Return the aggregate of a chunk; without elements along the axes, an empty array."""
     parts, axes = parts_of(x), folding[0]
-    if all(parts[0].shape[axis] for axis in axes):
-        return reduce_parts(parts, load_operator(op), axes, None, folding)
-    slices = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(parts[0].ndim))
-    return tuple(part[slices].astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
+    if not all(parts[0].shape[axis] for axis in axes):
+        slices = tuple(slice(axis in axes or None) for axis in range(parts[0].ndim))
+        return tuple(p[slices].astype(dtype) for p, dtype in zip(parts, folding[1], strict=True))
+    if reverse:
+        backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)
+        parts = tuple(part[backwards] for part in parts)
+    return reduce_parts(parts, load_operator(op), axes, None, folding)
 
 
 def combine(several: list[Parts], op: PickledOperator, axis: int, folding: ReduceArgs) -> Parts:
@@ -474,22 +425,11 @@ def _add_line(
         chunk = x.chunk(index)
         graph.add("", index, scan, chunk, prefix, init, op, reverse, folding)
         if step < count - 1:
-            total = graph.add("aggregate", index, aggregate, chunk, op, reverse, folding)
+            total = graph.add("aggregate", index, reduce_chunk, chunk, op, folding, reverse)
             prefix = graph.add("prefix", index, link, prefix, total, init, op, folding)
 
 
 # --- within tasks -------------------------------------------------------------------------------
-
-
-def aggregate(x: ChunkArg, op: PickledOperator, reverse: bool, folding: ReduceArgs) -> Parts:
-    """Return a chunk's aggregate along its axis; an empty array if it has no elements there."""
-    parts, (axis,) = parts_of(x), folding[0]
-    if not parts[0].shape[axis]:
-        return tuple(part.astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
-    if reverse:
-        backwards = (slice(None),) * axis + (slice(None, None, -1),)
-        parts = tuple(part[backwards] for part in parts)
-    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
 
 
 def link(
@@ -499,12 +439,10 @@ def link(
     (axis,) = folding[0]
     if not own[0].shape[axis]:
         return own if prefix is None else prefix
-    if prefix is None or not prefix[0].shape[axis]:
-        value = init_in_task(init)
-        if value is None:
-            return own
-        return reduce_parts(own, load_operator(op), (axis,), value, folding)
-    return reduce_parts(concatenate([prefix, own], axis), load_operator(op), (axis,), None, folding)
+    if prefix is not None and prefix[0].shape[axis]:
+        return combine([prefix, own], op, axis, folding)
+    value = init_in_task(init)
+    return own if value is None else reduce_parts(own, load_operator(op), (axis,), value, folding)
 
 
 def scan(

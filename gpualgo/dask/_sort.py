@@ -7,7 +7,6 @@ empty chunks need no special case.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import accumulate, count
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
-from gpualgo._base import threads
+from gpualgo._distributed import ALL_BITS, Table, check_index_dtype, compared_bits, narrowed
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, pack_results, result_arrays, same
@@ -27,7 +26,6 @@ from gpualgo.dask._tasks import (
     concatenate,
     copy_slice,
     element_of,
-    index_parts,
     namespace_of,
     on_host,
     pack,
@@ -39,7 +37,6 @@ from gpualgo.dask._tasks import (
 
 Order = tuple[Structure, tuple[Structure, tuple[bool, ...]], tuple[int, int | None]]
 """The keys' pattern; descending flags and their pattern; the range of bits that is compared."""
-ALL_BITS = (0, None)
 
 
 def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
@@ -97,11 +94,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
     sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
     length = math.prod(k_arg.first.shape) if sort_axis is None else k_arg.first.shape[sort_axis]
-    if length > int(np.iinfo(index_dtype).max) + 1:
-        raise ValueError(
-            f"argsort: dtype {index_dtype} is too narrow for indices below {length}; "
-            "pass a wider dtype="
-        )
+    check_index_dtype(index_dtype, length)
     return _sort(func_name, k_arg, None, order, axis, (index_dtype,), index_dtype)[0]
 
 
@@ -173,10 +166,10 @@ def _long_row(
         args = keys.chunk((i,)), values and values.chunk((i,)), order, index_args
         runs.append(graph.add("run", (i,), sort_run, *args))
         samples.append(graph.add("sample", (i,), sample, runs[i], width))
-    spans = graph.add("spans", (), brackets, samples, ranks, width, order)
-    bounds = [graph.add("candidates", (i,), candidates, run, i, spans, order)
-              for i, run in enumerate(runs)]  # fmt: skip
-    all_cuts = graph.add("cuts", (), cuts, bounds, ranks, order)
+    spans = graph.add("spans", (), brackets, samples, sizes, ranks, width, order)
+    windows = [graph.add("candidates", (i,), candidates, run, i, spans)
+               for i, run in enumerate(runs)]  # fmt: skip
+    all_cuts = graph.add("cuts", (), cuts, windows, spans, ranks, order)
     patterns = keys.pattern, values and values.pattern
     for j, pieces in enumerate(add_exchange(graph, runs, all_cuts, count)):
         graph.add("", (j,), merge, pieces, order, patterns, indices is not None)
@@ -185,8 +178,8 @@ def _long_row(
 
 # --- Within tasks: sorted runs, splitters, exact cuts, merges.
 
-Splitters = tuple[Parts, Any, Any]
-Brackets = tuple[Splitters, Any, Splitters, Any]
+Spans = tuple[Table, Table]
+"""Lower and upper bounds of the cut of each run: a row for each rank."""
 
 
 def sort_rows(keys: ChunkArg, values: ChunkArg | None, order: Order, axis: int, dtype: Any) -> Any:
@@ -226,76 +219,25 @@ def sample(own: Run, width: int) -> Parts:
 
 
 def brackets(
-    samples: list[Parts], ranks: tuple[int, ...], width: int, order: Order
-) -> Brackets | None:
-    """Return for each rank a splitter at or before it, and one at or behind it.
-
-    If c samples are at or before a sample, at least c · width keys are, and each run adds fewer
-    than width more.
-    """
-    lengths = [len(parts[0]) for parts in samples]
-    total = sum(lengths)
-    if not total:
-        return None
-    keys = concatenate(samples)
-    runs = np.repeat(np.arange(len(samples)), lengths)
-    indices = np.concatenate([np.arange(n) * width + (width - 1) for n in lengths])
-    sample_order = sort_indices(keys, order)
-    host_order = on_host(sample_order)
-    wanted = np.asarray(ranks)
-    low = np.maximum((wanted - len(samples) * (width - 1)) // width, 0)
-    high = -(-wanted // width)
-
-    def splitters(counts: Any) -> Splitters:
-        chosen = np.clip(counts - 1, 0, total - 1)
-        selected = host_order[chosen]
-        splitter_keys = index_parts(keys, sample_order[namespace_of(sample_order).asarray(chosen)])
-        return splitter_keys, runs[selected], indices[selected]
-
-    return splitters(low), low > 0, splitters(high), high <= total
+    samples: list[Parts], lengths: tuple[int, ...], ranks: tuple[int, ...], width: int, order: Order
+) -> Spans:
+    return narrowed(lengths, ranks, width, on_host(sort_indices(concatenate(samples), order)))
 
 
-def candidates(
-    own: Run, number: int, spans: Brackets | None, order: Order
-) -> tuple[Any, Any, list[Parts]]:
-    """Return for each rank bounds of the cut in a run, and the keys between them.
-
-    Without samples these are all keys.
-    """
-    keys = own[0]
-    if spans is None:
-        return None, None, [keys]
-    low, has_low, high, has_high = spans
-    start = np.where(has_low, count_up_to_splitters(number, keys, low, order), 0)
-    end = np.where(has_high, count_up_to_splitters(number, keys, high, order), len(keys[0]))
-    parts = [copy_slice(keys, slice(a, b)) for a, b in zip(start, end, strict=True)]
-    return start, end, parts
+def candidates(own: Run, number: int, spans: Spans) -> list[Parts]:
+    """Return a run's keys between the bounds of each cut."""
+    pairs = zip(*(bounds[:, number].tolist() for bounds in spans), strict=True)
+    return [copy_slice(own[0], slice(low, high)) for low, high in pairs]
 
 
-def cuts(
-    bounds: list[tuple[Any, Any, list[Parts]]], ranks: tuple[int, ...], order: Order
-) -> np.ndarray[Any, Any]:
+def cuts(windows: list[list[Parts]], spans: Spans, ranks: tuple[int, ...], order: Order) -> Table:
     """Return where each run is cut: a row for each rank."""
-    is_whole = bounds[0][0] is None
     rows = []
-    for number, rank in enumerate(ranks):
-        windows = [parts[0 if is_whole else number] for _, _, parts in bounds]
-        starts = [0 if is_whole else int(start[number]) for start, _, _ in bounds]
-        lengths = [len(parts[0]) for parts in windows]
-        keys = np.split(host_ranks(concatenate(windows), order), np.cumsum(lengths)[:-1])
-        (lengths_before,) = _cut(keys, lengths, rank - sum(starts))
-        rows.append([start + more for start, more in zip(starts, lengths_before, strict=True)])
-    return np.array(rows, np.int64).reshape(len(ranks), len(bounds))
-
-
-def _cut(keys: Sequence[Any], lengths: list[int], rank: int) -> list[list[int]]:
-    """Return the cuts of runs of integers at a rank."""
-
-    def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
-        side = "right" if has_equal else "left"
-        return low + int(np.searchsorted(keys[run][low:high], key, side))  # type: ignore[call-overload]
-
-    return threads.cuts(lengths, [rank], lambda run, index: keys[run][index], count)
+    for rank, low, high, *keys in zip(ranks, *spans, *windows, strict=True):
+        candidate_order = on_host(sort_indices(concatenate(keys), order))
+        (row,), _ = narrowed(high - low, [rank - low.sum()], 1, candidate_order)
+        rows.append(low + row)
+    return np.stack(rows)
 
 
 def merge(
@@ -314,45 +256,15 @@ def comparable(keys: Parts, order: Order) -> tuple[Any, Any]:
     """Return keys reduced to the compared bits, and their descending flags."""
     pattern, descending, (begin, end) = order
     if (begin, end) != ALL_BITS:
-        keys = (_bits(keys[0], begin, end),)
+        keys = (compared_bits(keys[0], begin, end),)
     return pack(pattern, keys), pack(*descending)
 
 
-def _bits(keys: Any, begin: int, end: int | None) -> Any:
-    """Return the given bits as unsigned integers that sort like the keys (sign bit flipped)."""
-    width = 8 * keys.dtype.itemsize
-    unsigned = keys.view(f"u{keys.dtype.itemsize}")
-    if keys.dtype.kind == "i":
-        unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
-    mask = (1 << ((width if end is None else end) - begin)) - 1
-    return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
-
-
-def count_up_to_splitters(
-    run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Order
-) -> Any:
-    """Return how many keys of a sorted run are at each splitter or before it.
-
-    A splitter is a key, its run and its index there; equal keys are ordered by run, then by index.
-    """
-    values, runs, indices = splitters
-    left, right = (up_to(keys, values, order, side) for side in ("left", "right"))
-    xp = namespace_of(left)
-    return xp.where(run < runs, right, xp.where(run > runs, left, indices + 1))
-
-
-def up_to(keys: Parts, splitters: Parts, order: Order, side: Any = "right") -> Any:
+def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:
     """Return how many keys of a sorted run are less than each splitter, or equal to it."""
     sorted_keys, descending = comparable(keys, order)
     wanted, _ = comparable(splitters, order)
-    return on_host(ga.searchsorted(sorted_keys, wanted, side=side, descending=descending))
-
-
-def host_ranks(keys: Parts, order: Order) -> Any:
-    """Return host integers that sort like the keys."""
-    values, descending = comparable(keys, order)
-    sorted_values = ga.radix_sort(values, descending=descending)
-    return on_host(ga.searchsorted(sorted_values, values, descending=descending))
+    return on_host(ga.searchsorted(sorted_keys, wanted, side="right", descending=descending))
 
 
 def sort_indices(keys: Parts, order: Order) -> Any:
@@ -416,7 +328,7 @@ def _span(length: int, number: int, table: Any, first: int, last: int) -> slice:
     return slice(start, end)
 
 
-def slice_run(own: Run, table: Any, number: int, first: int, last: int) -> Run:
+def slice_run(own: Run, table: Table, number: int, first: int, last: int) -> Run:
     """Return a copy of the slice of a run that result chunks [first, last) get."""
     keys, values = own
     span = _span(len(keys[0]), number, table, first, last)

@@ -258,9 +258,6 @@ def _parse_device(device: Any, where: str) -> Device:
 
 # --- Move pieces of an array between devices and axes, or to one array.
 
-Piece = tuple[list[Any], list[Any]]
-"""Sorted keys and the values moved with them, an array for each field."""
-
 
 def shares(length: int, count: int) -> list[int]:
     """Split a length evenly; the first shares are one longer."""
@@ -308,18 +305,6 @@ def cut(x: Any, axis: int, start: int, end: int) -> Any:
     if start == 0 and end == x.shape[axis]:
         return x
     return x[(*(slice(None),) * axis, slice(start, end))]
-
-
-def joined(pieces: list[Piece], place: Device, library: Any) -> Piece:
-    """Concatenate pieces on a device."""
-
-    def concatenated(arrays: Sequence[Any]) -> Any:
-        if len(arrays) == 1:
-            return place.moved(arrays[0], library)
-        return one_after_another(arrays, place, library)
-
-    keys, values = zip(*pieces, strict=True)  # of each piece
-    return [*map(concatenated, zip(*keys))], [*map(concatenated, zip(*values))]  # noqa: B905
 
 
 def one_after_another(arrays: Sequence[Any], place: Device, library: Any) -> Any:

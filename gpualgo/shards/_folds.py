@@ -14,6 +14,7 @@ from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
+from gpualgo._distributed import unknown_ranges, with_ranges
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks
@@ -68,7 +69,10 @@ def histogram(
     w_arg = weights if is_number else parse_argument(weights, _HISTOGRAM, "weights", first)
     axes = checks.axes_of(checks.plain_axes(axis, _HISTOGRAM), first.ndim, _HISTOGRAM)
     bins = _edges(bins)
-    ranges = _ranges(x_arg, bins, range)
+    ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), x_arg.form is not None)
+    names = ["x"] if x_arg.form is None else [f"x[{name}]" for name in x_arg.form.names]
+    known = {dim: _data_range(x_arg, dim, names[dim]) for dim in unknown}
+    ranges = with_ranges(ranges, known, x_arg.form is not None)
 
     def options(i: int) -> dict[str, Any]:
         w = w_arg.on(i) if isinstance(w_arg, Argument) else w_arg
@@ -118,31 +122,6 @@ def _edges(bins: Any) -> Any:
     if isinstance(bins, ga.lazy.LazyArray):
         bins = ga.copy(bins)
     return on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
-
-
-def _ranges(x_arg: Argument, bins: Any, ranges: Any) -> Any:
-    """Return ranges, with those that depend on the data filled in."""
-    if x_arg.form is None:
-        if ranges is None and _is_number(bins):
-            return _data_range(x_arg, 0, "x")
-        return ranges
-    dims = len(x_arg.arrays)
-    dim_bins = list(bins) if isinstance(bins, tuple) else [bins] * dims
-    if ranges is not None and (not isinstance(ranges, (tuple, list)) or len(ranges) != dims):
-        return ranges  # the call raises an error
-    dim_ranges = [None] * dims if ranges is None else list(ranges)
-    names = x_arg.form.names
-    return tuple(
-        _data_range(x_arg, i, f"x[{names[i]}]") if limits is None and _is_number(edges) else limits
-        for i, (edges, limits) in enumerate(zip(dim_bins, dim_ranges, strict=False))
-    )
-
-
-def _is_number(bins: Any) -> bool:
-    try:
-        return operator.index(bins) > 0
-    except TypeError:
-        return False
 
 
 def _data_range(x_arg: Argument, dim: int, name: str) -> tuple[Any, Any]:
