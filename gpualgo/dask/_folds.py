@@ -323,7 +323,7 @@ def reduce_chunk(
     """Return the aggregate of a chunk; without elements along the axes, an empty array."""
     parts, axes = parts_of(x), folding[0]
     if not all(parts[0].shape[axis] for axis in axes):
-        slices = tuple(slice(axis in axes or None) for axis in range(parts[0].ndim))
+        slices = tuple(slice(0, 1) if a in axes else slice(None) for a in range(parts[0].ndim))
         return tuple(p[slices].astype(dtype) for p, dtype in zip(parts, folding[1], strict=True))
     if reverse:
         backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)

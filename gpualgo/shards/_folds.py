@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from gpualgo.shards._arguments import (
     fields_of,
     infer_result,
     parse_argument,
+    parse_predicate,
     refuse,
     refuse_sharded,
     stack_results,
@@ -37,6 +39,7 @@ from gpualgo.shards._devices import (
     can_read,
     local_stream,
     on_host,
+    one_after_another,
     peer_view,
     reading,
     to_devices,
@@ -354,3 +357,183 @@ def _scan_shard(
     results, form = fields_of(call(row, x_arg.packed(prefix), op, **{**options, "axis": 1}))
     assert form is not None
     return form.packed([part.reshape(-1) for part in results])
+
+
+# --- `count`, `find` and extremes: a result of each shard, combined on the first device.
+
+
+def folded(
+    x_arg: Argument, axes: Sequence[int], keepdims: bool, local: Callable[[int], Any],
+    combine: Callable[..., Any], seats: Sequence[int] | None = None,
+) -> Any:  # fmt: skip
+    """Return the results of a call on each shard, which reduces axes.
+
+    If one of these is the sharded axis, results of some shards, or all, are combined: `combine`
+    takes them stacked, an array for each field.
+    """
+    if x_arg.first.axis not in axes:
+        return x_arg.reduced(x_arg.run(local), axes, keepdims)
+    parts, device = x_arg.run(local, seats), x_arg.places[0]
+    if len(x_arg.places) == 1:
+        return parts[0]
+    with device.running():
+        return combine(*stack_results(parts, device, x_arg.first.library))
+
+
+def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
+    """Return the number of elements for which a predicate is true, as `gpualgo.count` does.
+
+    Along the sharded axis the result is an array on the first device. The host does not wait.
+    """
+    x_arg, arguments_of = parse_predicate("count", x, predicate)
+    axes = checks.axes_of(checks.plain_axes(axis, "count"), x_arg.first.ndim, "count")
+    keepdims = checks.flag_argument(keepdims, "keepdims", "count")
+
+    def local(i: int) -> Any:
+        return ga.count(*arguments_of(i), axis=axes, keepdims=keepdims)
+
+    return folded(x_arg, axes, keepdims, local, lambda x: ga.reduce(x, None, axis=0))
+
+
+def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
+    """Return the index of the first element for which a predicate is true; -1 if there is none.
+
+    As `gpualgo.find`. Along the sharded axis the result is an array on the first device. The host
+    does not wait.
+    """
+    x_arg, arguments_of = parse_predicate("find", x, predicate, is_flat=axis is None)
+    x_arg, search_axis = x_arg.line(axis, "find")
+    starts = x_arg.first.starts if search_axis == x_arg.first.axis else (0,) * len(x_arg.places)
+
+    def local(i: int) -> Any:
+        return _global_index(ga.find(*arguments_of(i), axis=search_axis), starts[i])
+
+    return folded(x_arg, [search_axis], False, local, lambda x: ga.reduce(x, None, _first, axis=0))
+
+
+def _global_index(index: Any, start: int) -> Any:
+    """Convert indices into a shard, or -1, to indices into the whole array."""
+    if not start:
+        return index
+    if isinstance(index, (np.ndarray, np.generic)):
+        host: Any = np.asarray(index)
+        return np.where(host >= 0, host + start, host)
+    return ga.transform(_from_start, index, start)
+
+
+def _from_start(a: Any, b: Any) -> Any:
+    return a + b if a >= 0 else a
+
+
+def _first(a: Any, b: Any) -> Any:
+    return a if a >= 0 else b
+
+
+def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """Return the smallest and the largest element, as `gpualgo.minmax` does.
+
+    Along the sharded axis the result is an array on the first device. The host does not wait.
+    """
+    func_name = "minmax"
+    x_arg = parse_argument(x, func_name)
+    axes = checks.axes_of(checks.plain_axes(axis, func_name), x_arg.first.ndim, func_name)
+    keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
+
+    def local(i: int) -> Any:
+        return ga.minmax(x_arg.on(i), axes, keepdims=keepdims)
+
+    def combine(low: Any, high: Any) -> Any:
+        return ga.MinMax(ga.minmax(low, 0).min, ga.minmax(high, 0).max)
+
+    return folded(x_arg, axes, keepdims, local, combine, x_arg.full or [0])
+
+
+def argmin(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """Return the index of the smallest element: its first occurrence, or the first NaN.
+
+    As `gpualgo.argmin`; along the sharded axis, for a single row, the result is an array on the
+    first device. The host does not wait.
+    """
+    return _extreme(ga.argmin, x, axis, keepdims)
+
+
+def argmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """Return the index of the largest element: its first occurrence, or the first NaN.
+
+    As `argmin`.
+    """
+    return _extreme(ga.argmax, x, axis, keepdims)
+
+
+def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    func_name = function.__name__
+    x_arg = parse_argument(x, func_name)
+    source, search_axis = x_arg.line(axis, func_name)
+    keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
+    first, seats = source.first, source.full or [0]
+    if search_axis == first.axis and first.ndim > 1:
+        infer_result(function, source.places[seats[0]], source.on(seats[0]), search_axis)
+        source.require_one_row(search_axis, func_name)
+
+    def local(i: int) -> Any:
+        x = source.on(i)
+        if search_axis != first.axis or len(source.places) == 1:
+            return function(x, search_axis, keepdims=keepdims)
+        index = function(x)
+        return taken_at(x, index), _global_index(index, first.starts[i])
+
+    def combine(values: Any, indices: Any) -> Any:
+        index = taken_at(indices, function(values))
+        return index.reshape((1,) * x_arg.first.ndim) if keepdims else index
+
+    return folded(source, [search_axis], keepdims, local, combine, seats)
+
+
+# --- `top_k`: the top k of each shard, then the top k of those on the first device.
+
+
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
+    """Return the k largest (or smallest) elements in order, and their indices.
+
+    Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, for a single row,
+    the result is on the first device; along other axes it is sharded like x.
+
+    Notes
+    -----
+    Each device reads its shard once; its k elements are copied to the first device. The host does
+    not wait.
+    """
+    x_arg, k_axis = parse_argument(x, "top_k").line(axis, "top_k")
+    first, device = x_arg.first, x_arg.places[0]
+    options: dict[str, Any] = {"axis": k_axis, "mode": mode}
+    k = checks.integer(k, "k", "top_k")
+    if k_axis != first.axis:
+        results = x_arg.run(lambda i: ga.top_k(x_arg.on(i), k, **options))
+        return x_arg.built(results, first.axis)
+    length = first.shape[k_axis]
+    infer_result(ga.top_k, device, x_arg.on(0), max(0, min(k, first.lengths[0])), **options)
+    if not 0 <= k <= length:
+        raise ValueError(
+            f"top_k: k is {k}, and there are {length} elements to choose from; pass 0 to {length}"
+        )
+    x_arg.require_one_row(k_axis, "top_k")
+
+    def local(i: int) -> Any:
+        values, indices = ga.top_k(x_arg.on(i), min(k, first.lengths[i]), **options)
+        return values, _global_index(indices, first.starts[i])
+
+    parts = x_arg.run(local)
+    if len(parts) == 1:
+        return ga.TopK(*parts[0])
+    with device.running():
+        fields = zip(*parts, strict=True)
+        values, indices = (one_after_another(field, device, first.library) for field in fields)
+        chosen = ga.top_k(values, k, mode=mode)
+        return ga.TopK(chosen.values, taken_at(indices, chosen.indices))
+
+
+def taken_at(x: Any, indices: Any) -> Any:
+    """Return x[indices], on the device of x."""
+    if isinstance(x, np.ndarray):
+        return x[indices]
+    return ga.copy(ga.lazy.take(x, indices))

@@ -30,7 +30,7 @@ from gpualgo.shards import _devices
 from gpualgo.shards._arguments import Argument, fields_of, infer_result, parse_argument, refuse
 from gpualgo.shards._devices import (
     can_read,
-    copy_all,
+    concatenated,
     cut,
     local_stream,
     reading,
@@ -94,16 +94,8 @@ class Runs:
 def _gather(x: Any, i: int, spans: Sequence[Span], counts: Sequence[int]) -> Any:
     """Return the elements of a shard in spans, concatenated on its device."""
     shard, device = x.shards[i], x.places[i]
-    if len(spans) == 1:
-        begin, end, step = spans[0]
-        return shard[begin:end:step]
-    target = device.empty((sum(counts),), x.dtype, x.library)
-    offset = 0
-    for (begin, end, step), count in zip(spans, counts, strict=True):
-        if count:
-            ga.copy(shard[begin:end:step], out=target[offset : offset + count])
-        offset += count
-    return target
+    parts = [shard[slice(*span)] for span, count in zip(spans, counts, strict=True) if count]
+    return parts[0] if len(parts) == 1 else _devices.one_after_another(parts, device, x.library)
 
 
 def exact_cuts(runs: Runs, ranks: Sequence[int]) -> Table:
@@ -148,27 +140,14 @@ Run = list[Any]
 
 
 def exchanged(keys: Argument, runs: list[Run], borders: Table) -> list[Run]:
-    """Return for each device its slices of all runs, one after the other.
-
-    Each device reads from the next ones first, so that they do not all read from the same one.
-    """
-    sizes = np.diff(borders, axis=0)
-    dtypes = [view_of(x, "a run").dtype for x in runs[0]]
-    targets = [
-        [place.empty((size,), dtype, keys.first.library) for dtype in dtypes]
-        for place, size in zip(keys.places, sizes.sum(1).tolist(), strict=True)
-    ]
-    offsets = np.cumsum(sizes, 1) - sizes
-    writes = []
-    for step in range(len(runs)):
-        for i in keys.seats:
-            k = (i + step) % len(runs)
-            (begin, end), start = borders[i : i + 2, k].tolist(), int(offsets[i, k])
-            for target, source in zip(targets[i], runs[k], strict=True):
-                part = cut(target, 0, start, start + end - begin)
-                writes.append((keys.places[i], part, cut(source, 0, begin, end)))
-    copy_all(writes, are_ours=True)
-    return targets
+    """Return for each device its slices of all runs, one after the other."""
+    places, fields = keys.places, range(len(runs[0]))
+    parts = [
+        [cut(run[f], 0, *map(int, borders[i : i + 2, k])) for k, run in enumerate(runs)]
+        for f in fields for i in keys.seats
+    ]  # fmt: skip
+    arrays = concatenated(parts, places * len(fields), keys.first.library, are_ours=True)
+    return [arrays[i :: len(places)] for i in keys.seats]
 
 
 class Order(NamedTuple):
