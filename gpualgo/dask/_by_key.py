@@ -16,7 +16,7 @@ from gpualgo._distributed import Table, splitters
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import init_in_task, parse_init
-from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._graph import Graph, packed, result_arrays, results_of
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
 from gpualgo.dask._tasks import (
@@ -67,9 +67,10 @@ def add_grouped_chunks(
     count = _SAMPLES_PER_CUT * outputs
     samples = [graph.add("sample", (i,), sample_keys, run, count) for i, run in enumerate(runs)]
     bounds = graph.add("splitters", (), compute_splitters, samples, outputs, order)
-    run_cuts = [graph.add("bounds", (i,), cut, run, bounds, order) for i, run in enumerate(runs)]
-    cuts = graph.add("cuts", (), table, run_cuts, outputs)
-    for j, pieces in enumerate(add_exchange(graph, runs, cuts, outputs)):
+    cuts = [graph.add("bounds", (i,), cut, run, bounds, outputs, order)
+            for i, run in enumerate(runs)]  # fmt: skip
+    table = graph.add("cuts", (), stack_cuts, cuts)
+    for j, pieces in enumerate(add_exchange(graph, runs, table, outputs)):
         graph.add("", (j,), finish, pieces, *args)
     return outputs
 
@@ -92,16 +93,15 @@ def compute_splitters(samples: list[tuple[Parts, int]], outputs: int, order: Ord
     return index_parts(keys, namespace_of(order_of_samples).asarray(chosen))
 
 
-def cut(own: Run, bounds: Parts | None, order: Order) -> Any:
-    """Return the indices that cut a run behind the keys up to each splitter."""
-    return None if bounds is None else up_to(own[0], bounds, order)
+def cut(own: Run, bounds: Parts | None, outputs: int, order: Order) -> Any:
+    """Return where the slices of a run begin, behind the keys up to each splitter, and its end."""
+    if bounds is None:
+        return np.zeros(outputs + 1, np.int64)
+    return np.array([0, *up_to(own[0], bounds, order), len(own[0][0])], np.int64)
 
 
-def table(cuts: list[Any], outputs: int) -> Table:
-    """Return the cuts of all runs: a row for each splitter."""
-    if cuts[0] is None:
-        return np.zeros((outputs - 1, len(cuts)), np.int64)
-    return np.stack(cuts, 1).astype(np.int64)
+def stack_cuts(cuts: list[Any]) -> Table:
+    return np.stack(cuts, 1)
 
 
 # --- Runs of equal neighbours that continue across chunks; each is output by the chunk it begins
@@ -243,8 +243,7 @@ def reduce_by_key(
         combination = patterns[1], op_arg, folding[1]
         outputs = add_run_chunks(graph, runs, patterns[0], frozen_eq, init_value, combination)
     chunks = ((math.nan,) * outputs,)
-    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, key_arg, x_arg)
-    return pack_results(form, arrays)
+    return results_of(graph, form, x_arg.first, chunks, dtypes, key_arg, x_arg)
 
 
 Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
@@ -319,7 +318,7 @@ def unique(
         add_inverse = _run_numbers if consecutive else _indices
         inverse = add_inverse(graph, x_arg, runs, outputs_refs, results[0])
         results.insert(count + return_index, inverse)
-    return pack_results(form, results)
+    return packed(form, results)
 
 
 def _add_unique_chunks(

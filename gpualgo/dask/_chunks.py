@@ -13,7 +13,7 @@ from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._graph import Graph, results_of
 from gpualgo.dask._inputs import Input, blocks, is_dask
 from gpualgo.dask._tasks import (
     ChunkArg,
@@ -67,7 +67,7 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
         graph.add("", index, transform_chunk, op_arg, acc_dtype, *args)
     sources = [x for x in inputs if isinstance(x, Input)]
-    return pack_results(form, result_arrays(graph, arrays[0], chunks, dtypes, *sources))
+    return results_of(graph, form, arrays[0], chunks, dtypes, *sources)
 
 
 def transform_chunk(op: PickledOperator, dtype: Any, *arguments: Any) -> Any:
@@ -101,7 +101,7 @@ def select(x: Any, predicate: Any) -> Any:
         chunk = x_arg.chunk(index)
         graph.add("", index, select_chunk, chunk, mask and mask.chunk(index), op_arg)
     chunks = ((math.nan,) * x_arg.first.numblocks[0],)
-    return pack_results(form, result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, mask))
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, mask)
 
 
 def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
@@ -156,7 +156,7 @@ def searchsorted(
             refs.append(graph.add("chunk", (i, *index), search_chunk, *args))
         graph.alias("", index, graph.tree("tree", index, refs, sum_arrays))
     chunks = () if v_arg is None else v_arg.first.chunks
-    return result_arrays(graph, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)[0]
+    return results_of(graph, None, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)
 
 
 def search_chunk(
@@ -202,7 +202,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
             refs.append(graph.add("chunk", index, top_of_chunk, *args))
         graph.alias("", row, graph.tree("tree", row, refs, top_of_several, k, k_axis, mode))
     chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
-    return pack_results(form, result_arrays(graph, x_arg.first, chunks, dtypes, x_arg))
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg)
 
 
 def top_of_chunk(x: ChunkArg, start: int, k: int, axis: int, mode: Any) -> Parts:

@@ -21,7 +21,7 @@ from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._distributed import unknown_ranges, with_ranges
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, Index, pack_results, result_arrays
+from gpualgo.dask._graph import Graph, Index, results_of
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._tasks import (
     ChunkArg,
@@ -94,7 +94,7 @@ def histogram(
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     result_chunks = (*other_chunks, *((extent,) for extent in shape))
     sources = x_arg, w_arg if isinstance(w_arg, Input) else None
-    return result_arrays(graph, x_arg.first, result_chunks, (probe.dtype,), *sources)[0]
+    return results_of(graph, None, x_arg.first, result_chunks, (probe.dtype,), *sources)
 
 
 def _snapshot(bins: Any) -> Any:
@@ -264,8 +264,7 @@ def reduce(
         graph.add("", out, finish, ref, initial.chunk(row), op_arg, folding, keepdims)
     chunks = tuple((1,) if a in axes else sizes for a, sizes in enumerate(x_arg.first.chunks)
                    if keepdims or a in other_axes)  # fmt: skip
-    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, initial.source)
-    return pack_results(form, arrays)
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
 ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Structure]
@@ -406,8 +405,7 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     for row in blocks(x_arg.first, other_axes):
         _add_line(graph, x_arg, initial, op_arg, row, reverse, folding)
     chunks = x_arg.first.chunks
-    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, initial.source)
-    return pack_results(form, arrays)
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
 def _add_line(

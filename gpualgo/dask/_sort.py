@@ -7,7 +7,7 @@ empty chunks need no special case.
 from __future__ import annotations
 
 import math
-from itertools import accumulate, count
+from itertools import accumulate, count, zip_longest
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import gpualgo as ga
 from gpualgo._distributed import ALL_BITS, Table, check_index_dtype, compared_bits, narrowed
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, pack_results, result_arrays, same
+from gpualgo.dask._graph import Graph, packed, result_arrays, same
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._tasks import (
     ChunkArg,
@@ -78,7 +78,7 @@ def radix_sort(
     bits = {} if order[2] == ALL_BITS else {"begin_bit": begin_bit, "end_bit": end_bit}
     options = {"descending": descending, "axis": axis, **bits}
     dtypes, form = _inputs.probe_dtypes(ga.radix_sort, k_arg.small(), small, **options)
-    return pack_results(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
+    return packed(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
@@ -169,9 +169,9 @@ def _long_row(
     spans = graph.add("spans", (), brackets, samples, sizes, ranks, width, order)
     windows = [graph.add("candidates", (i,), candidates, run, i, spans)
                for i, run in enumerate(runs)]  # fmt: skip
-    all_cuts = graph.add("cuts", (), cuts, windows, spans, ranks, order)
+    table = graph.add("cuts", (), borders, windows, spans, sizes, ranks, order)
     patterns = keys.pattern, values and values.pattern
-    for j, pieces in enumerate(add_exchange(graph, runs, all_cuts, count)):
+    for j, pieces in enumerate(add_exchange(graph, runs, table, count)):
         graph.add("", (j,), merge, pieces, order, patterns, indices is not None)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
@@ -230,14 +230,17 @@ def candidates(own: Run, number: int, spans: Spans) -> list[Parts]:
     return [copy_slice(own[0], slice(low, high)) for low, high in pairs]
 
 
-def cuts(windows: list[list[Parts]], spans: Spans, ranks: tuple[int, ...], order: Order) -> Table:
-    """Return where each run is cut: a row for each rank."""
-    rows = []
+def borders(
+    windows: list[list[Parts]], spans: Spans, lengths: tuple[int, ...], ranks: tuple[int, ...],
+    order: Order,
+) -> Table:  # fmt: skip
+    """Return where slices of each run begin: a row for each result chunk, and one for the end."""
+    rows: list[Any] = [np.zeros(len(lengths), np.int64)]
     for rank, low, high, *keys in zip(ranks, *spans, *windows, strict=True):
         candidate_order = on_host(sort_indices(concatenate(keys), order))
         (row,), _ = narrowed(high - low, [rank - low.sum()], 1, candidate_order)
         rows.append(low + row)
-    return np.stack(rows)
+    return np.stack([*rows, np.array(lengths)])
 
 
 def merge(
@@ -282,37 +285,29 @@ MOST_DIRECT = 64 * 64  # slices sent directly; above that, through groups
 
 
 def add_exchange(
-    graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
+    graph: Graph, runs: list[TaskRef], table: TaskRef, num_chunks: int
 ) -> list[list[TaskRef]]:
     """For each result chunk, return the slices it gets from all runs, as `join_slices` reads them.
 
-    `cuts` has a row for each boundary between result chunks: the index at which each run is cut.
+    `table` tells where the slices begin in each run: a row for each result chunk, and one more.
     """
-    if len(runs) * num_chunks > MOST_DIRECT:
-        return _by_groups(graph, runs, cuts, num_chunks)
-    return [[graph.add("piece", (i, j), slice_run, run, cuts, i, j, j + 1)
-             for i, run in enumerate(runs)] for j in range(num_chunks)]  # fmt: skip
-
-
-def _by_groups(
-    graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
-) -> list[list[TaskRef]]:
-    """Add two steps: groups of runs first bundle their slices for groups of chunks.
-
-    A group takes every n-th run: of sorted input, neighbouring runs would all go to one chunk.
-    """
-    count, size = len(runs), math.isqrt(num_chunks - 1) + 1
-    groups = math.isqrt(count - 1) + 1
+    count = len(runs)
+    if count * num_chunks <= MOST_DIRECT:
+        return [[graph.add("piece", (i, j), slice_run, run, table, i, j, j + 1)
+                 for i, run in enumerate(runs)] for j in range(num_chunks)]  # fmt: skip
+    # Groups of runs first bundle their slices for groups of chunks. A group takes every n-th run:
+    # of sorted input, neighbouring runs would all go to one chunk.
+    size, groups = math.isqrt(num_chunks - 1) + 1, math.isqrt(count - 1) + 1
     gathered: list[list[TaskRef]] = []
     for target, first in enumerate(range(0, num_chunks, size)):
         last = min(first + size, num_chunks)
         bundles = []
         for group in range(groups):
-            parts = [graph.add("part", (i, target), slice_run, runs[i], cuts, i, first, last)
+            parts = [graph.add("part", (i, target), slice_run, runs[i], table, i, first, last)
                      for i in range(group, count, groups)]  # fmt: skip
             bundles.append(graph.add("bundle", (group, target), same, parts))
         for j in range(first, last):
-            args = cuts, groups, first, j
+            args = table, groups, first, j
             gathered.append([graph.add("piece", (group, j), slice_bundle, bundle, group, *args)
                              for group, bundle in enumerate(bundles)])  # fmt: skip
     return gathered
@@ -321,36 +316,26 @@ def _by_groups(
 # Within tasks:
 
 
-def _span(length: int, number: int, table: Any, first: int, last: int) -> slice:
-    """Return the slice of a run of `length` elements that result chunks [first, last) get."""
-    start = int(table[first - 1, number]) if first else 0
-    end = int(table[last - 1, number]) if last <= len(table) else length
-    return slice(start, end)
+def slice_run(own: Run, table: Table, number: int, first: int, last: int, origin: int = 0) -> Run:
+    """Return a copy of the slice that result chunks [first, last) get.
 
-
-def slice_run(own: Run, table: Table, number: int, first: int, last: int) -> Run:
-    """Return a copy of the slice of a run that result chunks [first, last) get."""
-    keys, values = own
-    span = _span(len(keys[0]), number, table, first, last)
-    return copy_slice(keys, span), copy_slice(values, span)
+    It is one of a run, or of its slice for the chunks from `origin` on.
+    """
+    start, *ends = table[[origin, first, last], number].tolist()
+    span = slice(*(end - start for end in ends))
+    return copy_slice(own[0], span), copy_slice(own[1], span)
 
 
 def slice_bundle(
-    parts: list[Run], group: int, table: Any, step: int, first: int, chunk: int
-) -> Any:
+    parts: list[Run], group: int, table: Table, step: int, first: int, chunk: int
+) -> list[Run]:
     """Return the slices for one chunk, from a group's slices for chunks from `first` on."""
-    numbered = []
-    for number, (keys, values) in zip(count(group, step), parts, strict=False):
-        origin = int(table[first - 1, number]) if first else 0
-        span = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
-        local = slice(span.start - origin, span.stop - origin)
-        numbered.append((number, (copy_slice(keys, local), copy_slice(values, local))))
-    return numbered
+    numbered = zip(count(group, step), parts, strict=False)
+    return [slice_run(part, table, i, chunk, chunk + 1, first) for i, part in numbered]
 
 
 def join_slices(parts: list[Any]) -> Run:
     """Join the slices for a result chunk, in the order of the runs."""
-    if isinstance(parts[0], list):  # from groups: (run number, slice) pairs
-        numbered = [pair for group in parts for pair in group]
-        parts = [run for _, run in sorted(numbered, key=lambda pair: int(pair[0]))]
+    if isinstance(parts[0], list):  # from groups, each of every n-th run
+        parts = [run for runs in zip_longest(*parts) for run in runs if run is not None]
     return concatenate([run[0] for run in parts]), concatenate([run[1] for run in parts])
