@@ -28,6 +28,7 @@ from gpualgo.dask._tasks import (
     Parts,
     PickledOperator,
     Structure,
+    as_array,
     concatenate,
     element_of,
     library_of,
@@ -35,8 +36,8 @@ from gpualgo.dask._tasks import (
     on_host,
     pack,
     parts_of,
-    pattern_of_value,
     pickle_operator,
+    plain,
     result,
     sum_arrays,
     unpack,
@@ -171,7 +172,7 @@ class InitArgument(NamedTuple):
     """The initial value of a reduction or scan."""
 
     source: Input | None  # of arrays
-    value: tuple[Structure, Parts] | None  # a pattern and its values, if there are no arrays
+    value: dict[str, Any] | None  # as plain data, if there are no arrays
     small: Any
 
     @property
@@ -180,8 +181,8 @@ class InitArgument(NamedTuple):
         if self.source is not None:
             return self.source.content
         assert self.value is not None
-        pattern, values = self.value
-        return pattern, [(type(v).__name__, getattr(v, "dtype", None), v) for v in values]
+        values = [(type(v).__name__, getattr(v, "dtype", None), v) for v in self.value["parts"]]
+        return self.value["pattern"], values
 
     def chunk(self, row: Index) -> Any:
         """Return init for a block of rows, as an argument that `init_in_task` reads."""
@@ -192,9 +193,8 @@ class InitArgument(NamedTuple):
 
 def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> InitArgument:
     """Parse init; `row_axes` are the axes of the result's rows."""
-    fields = unpack(init)
-    if not any(map(_is_array, fields)):
-        return InitArgument(None, (pattern_of_value(init), fields), init)
+    if not any(map(_is_array, unpack(init))):
+        return InitArgument(None, plain(init), init)
     chunks = tuple(x.first.chunks[axis] for axis in row_axes)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
@@ -221,8 +221,8 @@ def _is_array(x: Any) -> bool:
 
 def init_in_task(init: Any) -> Any:
     """Return init within a task."""
-    if isinstance(init, tuple):
-        return pack(*init)
+    if isinstance(init, dict):
+        return pack(**init)
     parts = parts_of(init)
     if parts[0].ndim == 0 and isinstance(parts[0], np.ndarray):
         parts = tuple(part[()] for part in parts)
@@ -312,8 +312,7 @@ def reduce_parts(
     _, dtypes, pattern = folding
     x, dtype = pack(pattern, parts), pack(pattern, dtypes)
     results = unpack(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
-    # NumPy returns scalars for 0-d results; a later call needs arrays.
-    return tuple(np.asarray(part) if isinstance(part, np.generic) else part for part in results)
+    return tuple(map(as_array, results))
 
 
 def reduce_chunk(

@@ -96,6 +96,10 @@ class Graph:
         self.tasks[key] = Task(key, _runner, *prefix, *wrapped)
         return TaskRef(key)
 
+    def call(self, step: str, index: Index, name: str, *args: Any, **options: Any) -> TaskRef:
+        """Add a task that calls a public function with chunks, operators and plain data."""
+        return self.add(step, index, _tasks.call_on, name, (*options,), *args, *options.values())
+
     def tree(
         self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
     ) -> TaskRef:

@@ -25,31 +25,27 @@ from gpualgo.dask._tasks import (
     Structure,
     concatenate,
     copy_slice,
-    element_of,
     namespace_of,
     on_host,
     pack,
     parts_of,
-    pattern_of_value,
+    plain,
     result,
     unpack,
 )
 
-Order = tuple[Structure, tuple[Structure, tuple[bool, ...]], tuple[int, int | None]]
-"""The keys' pattern; descending flags and their pattern; the range of bits that is compared."""
+Order = tuple[Structure, Any, tuple[int, int | None]]
+"""The keys' pattern; descending flags as plain data; the range of bits that is compared."""
 
 
 def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
     begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
     end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
-    return keys.pattern, (pattern_of_value(descending), unpack(descending)), (begin, end)
+    return keys.pattern, plain(descending), (begin, end)
 
 
-def sort_options(order: Order) -> dict[str, Any]:
-    """Return an order as keyword arguments of a sort."""
-    _, descending, (begin, end) = order
-    bits = {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
-    return {"descending": pack(*descending), **bits}
+def bit_options(begin: Any, end: Any) -> dict[str, Any]:
+    return {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
 
 
 def radix_sort(
@@ -75,8 +71,7 @@ def radix_sort(
     v_arg = None if values is None else _values(values, k_arg, func_name)
     small = v_arg and v_arg.small()
     order = order_of(descending, begin_bit, end_bit, k_arg)
-    bits = {} if order[2] == ALL_BITS else {"begin_bit": begin_bit, "end_bit": end_bit}
-    options = {"descending": descending, "axis": axis, **bits}
+    options = {"descending": descending, "axis": axis, **bit_options(begin_bit, end_bit)}
     dtypes, form = _inputs.probe_dtypes(ga.radix_sort, k_arg.small(), small, **options)
     return packed(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
 
@@ -139,9 +134,12 @@ def _rows(
 ) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
     graph = _graph_of(func_name, keys, values, order, axis, dtypes)
-    options = order, axis, dtypes[0] if func_name == "argsort" else None
+    options = {"descending": order[1], "axis": axis, **bit_options(*order[2])}
+    if func_name == "argsort":
+        options["dtype"] = dtypes[0]
     for index in blocks(keys.first):
-        graph.add("", index, sort_rows, keys.chunk(index), values and values.chunk(index), *options)
+        args = [x.chunk(index) for x in (keys, values) if x is not None]
+        graph.call("", index, func_name, *args, **options)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
@@ -182,15 +180,6 @@ Spans = tuple[Table, Table]
 """Lower and upper bounds of the cut of each run: a row for each rank."""
 
 
-def sort_rows(keys: ChunkArg, values: ChunkArg | None, order: Order, axis: int, dtype: Any) -> Any:
-    """Sort a chunk that holds whole rows, or return the indices that sort it."""
-    options = {**sort_options(order), "axis": axis}
-    if dtype is not None:
-        return ga.argsort(element_of(keys), dtype=dtype, **options)
-    packed_values = None if values is None else element_of(values)
-    return result(unpack(ga.radix_sort(element_of(keys), packed_values, **options)))
-
-
 def sort_run(
     keys: ChunkArg, values: ChunkArg | None, order: Order, indices: tuple[int, Any] | None
 ) -> Run:
@@ -209,7 +198,7 @@ def _sorted(
     packed: Any = (pack(patterns[0], keys), *([pack(patterns[1], values)] if values else []))
     out = {"out": packed if values else packed[0]} if in_place else {}
     call: Any = ga.radix_sort  # whose overloads know no tuples of unknown length
-    found = call(*packed, **sort_options(order), **out)
+    found = call(*packed, descending=pack(**order[1]), **bit_options(*order[2]), **out)
     return (unpack(found[0]), unpack(found[1])) if values else (unpack(found), ())
 
 
@@ -260,7 +249,7 @@ def comparable(keys: Parts, order: Order) -> tuple[Any, Any]:
     pattern, descending, (begin, end) = order
     if (begin, end) != ALL_BITS:
         keys = (compared_bits(keys[0], begin, end),)
-    return pack(pattern, keys), pack(*descending)
+    return pack(pattern, keys), pack(**descending)
 
 
 def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:

@@ -474,10 +474,12 @@ def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
     if search_axis == first.axis and first.ndim > 1:
         infer_result(function, source.places[seats[0]], source.on(seats[0]), search_axis)
         source.require_one_row(search_axis, func_name)
+    if search_axis == first.axis and len(source.places) == 1:
+        return x_arg.run(lambda i: function(x_arg.on(i), axis, keepdims=keepdims))[0]
 
     def local(i: int) -> Any:
         x = source.on(i)
-        if search_axis != first.axis or len(source.places) == 1:
+        if search_axis != first.axis:
             return function(x, search_axis, keepdims=keepdims)
         index = function(x)
         return taken_at(x, index), _global_index(index, first.starts[i])
