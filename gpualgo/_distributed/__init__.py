@@ -7,7 +7,7 @@ contributes; `gpualgo.dask` and `gpualgo.shards` run the calls and move data.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,11 @@ def splitters(
     cumulative = np.cumsum(np.repeat(widths, counts)[order])
     wanted = cumulative[-1] * np.arange(1, outputs) // outputs
     return order[np.clip(np.searchsorted(cumulative, wanted), 0, len(cumulative) - 1)]
+
+
+def bit_options(begin: Any, end: Any) -> dict[str, Any]:
+    """Return the range of bits as keyword arguments of a sort; none for all bits."""
+    return {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
 
 
 def compared_bits(keys: Any, begin: int, end: int | None) -> Any:
@@ -104,3 +109,32 @@ def with_ranges(ranges: Any, known: dict[int, Any], is_joint: bool) -> Any:
     if not is_joint:
         return known.get(0, ranges)
     return tuple(known.get(i, each) for i, each in enumerate(ranges)) if known else ranges
+
+
+# --- Scans: each piece but the first starts from the prefix of the pieces before it.
+
+
+def scan_from(
+    call: Callable[..., Any], pack: Callable[[Sequence[Any]], Any], parts: Sequence[Any],
+    prefix: Sequence[Any], op: Any, axis: int, **options: Any,
+) -> Any:  # fmt: skip
+    """Scan a piece, given an array for each field, and for each a prefix with one value per row."""
+    shape = tuple(parts[0].shape)
+    if len(shape) > 1:
+        prefix = [part.reshape((*shape[:axis], *shape[axis + 1 :])) for part in prefix]
+    elif isinstance(parts[0], np.ndarray):
+        prefix = [part.reshape(-1)[0] for part in prefix]
+    elif len(parts) > 1:
+        # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
+        row = pack([part.reshape((1, -1)) for part in parts])
+        found = call(row, pack(prefix), op, axis=1, **options)
+        return map_fields(lambda part: part.reshape(-1), found)
+    return call(pack(parts), pack(prefix), op, axis=axis, **options)
+
+
+def map_fields(function: Callable[[Any], Any], x: Any) -> Any:
+    """Return x, or the tuple x, with a function applied to each array of it."""
+    if not isinstance(x, tuple):
+        return function(x)
+    items = [map_fields(function, item) for item in x]
+    return getattr(type(x), "_make", tuple)(items)

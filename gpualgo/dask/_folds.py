@@ -18,7 +18,7 @@ from dask.task_spec import TaskRef
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo._distributed import unknown_ranges, with_ranges
+from gpualgo._distributed import scan_from, unknown_ranges, with_ranges
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, Index, results_of
@@ -448,24 +448,11 @@ def scan(
 ) -> Any:  # fmt: skip
     """Scan a chunk, starting from its prefix or init."""
     (axis,), dtypes, pattern = folding
-    parts = parts_of(x)
-    if prefix is None or not prefix[0].shape[axis]:
-        start = init_in_task(init)
+    call, fn, parts = getattr(ga, x[0][0]), load_operator(op), parts_of(x)
+    options = {"axis": axis, "reverse": reverse, "dtype": pack(pattern, dtypes)}
+    if prefix is not None and prefix[0].shape[axis]:
+        packing = functools.partial(pack, pattern)
+        found = scan_from(call, packing, parts, prefix, fn, **options)
     else:
-        start = pack(pattern, tuple(_as_init(part, axis) for part in prefix))
-    call = functools.partial(
-        getattr(ga, x[0][0]), init=start, op=load_operator(op), reverse=reverse,
-        dtype=pack(pattern, dtypes),
-    )  # fmt: skip
-    if pattern is None or parts[0].ndim > 1 or library_of(parts[0]) == "numpy":
-        return result(unpack(call(pack(pattern, parts), axis=axis)))
-    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
-    rows = unpack(call(pack(pattern, tuple(part.reshape(1, -1) for part in parts)), axis=1))
-    return result(tuple(part.reshape(-1) for part in rows))
-
-
-def _as_init(part: Any, axis: int) -> Any:
-    """Return a prefix as an initial value: a scalar for one line, else an array over rows."""
-    if part.ndim > 1:
-        return part.squeeze(axis)
-    return part[0] if library_of(part) == "numpy" else part
+        found = call(pack(pattern, parts), init_in_task(init), fn, **options)
+    return result(unpack(found))

@@ -12,7 +12,7 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
-from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
+from gpualgo._arrays.forms import Form, fields_of, flatten_tuple, is_tuple
 from gpualgo._base import recording
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
@@ -26,7 +26,6 @@ from gpualgo.dask._tasks import (
     library_of,
     meta_like,
     pattern_of,
-    unpack,
 )
 
 # --- Flatten, broadcast and reshape dask arrays.
@@ -273,10 +272,8 @@ def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tupl
     """
     with default_device(_graph.device()):
         result = function(*args, **options)
-    if not isinstance(result, tuple):
-        return unpack(result), None
-    fields, form = flatten_tuple(result, "a result", has_names=False)
-    return tuple(field for field, _ in fields), form
+    parts, form = fields_of(result)
+    return tuple(parts), form
 
 
 def probe_dtypes(

@@ -14,7 +14,14 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
-from gpualgo._distributed import ALL_BITS, Table, check_index_dtype, compared_bits, narrowed
+from gpualgo._distributed import (
+    ALL_BITS,
+    Table,
+    bit_options,
+    check_index_dtype,
+    compared_bits,
+    narrowed,
+)
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, packed, result_arrays, same
@@ -42,10 +49,6 @@ def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Orde
     begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
     end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
     return keys.pattern, plain(descending), (begin, end)
-
-
-def bit_options(begin: Any, end: Any) -> dict[str, Any]:
-    return {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
 
 
 def radix_sort(

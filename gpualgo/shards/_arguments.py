@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from gpualgo._api.explain import describe
-from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
+from gpualgo._arrays.forms import Form, fields_of, flatten_tuple, is_tuple
 from gpualgo._base import recording
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import is_function
@@ -184,14 +184,6 @@ def infer_result(
         request = describe(function.__name__, function, args, options)
     dtypes = tuple(result.dtype for result in request.problem.results)
     return dtypes, request.problem.form
-
-
-def fields_of(result: Any) -> tuple[list[Any], Form | None]:
-    """Return the arrays of a result, and its form."""
-    if not isinstance(result, tuple):
-        return [result], None
-    fields, form = flatten_tuple(result, "a result", has_names=False)
-    return [field for field, _ in fields], form
 
 
 def stacked(parts: Sequence[Any], place: Device, library: Any) -> Any:

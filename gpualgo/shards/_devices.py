@@ -168,7 +168,7 @@ def all_on_host(
 
     `into`: NumPy arrays to write the elements of GPU arrays to.
     """
-    fetched, waiting = list[np.ndarray[Any, Any]](), list[tuple[View, int]]()
+    fetched, waiting = list[np.ndarray[Any, Any]](), list[tuple[int, int]]()
     for i, x in enumerate(arrays):
         view = view_of(np.asarray(x) if isinstance(x, np.generic) else x, "an array")
         if view.device == CPU:
@@ -178,27 +178,17 @@ def all_on_host(
             view = view_of(contiguous(x), "an array")
         target = np.empty(view.shape, view.dtype) if into is None else into[i]
         if target.size:
-            waiting.append((view, _fetch(view, target)))
+            from gpualgo._driver import device, driver, staging
+
+            stream = int(view.library.stream(view.device))
+            with device.get(view.device).current():
+                staging.download(view.ptr, target, view.device, stream)
+            waiting.append((view.device, stream))
         fetched.append(target)
-    for view, stream in waiting:
-        _wait(view.device, stream)
+    for ordinal, stream in waiting:
+        with device.get(ordinal).current():
+            driver.synchronize(stream)
     return fetched
-
-
-def _fetch(view: View, target: np.ndarray[Any, Any]) -> int:
-    from gpualgo._driver import device, staging
-
-    stream = int(view.library.stream(view.device))
-    with device.get(view.device).current():
-        staging.download(view.ptr, target, view.device, stream)
-    return stream
-
-
-def _wait(ordinal: int, stream: int) -> None:
-    from gpualgo._driver import device, driver
-
-    with device.get(ordinal).current():
-        driver.synchronize(stream)
 
 
 def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Device, ...]:

@@ -13,9 +13,10 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
+from gpualgo._arrays.forms import fields_of
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
-from gpualgo._distributed import unknown_ranges, with_ranges
+from gpualgo._distributed import map_fields, scan_from, unknown_ranges, with_ranges
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks
@@ -24,7 +25,6 @@ from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
-    fields_of,
     infer_result,
     parse_argument,
     parse_predicate,
@@ -178,7 +178,9 @@ def reduce(
     local_init = at_place(init, first_full, x_arg)
     dtypes, _ = infer_result(ga.reduce, first_full, x_arg.on(full[0]), local_init, op, **options)
     acc = x_arg.packed(dtypes)
-    late_axes = () if commutes(op) else tuple(a for a in axes if a < first.axis)
+    late_axes = (
+        () if as_operator(op, _NAME, 2).commutative else tuple(a for a in axes if a < first.axis)
+    )
     early_axes = tuple(a for a in axes if a not in late_axes)
     stacks = aggregates_at(device, x_arg, full, op, early_axes, dtypes)
     remaining = tuple(a - sum(b < a for b in early_axes) for a in late_axes)
@@ -187,7 +189,8 @@ def reduce(
         result = ga.reduce(x, None if remaining else init, op, axis=0, dtype=acc)
         if remaining:
             result = ga.reduce(result, init, op, axis=remaining, dtype=acc)
-    return kept_axes(result, axes, first.shape) if keepdims else result
+    kept = tuple(1 if a in axes else n for a, n in enumerate(first.shape))
+    return map_fields(lambda x: x.reshape(kept), result) if keepdims else result
 
 
 def aggregates_at(
@@ -230,24 +233,12 @@ def _only_shard(x_arg: Argument, full: list[int]) -> Any:
 
 def at_place(init: Any, place: Any, source: Argument) -> Any:
     """Return init with its arrays moved to a device."""
-    if isinstance(init, tuple):
-        items = [at_place(item, place, source) for item in init]
-        return getattr(type(init), "_make", tuple)(items)
-    if hasattr(init, "__cuda_array_interface__") or type(init).__module__.startswith("torch"):
-        return place.moved(init, source.first.library)
-    return init
 
+    def moved(x: Any) -> Any:
+        is_array = hasattr(x, "__cuda_array_interface__") or type(x).__module__.startswith("torch")
+        return place.moved(x, source.first.library) if is_array else x
 
-def commutes(op: Any) -> bool:
-    return as_operator(op, _NAME, 2).commutative
-
-
-def kept_axes(found: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Insert the reduced axes, with extent 1."""
-    if isinstance(found, tuple):
-        items = [kept_axes(item, axes, shape) for item in found]
-        return getattr(type(found), "_make", tuple)(items)
-    return found.reshape(tuple(1 if a in axes else n for a, n in enumerate(shape)))
+    return map_fields(moved, init)
 
 
 # --- Scans: an aggregate of each shard, prefixes on the first device, a scan of each shard.
@@ -342,21 +333,10 @@ def _scan_shard(
     options: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Scan a shard, starting from its prefix."""
-    device, x = x_arg.places[i], x_arg.on(i)
     if prefix is None:
-        return call(x, at_place(init, device, x_arg), op, **options)
-    if x_arg.first.ndim > 1:
-        rows = x_arg.packed([part.reshape(tuple(part.shape[1:])) for part in prefix])
-        return call(x, rows, op, **options)
-    if x_arg.is_on_host:
-        return call(x, x_arg.packed([part[0] for part in prefix]), op, **options)
-    if x_arg.form is None:
-        return call(x, prefix[0], op, **options)
-    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
-    row = x_arg.packed([shard.shards[i].reshape((1, -1)) for shard in x_arg.arrays])
-    results, form = fields_of(call(row, x_arg.packed(prefix), op, **{**options, "axis": 1}))
-    assert form is not None
-    return form.packed([part.reshape(-1) for part in results])
+        return call(x_arg.on(i), at_place(init, x_arg.places[i], x_arg), op, **options)
+    parts = [x.shards[i] for x in x_arg.arrays]
+    return scan_from(call, x_arg.packed, parts, prefix, op, **options)
 
 
 # --- `count`, `find` and extremes: a result of each shard, combined on the first device.

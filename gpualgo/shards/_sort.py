@@ -14,10 +14,11 @@ from gpualgo._algorithms.merge_sort.cuda import Runs as MergedRuns
 from gpualgo._algorithms.merge_sort.cuda import can_merge
 from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
+from gpualgo._arrays.forms import fields_of
 from gpualgo._arrays.view import View, view_of
 from gpualgo._distributed import (
-    ALL_BITS,
     Table,
+    bit_options,
     check_index_dtype,
     compared_bits,
     narrowed,
@@ -27,7 +28,7 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
-from gpualgo.shards._arguments import Argument, fields_of, infer_result, parse_argument, refuse
+from gpualgo.shards._arguments import Argument, infer_result, parse_argument, refuse
 from gpualgo.shards._devices import (
     can_read,
     concatenated,
@@ -47,26 +48,32 @@ from gpualgo.shards._elementwise import call_with_counts
 FEW = 1 << 13  # open elements that the host reads completely
 SAMPLES = 1 << 12  # per rank, over all runs
 
+Order = dict[str, Any]
+"""The order as keyword arguments of a sort: `descending`, and bits unless all are compared."""
 Ends = tuple[tuple[int, ...], tuple[int, ...]]
 """The lower and upper bounds of the cut in each run."""
 Span = tuple[int, int, int]
 """Indices into a run: start, stop, step."""
 
 
-class Runs:
+class Runs(NamedTuple):
     """Sorted runs, one on each device."""
 
-    def __init__(self, keys: Argument, directions: Any, bits: tuple[int, int | None]) -> None:
-        self.keys, self.directions, self.bits = keys, directions, bits
-        self.lengths = keys.first.lengths
+    keys: Argument
+    options: Order
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return self.keys.first.lengths
 
     def order(self, parts: Sequence[Any]) -> np.ndarray[Any, Any]:
         """Return the indices that sort host keys stably."""
-        if self.bits != ALL_BITS:
-            parts = [compared_bits(parts[0], *self.bits)]
+        if "begin_bit" in self.options:
+            begin, end = int(self.options["begin_bit"]), self.options["end_bit"]
+            parts = [compared_bits(parts[0], begin, None if end is None else int(end))]
         with default_device.fixed(CPU, "splitters are found on the host"):
             order: np.ndarray[Any, Any] = ga.argsort(
-                self.keys.packed(parts), descending=self.directions
+                self.keys.packed(parts), descending=self.options["descending"]
             )
         return order
 
@@ -150,24 +157,6 @@ def exchanged(keys: Argument, runs: list[Run], borders: Table) -> list[Run]:
     return [arrays[i :: len(places)] for i in keys.seats]
 
 
-class Order(NamedTuple):
-    """A sort order."""
-
-    descending: Any
-    bits: tuple[Any, Any]
-
-    @property
-    def is_whole(self) -> bool:
-        """True if all bits are compared."""
-        return self.bits == ALL_BITS
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The order as keyword arguments of a sort."""
-        bits = {} if self.is_whole else {"begin_bit": self.bits[0], "end_bit": self.bits[1]}
-        return {"descending": self.descending, **bits}
-
-
 def radix_sort(
     keys: Any, values: Any = None, *, descending: Any = False, begin_bit: Any = 0,
     end_bit: Any = None, axis: Any = -1,
@@ -186,7 +175,7 @@ def radix_sort(
     rounds for 2^31 keys; slices are copied and sorted again. Each device needs memory for three
     times what it sorts.
     """
-    return _sort("radix_sort", keys, values, Order(descending, (begin_bit, end_bit)), axis)
+    return _sort("radix_sort", keys, values, descending, axis, **bit_options(begin_bit, end_bit))
 
 
 def sort(
@@ -195,11 +184,12 @@ def sort(
     """Return keys stably sorted by value, and values moved with them; as `radix_sort`."""
     if less is not None:
         refuse("sort", "less= is given, and sharded keys are sorted by value", "leave less out")
-    return _sort("sort", keys, values, Order(descending, ALL_BITS), axis)
+    return _sort("sort", keys, values, descending, axis)
 
 
-def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> Any:
+def _sort(func_name: str, keys: Any, values: Any, descending: Any, axis: Any, **bits: Any) -> Any:
     """Sort keys; with values return a pair."""
+    order = {"descending": descending, **bits}
     whole, v_arg = parse_argument(keys, func_name, "keys"), None
     k_arg, sort_axis = whole.line(axis, func_name)
     if values is not None:
@@ -209,7 +199,7 @@ def _sort(func_name: str, keys: Any, values: Any, order: Order, axis: Any) -> An
 
     def options(i: int) -> dict[str, Any]:
         v = None if v_arg is None else v_arg.on(i)
-        return {"values": v, "axis": sort_axis, **order.options}
+        return {"values": v, "axis": sort_axis, **order}
 
     infer_result(call, k_arg.places[0], k_arg.on(0), **options(0))
     if sort_axis != first.axis:
@@ -237,7 +227,7 @@ def long_row(
     runs = sorted_runs(keys, values, order, has_indices)
     views = [[view_of(x, "a run") for x in run] for run in runs]
     arrays = [x for run in runs for x in run]
-    is_read = len(runs) > 1 and order.is_whole and can_merge(views, count)
+    is_read = len(runs) > 1 and "begin_bit" not in order and can_merge(views, count)
     if is_read and can_read(keys.places, arrays):
         with reading(keys.places, arrays, keys.first.library):
             return _merged(keys, order, views, index_dtype)
@@ -247,7 +237,8 @@ def long_row(
             lambda i: [*local[i][:count], _global_indices(local[i][count], starts[i], index_dtype)]
         )
     if len(runs) > 1:
-        cuts = exact_cuts(_as_runs(keys, runs, order), list(accumulate(keys.first.lengths))[:-1])
+        sorted_keys = keys.of([run[:count] for run in runs])
+        cuts = exact_cuts(Runs(sorted_keys, order), list(accumulate(keys.first.lengths))[:-1])
         none, all_of = np.zeros((1, len(runs)), np.int64), np.array([keys.first.lengths], np.int64)
         pieces = exchanged(keys, runs, np.concatenate([none, cuts, all_of]))
         runs = keys.run(lambda i: _sorted_again(pieces[i], keys, values, order))
@@ -259,7 +250,7 @@ def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: 
     starts, lengths, library = keys.first.starts, keys.first.lengths, keys.first.library
     count, index_bytes = len(keys.arrays), 0 if index_dtype is None else index_dtype.itemsize
     dtypes = [view.dtype for view in views[0]]
-    directions = descending_of(order.descending, keys.form, None, "radix_sort")
+    directions = descending_of(order["descending"], keys.form, None, "radix_sort")
     sizes = tuple(dtype.itemsize for dtype in dtypes[count:])
     merged = MergedRuns(tuple(dtypes[:count]), sizes, directions, lengths, index_bytes)
     if index_bytes:
@@ -284,7 +275,7 @@ def _sorted_again(run: Run, keys: Argument, values: Argument | None, order: Orde
     packed: Any = [keys.packed(key_arrays)]
     if moved:
         packed.append(moved[0] if values is None else values.packed(moved))
-    return fields_of(ga.radix_sort(*packed, **order.options))[0]
+    return fields_of(ga.radix_sort(*packed, **order))[0]
 
 
 def sorted_runs(
@@ -299,12 +290,12 @@ def sorted_runs(
         shards, place = [x.shards[i] for x in arrays], keys.places[i]
         with local_stream(place, shards, keys.first.library) as stream:
             if has_indices and keys.form is None and place.number != CPU:
-                return [*sort_and_order(shards[0], order.descending, positions, stream)]
+                return [*sort_and_order(shards[0], order["descending"], positions, stream)]
             moved = None if values is None else values.on(i)
             if has_indices:
                 name: Any = "cpu" if place.number == CPU else place.name
                 moved = ga.lazy.arange(lengths[i], dtype=positions, device=name)
-            return fields_of(ga.radix_sort(keys.on(i), moved, **order.options, stream=stream))[0]
+            return fields_of(ga.radix_sort(keys.on(i), moved, **order, stream=stream))[0]
 
     return keys.run(call)
 
@@ -312,12 +303,6 @@ def sorted_runs(
 def _global_indices(positions: Any, start: int, dtype: Any) -> Any:
     """Return positions in a shard as positions in the whole row."""
     return ga.transform(operator.add, positions, np.int64(start), dtype=dtype)
-
-
-def _as_runs(keys: Argument, runs: list[Run], order: Order) -> Runs:
-    begin, end = order.bits
-    bits = ALL_BITS if order.is_whole else (int(begin), None if end is None else int(end))
-    return Runs(keys.of([run[: len(keys.arrays)] for run in runs]), order.descending, bits)
 
 
 # --- Argsort of sharded keys: a sort by key, with indices of which each merge makes global ones.
@@ -330,7 +315,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     sharded axis the result holds indices into the whole array. Cost and memory are those of
     `radix_sort` with indices as values.
     """
-    func_name, order = "argsort", Order(descending, ALL_BITS)
+    func_name, order = "argsort", {"descending": descending}
     key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis, func_name)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
@@ -402,7 +387,7 @@ def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
     cuts = np.zeros((len(runs) - 1, len(runs)), np.int64)
     if len(cuts) and sum(lengths):
         widths = [max(1, length // SAMPLES) for length in lengths]
-        searched = Runs(distinct, False, ALL_BITS)
+        searched = Runs(distinct, {"descending": False})
         spans = [[(w - 1, length, w)] for w, length in zip(widths, lengths, strict=True)]
         samples = [parts for (parts,) in searched.at(spans)]
         host_keys = [np.concatenate(parts) for parts in zip(*samples, strict=True)]
