@@ -38,6 +38,8 @@ def narrowed(
 
     wanted = np.asarray(ranks)
     low = cuts(np.maximum(0, (wanted - len(runs) * (width - 1)) // width))
+    if width == 1:
+        return low, low
     above = -(-wanted // width)
     high = np.minimum(cuts(above) + (width - 1), lengths)
     return low, np.where(above[:, None] > len(order), lengths, high)

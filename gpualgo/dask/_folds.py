@@ -30,8 +30,8 @@ from gpualgo.dask._tasks import (
     Structure,
     as_array,
     concatenate,
-    element_of,
     library_of,
+    literal,
     load_operator,
     on_host,
     pack,
@@ -81,13 +81,16 @@ def histogram(
         arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
     content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
     graph = Graph("histogram", x_arg.content, bins, range, content, axes, probe.dtype)
-    limits = _data_limits(graph, x_arg, unknown) if unknown else None
-    bins_arg = graph.shared("bins", bins, _num_bytes(bins))
+    ranges_arg: Any = literal(ranges)
+    if unknown:
+        ranges_arg = _data_ranges(graph, x_arg, ranges, unknown)
+    bins_arg = graph.shared("bins", literal(bins), _num_bytes(bins))
+    options = {"axis": axes, "dtype": probe.dtype}
     groups: dict[Index, list[TaskRef]] = {}
     for index in blocks(x_arg.first):
-        chunks = x_arg.chunk(index), w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
-        options = bins_arg, ranges, limits, axes, probe.dtype
-        ref = graph.add("chunk", index, count_chunk, *chunks, *options)
+        options["weights"] = w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
+        args = x_arg.chunk(index), bins_arg, ranges_arg
+        ref = graph.call("chunk", index, "histogram", *args, **options)
         groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
     for row, refs in groups.items():
@@ -124,12 +127,12 @@ def _weights(weights: Any, x: Input) -> Input:
     return w_arg.broadcast(x.first)
 
 
-def _data_limits(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
+def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> TaskRef:
     """Add the tasks that find the range of the data in some dimensions."""
     refs = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
     root = graph.tree("ends-tree", (), refs, widest)
     names = [x.source[1][i][0] for i in unknown]
-    return graph.add("range", (), ranges_of, root, unknown, names)
+    return graph.add("range", (), ranges_of, root, ranges, unknown, names, x.form is not None)
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -148,21 +151,12 @@ def widest(several: list[Any]) -> Any:
     return [[pair[:, 0].min(), pair[:, 1].max()] for pair in pairs] if known else None
 
 
-def ranges_of(extremes: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
-    """Return the ranges of some dimensions; raise ValueError unless they are finite."""
+def ranges_of(extremes: Any, ranges: Any, dims: list[int], names: list[str], is_joint: bool) -> Any:
+    """Return ranges with those of some dimensions; raise ValueError unless they are finite."""
     ends = [(0, 1)] * len(dims) if extremes is None else extremes
     named = zip(dims, ends, names, strict=True)
-    return {dim: arguments.finite_ends(low, high, name) for dim, (low, high), name in named}
-
-
-def count_chunk(
-    x: ChunkArg, weights: Any, bins: Any, ranges: Any, ends: dict[int, Any] | None, axes: Index,
-    dtype: Any,
-) -> Any:  # fmt: skip
-    if isinstance(weights, list):
-        (weights,) = parts_of(weights)
-    ranges = with_ranges(ranges, ends or {}, x[0][2] is not None)
-    return ga.histogram(element_of(x), bins, ranges, weights=weights, axis=axes, dtype=dtype)
+    known = {dim: arguments.finite_ends(low, high, name) for dim, (low, high), name in named}
+    return with_ranges(ranges, known, is_joint)
 
 
 # --- `init`: a value that is part of each task, or dask arrays with a value for each row.

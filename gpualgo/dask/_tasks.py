@@ -98,6 +98,11 @@ def plain(value: Any) -> Any:
     return {"pattern": pattern_of_value(value), "parts": unpack(value)}
 
 
+def literal(value: Any) -> Any:
+    """Return any value as the keywords of `pack`, which lists must be in `call_on`."""
+    return {"pattern": None, "parts": (value,)}
+
+
 def unpack(x: Any) -> Parts:
     """Flatten nested tuples into a tuple of arrays."""
     if not isinstance(x, tuple):

@@ -8,7 +8,7 @@ import operator
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -157,8 +157,7 @@ def memory_of(view: View) -> Any:
 
 def on_host(x: Any) -> np.ndarray[Any, Any]:
     """Return an array as a NumPy array; waits for it."""
-    (array,) = all_on_host([x])
-    return array
+    return x if isinstance(x, np.ndarray) else all_on_host([x])[0]
 
 
 def all_on_host(
@@ -253,14 +252,15 @@ def spread(
     new_axis: int, library: Any,
 ) -> list[Any]:  # fmt: skip
     """Return new pieces of an array on given devices, with given lengths along an axis."""
-    borders = [[begin] * len(pieces) for begin in accumulate(lengths, initial=0)]
+    begins = list(accumulate(lengths, initial=0))
+    borders = [begins] * len(pieces)
     if axis == new_axis:
         extents = [piece.shape[axis] for piece in pieces]
-        starts = [*accumulate(extents, initial=0)][:-1]
-        borders = np.clip(np.subtract(borders, starts), 0, extents).tolist()
+        ends = zip(accumulate(extents, initial=0), extents, strict=False)
+        borders = [[min(max(b - start, 0), n) for b in begins] for start, n in ends]
     parts = [
-        [cut(piece, new_axis, *ends) for piece, *ends in zip(pieces, low, high, strict=True)]
-        for low, high in pairwise(borders)
+        [cut(x, new_axis, *own[i : i + 2]) for x, own in zip(pieces, borders, strict=True)]
+        for i in range(len(places))
     ]
     return concatenated(parts, places, library, axis)
 
@@ -275,12 +275,12 @@ def concatenated(
     """
     targets, writes = [], []
     for place, arrays in zip(places, parts, strict=True):
-        ends = list(accumulate((x.shape[axis] for x in arrays), initial=0))
+        extents = [x.shape[axis] for x in arrays]
         first = view_of(arrays[0], "a part")
-        shape = (*first.shape[:axis], ends[-1], *first.shape[axis + 1 :])
+        shape = (*first.shape[:axis], sum(extents), *first.shape[axis + 1 :])
         target = place.empty(shape, first.dtype, library)
-        slots = [cut(target, axis, start, end) for start, end in pairwise(ends)]
-        writes.append([(place, slot, x) for slot, x in zip(slots, arrays, strict=True)])
+        ends = zip(arrays, extents, accumulate(extents), strict=True)
+        writes.append([(place, cut(target, axis, end - n, end), x) for x, n, end in ends])
         targets.append(target)
     steps = range(len(parts[0]))
     ordered = [row[(i + step) % len(row)] for step in steps for i, row in enumerate(writes)]

@@ -397,7 +397,7 @@ def _global_index(index: Any, start: int) -> Any:
         return index
     if isinstance(index, (np.ndarray, np.generic)):
         host: Any = np.asarray(index)
-        return np.where(host >= 0, host + start, host)
+        return host + start * (host >= 0)
     return ga.transform(_from_start, index, start)
 
 

@@ -118,13 +118,13 @@ def exact_cuts(runs: Runs, ranks: Sequence[int]) -> Table:
                 widths[low, high] = 1 if num_open <= few else -(-num_open // most)
         if not widths:
             return np.array([low for low, _ in bounds], np.int64).reshape(len(ranks), count)
-        orders = dict(zip(widths, _orders(runs, widths), strict=True))
-        for i, (rank, pair) in enumerate(zip(ranks, bounds, strict=True)):
-            if pair in widths:
-                low, high = np.array(pair)
-                missing = [rank - low.sum()]
-                near, far = narrowed(high - low, missing, widths[pair], orders[pair])
-                bounds[i] = tuple((low + near[0]).tolist()), tuple((low + far[0]).tolist())
+        for pair, order in zip(widths, _orders(runs, widths), strict=True):
+            low, high = np.array(pair)
+            same = [i for i, other in enumerate(bounds) if other == pair]
+            missing = [ranks[i] - low.sum() for i in same]
+            near, far = narrowed(high - low, missing, widths[pair], order)
+            for i, *ends in zip(same, (low + near).tolist(), (low + far).tolist(), strict=True):
+                bounds[i] = tuple(ends[0]), tuple(ends[1])
 
 
 def _orders(runs: Runs, widths: dict[Ends, int]) -> list[np.ndarray[Any, Any]]:
