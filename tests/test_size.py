@@ -18,7 +18,7 @@ LINES = {
     "gpualgo/_algorithms": 25_248,
     "gpualgo/_api": 2_302,
     "gpualgo/_arrays": 1_771,
-    "gpualgo/_base": 2_539,
+    "gpualgo/_base": 2_498,
     "gpualgo/_cli": 1_143,
     "gpualgo/_cpu": 3_340,
     "gpualgo/_cuda": 1_635,

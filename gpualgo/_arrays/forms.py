@@ -128,14 +128,6 @@ def flatten_tuple(x: Any, where: str, has_names: bool = True) -> tuple[list[Leaf
     return leaves, form
 
 
-def fields_of(result: Any) -> tuple[list[Any], Form | None]:
-    """Return the arrays of a call's result, and its form."""
-    if not isinstance(result, tuple):
-        return [result], None
-    fields, form = flatten_tuple(result, "a result", has_names=False)
-    return [field for field, _ in fields], form
-
-
 def _flatten(x: Any, where: str, leaves: list[Leaf], depth: int, has_names: bool) -> Form:
     if depth > 1:
         raise TypeError(

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from gpualgo._arrays.forms import Form, flatten_tuple
+
 # --- Sorted runs, one of each piece. Elements are ordered by key, equal keys by run and index: the
 # order of a stable sort of all runs, one after the other.
 
@@ -132,6 +134,17 @@ def scan_from(
         found = call(row, pack(prefix), op, axis=1, **options)
         return map_fields(lambda part: part.reshape(-1), found)
     return call(pack(parts), pack(prefix), op, axis=axis, **options)
+
+
+# --- Results of calls, which may be tuples.
+
+
+def fields_of(result: Any) -> tuple[list[Any], Form | None]:
+    """Return the arrays of a call's result, and its form."""
+    if not isinstance(result, tuple):
+        return [result], None
+    fields, form = flatten_tuple(result, "a result", has_names=False)
+    return [field for field, _ in fields], form
 
 
 def map_fields(function: Callable[[Any], Any], x: Any) -> Any:

@@ -12,8 +12,9 @@ import numpy as np
 from dask.base import is_dask_collection
 from dask.task_spec import TaskRef
 
-from gpualgo._arrays.forms import Form, fields_of, flatten_tuple, is_tuple
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
+from gpualgo._distributed import fields_of
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Graph, Index

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from gpualgo._api.explain import describe
-from gpualgo._arrays.forms import Form, fields_of, flatten_tuple, is_tuple
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
+from gpualgo._distributed import fields_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
@@ -186,15 +187,11 @@ def infer_result(
     return dtypes, request.problem.form
 
 
-def stacked(parts: Sequence[Any], place: Device, library: Any) -> Any:
-    """Stack arrays of one shape along a new first axis, on a device."""
-    return one_after_another([x.reshape((1, *x.shape)) for x in parts], place, library)
-
-
 def stack_results(parts: Sequence[Any], place: Device, library: Any) -> list[Any]:
-    """Stack the results of several devices on one; one array for each field."""
-    unpacked = [fields_of(part)[0] for part in parts]
-    return [stacked(arrays, place, library) for arrays in zip(*unpacked, strict=True)]
+    """Stack the results of several devices on one, along a new first axis; one for each field."""
+    fields = zip(*(fields_of(part)[0] for part in parts), strict=True)
+    rows = ([x.reshape((1, *x.shape)) for x in arrays] for arrays in fields)
+    return [one_after_another(arrays, place, library) for arrays in rows]
 
 
 def refuse_sharded(value: Any, where: str, name: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo._arrays.forms import fields_of
+from gpualgo._distributed import fields_of
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (

@@ -13,10 +13,9 @@ import numpy as np
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo._arrays.forms import fields_of
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
-from gpualgo._distributed import map_fields, scan_from, unknown_ranges, with_ranges
+from gpualgo._distributed import fields_of, map_fields, scan_from, unknown_ranges, with_ranges
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks
@@ -31,7 +30,6 @@ from gpualgo.shards._arguments import (
     refuse,
     refuse_sharded,
     stack_results,
-    stacked,
 )
 from gpualgo.shards._devices import (
     Device,
@@ -94,7 +92,7 @@ def histogram(
     if len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
         return _sum_by_peer_reads(parts, places[0], first.library, acc_dtype)
     with places[0].running():
-        stack = stacked(parts, places[0], first.library)
+        (stack,) = stack_results(parts, places[0], first.library)
         return ga.reduce(stack, None, operator.add, axis=0, dtype=acc_dtype)
 
 

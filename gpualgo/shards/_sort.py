@@ -14,13 +14,13 @@ from gpualgo._algorithms.merge_sort.cuda import Runs as MergedRuns
 from gpualgo._algorithms.merge_sort.cuda import can_merge
 from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
-from gpualgo._arrays.forms import fields_of
 from gpualgo._arrays.view import View, view_of
 from gpualgo._distributed import (
     Table,
     bit_options,
     check_index_dtype,
     compared_bits,
+    fields_of,
     narrowed,
     splitters,
 )
@@ -350,7 +350,7 @@ def reduce_by_key(
     -----
     Each device reduces its shard by key. Then each device gets a range of keys, about as many as
     the others, and reduces these by key again, in the order of the shards. The host waits for the
-    number of keys and for the bounds of the ranges, as in `radix_sort`.
+    number of keys, for samples of them, and for the bounds of the ranges.
     """
     if checks.flag_argument(consecutive, "consecutive", _BY_KEY) or eq is not None:
         refuse(
