@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpualgo._base.threads import cuts
-from gpualgo._distributed import narrowed
+from gpualgo._distributed import narrowed, splitters
 
 
 def _wanted(runs: list[list[Any]], rank: int) -> list[int]:
@@ -81,3 +81,26 @@ def test_samples_bound_every_cut(runs: list[list[int]], data: st.DataObject) -> 
     ranks = range(sum(lengths) + 1)
     low_cuts, high_cuts = narrowed(lengths, ranks, 1, np.argsort(keys, kind="stable"))
     assert low_cuts.tolist() == high_cuts.tolist() == [_wanted(runs, rank) for rank in ranks]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 999), unique=True, max_size=40).map(sorted), min_size=1),
+    st.integers(1, 6), st.integers(1, 5),
+)  # fmt: skip
+def test_splitters_divide_keys_about_evenly(
+    runs: list[list[int]], outputs: int, width: int
+) -> None:
+    samples = [run[width - 1 :: width] for run in runs]
+    keys = np.concatenate(samples)
+    if not len(keys):
+        return
+    counts = [len(sample) for sample in samples]
+    order = np.argsort(keys, kind="stable")
+    chosen = keys[splitters([width] * len(runs), counts, order, outputs)]
+    ends = np.searchsorted(np.sort(np.concatenate(runs)), chosen, "right")
+    equal = len(runs)  # of a key, at most one in each run
+    even = len(keys) * width // outputs
+    sizes = np.diff([0, *ends, sum(map(len, runs))])
+    assert len(chosen) == outputs - 1
+    assert max(sizes) <= even + 2 * (width - 1) * len(runs) + width + equal

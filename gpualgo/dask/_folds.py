@@ -141,7 +141,9 @@ def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> Tas
 def ends_of(x: ChunkArg, dims: list[int]) -> Any:
     """Return the minimum and maximum of some dimensions; None for an empty chunk."""
     parts = parts_of(x)
-    return [list(map(on_host, ga.minmax(parts[dim]))) for dim in dims] if parts[0].size else None
+    if not parts[0].size:
+        return None
+    return [[on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
 
 
 def widest(several: list[Any]) -> Any:
