@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpualgo._base.threads import cut_in_order, cuts, narrowed
+from gpualgo._base.threads import cuts
+from gpualgo._distributed import narrowed, splitters
 
 
 def _wanted(runs: list[list[Any]], rank: int) -> list[int]:
@@ -43,37 +43,18 @@ def test_keys_of_several_numbers() -> None:
     assert _cuts(runs, [1, 2, 3]) == [[0, 1], [1, 1], [1, 2]]
 
 
-def test_what_runs_are_asked() -> None:
-    """Runs that count themselves are asked within what is not known yet, and not often."""
+def test_runs_are_read_a_few_times() -> None:
     runs = [sorted(i * 7919 % 100003 for i in range(r, 30000, 3)) for r in range(3)]
-    asked = [0, 0]
+    reads = 0
 
     def read(r: int, i: int) -> int:
-        asked[0] += 1
+        nonlocal reads
+        reads += 1
         return runs[r][i]
 
-    def count(r: int, key: int, has_equal: bool, low: int, high: int) -> int:
-        asked[1] += 1
-        found = (bisect_right if has_equal else bisect_left)(runs[r], key)
-        assert low <= found <= high
-        return found
-
     lengths = [len(run) for run in runs]
-    assert cuts(lengths, [15000], read, count) == [_wanted(runs, 15000)]
-    assert max(asked) < 3 * 3 * 15  # log2 of 30000
-
-
-@settings(deadline=None)
-@given(st.lists(st.lists(st.integers(0, 3), max_size=9).map(sorted), max_size=5))
-def test_runs_of_equal_keys_are_asked_within_what_is_not_known(runs: list[list[int]]) -> None:
-    def count(r: int, key: int, has_equal: bool, low: int, high: int) -> int:
-        found = (bisect_right if has_equal else bisect_left)(runs[r], key)
-        assert low <= found <= high
-        return found
-
-    ranks = range(sum(map(len, runs)) + 1)
-    got = cuts([len(run) for run in runs], ranks, lambda r, i: runs[r][i], count)
-    assert got == [_wanted(runs, rank) for rank in ranks]
+    assert cuts(lengths, [15000], read) == [_wanted(runs, 15000)]
+    assert reads < 3 * 15 * 15  # log2 of 30000
 
 
 @pytest.mark.parametrize("ranks", [[-1], [4], [2, 1]])
@@ -93,8 +74,33 @@ def test_samples_bound_every_cut(runs: list[list[int]], data: st.DataObject) -> 
     rank = data.draw(st.integers(0, sum(lengths)))
     width = data.draw(st.integers(1, 8))
     samples = [key for run in runs for key in run[width - 1 :: width]]
-    low, high = narrowed(lengths, rank, width, np.argsort(samples, kind="stable"))
+    (low,), (high,) = narrowed(lengths, [rank], width, np.argsort(samples, kind="stable"))
     wanted = _wanted(runs, rank)
     assert all(a <= cut <= b for a, cut, b in zip(low, wanted, high, strict=True))
     keys = [key for run in runs for key in run]
-    assert cut_in_order(lengths, rank, np.argsort(keys, kind="stable")) == wanted
+    ranks = range(sum(lengths) + 1)
+    low_cuts, high_cuts = narrowed(lengths, ranks, 1, np.argsort(keys, kind="stable"))
+    assert low_cuts.tolist() == high_cuts.tolist() == [_wanted(runs, rank) for rank in ranks]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 999), unique=True, max_size=40).map(sorted), min_size=1),
+    st.integers(1, 6), st.integers(1, 5),
+)  # fmt: skip
+def test_splitters_divide_keys_about_evenly(
+    runs: list[list[int]], outputs: int, width: int
+) -> None:
+    samples = [run[width - 1 :: width] for run in runs]
+    keys = np.concatenate(samples)
+    if not len(keys):
+        return
+    counts = [len(sample) for sample in samples]
+    order = np.argsort(keys, kind="stable")
+    chosen = keys[splitters([width] * len(runs), counts, order, outputs)]
+    ends = np.searchsorted(np.sort(np.concatenate(runs)), chosen, "right")
+    equal = len(runs)  # of a key, at most one in each run
+    even = len(keys) * width // outputs
+    sizes = np.diff([0, *ends, sum(map(len, runs))])
+    assert len(chosen) == outputs - 1
+    assert max(sizes) <= even + 2 * (width - 1) * len(runs) + width + equal

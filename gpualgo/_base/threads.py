@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-import numpy as np
-
 from gpualgo._base import forks
 
 if TYPE_CHECKING:
@@ -264,14 +262,10 @@ def _reset_after_fork() -> None:
 # --- Multiway selection in sorted runs: how many elements of each run are among the least `rank`.
 #
 # Elements are ordered by key, equal keys by run and then by index: the order of a stable sort
-# of all concatenated runs. The runs are accessed through callbacks that return keys and
-# counts.
+# of all concatenated runs.
 
 Read: TypeAlias = Callable[[int, int], Any]
 """(run, index) -> the key at that index, comparable with `<`."""
-Count: TypeAlias = Callable[[int, Any, bool, int, int], int]
-"""(run, key, has_equal, low, high) -> how many elements of the run are less than the key (or equal,
-if `has_equal`), where the result is known to lie between `low` and `high`."""
 
 
 class _Pivot(NamedTuple):
@@ -280,15 +274,11 @@ class _Pivot(NamedTuple):
     key: Any
 
 
-def cuts(
-    lengths: Sequence[int], ranks: Sequence[int], read: Read, count: Count | None = None
-) -> list[list[int]]:
+def cuts(lengths: Sequence[int], ranks: Sequence[int], read: Read) -> list[list[int]]:
     """Return for each rank how many elements of each run are among the `rank` least ones.
 
-    `ranks` must not decrease. The default `count` bisects with `read`; distributed runs pass their
-    own. A rank takes about log(n) rounds of a read and a count in each run.
+    `ranks` must not decrease. A rank takes about log(n) rounds, each of log(n) reads of each run.
     """
-    count = _bisecting(read) if count is None else count
     results: list[list[int]] = []
     low = [0] * len(lengths)
     for rank in ranks:
@@ -297,12 +287,12 @@ def cuts(
                 f"ranks must not decrease and lie between 0 and {sum(lengths)}, got {rank}; "
                 "sort them"
             )
-        low = _cut(low, list(lengths), rank, read, count)
+        low = _cut(low, list(lengths), rank, read)
         results.append(low)
     return results
 
 
-def _cut(low: list[int], high: list[int], rank: int, read: Read, count: Count) -> list[int]:
+def _cut(low: list[int], high: list[int], rank: int, read: Read) -> list[int]:
     """Return the cut of a rank, which lies between the cuts `low` and `high`.
 
     Elements below `low` are among the least, elements from `high` on are not. Each round decides
@@ -315,7 +305,7 @@ def _cut(low: list[int], high: list[int], rank: int, read: Read, count: Count) -
             return low if missing == 0 else high
         pivot = _median(low, high, read)
         before = [
-            count(run, pivot.key, run < pivot.run, start, end)
+            _count(run, pivot.key, run < pivot.run, start, end, read)
             if start < end and run != pivot.run  # its equal keys may be before `start`
             else start
             for run, (start, end) in enumerate(zip(low, high, strict=True))
@@ -344,41 +334,10 @@ def _median(low: list[int], high: list[int], read: Read) -> _Pivot:
     return middles[-1]
 
 
-def _bisecting(read: Read) -> Count:
-    """Return a `Count` that bisects each run with `read`."""
-
-    def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
-        find = bisect.bisect_right if has_equal else bisect.bisect_left
-        return find(range(high), key, low, high, key=lambda index: read(run, index))
-
-    return count
-
-
-def narrowed(
-    lengths: Sequence[int], rank: int, width: int, order: np.ndarray[Any, Any]
-) -> tuple[list[int], list[int]]:
-    """Return lower and upper bounds of the cut of each run for a rank, from samples.
-
-    The samples are the last of every `width` elements of each run; `order` is the stable argsort of
-    all samples, run after run. If c samples are at or before a sample, then c · width elements are
-    at or before it, and fewer than `width` more in each run.
-    """
-    counts = [length // width for length in lengths]
-    runs = np.repeat(np.arange(len(lengths)), counts)[order]
-    below = max(0, (rank - len(lengths) * (width - 1)) // width)
-    low = np.bincount(runs[:below], minlength=len(lengths)) * width
-    above = -(-rank // width)
-    if above > len(runs):
-        return low.tolist(), list(lengths)
-    high = np.bincount(runs[:above], minlength=len(lengths)) * width + (width - 1)
-    return low.tolist(), np.minimum(high, lengths).tolist()
-
-
-def cut_in_order(lengths: Sequence[int], rank: int, order: np.ndarray[Any, Any]) -> list[int]:
-    """Return the cut of a rank, given the stable argsort of all elements, run after run."""
-    runs = np.repeat(np.arange(len(lengths)), lengths)[order[:rank]]
-    counts: list[int] = np.bincount(runs, minlength=len(lengths)).tolist()
-    return counts
+def _count(run: int, key: Any, has_equal: bool, low: int, high: int, read: Read) -> int:
+    """Return how many elements of a run, between low and high, are less than a key (or equal)."""
+    find = bisect.bisect_right if has_equal else bisect.bisect_left
+    return find(range(high), key, low, high, key=lambda index: read(run, index))
 
 
 # --- Allocates the physical pages of new memory with several threads, before it is written.

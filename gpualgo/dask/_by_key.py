@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -12,10 +11,11 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo._distributed import ALL_BITS, Table, splitters
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import init_in_task, parse_init
-from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._graph import Graph, packed, result_arrays, results_of
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
 from gpualgo.dask._tasks import (
@@ -33,7 +33,9 @@ from gpualgo.dask._tasks import (
     on_host,
     pack,
     parts_of,
+    pattern_of_value,
     pickle_operator,
+    plain,
     result,
     unpack,
 )
@@ -44,32 +46,33 @@ from gpualgo.dask._tasks import (
 # divide the key range among result chunks; the sizes of these are known once they are
 # computed.
 
+Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
+"""The patterns of keys and elements, and the dtypes of aggregates."""
 CHUNKS_TOGETHER = 4  # input chunks per result chunk
 _SAMPLES_PER_CUT = 4
 
 
 def ascending(keys: Input) -> Order:
-    return keys.pattern, (None, (False,)), (0, None)
+    return keys.pattern, plain(False), ALL_BITS
 
 
 def add_grouped_chunks(
-    graph: Graph, runs: list[TaskRef], order: Order, finish: Callable[..., Any], *args: Any
+    graph: Graph, runs: list[TaskRef], order: Order, init: Any, op: Any, folding: Folding
 ) -> int:
-    """Add the result chunks of runs of distinct keys; return their number.
-
-    `finish` combines the slices of all runs for one result chunk, in the order of the runs.
-    """
+    """Add the result chunks of runs of distinct keys; return their number."""
+    args = init, op, folding
     outputs = -(-len(runs) // CHUNKS_TOGETHER)
     if outputs == 1:
-        graph.add("", (0,), finish, runs, *args)
+        graph.add("", (0,), merge_by_key, runs, *args)
         return 1
     count = _SAMPLES_PER_CUT * outputs
     samples = [graph.add("sample", (i,), sample_keys, run, count) for i, run in enumerate(runs)]
-    splitters = graph.add("splitters", (), compute_splitters, samples, outputs, order)
-    run_cuts = [graph.add("bounds", (i,), cut, run, splitters, order) for i, run in enumerate(runs)]
-    cuts = graph.add("cuts", (), table, run_cuts, outputs)
-    for j, pieces in enumerate(add_exchange(graph, runs, cuts, outputs)):
-        graph.add("", (j,), finish, pieces, *args)
+    bounds = graph.add("splitters", (), compute_splitters, samples, outputs, order)
+    cuts = [graph.add("bounds", (i,), cut, run, bounds, outputs, order)
+            for i, run in enumerate(runs)]  # fmt: skip
+    table = graph.add("cuts", (), stack_cuts, cuts)
+    for j, pieces in enumerate(add_exchange(graph, runs, table, outputs)):
+        graph.add("", (j,), merge_by_key, pieces, *args)
     return outputs
 
 
@@ -86,96 +89,87 @@ def compute_splitters(samples: list[tuple[Parts, int]], outputs: int, order: Ord
         return None
     keys = concatenate([parts for parts, _ in samples])
     order_of_samples = sort_indices(keys, order)
-    weights = np.repeat([width for _, width in samples], lengths)[on_host(order_of_samples)]
-    cumulative = np.cumsum(weights)
-    wanted = cumulative[-1] * np.arange(1, outputs) // outputs
-    chosen = np.clip(np.searchsorted(cumulative, wanted), 0, len(cumulative) - 1)
-    return index_parts(keys, order_of_samples[namespace_of(order_of_samples).asarray(chosen)])
+    widths = [width for _, width in samples]
+    chosen = splitters(widths, lengths, on_host(order_of_samples), outputs)
+    return index_parts(keys, namespace_of(order_of_samples).asarray(chosen))
 
 
-def cut(own: Run, splitters: Parts | None, order: Order) -> Any:
-    """Return the indices that cut a run behind the keys up to each splitter."""
-    return None if splitters is None else up_to(own[0], splitters, order)
+def cut(own: Run, bounds: Parts | None, outputs: int, order: Order) -> Any:
+    """Return where the slices of a run begin, behind the keys up to each splitter, and its end."""
+    if bounds is None:
+        return np.zeros(outputs + 1, np.int64)
+    return np.array([0, *up_to(own[0], bounds, order), len(own[0][0])], np.int64)
 
 
-def table(cuts: list[Any], outputs: int) -> np.ndarray[Any, Any]:
-    """Return the cuts of all runs: a row for each splitter."""
-    if cuts[0] is None:
-        return np.zeros((outputs - 1, len(cuts)), np.int64)
-    return np.stack(cuts, 1).astype(np.int64)
+def stack_cuts(cuts: list[Any]) -> Table:
+    return np.stack(cuts, 1)
 
 
 # --- Runs of equal neighbours that continue across chunks; each is output by the chunk it begins
 # in.
 #
-# Two chains of tasks: from the left the last key before each chunk, to tell whether its first run
-# began earlier; from the right the aggregate of its first run, including its continuation in later
-# chunks.
+# One task gets the first and last runs of all chunks. It tells each chunk whether its first run
+# began earlier, and what later chunks add to its last run.
 
 Runs = tuple[Parts, Parts, Parts]
 """Of a chunk: the first keys of its runs, the runs' aggregates, and the chunk's last key."""
-Combination = tuple[Structure, Any, tuple[Any, ...]]
-"""How two aggregates of a run are combined: pattern, operator, dtypes.
-
-Without an operator the dtypes are "first" or "sum".
-"""
+Edges = tuple[int, Parts, Parts, Parts]
+"""Of a chunk: the number of runs, the first key and aggregate, and the last key."""
+Joint = tuple[int, Parts | None, int]
+"""Of a chunk: 1 if its first run began earlier, else 0; the aggregate of what continues its last
+run; how many runs began earlier."""
 
 
 def add_run_chunks(
-    graph: Graph, runs: list[TaskRef], keys: Structure, eq: PickledOperator | None, init: Any,
-    combination: Combination,
-) -> int:  # fmt: skip
-    """Add the result chunks: the runs that begin in each chunk; return their number."""
-    before: list[TaskRef | None] = [None]
-    for i, run in enumerate(runs[:-1]):
-        before.append(graph.add("last", (i,), last_key_of, before[-1], run))
-    behind: TaskRef | None = None
-    for i, run in reversed(list(enumerate(runs))):
-        graph.add("", (i,), own_runs, run, behind, before[i], keys, eq, init, *combination)
-        if i:
-            behind = graph.add("first", (i,), first_run, run, behind, keys, eq, *combination)
-    return len(runs)
+    graph: Graph, runs: list[TaskRef], eq: Any, init: Any, op: Any, folding: Folding
+) -> TaskRef:
+    """Add the result chunks: the runs that begin in each chunk; return the task of the joints."""
+    edges = [graph.add("edges", (i,), edges_of, run) for i, run in enumerate(runs)]
+    joints = graph.add("joints", (), join_edges, edges, eq, op, folding)
+    for i, run in enumerate(runs):
+        graph.add("", (i,), own_runs, run, joints, i, init, op, folding)
+    return joints
 
 
-def last_key_of(before: Parts | None, own: Runs) -> Parts | None:
-    """Return the last key of a chunk; if it is empty, of the chunks before it."""
-    return own[2] if len(own[2][0]) else before
-
-
-def first_run(
-    own: Runs, behind: tuple[Parts, Parts] | None, keys: Structure, eq: PickledOperator | None,
-    pattern: Structure, op: PickledOperator | None, kinds: tuple[Any, ...],
-) -> tuple[Parts, Parts] | None:  # fmt: skip
-    """Return the first key of a chunk and the aggregate of its run, with its continuation."""
+def edges_of(own: Runs) -> Edges:
     heads, aggregates, last_key = own
-    count = len(heads[0])
-    if not count:
-        return behind
-    aggregate = index_parts(aggregates, slice(0, 1))
-    if count == 1 and behind is not None and _is_same_run(last_key, behind[0], keys, eq):
-        aggregate = _combined(aggregate, behind[1], (pattern, op, kinds))
-    return index_parts(heads, slice(0, 1)), aggregate
+    first = slice(0, 1)
+    return len(heads[0]), copy_slice(heads, first), copy_slice(aggregates, first), last_key
+
+
+def join_edges(
+    edges: list[Edges], eq: PickledOperator | None, op: PickledOperator, folding: Folding
+) -> list[Joint]:
+    starts, continuations = [0] * len(edges), list[Parts | None]([None] * len(edges))
+    behind: tuple[int, Parts, Parts] | None = None  # the next chunk that has elements
+    for i, (count, head, aggregate, last_key) in reversed(list(enumerate(edges))):
+        if not count:
+            continue
+        if behind is not None and _is_same_run(last_key, behind[1], folding[0][0], eq):
+            starts[behind[0]], continuations[i] = 1, behind[2]
+            if count == 1:
+                aggregate = _combined(aggregate, behind[2], op, folding)
+        behind = i, head, aggregate
+    begun = accumulate((e[0] - start for e, start in zip(edges, starts, strict=True)), initial=0)
+    return list(zip(starts, continuations, begun, strict=False))
 
 
 def own_runs(
-    own: Runs, behind: tuple[Parts, Parts] | None, before: Parts | None, keys: Structure,
-    eq: PickledOperator | None, init: Any, pattern: Structure, op: PickledOperator | None,
-    kinds: tuple[Any, ...],
-) -> Any:  # fmt: skip
+    own: Runs, joints: list[Joint], number: int, init: Any, op: PickledOperator, folding: Folding
+) -> Any:
     """Return the runs that begin in a chunk; the last includes its continuation."""
-    heads, aggregates, last_key = own
-    count = len(heads[0])
-    first = index_parts(heads, slice(0, 1))
-    start = int(count > 0 and before is not None and _is_same_run(before, first, keys, eq))
-    combine = pattern, op, kinds
-    if start < count and behind is not None and _is_same_run(last_key, behind[0], keys, eq):
-        total = _combined(index_parts(aggregates, slice(count - 1, None)), behind[1], combine)
-        aggregates = concatenate([index_parts(aggregates, slice(0, count - 1)), total])
+    heads, aggregates, _ = own
+    start, continuation, _ = joints[number]
+    last = len(heads[0]) - 1
+    if continuation is not None and start <= last:
+        total = _combined(index_parts(aggregates, slice(last, None)), continuation, op, folding)
+        aggregates = concatenate([index_parts(aggregates, slice(last)), total])
     heads, aggregates = (index_parts(one, slice(start, None)) for one in (heads, aggregates))
     value = init_in_task(init)
     if value is not None:  # combine it with each aggregate
+        (_, pattern), dtypes = folding
         numbers = namespace_of(aggregates[0]).arange(len(aggregates[0]))
-        x, fn, dtype = pack(pattern, aggregates), load_operator(op), pack(pattern, kinds)
+        x, fn, dtype = pack(pattern, aggregates), load_operator(op), pack(pattern, dtypes)
         combined = ga.reduce_by_key(numbers, x, value, fn, consecutive=True, dtype=dtype)[1]
         aggregates = unpack(combined)
     return result((*heads, *aggregates))
@@ -187,13 +181,12 @@ def _is_same_run(a: Parts, b: Parts, keys: Structure, eq: PickledOperator | None
     return len(unpack(values)[0]) == 1
 
 
-def _combined(a: Parts, b: Parts, combine: Combination) -> Parts:
+def _combined(a: Parts, b: Parts, op: PickledOperator, folding: Folding) -> Parts:
     """Combine two aggregates of one run."""
-    pattern, op, kinds = combine
-    if op is None:
-        fields = zip(a, b, kinds, strict=True)
-        return tuple(p if kind == "first" else p + q for p, q, kind in fields)
-    x, dtype = pack(pattern, concatenate([a, b])), pack(pattern, kinds)
+    if not a:
+        return a
+    (_, pattern), dtypes = folding
+    x, dtype = pack(pattern, concatenate([a, b])), pack(pattern, dtypes)
     return unpack(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))
 
 
@@ -211,8 +204,8 @@ def reduce_by_key(
     -----
     Each of P chunks is reduced by key. Then each of P/4 result chunks takes a range of keys from
     all of them: P²/4 + 5P tasks; with more than 128 chunks they are exchanged in groups. With
-    `consecutive` there are five tasks for a chunk, in two chains. A worker holds the chunks that it
-    works on, and the distinct keys of at most four and a half chunks. Elements are grouped by
+    `consecutive` there are three tasks for a chunk, and one for all. A worker holds the chunks that
+    it works on, and the distinct keys of at most four and a half chunks. Elements are grouped by
     chunk: equal chunks give equal bits, other chunks may round differently.
     """
     x_arg = _inputs.parse_argument(x, "reduce_by_key", "x")
@@ -237,19 +230,13 @@ def reduce_by_key(
         args = key_arg.chunk(index), x_arg.chunk(index), op_arg, frozen_eq, folding, not is_global
         runs.append(graph.add("chunk", index, reduce_chunk_by_key, *args))
     init_value = initial.chunk(())
+    outputs = len(runs)
     if is_global:
-        merging = merge_by_key, init_value, op_arg, folding
-        outputs = add_grouped_chunks(graph, runs, ascending(key_arg), *merging)
+        outputs = add_grouped_chunks(graph, runs, ascending(key_arg), init_value, op_arg, folding)
     else:
-        combination = patterns[1], op_arg, folding[1]
-        outputs = add_run_chunks(graph, runs, patterns[0], frozen_eq, init_value, combination)
+        add_run_chunks(graph, runs, frozen_eq, init_value, op_arg, folding)
     chunks = ((math.nan,) * outputs,)
-    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, key_arg, x_arg)
-    return pack_results(form, arrays)
-
-
-Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
-"""The patterns of keys and elements, and the dtypes of aggregates."""
+    return results_of(graph, form, x_arg.first, chunks, dtypes, key_arg, x_arg)
 
 
 def reduce_chunk_by_key(
@@ -269,6 +256,8 @@ def merge_by_key(parts: list[Any], init: Any, op: PickledOperator, folding: Fold
     """Combine the aggregates of equal keys from all chunks, each starting from init."""
     (keys_pattern, pattern), dtypes = folding
     keys, aggregates = join_slices(parts)
+    if not aggregates:
+        return result(unpack(ga.unique(pack(keys_pattern, keys))))
     merged = ga.reduce_by_key(
         pack(keys_pattern, keys), pack(pattern, aggregates), init_in_task(init), load_operator(op),
         dtype=pack(pattern, dtypes),
@@ -278,7 +267,13 @@ def merge_by_key(parts: list[Any], init: Any, op: PickledOperator, folding: Fold
 
 # --- `unique`: the distinct elements of each chunk, combined by value or by neighbours.
 
-_NO_INIT = None, (None,)
+_NO_INIT = plain(None)
+_MERGES = {  # of first indices and counts, whichever are wanted
+    (True, True): lambda a, b: (a[0], a[1] + b[1]),
+    (True, False): lambda a, b: a,
+    (False, True): operator.add,
+    (False, False): operator.add,
+}
 
 
 def unique(
@@ -302,58 +297,51 @@ def unique(
     x_arg = _inputs.parse_argument(x, "unique")
     flat_arg = x_arg.flat()
     probe, form = _inputs.probe_call(ga.unique, x_arg.small(), **flags)
-    kinds = ("first",) * return_index + ("sum",) * return_counts
-    graph = Graph("unique", flat_arg.content, consecutive, kinds)
-    count = len(flat_arg.arrays)
-    dtypes = (*(part.dtype for part in probe[:count]), *(np.dtype(np.int64),) * len(kinds))
-    runs = _add_unique_chunks(graph, flat_arg, consecutive, kinds)
+    wanted = return_index, return_counts
+    graph = Graph("unique", flat_arg.content, consecutive, wanted)
+    int64 = (np.dtype(np.int64),) * sum(wanted)
+    dtypes = (*(part.dtype for part in probe[: len(x_arg.arrays)]), *int64)
+    starts: Any = (0,) * flat_arg.first.numblocks[0]
+    if return_index:
+        flat_arg.require_sizes("indices depend on all sizes")
+        starts = accumulate(flat_arg.first.chunks[0], initial=0)
+    runs = []
+    for index, start in zip(blocks(flat_arg.first), starts, strict=False):
+        args = flat_arg.chunk(index), start, wanted, consecutive
+        runs.append(graph.add("chunk", index, unique_of_chunk, *args))
+    op = pickle_operator(_MERGES[wanted], "unique")[1]
+    folding = (flat_arg.pattern, pattern_of_value((0, 0)) if all(wanted) else None), int64
+    outputs = len(runs)
     if consecutive:
-        combination = None, None, kinds
-        outputs = add_run_chunks(graph, runs, flat_arg.pattern, None, _NO_INIT, combination)
+        joints = add_run_chunks(graph, runs, None, _NO_INIT, op, folding)
     else:
-        merging = merge_unique, flat_arg.pattern, kinds
-        outputs = add_grouped_chunks(graph, runs, ascending(flat_arg), *merging)
+        outputs = add_grouped_chunks(graph, runs, ascending(flat_arg), _NO_INIT, op, folding)
     chunks = ((math.nan,) * outputs,)
     results = result_arrays(graph, flat_arg.first, chunks, dtypes, flat_arg)
     if return_inverse:
-        outputs_refs = [TaskRef(graph.key("", j)) for j in range(outputs)]
-        add_inverse = _run_numbers if consecutive else _indices
-        inverse = add_inverse(graph, x_arg, runs, outputs_refs, results[0])
-        results.insert(count + return_index, inverse)
-    return pack_results(form, results)
+        if consecutive:
+            inverse = _run_numbers(graph, x_arg, joints, results[0])
+        else:
+            inverse = _indices(graph, x_arg, outputs, results[0])
+        results.insert(len(x_arg.arrays) + return_index, inverse)
+    return packed(form, results)
 
 
-def _add_unique_chunks(
-    graph: Graph, x: Input, consecutive: bool, kinds: tuple[str, ...]
-) -> list[TaskRef]:
-    """Add the tasks that find each chunk's distinct elements, or its runs."""
-    count = x.first.numblocks[0]
-    starts = [0] * count
-    if "first" in kinds:
-        x.require_sizes("indices depend on all sizes")
-        starts = [0, *accumulate(x.first.chunks[0])]
-    rows = [(x.chunk((i,)), starts[i], kinds, consecutive) for i in range(count)]
-    return [graph.add("chunk", (i,), unique_of_chunk, *args) for i, args in enumerate(rows)]
-
-
-def _indices(graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], keys: Any) -> Any:
+def _indices(graph: Graph, x: Input, num_outputs: int, keys: Any) -> Any:
     """Return the index of each element among all distinct elements."""
     inv = Graph("unique-inverse", graph.token)
+    outputs = [TaskRef(graph.key("", j)) for j in range(num_outputs)]
     for index in blocks(x.first):
         inv.add("", index, indices_of_chunk, x.chunk(index), outputs)
     meta = meta_like(x.first, x.first.ndim, np.int64)
     return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
 
 
-def _run_numbers(
-    graph: Graph, x: Input, runs: list[TaskRef], outputs: list[TaskRef], keys: Any
-) -> Any:
+def _run_numbers(graph: Graph, x: Input, joints: TaskRef, keys: Any) -> Any:
     """Return the number of the run that each element is in."""
     inv, flat = Graph("unique-inverse", graph.token), x.flat()
-    num_before: TaskRef | None = None
-    for i, (run, output) in enumerate(zip(runs, outputs, strict=True)):
-        inv.add("", (i,), run_numbers_of_chunk, flat.chunk((i,)), run, output, num_before)
-        num_before = inv.add("count", (i,), count_runs, output, num_before)
+    for (i,) in blocks(flat.first):
+        inv.add("", (i,), run_numbers_of_chunk, flat.chunk((i,)), joints, i)
     meta = meta_like(x.first, 1, np.int64)
     run_ids = inv.array("", flat.first.chunks, meta, [*flat.arrays, keys])
     shape = x.first.shape
@@ -362,53 +350,30 @@ def _run_numbers(
     return run_ids if len(shape) == 1 else run_ids.reshape(shape)
 
 
-def unique_of_chunk(x: ChunkArg, start: int, kinds: tuple[str, ...], consecutive: bool) -> Any:
+def unique_of_chunk(x: ChunkArg, start: int, wanted: tuple[bool, bool], consecutive: bool) -> Any:
     """Return a chunk's distinct elements, or the first of each run and its last element.
 
-    With them go indices and counts.
+    With them go indices and counts, if wanted.
     """
-    options: dict[str, Any] = {"return_index": "first" in kinds, "return_counts": "sum" in kinds}
-    outputs = ga.unique(element_of(x), consecutive=consecutive, **options)
-    keys, *more = outputs if kinds else (outputs,)
-    if "first" in kinds:
+    outputs = ga.unique(
+        element_of(x), consecutive=consecutive, return_index=wanted[0], return_counts=wanted[1]
+    )
+    keys, *more = outputs if any(wanted) else (outputs,)
+    if wanted[0]:
         more[0] = more[0] + start
     last = (copy_slice(parts_of(x), slice(-1, None)),) * consecutive
     return unpack(keys), tuple(more), *last
 
 
-def merge_unique(parts: list[Any], pattern: Structure, kinds: tuple[str, ...]) -> Any:
-    elements, more = join_slices(parts)
-    keys: Any = pack(pattern, elements)
-    if not kinds:
-        return result(unpack(ga.unique(keys)))
-    outputs: list[Any] = []
-    if "first" in kinds:
-        distinct, positions = ga.unique(keys, return_index=True)
-        outputs.append(more[0][positions])
-    if "sum" in kinds:
-        distinct, counts = ga.reduce_by_key(keys, more[-1])
-        outputs.append(counts)
-    return (*unpack(distinct), *outputs)
-
-
-def _keys(output: Any, count: int) -> Parts:
-    return output[:count] if isinstance(output, tuple) else (output,)
-
-
 def indices_of_chunk(x: ChunkArg, outputs: list[Any]) -> Any:
     """Return the index of each element of a chunk among all distinct elements."""
-    pattern, num_fields = x[0][2], len(x[0][1])
-    distinct = concatenate([_keys(output, num_fields) for output in outputs])
-    return ga.searchsorted(pack(pattern, distinct), element_of(x))
+    _, fields, pattern = x[0]
+    keys = [output[: len(fields)] if isinstance(output, tuple) else (output,) for output in outputs]
+    return ga.searchsorted(pack(pattern, concatenate(keys)), element_of(x))
 
 
-def count_runs(output: Any, before: int | None) -> int:
-    """Return the number of runs up to the end of a chunk."""
-    return (before or 0) + len(_keys(output, 1)[0])
-
-
-def run_numbers_of_chunk(x: ChunkArg, own: Runs, output: Any, before: int | None) -> Any:
+def run_numbers_of_chunk(x: ChunkArg, joints: list[Joint], number: int) -> Any:
     """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
     _, local = ga.unique(element_of(x), consecutive=True, return_inverse=True)
-    continued = len(own[0][0]) - len(_keys(output, 1)[0])
-    return local + ((before or 0) - continued)
+    start, _, begun = joints[number]
+    return local + (begun - start)

@@ -13,24 +13,18 @@ from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, pack_results, result_arrays
+from gpualgo.dask._graph import Graph, results_of
 from gpualgo.dask._inputs import Input, blocks, is_dask
 from gpualgo.dask._tasks import (
     ChunkArg,
     Parts,
-    PickledOperator,
     concatenate,
-    element_of,
-    load_operator,
     namespace_of,
-    pack,
     parts_of,
     pattern_of,
-    pattern_of_value,
     pickle_operator,
-    result,
+    plain,
     sum_arrays,
-    unpack,
 )
 
 
@@ -62,18 +56,12 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     inputs = [x._replace(arrays=tuple(islice(aligned, len(x.arrays))))
               if isinstance(x, Input) else x for x in inputs]  # fmt: skip
     chunks = _inputs.broadcast_chunks(arrays)
-    acc_dtype = pack(pattern_of(form), dtypes)
+    acc_dtype = {"pattern": pattern_of(form), "parts": dtypes}
     for index in product(*map(range, map(len, chunks))):
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
-        graph.add("", index, transform_chunk, op_arg, acc_dtype, *args)
+        graph.call("", index, "transform", op_arg, *args, dtype=acc_dtype)
     sources = [x for x in inputs if isinstance(x, Input)]
-    return pack_results(form, result_arrays(graph, arrays[0], chunks, dtypes, *sources))
-
-
-def transform_chunk(op: PickledOperator, dtype: Any, *arguments: Any) -> Any:
-    """Apply op to chunks and numbers."""
-    elements = [element_of(x) if isinstance(x, list) else x for x in arguments]
-    return result(unpack(ga.transform(load_operator(op), *elements, dtype=dtype)))
+    return results_of(graph, form, arrays[0], chunks, dtypes, *sources)
 
 
 def select(x: Any, predicate: Any) -> Any:
@@ -98,10 +86,10 @@ def select(x: Any, predicate: Any) -> Any:
         dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), mask.small())
         graph, op_arg = Graph("select", x_arg.content, mask.content), None
     for index in blocks(x_arg.first):
-        chunk = x_arg.chunk(index)
-        graph.add("", index, select_chunk, chunk, mask and mask.chunk(index), op_arg)
+        predicate = op_arg if mask is None else mask.chunk(index)
+        graph.call("", index, "select", x_arg.chunk(index), predicate)
     chunks = ((math.nan,) * x_arg.first.numblocks[0],)
-    return pack_results(form, result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, mask))
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, mask)
 
 
 def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
@@ -111,11 +99,6 @@ def _masked(x: Any, predicate: Any) -> tuple[Input, Input]:
     mask = _inputs.parse_argument(predicate, "select", "predicate", like=x_arg.first)
     _inputs.check_shapes(mask, x_arg, "predicate has", "pass a bool for each element")
     return x_arg.flat(), mask.with_chunks_of(x_arg).flat()
-
-
-def select_chunk(x: ChunkArg, mask: ChunkArg | None, op: PickledOperator | None) -> Any:
-    predicate = load_operator(op) if mask is None else parts_of(mask)[0]
-    return result(unpack(ga.select(element_of(x), predicate)))
 
 
 def searchsorted(
@@ -144,29 +127,20 @@ def searchsorted(
         told = f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}"
         raise ValueError(f"{told}; pass a wider dtype=")
     content = (type(v).__name__, v) if v_arg is None else v_arg.content
-    flags = pattern_of_value(descending), unpack(descending)
+    flags = plain(descending)
     name = None if frozen is None else frozen[0]
     graph = Graph("searchsorted", a_arg.content, content, side, name, flags, index_dtype)
     less_arg = None if frozen is None else graph.operator(frozen, "less")
     for index in [()] if v_arg is None else blocks(v_arg.first):
         refs = []
         wanted = v if v_arg is None else v_arg.chunk(index)
+        options = {"side": side, "less": less_arg, "descending": flags, "dtype": index_dtype}
         for i in range(a_arg.first.numblocks[0]):
-            args = a_arg.chunk((i,)), wanted, side, less_arg, flags, index_dtype
-            refs.append(graph.add("chunk", (i, *index), search_chunk, *args))
+            chunk = a_arg.chunk((i,))
+            refs.append(graph.call("chunk", (i, *index), "searchsorted", chunk, wanted, **options))
         graph.alias("", index, graph.tree("tree", index, refs, sum_arrays))
     chunks = () if v_arg is None else v_arg.first.chunks
-    return result_arrays(graph, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)[0]
-
-
-def search_chunk(
-    a: ChunkArg, v: Any, side: str, less: PickledOperator | None, descending: Any, dtype: Any
-) -> Any:
-    """For each element of v, count the elements of a chunk of a that come before it."""
-    wanted = element_of(v) if isinstance(v, list) else v
-    options = {"side": side, "less": load_operator(less), "descending": pack(*descending)}
-    counts = ga.searchsorted(element_of(a), wanted, dtype=dtype, **options)
-    return np.asarray(counts) if isinstance(counts, np.generic) else counts
+    return results_of(graph, None, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)
 
 
 def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
@@ -202,7 +176,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
             refs.append(graph.add("chunk", index, top_of_chunk, *args))
         graph.alias("", row, graph.tree("tree", row, refs, top_of_several, k, k_axis, mode))
     chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
-    return pack_results(form, result_arrays(graph, x_arg.first, chunks, dtypes, x_arg))
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg)
 
 
 def top_of_chunk(x: ChunkArg, start: int, k: int, axis: int, mode: Any) -> Parts:

@@ -18,24 +18,26 @@ from dask.task_spec import TaskRef
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
+from gpualgo._distributed import scan_from, unknown_ranges, with_ranges
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import FAN_IN, Graph, Index, pack_results, result_arrays
+from gpualgo.dask._graph import Graph, Index, results_of
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._tasks import (
     ChunkArg,
     Parts,
     PickledOperator,
     Structure,
+    as_array,
     concatenate,
-    element_of,
     library_of,
+    literal,
     load_operator,
     on_host,
     pack,
     parts_of,
-    pattern_of_value,
     pickle_operator,
+    plain,
     result,
     sum_arrays,
     unpack,
@@ -67,23 +69,28 @@ def histogram(
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
     axes = checks.axes_of(checks.plain_axes(axis, "histogram"), x_arg.first.ndim, "histogram")
     dims = 1 if x_arg.form is None else len(x_arg.arrays)
-    ranges, unknown = _ranges(bins, range, dims, x_arg.form is not None)
+    is_joint = x_arg.form is not None
+    ranges, unknown = unknown_ranges(bins, range, dims, is_joint)
+    any_ranges = with_ranges(ranges, dict.fromkeys(unknown, (0, 1)), is_joint)
     small = w_arg.small() if isinstance(w_arg, Input) else w_arg
     (probe,), _ = _inputs.probe_call(
-        ga.histogram, x_arg.small(), bins, ranges, weights=small, axis=axes, dtype=dtype
+        ga.histogram, x_arg.small(), bins, any_ranges, weights=small, axis=axes, dtype=dtype
     )
     num_samples = math.prod(x_arg.first.shape[axis] for axis in axes)
     if weights is None and not math.isnan(num_samples):
         arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
     content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
     graph = Graph("histogram", x_arg.content, bins, range, content, axes, probe.dtype)
-    limits = _data_limits(graph, x_arg, unknown) if unknown else None
-    bins_arg = graph.shared("bins", bins, _num_bytes(bins))
+    ranges_arg: Any = literal(ranges)
+    if unknown:
+        ranges_arg = _data_ranges(graph, x_arg, ranges, unknown)
+    bins_arg = graph.shared("bins", literal(bins), _num_bytes(bins))
+    options = {"axis": axes, "dtype": probe.dtype}
     groups: dict[Index, list[TaskRef]] = {}
     for index in blocks(x_arg.first):
-        chunks = x_arg.chunk(index), w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
-        options = bins_arg, ranges, limits, axes, probe.dtype
-        ref = graph.add("chunk", index, count_chunk, *chunks, *options)
+        options["weights"] = w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
+        args = x_arg.chunk(index), bins_arg, ranges_arg
+        ref = graph.call("chunk", index, "histogram", *args, **options)
         groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
     for row, refs in groups.items():
@@ -91,7 +98,7 @@ def histogram(
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     result_chunks = (*other_chunks, *((extent,) for extent in shape))
     sources = x_arg, w_arg if isinstance(w_arg, Input) else None
-    return result_arrays(graph, x_arg.first, result_chunks, (probe.dtype,), *sources)[0]
+    return results_of(graph, None, x_arg.first, result_chunks, (probe.dtype,), *sources)
 
 
 def _snapshot(bins: Any) -> Any:
@@ -120,35 +127,12 @@ def _weights(weights: Any, x: Input) -> Input:
     return w_arg.broadcast(x.first)
 
 
-def _ranges(bins: Any, ranges: Any, dims: int, is_joint: bool) -> tuple[Any, list[int]]:
-    """Return ranges, with (0, 1) for those taken from the data, and the dimensions of those."""
-
-    def is_number(bins_of_dim: Any) -> bool:
-        try:
-            return operator.index(bins_of_dim) > 0
-        except TypeError:
-            return False
-
-    dim_bins = list(bins) if isinstance(bins, tuple) else [bins] * dims
-    if not is_joint:
-        unknown = [0] if ranges is None and is_number(bins) else []
-        return ((0, 1) if unknown else ranges), unknown
-    if ranges is not None and (not isinstance(ranges, (tuple, list)) or len(ranges) != dims):
-        return ranges, []  # the call raises an error
-    dim_ranges = [None] * dims if ranges is None else list(ranges)
-    unknown = [
-        i for i, (bins_of_dim, limits) in enumerate(zip(dim_bins, dim_ranges, strict=False))
-        if limits is None and is_number(bins_of_dim)
-    ]  # fmt: skip
-    return tuple((0, 1) if i in unknown else limits for i, limits in enumerate(dim_ranges)), unknown
-
-
-def _data_limits(graph: Graph, x: Input, unknown: list[int]) -> TaskRef:
+def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> TaskRef:
     """Add the tasks that find the range of the data in some dimensions."""
     refs = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
     root = graph.tree("ends-tree", (), refs, widest)
     names = [x.source[1][i][0] for i in unknown]
-    return graph.add("range", (), ranges_of, root, unknown, names)
+    return graph.add("range", (), ranges_of, root, ranges, unknown, names, x.form is not None)
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -159,49 +143,22 @@ def ends_of(x: ChunkArg, dims: list[int]) -> Any:
     parts = parts_of(x)
     if not parts[0].size:
         return None
-    extremes = []
-    for dim in dims:
-        low, high = (on_host(value)[()] for value in ga.minmax(parts[dim]))
-        is_bool = isinstance(low, np.bool_)
-        extremes.append((np.uint8(low), np.uint8(high)) if is_bool else (low, high))
-    return extremes
+    return [[on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
 
 
 def widest(several: list[Any]) -> Any:
     """Combine minima and maxima; NaN propagates."""
     known = [ends for ends in several if ends is not None]
-    if not known:
-        return None
-    return [
-        (np.min(np.array([low for low, _ in pairs])), np.max(np.array([high for _, high in pairs])))
-        for pairs in zip(*known, strict=True)
-    ]
+    pairs = (np.stack(pairs) for pairs in zip(*known, strict=True))
+    return [[pair[:, 0].min(), pair[:, 1].max()] for pair in pairs] if known else None
 
 
-def ranges_of(extremes: Any, dims: list[int], names: list[str]) -> dict[int, Any]:
-    """Return the ranges of some dimensions; raise ValueError unless they are finite."""
-    ranges: dict[int, Any] = {}
-    for position, (dim, name) in enumerate(zip(dims, names, strict=True)):
-        low, high = (0, 1) if extremes is None else extremes[position]
-        if not (math.isfinite(low) and math.isfinite(high)):
-            raise ValueError(
-                f"histogram: the range [{low}, {high}] of {name} is not finite; "
-                "pass range=, outside of which samples are not counted"
-            )
-        ranges[dim] = low, high
-    return ranges
-
-
-def count_chunk(
-    x: ChunkArg, weights: Any, bins: Any, ranges: Any, ends: dict[int, Any] | None, axes: Index,
-    dtype: Any,
-) -> Any:  # fmt: skip
-    if isinstance(weights, list):
-        (weights,) = parts_of(weights)
-    if ends is not None:
-        is_joint = x[0][2] is not None
-        ranges = tuple(ends.get(i, r) for i, r in enumerate(ranges)) if is_joint else ends[0]
-    return ga.histogram(element_of(x), bins, ranges, weights=weights, axis=axes, dtype=dtype)
+def ranges_of(extremes: Any, ranges: Any, dims: list[int], names: list[str], is_joint: bool) -> Any:
+    """Return ranges with those of some dimensions; raise ValueError unless they are finite."""
+    ends = [(0, 1)] * len(dims) if extremes is None else extremes
+    named = zip(dims, ends, names, strict=True)
+    known = {dim: arguments.finite_ends(low, high, name) for dim, (low, high), name in named}
+    return with_ranges(ranges, known, is_joint)
 
 
 # --- `init`: a value that is part of each task, or dask arrays with a value for each row.
@@ -211,7 +168,7 @@ class InitArgument(NamedTuple):
     """The initial value of a reduction or scan."""
 
     source: Input | None  # of arrays
-    value: tuple[Structure, Parts] | None  # a pattern and its values, if there are no arrays
+    value: dict[str, Any] | None  # as plain data, if there are no arrays
     small: Any
 
     @property
@@ -220,8 +177,8 @@ class InitArgument(NamedTuple):
         if self.source is not None:
             return self.source.content
         assert self.value is not None
-        pattern, values = self.value
-        return pattern, [(type(v).__name__, getattr(v, "dtype", None), v) for v in values]
+        values = [(type(v).__name__, getattr(v, "dtype", None), v) for v in self.value["parts"]]
+        return self.value["pattern"], values
 
     def chunk(self, row: Index) -> Any:
         """Return init for a block of rows, as an argument that `init_in_task` reads."""
@@ -232,9 +189,8 @@ class InitArgument(NamedTuple):
 
 def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> InitArgument:
     """Parse init; `row_axes` are the axes of the result's rows."""
-    fields = unpack(init)
-    if not any(map(_is_array, fields)):
-        return InitArgument(None, (pattern_of_value(init), fields), init)
+    if not any(map(_is_array, unpack(init))):
+        return InitArgument(None, plain(init), init)
     chunks = tuple(x.first.chunks[axis] for axis in row_axes)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
@@ -261,8 +217,8 @@ def _is_array(x: Any) -> bool:
 
 def init_in_task(init: Any) -> Any:
     """Return init within a task."""
-    if isinstance(init, tuple):
-        return pack(*init)
+    if isinstance(init, dict):
+        return pack(**init)
     parts = parts_of(init)
     if parts[0].ndim == 0 and isinstance(parts[0], np.ndarray):
         parts = tuple(part[()] for part in parts)
@@ -304,8 +260,7 @@ def reduce(
         graph.add("", out, finish, ref, initial.chunk(row), op_arg, folding, keepdims)
     chunks = tuple((1,) if a in axes else sizes for a, sizes in enumerate(x_arg.first.chunks)
                    if keepdims or a in other_axes)  # fmt: skip
-    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, initial.source)
-    return pack_results(form, arrays)
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
 ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Structure]
@@ -321,7 +276,7 @@ def combined(
     operators are applied axis by axis, the last first.
     """
     axes, dtypes, pattern = folding
-    count = list(source.first.numblocks)
+    count = source.first.numblocks
     is_blockwise = commutes or all(count[axis] == 1 for axis in axes[1:])
     current: dict[Index, TaskRef] = {}
     for index in product(*map(range, count)):
@@ -333,27 +288,13 @@ def combined(
             for index, ref in current.items():
                 fold_args = [ref], op, axis, folding
                 current[index] = graph.add("fold", (step, *index), combine, *fold_args)
-        current = _tree(graph, current, count, op, axis, folding)
-    return current
-
-
-def _tree(
-    graph: Graph, current: dict[Index, TaskRef], count: list[int], op: Any, axis: int,
-    folding: ReduceArgs,
-) -> dict[Index, TaskRef]:  # fmt: skip
-    """Combine results along an axis, FAN_IN at a time; `count` is updated."""
-    level = 0
-    while count[axis] > 1:
-        groups: dict[Index, list[TaskRef]] = {}
+        rows: dict[Index, list[TaskRef]] = {}
         for index, ref in current.items():  # in order
-            target = (*index[:axis], index[axis] // FAN_IN, *index[axis + 1 :])
-            groups.setdefault(target, []).append(ref)
+            rows.setdefault((*index[:axis], 0, *index[axis + 1 :]), []).append(ref)
         current = {
-            target: graph.add("tree", (axis, level, *target), combine, refs, op, axis, folding)
-            for target, refs in groups.items()
+            row: graph.tree("tree", (axis, *row), refs, combine, op, axis, folding)
+            for row, refs in rows.items()
         }
-        count[axis] = -(-count[axis] // FAN_IN)
-        level += 1
     return current
 
 
@@ -367,17 +308,21 @@ def reduce_parts(
     _, dtypes, pattern = folding
     x, dtype = pack(pattern, parts), pack(pattern, dtypes)
     results = unpack(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
-    # NumPy returns scalars for 0-d results; a later call needs arrays.
-    return tuple(np.asarray(part) if isinstance(part, np.generic) else part for part in results)
+    return tuple(map(as_array, results))
 
 
-def reduce_chunk(x: ChunkArg, op: PickledOperator, folding: ReduceArgs) -> Parts:
+def reduce_chunk(
+    x: ChunkArg, op: PickledOperator, folding: ReduceArgs, reverse: bool = False
+) -> Parts:
     """Return the aggregate of a chunk; without elements along the axes, an empty array."""
     parts, axes = parts_of(x), folding[0]
-    if all(parts[0].shape[axis] for axis in axes):
-        return reduce_parts(parts, load_operator(op), axes, None, folding)
-    slices = tuple(slice(0, 1) if axis in axes else slice(None) for axis in range(parts[0].ndim))
-    return tuple(part[slices].astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
+    if not all(parts[0].shape[axis] for axis in axes):
+        slices = tuple(slice(0, 1) if a in axes else slice(None) for a in range(parts[0].ndim))
+        return tuple(p[slices].astype(dtype) for p, dtype in zip(parts, folding[1], strict=True))
+    if reverse:
+        backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)
+        parts = tuple(part[backwards] for part in parts)
+    return reduce_parts(parts, load_operator(op), axes, None, folding)
 
 
 def combine(several: list[Parts], op: PickledOperator, axis: int, folding: ReduceArgs) -> Parts:
@@ -455,8 +400,7 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     for row in blocks(x_arg.first, other_axes):
         _add_line(graph, x_arg, initial, op_arg, row, reverse, folding)
     chunks = x_arg.first.chunks
-    arrays = result_arrays(graph, x_arg.first, chunks, dtypes, x_arg, initial.source)
-    return pack_results(form, arrays)
+    return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
 def _add_line(
@@ -474,22 +418,11 @@ def _add_line(
         chunk = x.chunk(index)
         graph.add("", index, scan, chunk, prefix, init, op, reverse, folding)
         if step < count - 1:
-            total = graph.add("aggregate", index, aggregate, chunk, op, reverse, folding)
+            total = graph.add("aggregate", index, reduce_chunk, chunk, op, folding, reverse)
             prefix = graph.add("prefix", index, link, prefix, total, init, op, folding)
 
 
 # --- within tasks -------------------------------------------------------------------------------
-
-
-def aggregate(x: ChunkArg, op: PickledOperator, reverse: bool, folding: ReduceArgs) -> Parts:
-    """Return a chunk's aggregate along its axis; an empty array if it has no elements there."""
-    parts, (axis,) = parts_of(x), folding[0]
-    if not parts[0].shape[axis]:
-        return tuple(part.astype(dtype) for part, dtype in zip(parts, folding[1], strict=True))
-    if reverse:
-        backwards = (slice(None),) * axis + (slice(None, None, -1),)
-        parts = tuple(part[backwards] for part in parts)
-    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
 
 
 def link(
@@ -499,12 +432,10 @@ def link(
     (axis,) = folding[0]
     if not own[0].shape[axis]:
         return own if prefix is None else prefix
-    if prefix is None or not prefix[0].shape[axis]:
-        value = init_in_task(init)
-        if value is None:
-            return own
-        return reduce_parts(own, load_operator(op), (axis,), value, folding)
-    return reduce_parts(concatenate([prefix, own], axis), load_operator(op), (axis,), None, folding)
+    if prefix is not None and prefix[0].shape[axis]:
+        return combine([prefix, own], op, axis, folding)
+    value = init_in_task(init)
+    return own if value is None else reduce_parts(own, load_operator(op), (axis,), value, folding)
 
 
 def scan(
@@ -513,24 +444,11 @@ def scan(
 ) -> Any:  # fmt: skip
     """Scan a chunk, starting from its prefix or init."""
     (axis,), dtypes, pattern = folding
-    parts = parts_of(x)
-    if prefix is None or not prefix[0].shape[axis]:
-        start = init_in_task(init)
+    call, fn, parts = getattr(ga, x[0][0]), load_operator(op), parts_of(x)
+    options = {"axis": axis, "reverse": reverse, "dtype": pack(pattern, dtypes)}
+    if prefix is not None and prefix[0].shape[axis]:
+        packing = functools.partial(pack, pattern)
+        found = scan_from(call, packing, parts, prefix, fn, **options)
     else:
-        start = pack(pattern, tuple(_as_init(part, axis) for part in prefix))
-    call = functools.partial(
-        getattr(ga, x[0][0]), init=start, op=load_operator(op), reverse=reverse,
-        dtype=pack(pattern, dtypes),
-    )  # fmt: skip
-    if pattern is None or parts[0].ndim > 1 or library_of(parts[0]) == "numpy":
-        return result(unpack(call(pack(pattern, parts), axis=axis)))
-    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
-    rows = unpack(call(pack(pattern, tuple(part.reshape(1, -1) for part in parts)), axis=1))
-    return result(tuple(part.reshape(-1) for part in rows))
-
-
-def _as_init(part: Any, axis: int) -> Any:
-    """Return a prefix as an initial value: a scalar for one line, else an array over rows."""
-    if part.ndim > 1:
-        return part.squeeze(axis)
-    return part[0] if library_of(part) == "numpy" else part
+        found = call(pack(pattern, parts), init_in_task(init), fn, **options)
+    return result(unpack(found))

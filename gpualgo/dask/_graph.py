@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
+import cloudpickle
 import dask.array as da
 from dask.base import tokenize
 from dask.task_spec import Alias, List, Task, TaskRef
@@ -59,26 +59,12 @@ class Runner:
         return "gpualgo-runner"
 
 
-_lock = threading.Lock()
-_runner: Runner | None = None
-
-
-def runner() -> Runner:
-    """Return the singleton, with its pickle."""
-    global _runner
-    with _lock:
-        if _runner is None:
-            import cloudpickle
-
-            instance, module = Runner(), sys.modules[__name__]
-            cloudpickle.register_pickle_by_value(module)
-            try:
-                instance.blob = cloudpickle.dumps(instance)
-            finally:
-                cloudpickle.unregister_pickle_by_value(module)
-            _runner = instance
-        return _runner
-
+_runner = Runner()
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+try:
+    _runner.blob = cloudpickle.dumps(_runner)
+finally:
+    cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
 
 Index: TypeAlias = tuple[int, ...]
 Chunks: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -107,8 +93,12 @@ class Graph:
         key = self.key(step, *index)
         wrapped = [List(*arg) if _holds_tasks(arg) else arg for arg in args]
         prefix = gpualgo.__version__, self.device, _tasks.name_of(function)
-        self.tasks[key] = Task(key, runner(), *prefix, *wrapped)
+        self.tasks[key] = Task(key, _runner, *prefix, *wrapped)
         return TaskRef(key)
+
+    def call(self, step: str, index: Index, name: str, *args: Any, **options: Any) -> TaskRef:
+        """Add a task that calls a public function with chunks, operators and plain data."""
+        return self.add(step, index, _tasks.call_on, name, (*options,), *args, *options.values())
 
     def tree(
         self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
@@ -172,6 +162,20 @@ def item(parts: Any, number: int) -> Any:
     return parts[number]
 
 
+def results_of(
+    graph: Graph, form: Form | None, like: Any, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
+) -> Any:
+    """Return a dask array for each dtype, packed in their form; tasks return tuples of several.
+
+    `inputs` are the arguments, or None, whose arrays the tasks read.
+    """
+    return packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
+
+
+def packed(form: Form | None, results: Sequence[Any]) -> Any:
+    return results[0] if form is None else form.packed(results)
+
+
 def result_arrays(
     graph: Graph, like: Any, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
 ) -> list[Any]:
@@ -191,8 +195,3 @@ def result_arrays(
             part.add("", index, item, TaskRef((whole.name, *index)), number)
         results.append(part.array("", chunks, meta, [whole]))
     return results
-
-
-def pack_results(form: Form | None, results: Sequence[Any]) -> Any:
-    """Return the only array, or several packed in their form."""
-    return results[0] if form is None else form.packed(results)

@@ -14,6 +14,7 @@ from dask.task_spec import TaskRef
 
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
+from gpualgo._distributed import fields_of
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Graph, Index
@@ -25,9 +26,7 @@ from gpualgo.dask._tasks import (
     empty_like,
     library_of,
     meta_like,
-    namespace_of,
     pattern_of,
-    unpack,
 )
 
 # --- Flatten, broadcast and reshape dask arrays.
@@ -58,19 +57,6 @@ def flattened(chunk: Any) -> Any:
     return contiguous(chunk).reshape(-1)
 
 
-def broadcast(x: Any, shape: tuple[Any, ...], chunks: Chunks) -> Any:
-    """Broadcast a dask array to a shape and chunks; it has these chunks along its own axes."""
-    own = zip(x.chunks, shape, strict=False)
-    if x.ndim == len(shape) and all(sum(c) != 1 or n == 1 for c, n in own):
-        return x
-    graph = Graph("broadcast", x.name, chunks)
-    for index, extents in zip(
-        product(*map(range, map(len, chunks))), product(*chunks), strict=True
-    ):
-        graph.add("", index, spread, broadcast_chunk(x, index), extents)
-    return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
-
-
 def broadcast_chunk(x: Any, index: Index) -> TaskRef:
     """Return the task of the chunk that is broadcast to a chunk of the result."""
     own_index = zip(index[len(index) - x.ndim :], x.numblocks, strict=True)
@@ -91,10 +77,6 @@ def reshaped(x: Any, chunks: Chunks) -> Any:
 
 def shaped(chunk: Any, shape: tuple[int, ...]) -> Any:
     return chunk.reshape(shape)
-
-
-def spread(chunk: Any, shape: tuple[int, ...]) -> Any:
-    return namespace_of(chunk).broadcast_to(chunk, shape)
 
 
 class Input(NamedTuple):
@@ -155,7 +137,7 @@ class Input(NamedTuple):
 
     def broadcast(self, like: Any) -> Input:
         cut = [align_chunks([like, x], self.source[0])[1] for x in self.arrays]
-        return self._replace(arrays=tuple(broadcast(x, like.shape, like.chunks) for x in cut))
+        return self._replace(arrays=tuple(da.broadcast_to(x, like.shape, like.chunks) for x in cut))
 
     def rechunked(self, chunks: Any) -> Input:
         return self._replace(arrays=tuple(x.rechunk(chunks) for x in self.arrays))
@@ -225,7 +207,7 @@ def _aligned(arrays: list[Any], func_name: str, name: str) -> list[Any]:
         told = f"{func_name}: shapes {', '.join(str(x.shape) for x in arrays)} of {name}"
         raise ValueError(f"{told} do not broadcast together") from None
     rechunked = align_chunks(arrays, func_name)
-    return [broadcast(x, shape, broadcast_chunks(rechunked)) for x in rechunked]
+    return [da.broadcast_to(x, shape, broadcast_chunks(rechunked)) for x in rechunked]
 
 
 def align_chunks(arrays: Sequence[Any], where: str) -> list[Any]:
@@ -291,10 +273,8 @@ def probe_call(function: Callable[..., Any], *args: Any, **options: Any) -> tupl
     """
     with default_device(_graph.device()):
         result = function(*args, **options)
-    if not isinstance(result, tuple):
-        return unpack(result), None
-    fields, form = flatten_tuple(result, "a result", has_names=False)
-    return tuple(field for field, _ in fields), form
+    parts, form = fields_of(result)
+    return tuple(parts), form
 
 
 def probe_dtypes(

@@ -7,18 +7,24 @@ empty chunks need no special case.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import accumulate, count
+from itertools import accumulate, count, zip_longest
 from typing import Any
 
 import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
-from gpualgo._base import threads
+from gpualgo._distributed import (
+    ALL_BITS,
+    Table,
+    bit_options,
+    check_index_dtype,
+    compared_bits,
+    narrowed,
+)
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, pack_results, result_arrays, same
+from gpualgo.dask._graph import Graph, packed, result_arrays, same
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._tasks import (
     ChunkArg,
@@ -26,33 +32,23 @@ from gpualgo.dask._tasks import (
     Structure,
     concatenate,
     copy_slice,
-    element_of,
-    index_parts,
     namespace_of,
     on_host,
     pack,
     parts_of,
-    pattern_of_value,
+    plain,
     result,
     unpack,
 )
 
-Order = tuple[Structure, tuple[Structure, tuple[bool, ...]], tuple[int, int | None]]
-"""The keys' pattern; descending flags and their pattern; the range of bits that is compared."""
-ALL_BITS = (0, None)
+Order = tuple[Structure, Any, tuple[int, int | None]]
+"""The keys' pattern; descending flags as plain data; the range of bits that is compared."""
 
 
 def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
     begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
     end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
-    return keys.pattern, (pattern_of_value(descending), unpack(descending)), (begin, end)
-
-
-def sort_options(order: Order) -> dict[str, Any]:
-    """Return an order as keyword arguments of a sort."""
-    _, descending, (begin, end) = order
-    bits = {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
-    return {"descending": pack(*descending), **bits}
+    return keys.pattern, plain(descending), (begin, end)
 
 
 def radix_sort(
@@ -78,10 +74,9 @@ def radix_sort(
     v_arg = None if values is None else _values(values, k_arg, func_name)
     small = v_arg and v_arg.small()
     order = order_of(descending, begin_bit, end_bit, k_arg)
-    bits = {} if order[2] == ALL_BITS else {"begin_bit": begin_bit, "end_bit": end_bit}
-    options = {"descending": descending, "axis": axis, **bits}
+    options = {"descending": descending, "axis": axis, **bit_options(begin_bit, end_bit)}
     dtypes, form = _inputs.probe_dtypes(ga.radix_sort, k_arg.small(), small, **options)
-    return pack_results(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
+    return packed(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
 
 
 def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = None) -> Any:
@@ -97,11 +92,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
     sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
     length = math.prod(k_arg.first.shape) if sort_axis is None else k_arg.first.shape[sort_axis]
-    if length > int(np.iinfo(index_dtype).max) + 1:
-        raise ValueError(
-            f"argsort: dtype {index_dtype} is too narrow for indices below {length}; "
-            "pass a wider dtype="
-        )
+    check_index_dtype(index_dtype, length)
     return _sort(func_name, k_arg, None, order, axis, (index_dtype,), index_dtype)[0]
 
 
@@ -146,9 +137,12 @@ def _rows(
 ) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
     graph = _graph_of(func_name, keys, values, order, axis, dtypes)
-    options = order, axis, dtypes[0] if func_name == "argsort" else None
+    options = {"descending": order[1], "axis": axis, **bit_options(*order[2])}
+    if func_name == "argsort":
+        options["dtype"] = dtypes[0]
     for index in blocks(keys.first):
-        graph.add("", index, sort_rows, keys.chunk(index), values and values.chunk(index), *options)
+        args = [x.chunk(index) for x in (keys, values) if x is not None]
+        graph.call("", index, func_name, *args, **options)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
@@ -173,29 +167,20 @@ def _long_row(
         args = keys.chunk((i,)), values and values.chunk((i,)), order, index_args
         runs.append(graph.add("run", (i,), sort_run, *args))
         samples.append(graph.add("sample", (i,), sample, runs[i], width))
-    spans = graph.add("spans", (), brackets, samples, ranks, width, order)
-    bounds = [graph.add("candidates", (i,), candidates, run, i, spans, order)
-              for i, run in enumerate(runs)]  # fmt: skip
-    all_cuts = graph.add("cuts", (), cuts, bounds, ranks, order)
+    spans = graph.add("spans", (), brackets, samples, sizes, ranks, width, order)
+    windows = [graph.add("candidates", (i,), candidates, run, i, spans)
+               for i, run in enumerate(runs)]  # fmt: skip
+    table = graph.add("cuts", (), borders, windows, spans, sizes, ranks, order)
     patterns = keys.pattern, values and values.pattern
-    for j, pieces in enumerate(add_exchange(graph, runs, all_cuts, count)):
+    for j, pieces in enumerate(add_exchange(graph, runs, table, count)):
         graph.add("", (j,), merge, pieces, order, patterns, indices is not None)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
 # --- Within tasks: sorted runs, splitters, exact cuts, merges.
 
-Splitters = tuple[Parts, Any, Any]
-Brackets = tuple[Splitters, Any, Splitters, Any]
-
-
-def sort_rows(keys: ChunkArg, values: ChunkArg | None, order: Order, axis: int, dtype: Any) -> Any:
-    """Sort a chunk that holds whole rows, or return the indices that sort it."""
-    options = {**sort_options(order), "axis": axis}
-    if dtype is not None:
-        return ga.argsort(element_of(keys), dtype=dtype, **options)
-    packed_values = None if values is None else element_of(values)
-    return result(unpack(ga.radix_sort(element_of(keys), packed_values, **options)))
+Spans = tuple[Table, Table]
+"""Lower and upper bounds of the cut of each run: a row for each rank."""
 
 
 def sort_run(
@@ -216,7 +201,7 @@ def _sorted(
     packed: Any = (pack(patterns[0], keys), *([pack(patterns[1], values)] if values else []))
     out = {"out": packed if values else packed[0]} if in_place else {}
     call: Any = ga.radix_sort  # whose overloads know no tuples of unknown length
-    found = call(*packed, **sort_options(order), **out)
+    found = call(*packed, descending=pack(**order[1]), **bit_options(*order[2]), **out)
     return (unpack(found[0]), unpack(found[1])) if values else (unpack(found), ())
 
 
@@ -226,76 +211,28 @@ def sample(own: Run, width: int) -> Parts:
 
 
 def brackets(
-    samples: list[Parts], ranks: tuple[int, ...], width: int, order: Order
-) -> Brackets | None:
-    """Return for each rank a splitter at or before it, and one at or behind it.
-
-    If c samples are at or before a sample, at least c · width keys are, and each run adds fewer
-    than width more.
-    """
-    lengths = [len(parts[0]) for parts in samples]
-    total = sum(lengths)
-    if not total:
-        return None
-    keys = concatenate(samples)
-    runs = np.repeat(np.arange(len(samples)), lengths)
-    indices = np.concatenate([np.arange(n) * width + (width - 1) for n in lengths])
-    sample_order = sort_indices(keys, order)
-    host_order = on_host(sample_order)
-    wanted = np.asarray(ranks)
-    low = np.maximum((wanted - len(samples) * (width - 1)) // width, 0)
-    high = -(-wanted // width)
-
-    def splitters(counts: Any) -> Splitters:
-        chosen = np.clip(counts - 1, 0, total - 1)
-        selected = host_order[chosen]
-        splitter_keys = index_parts(keys, sample_order[namespace_of(sample_order).asarray(chosen)])
-        return splitter_keys, runs[selected], indices[selected]
-
-    return splitters(low), low > 0, splitters(high), high <= total
+    samples: list[Parts], lengths: tuple[int, ...], ranks: tuple[int, ...], width: int, order: Order
+) -> Spans:
+    return narrowed(lengths, ranks, width, on_host(sort_indices(concatenate(samples), order)))
 
 
-def candidates(
-    own: Run, number: int, spans: Brackets | None, order: Order
-) -> tuple[Any, Any, list[Parts]]:
-    """Return for each rank bounds of the cut in a run, and the keys between them.
-
-    Without samples these are all keys.
-    """
-    keys = own[0]
-    if spans is None:
-        return None, None, [keys]
-    low, has_low, high, has_high = spans
-    start = np.where(has_low, count_up_to_splitters(number, keys, low, order), 0)
-    end = np.where(has_high, count_up_to_splitters(number, keys, high, order), len(keys[0]))
-    parts = [copy_slice(keys, slice(a, b)) for a, b in zip(start, end, strict=True)]
-    return start, end, parts
+def candidates(own: Run, number: int, spans: Spans) -> list[Parts]:
+    """Return a run's keys between the bounds of each cut."""
+    pairs = zip(*(bounds[:, number].tolist() for bounds in spans), strict=True)
+    return [copy_slice(own[0], slice(low, high)) for low, high in pairs]
 
 
-def cuts(
-    bounds: list[tuple[Any, Any, list[Parts]]], ranks: tuple[int, ...], order: Order
-) -> np.ndarray[Any, Any]:
-    """Return where each run is cut: a row for each rank."""
-    is_whole = bounds[0][0] is None
-    rows = []
-    for number, rank in enumerate(ranks):
-        windows = [parts[0 if is_whole else number] for _, _, parts in bounds]
-        starts = [0 if is_whole else int(start[number]) for start, _, _ in bounds]
-        lengths = [len(parts[0]) for parts in windows]
-        keys = np.split(host_ranks(concatenate(windows), order), np.cumsum(lengths)[:-1])
-        (lengths_before,) = _cut(keys, lengths, rank - sum(starts))
-        rows.append([start + more for start, more in zip(starts, lengths_before, strict=True)])
-    return np.array(rows, np.int64).reshape(len(ranks), len(bounds))
-
-
-def _cut(keys: Sequence[Any], lengths: list[int], rank: int) -> list[list[int]]:
-    """Return the cuts of runs of integers at a rank."""
-
-    def count(run: int, key: Any, has_equal: bool, low: int, high: int) -> int:
-        side = "right" if has_equal else "left"
-        return low + int(np.searchsorted(keys[run][low:high], key, side))  # type: ignore[call-overload]
-
-    return threads.cuts(lengths, [rank], lambda run, index: keys[run][index], count)
+def borders(
+    windows: list[list[Parts]], spans: Spans, lengths: tuple[int, ...], ranks: tuple[int, ...],
+    order: Order,
+) -> Table:  # fmt: skip
+    """Return where slices of each run begin: a row for each result chunk, and one for the end."""
+    rows: list[Any] = [np.zeros(len(lengths), np.int64)]
+    for rank, low, high, *keys in zip(ranks, *spans, *windows, strict=True):
+        candidate_order = on_host(sort_indices(concatenate(keys), order))
+        (row,), _ = narrowed(high - low, [rank - low.sum()], 1, candidate_order)
+        rows.append(low + row)
+    return np.stack([*rows, np.array(lengths)])
 
 
 def merge(
@@ -314,45 +251,15 @@ def comparable(keys: Parts, order: Order) -> tuple[Any, Any]:
     """Return keys reduced to the compared bits, and their descending flags."""
     pattern, descending, (begin, end) = order
     if (begin, end) != ALL_BITS:
-        keys = (_bits(keys[0], begin, end),)
-    return pack(pattern, keys), pack(*descending)
+        keys = (compared_bits(keys[0], begin, end),)
+    return pack(pattern, keys), pack(**descending)
 
 
-def _bits(keys: Any, begin: int, end: int | None) -> Any:
-    """Return the given bits as unsigned integers that sort like the keys (sign bit flipped)."""
-    width = 8 * keys.dtype.itemsize
-    unsigned = keys.view(f"u{keys.dtype.itemsize}")
-    if keys.dtype.kind == "i":
-        unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
-    mask = (1 << ((width if end is None else end) - begin)) - 1
-    return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
-
-
-def count_up_to_splitters(
-    run: int, keys: Parts, splitters: tuple[Any, Any, Any], order: Order
-) -> Any:
-    """Return how many keys of a sorted run are at each splitter or before it.
-
-    A splitter is a key, its run and its index there; equal keys are ordered by run, then by index.
-    """
-    values, runs, indices = splitters
-    left, right = (up_to(keys, values, order, side) for side in ("left", "right"))
-    xp = namespace_of(left)
-    return xp.where(run < runs, right, xp.where(run > runs, left, indices + 1))
-
-
-def up_to(keys: Parts, splitters: Parts, order: Order, side: Any = "right") -> Any:
+def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:
     """Return how many keys of a sorted run are less than each splitter, or equal to it."""
     sorted_keys, descending = comparable(keys, order)
     wanted, _ = comparable(splitters, order)
-    return on_host(ga.searchsorted(sorted_keys, wanted, side=side, descending=descending))
-
-
-def host_ranks(keys: Parts, order: Order) -> Any:
-    """Return host integers that sort like the keys."""
-    values, descending = comparable(keys, order)
-    sorted_values = ga.radix_sort(values, descending=descending)
-    return on_host(ga.searchsorted(sorted_values, values, descending=descending))
+    return on_host(ga.searchsorted(sorted_keys, wanted, side="right", descending=descending))
 
 
 def sort_indices(keys: Parts, order: Order) -> Any:
@@ -370,37 +277,29 @@ MOST_DIRECT = 64 * 64  # slices sent directly; above that, through groups
 
 
 def add_exchange(
-    graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
+    graph: Graph, runs: list[TaskRef], table: TaskRef, num_chunks: int
 ) -> list[list[TaskRef]]:
     """For each result chunk, return the slices it gets from all runs, as `join_slices` reads them.
 
-    `cuts` has a row for each boundary between result chunks: the index at which each run is cut.
+    `table` tells where the slices begin in each run: a row for each result chunk, and one more.
     """
-    if len(runs) * num_chunks > MOST_DIRECT:
-        return _by_groups(graph, runs, cuts, num_chunks)
-    return [[graph.add("piece", (i, j), slice_run, run, cuts, i, j, j + 1)
-             for i, run in enumerate(runs)] for j in range(num_chunks)]  # fmt: skip
-
-
-def _by_groups(
-    graph: Graph, runs: list[TaskRef], cuts: TaskRef, num_chunks: int
-) -> list[list[TaskRef]]:
-    """Add two steps: groups of runs first bundle their slices for groups of chunks.
-
-    A group takes every n-th run: of sorted input, neighbouring runs would all go to one chunk.
-    """
-    count, size = len(runs), math.isqrt(num_chunks - 1) + 1
-    groups = math.isqrt(count - 1) + 1
+    count = len(runs)
+    if count * num_chunks <= MOST_DIRECT:
+        return [[graph.add("piece", (i, j), slice_run, run, table, i, j, j + 1)
+                 for i, run in enumerate(runs)] for j in range(num_chunks)]  # fmt: skip
+    # Groups of runs first bundle their slices for groups of chunks. A group takes every n-th run:
+    # of sorted input, neighbouring runs would all go to one chunk.
+    size, groups = math.isqrt(num_chunks - 1) + 1, math.isqrt(count - 1) + 1
     gathered: list[list[TaskRef]] = []
     for target, first in enumerate(range(0, num_chunks, size)):
         last = min(first + size, num_chunks)
         bundles = []
         for group in range(groups):
-            parts = [graph.add("part", (i, target), slice_run, runs[i], cuts, i, first, last)
+            parts = [graph.add("part", (i, target), slice_run, runs[i], table, i, first, last)
                      for i in range(group, count, groups)]  # fmt: skip
             bundles.append(graph.add("bundle", (group, target), same, parts))
         for j in range(first, last):
-            args = cuts, groups, first, j
+            args = table, groups, first, j
             gathered.append([graph.add("piece", (group, j), slice_bundle, bundle, group, *args)
                              for group, bundle in enumerate(bundles)])  # fmt: skip
     return gathered
@@ -409,36 +308,26 @@ def _by_groups(
 # Within tasks:
 
 
-def _span(length: int, number: int, table: Any, first: int, last: int) -> slice:
-    """Return the slice of a run of `length` elements that result chunks [first, last) get."""
-    start = int(table[first - 1, number]) if first else 0
-    end = int(table[last - 1, number]) if last <= len(table) else length
-    return slice(start, end)
+def slice_run(own: Run, table: Table, number: int, first: int, last: int, origin: int = 0) -> Run:
+    """Return a copy of the slice that result chunks [first, last) get.
 
-
-def slice_run(own: Run, table: Any, number: int, first: int, last: int) -> Run:
-    """Return a copy of the slice of a run that result chunks [first, last) get."""
-    keys, values = own
-    span = _span(len(keys[0]), number, table, first, last)
-    return copy_slice(keys, span), copy_slice(values, span)
+    It is one of a run, or of its slice for the chunks from `origin` on.
+    """
+    start, *ends = table[[origin, first, last], number].tolist()
+    span = slice(*(end - start for end in ends))
+    return copy_slice(own[0], span), copy_slice(own[1], span)
 
 
 def slice_bundle(
-    parts: list[Run], group: int, table: Any, step: int, first: int, chunk: int
-) -> Any:
+    parts: list[Run], group: int, table: Table, step: int, first: int, chunk: int
+) -> list[Run]:
     """Return the slices for one chunk, from a group's slices for chunks from `first` on."""
-    numbered = []
-    for number, (keys, values) in zip(count(group, step), parts, strict=False):
-        origin = int(table[first - 1, number]) if first else 0
-        span = _span(origin + len(keys[0]), number, table, chunk, chunk + 1)
-        local = slice(span.start - origin, span.stop - origin)
-        numbered.append((number, (copy_slice(keys, local), copy_slice(values, local))))
-    return numbered
+    numbered = zip(count(group, step), parts, strict=False)
+    return [slice_run(part, table, i, chunk, chunk + 1, first) for i, part in numbered]
 
 
 def join_slices(parts: list[Any]) -> Run:
     """Join the slices for a result chunk, in the order of the runs."""
-    if isinstance(parts[0], list):  # from groups: (run number, slice) pairs
-        numbered = [pair for group in parts for pair in group]
-        parts = [run for _, run in sorted(numbered, key=lambda pair: int(pair[0]))]
+    if isinstance(parts[0], list):  # from groups, each of every n-th run
+        parts = [run for runs in zip_longest(*parts) for run in runs if run is not None]
     return concatenate([run[0] for run in parts]), concatenate([run[1] for run in parts])

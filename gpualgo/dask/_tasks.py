@@ -20,6 +20,7 @@ from dask._collections import new_collection
 from dask.array._array_expr._expr import ArrayExpr
 from dask.task_spec import Alias, List, Task, TaskRef
 
+import gpualgo as ga
 from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._driver.default_device import default_device
@@ -92,6 +93,16 @@ def _packed(pattern: Structure, remaining: Any) -> Any:
     return tuple(fields) if cls is tuple else cls(*fields)
 
 
+def plain(value: Any) -> Any:
+    """Return a value, or nested tuples of values, as the keywords of `pack`."""
+    return {"pattern": pattern_of_value(value), "parts": unpack(value)}
+
+
+def literal(value: Any) -> Any:
+    """Return any value as the keywords of `pack`, which lists must be in `call_on`."""
+    return {"pattern": None, "parts": (value,)}
+
+
 def unpack(x: Any) -> Parts:
     """Flatten nested tuples into a tuple of arrays."""
     if not isinstance(x, tuple):
@@ -115,9 +126,26 @@ def element_of(argument: ChunkArg) -> Any:
     return pack(argument[0][2], parts_of(argument))
 
 
+def call_on(name: str, keywords: tuple[str, ...], *arguments: Any) -> Any:
+    """Call a public function with chunks, operators and values, the last ones by keyword."""
+    values = [_value_of(x) for x in arguments]
+    count = len(values) - len(keywords)
+    options = dict(zip(keywords, values[count:], strict=True))
+    outputs = unpack(getattr(ga, name)(*values[:count], **options))
+    return result(tuple(map(as_array, outputs)))
+
+
+def _value_of(x: Any) -> Any:
+    if isinstance(x, list):
+        return element_of(x)
+    if isinstance(x, dict):
+        return pack(**x)
+    is_operator = isinstance(x, tuple) and len(x) == 2 and isinstance(x[1], bytes)
+    return load_operator(x) if is_operator else x
+
+
 def _checked(chunk: Any, name: str, dtype: Any, library: str) -> Any:
-    if isinstance(chunk, np.generic):
-        chunk = np.asarray(chunk)
+    chunk = as_array(chunk)
     chunk_library = library_of(chunk)
     if chunk_library != library:
         raise TypeError(
@@ -168,6 +196,11 @@ def on_host(array: Any) -> Any:
 def result(parts: Parts) -> Any:
     """Return parts as a task's result: one array, or a tuple of several."""
     return parts[0] if len(parts) == 1 else parts
+
+
+def as_array(part: Any) -> Any:
+    """Return a NumPy scalar, which calls return for 0-d results, as an array."""
+    return np.asarray(part) if isinstance(part, np.generic) else part
 
 
 def empty_like(meta: Any, shape: tuple[int, ...], dtype: Any) -> Any:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from gpualgo._base import show_signatures as _show_signatures
 from gpualgo.shards._elementwise import select, transform
-from gpualgo.shards._folds import exclusive_scan, histogram, inclusive_scan, reduce
-from gpualgo.shards._search import argmax, argmin, count, find, minmax, top_k
+from gpualgo.shards._folds import (
+    argmax,
+    argmin,
+    count,
+    exclusive_scan,
+    find,
+    histogram,
+    inclusive_scan,
+    minmax,
+    reduce,
+    top_k,
+)
 from gpualgo.shards._shards import ShardedArray, distribute
 from gpualgo.shards._sort import argsort, radix_sort, reduce_by_key, sort
 

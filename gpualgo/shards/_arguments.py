@@ -10,11 +10,12 @@ import numpy as np
 
 from gpualgo._api.explain import describe
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
-from gpualgo._arrays.view import view_of
 from gpualgo._base import recording
+from gpualgo._distributed import fields_of
 from gpualgo._driver.default_device import CPU
+from gpualgo._operators.operator import is_function
 from gpualgo._pipeline import checks
-from gpualgo.shards._devices import Device, contiguous, copy_all
+from gpualgo.shards._devices import Device, contiguous, one_after_another
 from gpualgo.shards._shards import ShardedArray
 
 Dtypes = tuple[np.dtype[Any], ...]
@@ -147,6 +148,18 @@ def parse_argument(
     return Argument(tuple(field for field, _ in fields), form, name)
 
 
+def parse_predicate(
+    where: str, x: Any, predicate: Any, is_flat: bool = False
+) -> tuple[Argument, Callable[[int], tuple[Any, Any]]]:
+    """Return x as an argument, and what a call on a shard takes for x and the predicate."""
+    x_arg, mask = parse_argument(x, where), None
+    if not is_function(predicate, where):
+        mask = parse_argument(predicate, where, "predicate", x_arg.first)
+    if is_flat:
+        mask, x_arg = mask and mask.flat(where), x_arg.flat(where)
+    return x_arg, lambda i: (x_arg.on(i), predicate if mask is None else mask.on(i))
+
+
 def check_alike(x: ShardedArray, like: ShardedArray, what: str) -> None:
     """Raise ValueError unless two arrays have the same shape and sharding."""
     if x is like:
@@ -174,26 +187,11 @@ def infer_result(
     return dtypes, request.problem.form
 
 
-def fields_of(result: Any) -> tuple[list[Any], Form | None]:
-    """Return the arrays of a result, and its form."""
-    if not isinstance(result, tuple):
-        return [result], None
-    fields, form = flatten_tuple(result, "a result", has_names=False)
-    return [field for field, _ in fields], form
-
-
-def stacked(parts: Sequence[Any], place: Device, library: Any) -> Any:
-    """Stack arrays of one shape along a new first axis, on a device."""
-    first = view_of(np.asarray(parts[0]) if np.isscalar(parts[0]) else parts[0], "a part")
-    target = place.empty((len(parts), *first.shape), first.dtype, library)
-    copy_all([(place, target[i : i + 1], part) for i, part in enumerate(parts)], are_ours=True)
-    return target
-
-
 def stack_results(parts: Sequence[Any], place: Device, library: Any) -> list[Any]:
-    """Stack the results of several devices on one; one array for each field."""
-    unpacked = [fields_of(part)[0] for part in parts]
-    return [stacked(arrays, place, library) for arrays in zip(*unpacked, strict=True)]
+    """Stack the results of several devices on one, along a new first axis; one for each field."""
+    fields = zip(*(fields_of(part)[0] for part in parts), strict=True)
+    rows = ([x.reshape((1, *x.shape)) for x in arrays] for arrays in fields)
+    return [one_after_another(arrays, place, library) for arrays in rows]
 
 
 def refuse_sharded(value: Any, where: str, name: str) -> None:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 
 
-class Device:
-    """A device: allocates arrays and runs calls."""
+class Device(NamedTuple):
+    """A device that holds shards: a GPU, or the CPU as one of several simulated devices."""
 
     number: int
     name: str
@@ -38,6 +38,8 @@ class Device:
 
     def running(self) -> AbstractContextManager[None]:
         """Return a context in which calls run on this device."""
+        if self.number == CPU:
+            return default_device.fixed(CPU, "its shards are on the CPU")
         return contextlib.nullcontext()
 
     def moved(self, x: Any, library: Any) -> Any:
@@ -48,21 +50,12 @@ class Device:
         return self.name
 
 
-class Host(Device):
-    """The CPU, as one of several simulated devices."""
-
-    number = CPU
-
-    def __init__(self, index: int) -> None:
-        self.name = f"cpu:{index}"
-
-    def running(self) -> AbstractContextManager[None]:
-        return default_device.fixed(CPU, "its shards are on the CPU")
+def host(index: int) -> Device:
+    return Device(CPU, f"cpu:{index}")
 
 
-class GPU(Device):
-    def __init__(self, ordinal: int) -> None:
-        self.number, self.name = ordinal, f"cuda:{ordinal}"
+def gpu(ordinal: int) -> Device:
+    return Device(ordinal, f"cuda:{ordinal}")
 
 
 def refuse_in_graph(where: str) -> None:
@@ -164,8 +157,7 @@ def memory_of(view: View) -> Any:
 
 def on_host(x: Any) -> np.ndarray[Any, Any]:
     """Return an array as a NumPy array; waits for it."""
-    (array,) = all_on_host([x])
-    return array
+    return x if isinstance(x, np.ndarray) else all_on_host([x])[0]
 
 
 def all_on_host(
@@ -175,7 +167,7 @@ def all_on_host(
 
     `into`: NumPy arrays to write the elements of GPU arrays to.
     """
-    fetched, waiting = list[np.ndarray[Any, Any]](), list[tuple[View, int]]()
+    fetched, waiting = list[np.ndarray[Any, Any]](), list[tuple[int, int]]()
     for i, x in enumerate(arrays):
         view = view_of(np.asarray(x) if isinstance(x, np.generic) else x, "an array")
         if view.device == CPU:
@@ -185,27 +177,17 @@ def all_on_host(
             view = view_of(contiguous(x), "an array")
         target = np.empty(view.shape, view.dtype) if into is None else into[i]
         if target.size:
-            waiting.append((view, _fetch(view, target)))
+            from gpualgo._driver import device, driver, staging
+
+            stream = int(view.library.stream(view.device))
+            with device.get(view.device).current():
+                staging.download(view.ptr, target, view.device, stream)
+            waiting.append((view.device, stream))
         fetched.append(target)
-    for view, stream in waiting:
-        _wait(view.device, stream)
+    for ordinal, stream in waiting:
+        with device.get(ordinal).current():
+            driver.synchronize(stream)
     return fetched
-
-
-def _fetch(view: View, target: np.ndarray[Any, Any]) -> int:
-    from gpualgo._driver import device, staging
-
-    stream = int(view.library.stream(view.device))
-    with device.get(view.device).current():
-        staging.download(view.ptr, target, view.device, stream)
-    return stream
-
-
-def _wait(ordinal: int, stream: int) -> None:
-    from gpualgo._driver import device, driver
-
-    with device.get(ordinal).current():
-        driver.synchronize(stream)
 
 
 def parse_devices(devices: Any, where: str, is_host: bool) -> tuple[Device, ...]:
@@ -234,16 +216,16 @@ def _default_devices(is_host: bool) -> tuple[Device, ...]:
     if not (is_host and default_device.current() == CPU) and driver.is_installed():
         count = driver.device_count()
         if count:
-            return tuple(GPU(ordinal) for ordinal in range(count))
-    return (Host(0),)
+            return tuple(gpu(ordinal) for ordinal in range(count))
+    return (host(0),)
 
 
 def _parse_device(device: Any, where: str) -> Device:
     if isinstance(device, str):
         match = re.fullmatch(r"cpu(?::([0-9]+))?", device)
         if match:
-            return Host(int(match.group(1) or 0))
-        return GPU(default_device.parse(device, where, "'cuda:0', an int, or 'cpu:0'"))
+            return host(int(match.group(1) or 0))
+        return gpu(default_device.parse(device, where, "'cuda:0', an int, or 'cpu:0'"))
     try:
         ordinal = operator.index(None if isinstance(device, bool) else device)  # type: ignore[arg-type]
     except TypeError:
@@ -253,13 +235,10 @@ def _parse_device(device: Any, where: str) -> Device:
         ) from None
     if ordinal < 0:
         raise ValueError(f"{where}: device {ordinal} is negative; GPUs are counted from 0")
-    return GPU(default_device.parse(f"cuda:{ordinal}", where))
+    return gpu(default_device.parse(f"cuda:{ordinal}", where))
 
 
 # --- Move pieces of an array between devices and axes, or to one array.
-
-Piece = tuple[list[Any], list[Any]]
-"""Sorted keys and the values moved with them, an array for each field."""
 
 
 def shares(length: int, count: int) -> list[int]:
@@ -272,35 +251,40 @@ def spread(
     pieces: Sequence[Any], axis: int, places: Sequence[Device], lengths: Sequence[int],
     new_axis: int, library: Any,
 ) -> list[Any]:  # fmt: skip
-    """Return new pieces of an array on given devices, with given lengths along an axis.
+    """Return new pieces of an array on given devices, with given lengths along an axis."""
+    begins = list(accumulate(lengths, initial=0))
+    borders = [begins] * len(pieces)
+    if axis == new_axis:
+        extents = [piece.shape[axis] for piece in pieces]
+        ends = zip(accumulate(extents, initial=0), extents, strict=False)
+        borders = [[min(max(b - start, 0), n) for b in begins] for start, n in ends]
+    parts = [
+        [cut(x, new_axis, *own[i : i + 2]) for x, own in zip(pieces, borders, strict=True)]
+        for i in range(len(places))
+    ]
+    return concatenated(parts, places, library, axis)
+
+
+def concatenated(
+    parts: Sequence[Sequence[Any]], places: Sequence[Device], library: Any, axis: int = 0,
+    are_ours: bool = False,
+) -> list[Any]:  # fmt: skip
+    """Return the concatenation of some arrays on each device; the arrays may be on any device.
 
     Each device reads from the next ones first, so that they do not all read from the same one.
     """
-    first = view_of(pieces[0], "a shard")
-    extents = [piece.shape[axis] for piece in pieces]
-    starts = list(accumulate(extents, initial=0))
-    shape = list(first.shape)
-    shape[axis] = starts[-1]
-    targets = []
-    for device, length in zip(places, lengths, strict=True):
-        shape[new_axis] = length
-        targets.append(device.empty(tuple(shape), first.dtype, library))
-    begins = list(accumulate(lengths, initial=0))
-    writes = []
-    for step in range(len(pieces)):
-        for i, (device, target) in enumerate(zip(places, targets, strict=True)):
-            k = (i + step) % len(pieces)
-            begin, end = begins[i], begins[i + 1]
-            low, high = starts[k], starts[k + 1]
-            if axis == new_axis:
-                low, high = max(low, begin), min(high, end)
-                if low < high:
-                    part = cut(pieces[k], axis, low - starts[k], high - starts[k])
-                    writes.append((device, cut(target, axis, low - begin, high - begin), part))
-            elif low < high and begin < end:
-                part = cut(pieces[k], new_axis, begin, end)
-                writes.append((device, cut(target, axis, low, high), part))
-    copy_all(writes)
+    targets, writes = [], []
+    for place, arrays in zip(places, parts, strict=True):
+        extents = [x.shape[axis] for x in arrays]
+        first = view_of(arrays[0], "a part")
+        shape = (*first.shape[:axis], sum(extents), *first.shape[axis + 1 :])
+        target = place.empty(shape, first.dtype, library)
+        ends = zip(arrays, extents, accumulate(extents), strict=True)
+        writes.append([(place, cut(target, axis, end - n, end), x) for x, n, end in ends])
+        targets.append(target)
+    steps = range(len(parts[0]))
+    ordered = [row[(i + step) % len(row)] for step in steps for i, row in enumerate(writes)]
+    copy_all(ordered, are_ours)
     return targets
 
 
@@ -310,27 +294,9 @@ def cut(x: Any, axis: int, start: int, end: int) -> Any:
     return x[(*(slice(None),) * axis, slice(start, end))]
 
 
-def joined(pieces: list[Piece], place: Device, library: Any) -> Piece:
-    """Concatenate pieces on a device."""
-
-    def concatenated(arrays: Sequence[Any]) -> Any:
-        if len(arrays) == 1:
-            return place.moved(arrays[0], library)
-        return one_after_another(arrays, place, library)
-
-    keys, values = zip(*pieces, strict=True)  # of each piece
-    return [*map(concatenated, zip(*keys))], [*map(concatenated, zip(*values))]  # noqa: B905
-
-
 def one_after_another(arrays: Sequence[Any], place: Device, library: Any) -> Any:
-    """Concatenate 1-D arrays on a device."""
-    lengths = [x.shape[0] for x in arrays]
-    ends = list(accumulate(lengths, initial=0))
-    dtype = view_of(arrays[0], "a piece").dtype
-    target = place.empty((ends[-1],), dtype, library)
-    parts = zip(arrays, ends, ends[1:], strict=False)
-    copy_all([(place, cut(target, 0, start, end), x) for x, start, end in parts], are_ours=True)
-    return target
+    """Concatenate arrays on a device, along their first axis."""
+    return concatenated([arrays], [place], library, are_ours=True)[0]
 
 
 # --- Peer access: kernels read or write arrays in the memory of other GPUs, without copies.

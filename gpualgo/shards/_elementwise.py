@@ -9,10 +9,16 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo._operators.operator import is_function
+from gpualgo._distributed import fields_of
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
-from gpualgo.shards._arguments import Argument, Dtypes, fields_of, infer_result, parse_argument
+from gpualgo.shards._arguments import (
+    Argument,
+    Dtypes,
+    infer_result,
+    parse_argument,
+    parse_predicate,
+)
 from gpualgo.shards._devices import all_on_host, cut, local_stream
 from gpualgo.shards._shards import ShardedArray
 
@@ -62,15 +68,7 @@ def select(x: Any, predicate: Any, *, balance: Any = True) -> Any:
     shards, which takes about as long as the selection.
     """
     balance = checks.flag_argument(balance, "balance", _SELECT)
-    x_arg = parse_argument(x, _SELECT)
-    mask = None
-    if not is_function(predicate, _SELECT):
-        mask = parse_argument(predicate, _SELECT, "predicate", x_arg.first).flat(_SELECT)
-    x_arg = x_arg.flat(_SELECT)
-
-    def arguments(index: int) -> tuple[Any, ...]:
-        return x_arg.on(index), predicate if mask is None else mask.on(index)
-
+    x_arg, arguments = parse_predicate(_SELECT, x, predicate, is_flat=True)
     (*dtypes, _), _ = infer_result(ga.select, x_arg.places[0], *arguments(0))
     kept = call_with_counts(ga.select, x_arg, arguments, tuple(dtypes), x_arg.packed)
     if not balance:

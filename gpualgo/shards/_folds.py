@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.view import view_of
 from gpualgo._base.records import MAX_FIELDS
+from gpualgo._distributed import fields_of, map_fields, scan_from, unknown_ranges, with_ranges
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.operator import as_operator
 from gpualgo._pipeline import checks
@@ -22,13 +24,12 @@ from gpualgo.shards import _devices
 from gpualgo.shards._arguments import (
     Argument,
     Dtypes,
-    fields_of,
     infer_result,
     parse_argument,
+    parse_predicate,
     refuse,
     refuse_sharded,
     stack_results,
-    stacked,
 )
 from gpualgo.shards._devices import (
     Device,
@@ -36,6 +37,7 @@ from gpualgo.shards._devices import (
     can_read,
     local_stream,
     on_host,
+    one_after_another,
     peer_view,
     reading,
     to_devices,
@@ -68,7 +70,10 @@ def histogram(
     w_arg = weights if is_number else parse_argument(weights, _HISTOGRAM, "weights", first)
     axes = checks.axes_of(checks.plain_axes(axis, _HISTOGRAM), first.ndim, _HISTOGRAM)
     bins = _edges(bins)
-    ranges = _ranges(x_arg, bins, range)
+    ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), x_arg.form is not None)
+    names = ["x"] if x_arg.form is None else [f"x[{name}]" for name in x_arg.form.names]
+    known = {dim: _data_range(x_arg, dim, names[dim]) for dim in unknown}
+    ranges = with_ranges(ranges, known, x_arg.form is not None)
 
     def options(i: int) -> dict[str, Any]:
         w = w_arg.on(i) if isinstance(w_arg, Argument) else w_arg
@@ -87,7 +92,7 @@ def histogram(
     if len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
         return _sum_by_peer_reads(parts, places[0], first.library, acc_dtype)
     with places[0].running():
-        stack = stacked(parts, places[0], first.library)
+        (stack,) = stack_results(parts, places[0], first.library)
         return ga.reduce(stack, None, operator.add, axis=0, dtype=acc_dtype)
 
 
@@ -118,31 +123,6 @@ def _edges(bins: Any) -> Any:
     if isinstance(bins, ga.lazy.LazyArray):
         bins = ga.copy(bins)
     return on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
-
-
-def _ranges(x_arg: Argument, bins: Any, ranges: Any) -> Any:
-    """Return ranges, with those that depend on the data filled in."""
-    if x_arg.form is None:
-        if ranges is None and _is_number(bins):
-            return _data_range(x_arg, 0, "x")
-        return ranges
-    dims = len(x_arg.arrays)
-    dim_bins = list(bins) if isinstance(bins, tuple) else [bins] * dims
-    if ranges is not None and (not isinstance(ranges, (tuple, list)) or len(ranges) != dims):
-        return ranges  # the call raises an error
-    dim_ranges = [None] * dims if ranges is None else list(ranges)
-    names = x_arg.form.names
-    return tuple(
-        _data_range(x_arg, i, f"x[{names[i]}]") if limits is None and _is_number(edges) else limits
-        for i, (edges, limits) in enumerate(zip(dim_bins, dim_ranges, strict=False))
-    )
-
-
-def _is_number(bins: Any) -> bool:
-    try:
-        return operator.index(bins) > 0
-    except TypeError:
-        return False
 
 
 def _data_range(x_arg: Argument, dim: int, name: str) -> tuple[Any, Any]:
@@ -196,7 +176,9 @@ def reduce(
     local_init = at_place(init, first_full, x_arg)
     dtypes, _ = infer_result(ga.reduce, first_full, x_arg.on(full[0]), local_init, op, **options)
     acc = x_arg.packed(dtypes)
-    late_axes = () if commutes(op) else tuple(a for a in axes if a < first.axis)
+    late_axes = (
+        () if as_operator(op, _NAME, 2).commutative else tuple(a for a in axes if a < first.axis)
+    )
     early_axes = tuple(a for a in axes if a not in late_axes)
     stacks = aggregates_at(device, x_arg, full, op, early_axes, dtypes)
     remaining = tuple(a - sum(b < a for b in early_axes) for a in late_axes)
@@ -205,7 +187,8 @@ def reduce(
         result = ga.reduce(x, None if remaining else init, op, axis=0, dtype=acc)
         if remaining:
             result = ga.reduce(result, init, op, axis=remaining, dtype=acc)
-    return kept_axes(result, axes, first.shape) if keepdims else result
+    kept = tuple(1 if a in axes else n for a, n in enumerate(first.shape))
+    return map_fields(lambda x: x.reshape(kept), result) if keepdims else result
 
 
 def aggregates_at(
@@ -248,24 +231,12 @@ def _only_shard(x_arg: Argument, full: list[int]) -> Any:
 
 def at_place(init: Any, place: Any, source: Argument) -> Any:
     """Return init with its arrays moved to a device."""
-    if isinstance(init, tuple):
-        items = [at_place(item, place, source) for item in init]
-        return getattr(type(init), "_make", tuple)(items)
-    if hasattr(init, "__cuda_array_interface__") or type(init).__module__.startswith("torch"):
-        return place.moved(init, source.first.library)
-    return init
 
+    def moved(x: Any) -> Any:
+        is_array = hasattr(x, "__cuda_array_interface__") or type(x).__module__.startswith("torch")
+        return place.moved(x, source.first.library) if is_array else x
 
-def commutes(op: Any) -> bool:
-    return as_operator(op, _NAME, 2).commutative
-
-
-def kept_axes(found: Any, axes: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Insert the reduced axes, with extent 1."""
-    if isinstance(found, tuple):
-        items = [kept_axes(item, axes, shape) for item in found]
-        return getattr(type(found), "_make", tuple)(items)
-    return found.reshape(tuple(1 if a in axes else n for a, n in enumerate(shape)))
+    return map_fields(moved, init)
 
 
 # --- Scans: an aggregate of each shard, prefixes on the first device, a scan of each shard.
@@ -360,18 +331,189 @@ def _scan_shard(
     options: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Scan a shard, starting from its prefix."""
-    device, x = x_arg.places[i], x_arg.on(i)
     if prefix is None:
-        return call(x, at_place(init, device, x_arg), op, **options)
-    if x_arg.first.ndim > 1:
-        rows = x_arg.packed([part.reshape(tuple(part.shape[1:])) for part in prefix])
-        return call(x, rows, op, **options)
-    if x_arg.is_on_host:
-        return call(x, x_arg.packed([part[0] for part in prefix]), op, **options)
-    if x_arg.form is None:
-        return call(x, prefix[0], op, **options)
-    # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
-    row = x_arg.packed([shard.shards[i].reshape((1, -1)) for shard in x_arg.arrays])
-    results, form = fields_of(call(row, x_arg.packed(prefix), op, **{**options, "axis": 1}))
-    assert form is not None
-    return form.packed([part.reshape(-1) for part in results])
+        return call(x_arg.on(i), at_place(init, x_arg.places[i], x_arg), op, **options)
+    parts = [x.shards[i] for x in x_arg.arrays]
+    return scan_from(call, x_arg.packed, parts, prefix, op, **options)
+
+
+# --- `count`, `find` and extremes: a result of each shard, combined on the first device.
+
+
+def folded(
+    x_arg: Argument, axes: Sequence[int], keepdims: bool, local: Callable[[int], Any],
+    combine: Callable[..., Any], seats: Sequence[int] | None = None,
+) -> Any:  # fmt: skip
+    """Return the results of a call on each shard, which reduces axes.
+
+    If one of these is the sharded axis, results of some shards, or all, are combined: `combine`
+    takes them stacked, an array for each field.
+    """
+    if x_arg.first.axis not in axes:
+        return x_arg.reduced(x_arg.run(local), axes, keepdims)
+    parts, device = x_arg.run(local, seats), x_arg.places[0]
+    if len(x_arg.places) == 1:
+        return parts[0]
+    with device.running():
+        return combine(*stack_results(parts, device, x_arg.first.library))
+
+
+def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:
+    """Return the number of elements for which a predicate is true, as `gpualgo.count` does.
+
+    Along the sharded axis the result is an array on the first device. The host does not wait.
+    """
+    x_arg, arguments_of = parse_predicate("count", x, predicate)
+    axes = checks.axes_of(checks.plain_axes(axis, "count"), x_arg.first.ndim, "count")
+    keepdims = checks.flag_argument(keepdims, "keepdims", "count")
+
+    def local(i: int) -> Any:
+        return ga.count(*arguments_of(i), axis=axes, keepdims=keepdims)
+
+    return folded(x_arg, axes, keepdims, local, lambda x: ga.reduce(x, None, axis=0))
+
+
+def find(x: Any, predicate: Any, *, axis: Any = None) -> Any:
+    """Return the index of the first element for which a predicate is true; -1 if there is none.
+
+    As `gpualgo.find`. Along the sharded axis the result is an array on the first device. The host
+    does not wait.
+    """
+    x_arg, arguments_of = parse_predicate("find", x, predicate, is_flat=axis is None)
+    x_arg, search_axis = x_arg.line(axis, "find")
+    starts = x_arg.first.starts if search_axis == x_arg.first.axis else (0,) * len(x_arg.places)
+
+    def local(i: int) -> Any:
+        return _global_index(ga.find(*arguments_of(i), axis=search_axis), starts[i])
+
+    return folded(x_arg, [search_axis], False, local, lambda x: ga.reduce(x, None, _first, axis=0))
+
+
+def _global_index(index: Any, start: int) -> Any:
+    """Convert indices into a shard, or -1, to indices into the whole array."""
+    if not start:
+        return index
+    if isinstance(index, (np.ndarray, np.generic)):
+        host: Any = np.asarray(index)
+        return host + start * (host >= 0)
+    return ga.transform(_from_start, index, start)
+
+
+def _from_start(a: Any, b: Any) -> Any:
+    return a + b if a >= 0 else a
+
+
+def _first(a: Any, b: Any) -> Any:
+    return a if a >= 0 else b
+
+
+def minmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """Return the smallest and the largest element, as `gpualgo.minmax` does.
+
+    Along the sharded axis the result is an array on the first device. The host does not wait.
+    """
+    func_name = "minmax"
+    x_arg = parse_argument(x, func_name)
+    axes = checks.axes_of(checks.plain_axes(axis, func_name), x_arg.first.ndim, func_name)
+    keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
+
+    def local(i: int) -> Any:
+        return ga.minmax(x_arg.on(i), axes, keepdims=keepdims)
+
+    def combine(low: Any, high: Any) -> Any:
+        return ga.MinMax(ga.minmax(low, 0).min, ga.minmax(high, 0).max)
+
+    return folded(x_arg, axes, keepdims, local, combine, x_arg.full or [0])
+
+
+def argmin(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """Return the index of the smallest element: its first occurrence, or the first NaN.
+
+    As `gpualgo.argmin`; along the sharded axis, for a single row, the result is an array on the
+    first device. The host does not wait.
+    """
+    return _extreme(ga.argmin, x, axis, keepdims)
+
+
+def argmax(x: Any, axis: Any = None, *, keepdims: Any = False) -> Any:
+    """Return the index of the largest element: its first occurrence, or the first NaN.
+
+    As `argmin`.
+    """
+    return _extreme(ga.argmax, x, axis, keepdims)
+
+
+def _extreme(function: Any, x: Any, axis: Any, keepdims: Any) -> Any:
+    func_name = function.__name__
+    x_arg = parse_argument(x, func_name)
+    source, search_axis = x_arg.line(axis, func_name)
+    keepdims = checks.flag_argument(keepdims, "keepdims", func_name)
+    first, seats = source.first, source.full or [0]
+    if search_axis == first.axis and first.ndim > 1:
+        infer_result(function, source.places[seats[0]], source.on(seats[0]), search_axis)
+        source.require_one_row(search_axis, func_name)
+    if search_axis == first.axis and len(source.places) == 1:
+        return x_arg.run(lambda i: function(x_arg.on(i), axis, keepdims=keepdims))[0]
+
+    def local(i: int) -> Any:
+        x = source.on(i)
+        if search_axis != first.axis:
+            return function(x, search_axis, keepdims=keepdims)
+        index = function(x)
+        return taken_at(x, index), _global_index(index, first.starts[i])
+
+    def combine(values: Any, indices: Any) -> Any:
+        index = taken_at(indices, function(values))
+        return index.reshape((1,) * x_arg.first.ndim) if keepdims else index
+
+    return folded(source, [search_axis], keepdims, local, combine, seats)
+
+
+# --- `top_k`: the top k of each shard, then the top k of those on the first device.
+
+
+def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
+    """Return the k largest (or smallest) elements in order, and their indices.
+
+    Parameters and result are those of `gpualgo.top_k`. Along the sharded axis, for a single row,
+    the result is on the first device; along other axes it is sharded like x.
+
+    Notes
+    -----
+    Each device reads its shard once; its k elements are copied to the first device. The host does
+    not wait.
+    """
+    x_arg, k_axis = parse_argument(x, "top_k").line(axis, "top_k")
+    first, device = x_arg.first, x_arg.places[0]
+    options: dict[str, Any] = {"axis": k_axis, "mode": mode}
+    k = checks.integer(k, "k", "top_k")
+    if k_axis != first.axis:
+        results = x_arg.run(lambda i: ga.top_k(x_arg.on(i), k, **options))
+        return x_arg.built(results, first.axis)
+    length = first.shape[k_axis]
+    infer_result(ga.top_k, device, x_arg.on(0), max(0, min(k, first.lengths[0])), **options)
+    if not 0 <= k <= length:
+        raise ValueError(
+            f"top_k: k is {k}, and there are {length} elements to choose from; pass 0 to {length}"
+        )
+    x_arg.require_one_row(k_axis, "top_k")
+
+    def local(i: int) -> Any:
+        values, indices = ga.top_k(x_arg.on(i), min(k, first.lengths[i]), **options)
+        return values, _global_index(indices, first.starts[i])
+
+    parts = x_arg.run(local)
+    if len(parts) == 1:
+        return ga.TopK(*parts[0])
+    with device.running():
+        fields = zip(*parts, strict=True)
+        values, indices = (one_after_another(field, device, first.library) for field in fields)
+        chosen = ga.top_k(values, k, mode=mode)
+        return ga.TopK(chosen.values, taken_at(indices, chosen.indices))
+
+
+def taken_at(x: Any, indices: Any) -> Any:
+    """Return x[indices], on the device of x."""
+    if isinstance(x, np.ndarray):
+        return x[indices]
+    return ga.copy(ga.lazy.take(x, indices))

@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View, view_of
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
 from gpualgo.shards import _devices
-from gpualgo.shards._devices import GPU, Device, Host, all_on_host, parse_devices, refuse_in_graph
+from gpualgo.shards._devices import Device, all_on_host, gpu, host, parse_devices, refuse_in_graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ class ShardedArray:
         if len({view.device == CPU for view in views}) > 1:
             raise ValueError(f"{where}: some shards are on the host and others on GPUs; move them")
         arrays = [plain(view) for view in views]
-        places = [Host(i) if v.device == CPU else GPU(v.device) for i, v in enumerate(views)]
+        places = [host(i) if v.device == CPU else gpu(v.device) for i, v in enumerate(views)]
         return cls(arrays, places, axis_)
 
     @property

@@ -1,0 +1,155 @@
+"""What algorithms on pieces of an array have in common; pieces are dask's chunks, or shards.
+
+Results of pieces are combined in the order of the pieces. These functions decide what each piece
+contributes; `gpualgo.dask` and `gpualgo.shards` run the calls and move data.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpualgo._arrays.forms import Form, flatten_tuple
+
+# --- Sorted runs, one of each piece. Elements are ordered by key, equal keys by run and index: the
+# order of a stable sort of all runs, one after the other.
+
+ALL_BITS = (0, None)
+Table = np.ndarray[Any, Any]
+"""A row for each rank, with a number for each run."""
+
+
+def narrowed(
+    lengths: Sequence[int], ranks: Sequence[int], width: int, order: np.ndarray[Any, Any]
+) -> tuple[Table, Table]:
+    """Return bounds of how many elements of each run are among the least ones, from samples.
+
+    The samples are the last of every `width` elements of each run; `order` is the stable argsort of
+    all samples, run after run. If c samples are at or before a sample, then c · width elements are
+    at or before it, and fewer than `width` more in each run. So bounds are equal if `width` is 1.
+    """
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    runs = np.split(places, np.cumsum([length // width for length in lengths])[:-1])
+
+    def cuts(counts: np.ndarray[Any, Any]) -> Table:
+        return width * np.stack([np.searchsorted(run, counts) for run in runs], 1)
+
+    wanted = np.asarray(ranks)
+    low = cuts(np.maximum(0, (wanted - len(runs) * (width - 1)) // width))
+    if width == 1:
+        return low, low
+    above = -(-wanted // width)
+    high = np.minimum(cuts(above) + (width - 1), lengths)
+    return low, np.where(above[:, None] > len(order), lengths, high)
+
+
+def splitters(
+    widths: Sequence[int], counts: Sequence[int], order: np.ndarray[Any, Any], outputs: int
+) -> Any:
+    """Return the indices of samples that split all elements into ranges of similar size.
+
+    Of each run there are a number of samples, each of which stands for `width` elements; `order` is
+    the stable argsort of all samples, run after run.
+    """
+    cumulative = np.cumsum(np.repeat(widths, counts)[order])
+    wanted = cumulative[-1] * np.arange(1, outputs) // outputs
+    return order[np.clip(np.searchsorted(cumulative, wanted), 0, len(cumulative) - 1)]
+
+
+def bit_options(begin: Any, end: Any) -> dict[str, Any]:
+    """Return the range of bits as keyword arguments of a sort; none for all bits."""
+    return {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
+
+
+def compared_bits(keys: Any, begin: int, end: int | None) -> Any:
+    """Return the given bits as unsigned integers that sort like the keys (sign bit flipped)."""
+    width = 8 * keys.dtype.itemsize
+    unsigned = keys.view(f"u{keys.dtype.itemsize}")
+    if keys.dtype.kind == "i":
+        unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
+    mask = (1 << ((width if end is None else end) - begin)) - 1
+    return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
+
+
+def check_index_dtype(dtype: np.dtype[Any], length: float) -> None:
+    """Raise ValueError unless indices of an argsort fit."""
+    if length > int(np.iinfo(dtype).max) + 1:
+        raise ValueError(
+            f"argsort: dtype {dtype} is too narrow for indices below {length}; pass a wider dtype="
+        )
+
+
+# --- `histogram`: ranges that depend on the data.
+
+
+def unknown_ranges(bins: Any, ranges: Any, dims: int, is_joint: bool) -> tuple[Any, list[int]]:
+    """Return the range of each dimension, and the dimensions whose range is that of the data.
+
+    Without `is_joint` there is one dimension, and its range is no tuple of ranges.
+    """
+    if not is_joint:
+        return ranges, [0] if ranges is None and _is_number(bins) else []
+    if ranges is not None and (not isinstance(ranges, (tuple, list)) or len(ranges) != dims):
+        return ranges, []  # the call raises an error
+    dim_bins = bins if isinstance(bins, tuple) else (bins,) * dims
+    dim_ranges = (None,) * dims if ranges is None else tuple(ranges)
+    pairs = enumerate(zip(dim_bins, dim_ranges, strict=False))
+    return dim_ranges, [i for i, (each, ends) in pairs if ends is None and _is_number(each)]
+
+
+def _is_number(bins: Any) -> bool:
+    try:
+        return operator.index(bins) > 0
+    except TypeError:
+        return False
+
+
+def with_ranges(ranges: Any, known: dict[int, Any], is_joint: bool) -> Any:
+    """Return ranges with those of some dimensions replaced."""
+    if not is_joint:
+        return known.get(0, ranges)
+    return tuple(known.get(i, each) for i, each in enumerate(ranges)) if known else ranges
+
+
+# --- Scans: each piece but the first starts from the prefix of the pieces before it.
+
+
+def scan_from(
+    call: Callable[..., Any], pack: Callable[[Sequence[Any]], Any], parts: Sequence[Any],
+    prefix: Sequence[Any], op: Any, axis: int, **options: Any,
+) -> Any:  # fmt: skip
+    """Scan a piece, given an array for each field, and for each a prefix with one value per row."""
+    shape = tuple(parts[0].shape)
+    if len(shape) > 1:
+        prefix = [part.reshape((*shape[:axis], *shape[axis + 1 :])) for part in prefix]
+    elif isinstance(parts[0], np.ndarray):
+        prefix = [part.reshape(-1)[0] for part in prefix]
+    elif len(parts) > 1:
+        # A tuple init of GPU arrays has one value per row, so scan one row of a 2-D array.
+        row = pack([part.reshape((1, -1)) for part in parts])
+        found = call(row, pack(prefix), op, axis=1, **options)
+        return map_fields(lambda part: part.reshape(-1), found)
+    return call(pack(parts), pack(prefix), op, axis=axis, **options)
+
+
+# --- Results of calls, which may be tuples.
+
+
+def fields_of(result: Any) -> tuple[list[Any], Form | None]:
+    """Return the arrays of a call's result, and its form."""
+    if not isinstance(result, tuple):
+        return [result], None
+    fields, form = flatten_tuple(result, "a result", has_names=False)
+    return [field for field, _ in fields], form
+
+
+def map_fields(function: Callable[[Any], Any], x: Any) -> Any:
+    """Return x, or the tuple x, with a function applied to each array of it."""
+    if not isinstance(x, tuple):
+        return function(x)
+    items = [map_fields(function, item) for item in x]
+    return getattr(type(x), "_make", tuple)(items)
