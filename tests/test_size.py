@@ -28,7 +28,7 @@ LINES = {
     "gpualgo/_pipeline": 3_208,
     "gpualgo/dask": 2_496,
     "gpualgo/lazy": 903,
-    "gpualgo/numpy": 6_740,
+    "gpualgo/numpy": 6_686,
     "gpualgo/shards": 2_212,
     "cuda_src": 17_289,
 }
