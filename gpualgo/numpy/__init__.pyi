@@ -16,12 +16,8 @@ from gpualgo.numpy._elementwise import angle as angle
 from gpualgo.numpy._elementwise import around as around
 from gpualgo.numpy._elementwise import clip as clip
 from gpualgo.numpy._elementwise import fix as fix
-from gpualgo.numpy._elementwise import imag as imag
 from gpualgo.numpy._elementwise import isclose as isclose
-from gpualgo.numpy._elementwise import isneginf as isneginf
-from gpualgo.numpy._elementwise import isposinf as isposinf
 from gpualgo.numpy._elementwise import nan_to_num as nan_to_num
-from gpualgo.numpy._elementwise import real as real
 from gpualgo.numpy._elementwise import round as round
 from gpualgo.numpy._elementwise import sinc as sinc
 from gpualgo.numpy._elementwise import vectorize as vectorize
@@ -313,6 +309,10 @@ def nanvar(
     a: Any, axis: Any = ..., dtype: Any = ..., out: Any = ..., ddof: Any = ...,
     keepdims: Any = ..., *, where: Any = ..., mean: Any = ..., correction: Any = ...,
 ) -> Any: ...  # fmt: skip
+def real(val: Any) -> Any: ...
+def imag(val: Any) -> Any: ...
+def isposinf(x: Any, out: Any = ...) -> Any: ...
+def isneginf(x: Any, out: Any = ...) -> Any: ...
 def any(
     a: Any, axis: Any = ..., out: Any = ..., keepdims: Any = ..., *, where: Any = ...,
 ) -> Any: ...  # fmt: skip

@@ -17,7 +17,7 @@ from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo.lazy import functions
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import NotTaken, array_of, is_host, numpy_function
+from gpualgo.numpy._call import NotTaken, array_of, define, is_host, numpy_function
 from gpualgo.numpy._ufuncs import LAZY, NUMBERS_ALONE, UFUNCS, UFunc, arguments_of, mapped
 
 _UNSET: Any = np._NoValue
@@ -142,31 +142,26 @@ def _is_neginf(x: Any) -> Any:
     return np.isinf(x) & (x < 0)
 
 
-def _infinite(x: Any, op: Any, out: Any, name: str) -> Any:
-    kind = _call.dtype_of(x, name)
-    if kind.kind == "c":
-        raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
-    return mapped(op, (x,), _call.out_of(out, name), name)
+def _infinite(op: Any, name: str, *row: str) -> None:
+    """Define a test for one of the two infinities."""
+
+    def is_infinite(x: Any, out: Any = None) -> Any:
+        kind = _call.dtype_of(x, name)
+        if kind.kind == "c":
+            raise TypeError(f"{name}: {kind} has more than one infinity; pass a part of it")
+        return mapped(op, (x,), _call.out_of(out, name), name)
+
+    define(is_infinite, name, "One transform", *row)
 
 
-@numpy_function("One transform")
-def isposinf(x: Any, out: Any = None) -> Any:
-    """Return where elements are positive infinity.
-
-    >>> gnp.isposinf([1.0, float("inf"), -float("inf")])
-    array([False,  True, False])
-    """
-    return _infinite(x, _is_posinf, out, "isposinf")
-
-
-@numpy_function("One transform")
-def isneginf(x: Any, out: Any = None) -> Any:
-    """Return where elements are negative infinity.
-
-    >>> gnp.isneginf([1.0, float("inf"), -float("inf")])
-    array([False, False,  True])
-    """
-    return _infinite(x, _is_neginf, out, "isneginf")
+_infinite(
+    _is_posinf, "isposinf", "Return where elements are positive infinity.",
+    'gnp.isposinf([1.0, float("inf"), -float("inf")])', "array([False,  True, False])",
+)  # fmt: skip
+_infinite(
+    _is_neginf, "isneginf", "Return where elements are negative infinity.",
+    'gnp.isneginf([1.0, float("inf"), -float("inf")])', "array([False, False,  True])",
+)  # fmt: skip
 
 
 def _sinc(x: Any) -> Any:
@@ -191,43 +186,35 @@ def sinc(x: Any) -> Any:
 # --- Parts of complex numbers: real and imaginary parts, and angles.
 
 
-@numpy_function(
-    "None for host arrays; one transform on a GPU", arrays=0,
-    differs="on a GPU a new array, not a view",
+def _part(native: Any, name: str, *row: str) -> None:
+    """Define a part of complex numbers."""
+
+    def part(val: Any) -> Any:
+        if isinstance(val, (np.number, np.bool_)) or type(val) in (bool, int, float, complex):
+            return native(val)
+        val = array_of(val, name)
+        if is_lazy(val):
+            return getattr(val, name)
+        if is_host(val):
+            return native(val)
+        if name == "real" and _call.dtype_of(val, name).kind != "c":
+            return val
+        return mapped(native, (val,), None, name)
+
+    define(
+        part, name, "None for host arrays; one transform on a GPU", *row, arrays=0,
+        differs="on a GPU a new array, not a view",
+    )  # fmt: skip
+
+
+_part(
+    np.real, "real", "Return the real parts; real numbers are returned unchanged.",
+    "gnp.real([1 + 2j, 3])", "array([1., 3.])",
 )  # fmt: skip
-def real(val: Any) -> Any:
-    """Return the real parts; real numbers are returned unchanged.
-
-    >>> gnp.real([1 + 2j, 3])
-    array([1., 3.])
-    """
-    return _part(val, np.real, "real")
-
-
-@numpy_function(
-    "None for host arrays; one transform on a GPU", arrays=0,
-    differs="on a GPU a new array, not a view",
+_part(
+    np.imag, "imag", "Return the imaginary parts; zeros for real numbers.",
+    "gnp.imag([1 + 2j, 3])", "array([2., 0.])",
 )  # fmt: skip
-def imag(val: Any) -> Any:
-    """Return the imaginary parts; zeros for real numbers.
-
-    >>> gnp.imag([1 + 2j, 3])
-    array([2., 0.])
-    """
-    return _part(val, np.imag, "imag")
-
-
-def _part(val: Any, native: Any, name: str) -> Any:
-    if isinstance(val, (np.number, np.bool_)) or type(val) in (bool, int, float, complex):
-        return native(val)
-    val = array_of(val, name)
-    if is_lazy(val):
-        return getattr(val, name)
-    if is_host(val):
-        return native(val)
-    if name == "real" and _call.dtype_of(val, name).kind != "c":
-        return val
-    return mapped(native, (val,), None, name)
 
 
 def _angle(z: Any) -> Any:
@@ -289,7 +276,7 @@ def _round(x: Any, decimals: Any, out: Any, name: str) -> Any:
         raise NotTaken(f"{name}: bools have no decimals; use numpy.{name}")
     op = _to_decimals if decimals > 0 else _to_tens
     if dtype.kind == "c":
-        op = _COMPLEX_OPS[dtype, op]
+        op = _by_parts(dtype, op)
     return mapped(op, (x, _power_of_ten(abs(decimals))), out, name)
 
 
@@ -310,20 +297,11 @@ def _to_tens(a: Any, unit: Any) -> Any:
     return np.rint(a / unit) * unit
 
 
-_COMPLEX_OPS: dict[Any, Any] = {
-    (np.dtype(np.complex64), _to_decimals): lambda a, unit: np.complex64(
-        _to_decimals(a.real, unit), _to_decimals(a.imag, unit)
-    ),
-    (np.dtype(np.complex64), _to_tens): lambda a, unit: np.complex64(
-        _to_tens(a.real, unit), _to_tens(a.imag, unit)
-    ),
-    (np.dtype(np.complex128), _to_decimals): lambda a, unit: np.complex128(
-        _to_decimals(a.real, unit), _to_decimals(a.imag, unit)
-    ),
-    (np.dtype(np.complex128), _to_tens): lambda a, unit: np.complex128(
-        _to_tens(a.real, unit), _to_tens(a.imag, unit)
-    ),
-}
+@functools.cache
+def _by_parts(dtype: np.dtype[Any], op: Any) -> Any:
+    """Return an operator that applies another to the parts of complex numbers of a dtype."""
+    kind = dtype.type
+    return lambda a, unit: kind(op(a.real, unit), op(a.imag, unit))
 
 
 def _integer_to_tens(a: Any, unit: Any) -> Any:

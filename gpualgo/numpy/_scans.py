@@ -146,10 +146,6 @@ def _first(a: Any, b: Any) -> Any:
     return b - a
 
 
-def _differ(a: Any, b: Any) -> Any:
-    return a != b
-
-
 _BY_ORDER: tuple[Callable[..., Any], ...] = (_first, _second, _third, _fourth)
 
 
@@ -163,7 +159,7 @@ def _differences(x: Any, order: int, axis: int, out: Any = None) -> Any:
     begins = [min(i, x.shape[axis]) for i in range(order + 1)]
     parts = [_slice(x, axis, begin, begin + length) for begin in begins]
     is_bool = _call.dtype_of(x, "diff") == _BOOL
-    op = _differ if is_bool else _BY_ORDER[order - 1]
+    op = np.not_equal if is_bool else _BY_ORDER[order - 1]
     if is_lazy(x) and out is None:
         return applied(op, parts, "diff")
     if order == 1 and type(x) is np.ndarray and _call.is_few(x.size, 1 << 62):
