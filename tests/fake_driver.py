@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gpualgo._arrays import page_locked
 from gpualgo._arrays import view as views
 from gpualgo._arrays.view import View
 from gpualgo._base import recording
@@ -248,7 +249,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     monkeypatch.setattr(default_device, "_from_environment", {})  # what "auto" means here
     monkeypatch.setattr(device, "_devices", {n: FakeDevice(n) for n in range(NUM_DEVICES)})
     monkeypatch.setattr(streams, "_in_use", {})
-    monkeypatch.setattr(device, "_attribute_ids", lambda: [None] * 5)
+    monkeypatch.setattr(page_locked, "_attribute_ids", lambda: [None] * 5)
     monkeypatch.setattr(recording, "_held", [])
     monkeypatch.setattr(bound, "_recent", type(bound._recent)())
     return made

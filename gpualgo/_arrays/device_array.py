@@ -5,13 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-from collections.abc import Callable, Iterator
-from types import EllipsisType
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from gpualgo._arrays.view import Interface, View
+from gpualgo._arrays.view import View
 from gpualgo._base import dtypes
 from gpualgo._base import strides as _strides
 from gpualgo._base.strides import bounds, dense_strides, merge
@@ -100,13 +99,8 @@ class DeviceArray:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> DeviceArray:
-        items = [
-            item if item is None or isinstance(item, slice | EllipsisType) else _index(item)
-            for item in (key if isinstance(key, tuple) else (key,))
-        ]
-        if ... not in items:  # so that NumPy returns an array even for a full index
-            items.append(...)
-        return self._as_numpy("DeviceArray", lambda array: array[tuple(items)], self.dtype)
+        offset, shape, strides = _strides.index(self.shape, self.strides, key)
+        return self._new_view(self.ptr + offset, shape, strides, self.dtype)
 
     def reshape(self, *shape: Any) -> DeviceArray:
         """Return a view with another shape; raise ValueError if that needs a copy."""
@@ -117,27 +111,21 @@ class DeviceArray:
 
     def transpose(self, *axes: int) -> DeviceArray:
         """Return a view with its axes permuted, by default reversed."""
-        return self._as_numpy("transpose", lambda array: array.transpose(*axes), self.dtype)
+        order = axes or tuple(reversed(range(self.ndim)))
+        if sorted(axis % max(self.ndim, 1) for axis in order) != list(range(self.ndim)):
+            raise ValueError(
+                f"transpose: axes {order} do not name each of {self.ndim} axes once; name each once"
+            )
+        shape = tuple(self.shape[axis] for axis in order)
+        return self._new_view(self.ptr, shape, tuple(self.strides[a] for a in order), self.dtype)
 
     def view(self, dtype: Any) -> DeviceArray:
         """Return a view of the same bytes as items of another dtype, along the last axis."""
         new = any_dtype(dtype, "view")
-        seen = self._as_numpy("view", lambda array: array.view(f"V{new.itemsize}"), new)
-        check_alignment(seen.ptr, seen.shape, seen.strides, new, "view")
-        return seen
-
-    def _as_numpy(
-        self, where: str, change: Callable[[Any], Any], dtype: np.dtype[Any]
-    ) -> DeviceArray:
-        """Return what NumPy makes of an array with these addresses, which is never read."""
-        typestr = f"|V{self.dtype.itemsize}"
-        array = np.asarray(Interface(self.ptr, self.shape, self.strides, typestr))
-        try:
-            seen = change(array)
-        except (IndexError, ValueError) as error:
-            raise type(error)(f"{where}: {error}") from None
-        ptr = int(seen.__array_interface__["data"][0]) if seen.size else self.ptr
-        return self._new_view(ptr, seen.shape, seen.strides, dtype)
+        size = self.dtype.itemsize
+        shape, strides = _strides.retype(self.shape, self.strides, size, new.itemsize)
+        check_alignment(self.ptr, shape, strides, new, "view")
+        return self._new_view(self.ptr, shape, strides, new)
 
     def _new_view(
         self, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
@@ -217,16 +205,6 @@ class DeviceArray:
         return capsule
 
 
-def _index(item: Any) -> int:
-    try:
-        return operator.index(_strides.no_bool(item))
-    except TypeError:
-        raise IndexError(
-            "DeviceArray: an index must be made of ints, slices, ... and None, got "
-            f"{type(item).__name__}; pass the array to a library that gathers"
-        ) from None
-
-
 def _consumer(stream: Any) -> int | None:
     """Return the stream that a DLPack consumer names; None for -1, no ordering."""
     if stream is None:
@@ -254,15 +232,13 @@ def any_dtype(value: Any, where: str) -> np.dtype[Any]:
     """Return the dtype of memory: one that kernels support, or any other of plain bytes."""
     try:
         return dtypes.as_dtype(value, where)
-    except TypeError as error:
+    except TypeError:
         try:
             dtype: np.dtype[Any] = np.dtype(value)
         except TypeError:
-            raise error from None
-    if dtype.hasobject or not dtype.itemsize:
-        raise TypeError(
-            f"{where}: dtype {dtype} has Python objects; use a dtype of numbers or records"
-        )
+            dtype = np.dtype(object)
+        if dtype.hasobject or not dtype.itemsize:
+            raise
     return dtype
 
 
@@ -353,16 +329,17 @@ def from_pointer(
     DeviceArray(shape=(), dtype=float32, cuda:0, ptr=0x302000000)
     """
     address = _address(ptr)
-    extents = _strides.extents_of(shape, _WHERE)
+    extents = _ints(shape, "shape") if isinstance(shape, (tuple, list)) else _ints([shape], "shape")
     element = any_dtype(dtype, _WHERE)
-    if max(math.prod(extents) * element.itemsize, *extents, 0) >= _MAX_BYTES:
+    greatest = max(math.prod(extents) * element.itemsize, *extents, 0)
+    if min(extents, default=0) < 0 or greatest >= _MAX_BYTES:
         raise ValueError(
             f"{_WHERE}: shape {extents} of {element} cannot be that of an array; pass extents of 0 "
             "or more that fit in the address space"
         )
     byte_strides = dense_strides(extents, element.itemsize)
     if strides is not None:
-        byte_strides = _ints(strides)
+        byte_strides = _ints(strides, "strides")
         if len(byte_strides) != len(extents):
             raise ValueError(
                 f"{_WHERE}: strides {byte_strides} do not match shape {extents}; pass a stride in "
@@ -398,13 +375,17 @@ def _address(ptr: Any) -> int:
     return address
 
 
-def _ints(strides: Any) -> tuple[int, ...]:
+def _ints(values: Any, name: str) -> tuple[int, ...]:
     try:
-        return tuple(operator.index(_strides.no_bool(value)) for value in strides)
+        return tuple(operator.index(_no_bool(v)) for v in values)
     except TypeError:
         raise TypeError(
-            f"{_WHERE}: strides must consist of ints, got {strides!r}; pass a tuple of ints"
+            f"{_WHERE}: {name} must consist of ints, got {values!r}; pass a tuple of ints"
         ) from None
+
+
+def _no_bool(value: Any) -> Any:
+    return None if isinstance(value, bool) else value
 
 
 # --- Fills a device array with one value, in stream order and without host memory.

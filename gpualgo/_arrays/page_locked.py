@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import sys
 import weakref
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpualgo._arrays import device_array
 from gpualgo._arrays.view import View, address_of, byte_bounds
-from gpualgo._base import records
-from gpualgo._base.strides import MAX_DIMS, extents_of
+from gpualgo._base import dtypes, records
+from gpualgo._base.strides import MAX_DIMS
 from gpualgo._driver import default_device, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 
-_DEVICE = 2  # CU_MEMORYTYPE_DEVICE
+_HOST, _DEVICE = 1, 2  # CUmemorytype; 0: memory unknown to CUDA
 
 
 def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = True) -> View | None:
@@ -39,18 +40,23 @@ def view(array: View, device: int, where: str = "gpualgo", is_aligned: bool = Tr
     low, high = byte_bounds(array)
     if low == high:
         return None
-    found = gpu.attributes_of(low)
-    if found.kind == _DEVICE and not found.is_managed:
+    kind, is_managed, pointer, start, size = _attributes(low)
+    if kind == _DEVICE and not is_managed:
         raise ValueError(
             f"{where}: a host array has address {first:#x}, which is GPU memory; "
             f"pass gpualgo.from_pointer({first:#x}, shape, dtype) instead"
         )
-    if not found.holds(low, high):
+    if not (kind == _HOST or is_managed) or not start <= low <= high <= start + size:
         return None
     return View(
-        found.pointer + first - low, array.shape, array.strides, array.dtype, device, array.library,
+        pointer + first - low, array.shape, array.strides, array.dtype, device, array.library,
         array.readonly, array.owner,
     )  # fmt: skip
+
+
+def is_within(low: int, high: int) -> bool:
+    kind, is_managed, _, start, size = _attributes(low)
+    return (kind == _HOST or is_managed) and start <= low <= high <= start + size
 
 
 def _is_aligned(array: View, first: int) -> bool:
@@ -59,6 +65,24 @@ def _is_aligned(array: View, first: int) -> bool:
         return False
     pairs = zip(array.shape, array.strides, strict=True)
     return all(extent == 1 or stride % itemsize == 0 for extent, stride in pairs)
+
+
+@cache
+def _attribute_ids() -> list[Any]:
+    """Return the pointer attributes to query, in the order of `_attributes`."""
+    names = "MEMORY_TYPE", "IS_MANAGED", "DEVICE_POINTER", "RANGE_START_ADDR", "RANGE_SIZE"
+    attributes = driver.api().CUpointer_attribute
+    return [getattr(attributes, f"CU_POINTER_ATTRIBUTE_{name}") for name in names]
+
+
+def _attributes(address: int) -> tuple[int, bool, int, int, int]:
+    """Return an address's memory type, whether it is managed, its device pointer, and its range."""
+    ids = _attribute_ids()
+    status, values = driver.api().cuPointerGetAttributes(len(ids), ids, address)
+    if status:  # memory unknown to CUDA
+        return 0, False, 0, 0, 0
+    kind, is_managed, pointer, start, size = values
+    return int(kind), bool(is_managed), int(pointer), int(start), int(size)
 
 
 class Memory:
@@ -141,8 +165,8 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
     >>> float(ga.reduce(x))
     9.0
     """
-    extents = extents_of(shape, _WHERE)
-    item_dtype = device_array.any_dtype(dtype, _WHERE)
+    extents = _extents(shape)
+    item_dtype = _dtype_of(dtype)
     size = math.prod(extents) * item_dtype.itemsize
     if size > sys.maxsize:
         raise MemoryError(f"{_WHERE}: {size} bytes exceed the address space; pass a smaller shape")
@@ -152,3 +176,32 @@ def empty_pinned(shape: ty.Shape, dtype: ty.AnyDType = np.float64) -> np.ndarray
         return np.empty(extents, item_dtype)
     device = max(default_device.current(), 0)  # any GPU's context will do
     return allocate(size, device).view(item_dtype).reshape(extents)
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    try:
+        values = tuple(shape) if np.iterable(shape) else (shape,)
+        extents = tuple(map(operator.index, values))
+    except TypeError:
+        raise TypeError(
+            f"{_WHERE}: shape must be an int or a sequence of ints, got {shape!r}"
+        ) from None
+    if any(extent < 0 for extent in extents):
+        raise ValueError(
+            f"{_WHERE}: shape {extents} has a negative extent; pass extents of 0 or more"
+        )
+    return extents
+
+
+def _dtype_of(dtype: Any) -> np.dtype[Any]:
+    if type(dtype) is str and dtype == "bfloat16":
+        return dtypes.bfloat16()
+    try:
+        result: np.dtype[Any] = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{_WHERE}: dtype {dtype!r} is not a dtype of NumPy") from None
+    if result.hasobject or not result.itemsize:
+        raise TypeError(
+            f"{_WHERE}: dtype {result} has Python objects; use a dtype of numbers or records"
+        )
+    return result

@@ -31,7 +31,7 @@ _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
-_lock = forks.lock()
+_lock = threading.Lock()
 _bounds = threading.local()  # set by `at_most`
 
 
@@ -159,15 +159,38 @@ def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
     """
     if len(makes) < 2 or _num_cores() == 1:
         return [function() for function in makes]
-    from concurrent.futures import ThreadPoolExecutor  # takes milliseconds
+    first, *others = (_Call(function) for function in makes)
+    helpers = [threading.Thread(target=each.run, name="gpualgo") for each in others]
+    started = []
+    try:
+        for helper in helpers:
+            helper.start()
+            started.append(helper)
+    except RuntimeError:
+        pass  # no thread can be started: this thread calls the remaining functions
+    for each in (first, *others[len(started) :]):
+        each.run()
+    for helper in started:
+        helper.join()
+    return [each.result() for each in (first, *others)]
 
-    first, *others = makes
-    with ThreadPoolExecutor(len(others), "gpualgo") as pool:
+
+class _Call:
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._function = make
+        self._value: Any = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
         try:
-            helpers = [pool.submit(function) for function in others]
-        except RuntimeError:  # no thread can be started
-            return [function() for function in makes]
-        return [first(), *[helper.result() for helper in helpers]]
+            self._value = self._function()
+        except BaseException as error:
+            self._error = error
+
+    def result(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._value
 
 
 class _Queue:
@@ -254,9 +277,10 @@ def _get_pool() -> ThreadPoolExecutor:
 
 @forks.in_child
 def _reset_after_fork() -> None:
-    """Drop the parent's pool: the child has none of its threads."""
-    global _pool
+    """Drop the parent's pool and lock: the child has none of its threads."""
+    global _pool, _lock
     _pool = None
+    _lock = threading.Lock()
 
 
 # --- Multiway selection in sorted runs: how many elements of each run are among the least `rank`.

@@ -123,7 +123,9 @@ def default_device(device: ty.DefaultDevice) -> _DefaultDevice:
     return _DefaultDevice(device, _parse_default(device, "default_device"))
 
 
-fixed = Fixed
+def fixed(number: int, reason: str) -> Fixed:
+    """Return a `with` block that runs host arrays on a device, for a stated reason."""
+    return Fixed(number, reason)
 
 
 def parse(name: str, where: str, known: str = "'cpu', 'cuda' or 'cuda:1'") -> int:

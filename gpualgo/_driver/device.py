@@ -6,10 +6,10 @@ Tests can replace a GPU by another `Device` (`put`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property
-from typing import Any, NamedTuple, Protocol
+from functools import cache
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from gpualgo._base import forks
 from gpualgo._driver import driver, pinned
@@ -193,8 +193,8 @@ def aligned(size: int) -> int:
 class Storage:
     def __init__(self, context: Context, pool: Pool) -> None:
         self._context, self._pool = context, pool
-        # Workspaces and their locks, by stream id; by ~id the second ones.
-        self._workspaces: dict[int, tuple[int, threading.Lock]] = {}
+        self._first: dict[int, int] = {}  # workspaces by stream id
+        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and its lock
         self._lock = threading.Lock()
 
     def first(self, stream: int) -> int:
@@ -206,7 +206,7 @@ class Storage:
         if _thread.supplier is not None or driver.is_capturing(stream):
             return 0
         identity = self._context.stream_id(stream)
-        return (self._workspaces.get(identity) or self._made(identity, stream))[0]
+        return self._first.get(identity) or self._new_first(identity, stream)
 
     @contextmanager
     def second(self, stream: int) -> Iterator[int]:
@@ -217,19 +217,28 @@ class Storage:
         if _thread.supplier is not None or driver.is_capturing(stream):
             yield 0
             return
-        key = ~self._context.stream_id(stream)
-        address, lock = self._workspaces.get(key) or self._made(key, stream)
-        with lock:
-            yield address
+        identity = self._context.stream_id(stream)
+        workspace = self._second.get(identity) or self._new_second(identity, stream)
+        if workspace is None:
+            yield 0
+            return
+        with workspace[1]:
+            yield workspace[0]
 
-    def _made(self, key: int, stream: int) -> tuple[int, threading.Lock]:
-        """Return a new workspace and its lock; 0 for the workspace if there are too many."""
+    def _new_first(self, identity: int, stream: int) -> int:
         with self._lock:
-            if key not in self._workspaces:
-                if len(self._workspaces) >= _MAX_WORKSPACES:
-                    return 0, threading.Lock()
-                self._workspaces[key] = self._new(stream), threading.Lock()
-            return self._workspaces[key]
+            if identity not in self._first and not self._is_full():
+                self._first[identity] = self._new(stream)
+            return self._first.get(identity, 0)
+
+    def _new_second(self, identity: int, stream: int) -> tuple[int, threading.Lock] | None:
+        with self._lock:
+            if identity not in self._second and not self._is_full():
+                self._second[identity] = self._new(stream), threading.Lock()
+            return self._second.get(identity)
+
+    def _is_full(self) -> bool:
+        return len(self._first) + len(self._second) >= _MAX_WORKSPACES
 
     def _new(self, stream: int) -> int:
         # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
@@ -258,6 +267,30 @@ def clear(address: int, size: int, stream: int) -> None:
 
 # --- One GPU: its properties, its memory, and the resources cached on it between calls.
 
+Value = TypeVar("Value")
+
+
+class _CachedAttribute(Generic[Value]):
+    """An attribute that is computed on first access, by one thread, and then cached."""
+
+    def __init__(self, find: Callable[[Any], Value]) -> None:
+        self._compute, self.__doc__ = find, find.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, device: None, owner: Any) -> _CachedAttribute[Value]: ...
+    @overload
+    def __get__(self, device: Device, owner: Any) -> Value: ...
+    def __get__(self, device: Device | None, owner: Any) -> Any:
+        if device is None:
+            return self
+        with device.lock:
+            if self._name not in device.__dict__:
+                device.__dict__[self._name] = self._compute(device)
+            return device.__dict__[self._name]
+
 
 class Device:
     """A GPU with an ordinal; use `get`."""
@@ -266,62 +299,65 @@ class Device:
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
-        self._streams: dict[str, int] = {}  # of all threads, also if several make one
+        self.lock = threading.RLock()
         self.context = context = Context(ordinal)
         self.pool = Pool(context)
         self.storage = storage = Storage(context, self.pool)
-        self.blocks = blocks = pinned.Blocks(context)
-        self.lanes = pinned.CopyLanes(self._new_stream, blocks)
+        self.lanes = pinned.CopyLanes(self._new_stream)
+        self.stages = pinned.PinnedRings(context)
+        size = pinned.TRAY_BYTES
+        self.trays = pinned.SmallBuffers(context, size, size, pinned.MOST_TRAYS)
+        self.large_trays = pinned.SmallBuffers(context, 0, pinned.LARGE_BYTES, pinned.MOST_LARGE)
         # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id
         self.kept_workspace, self.second_workspace = storage.first, storage.second
         self.allocate, self.free = storage.allocate, storage.free
 
-    @cached_property
+    @_CachedAttribute
     def capability(self) -> tuple[int, int]:
         name = "COMPUTE_CAPABILITY"
         return self._attribute(f"{name}_MAJOR"), self._attribute(f"{name}_MINOR")
 
-    @cached_property
+    @_CachedAttribute
     def num_sms(self) -> int:
         return self._attribute("MULTIPROCESSOR_COUNT")
 
-    @cached_property
+    @_CachedAttribute
     def shared_limit(self) -> int:
         """The most shared memory of one block, in bytes."""
         return self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
-    @cached_property
+    @_CachedAttribute
     def memory_bytes(self) -> int:
         """Total memory, whoever uses it."""
         return int(check(driver.api().cuDeviceTotalMem(self.ordinal), "cuDeviceTotalMem"))
 
-    @cached_property
+    @_CachedAttribute
     def memory_bandwidth(self) -> float | None:
         """Peak memory bandwidth in bytes per second; None if the driver does not report it."""
         kilohertz = self._attribute("MEMORY_CLOCK_RATE")
         bits = self._attribute("GLOBAL_MEMORY_BUS_WIDTH")
         return 2e3 * kilohertz * bits / 8 or None  # double data rate
 
-    @cached_property
+    @_CachedAttribute
     def may_overlap(self) -> bool:
         """Whether a kernel may start while the previous one still runs, in graphs too."""
         version = check(driver.api().cuDriverGetVersion(), "cuDriverGetVersion")
         return bool(self.capability >= (9, 0) and version >= 12030)
 
-    @cached_property
+    @_CachedAttribute
     def array_stream(self) -> int:
         """A stream of this package that orders allocation and release of results.
 
         The producer stream of an array known by protocol may be destroyed before the array is.
         """
-        return self._streams.setdefault("arrays", self._new_stream())
+        return self._new_stream()
 
-    @cached_property
+    @_CachedAttribute
     def copy_stream(self) -> int:
         """A stream of this package for copies of captured host arrays."""
-        return self._streams.setdefault("copies", self._new_stream())
+        return self._new_stream()
 
     def _new_stream(self) -> int:
         with self.outside_capture():
@@ -337,7 +373,7 @@ class Device:
 _devices: dict[int, Device] = {}
 # Devices of parent processes, which a forked child must not release.
 _abandoned: list[dict[int, Device]] = []
-_lock = forks.lock()
+_lock = threading.Lock()
 
 
 def get(ordinal: int) -> Device:
@@ -375,9 +411,9 @@ def known() -> list[Device]:
 @forks.in_child
 def _abandon() -> None:
     """Drop the parent's devices in a forked child."""
-    global _devices
+    global _devices, _lock
     _abandoned.append(_devices)
-    _devices = {}
+    _devices, _lock = {}, threading.Lock()
 
 
 # --- Queries the driver about addresses: device, allocation, page-locking.
@@ -447,7 +483,7 @@ def device_of(pointer: int) -> int:
 
 def is_pageable(address: int, size: int) -> bool:
     """Return whether host memory is pageable at both ends."""
-    return not (is_known(address) or is_known(address + size - 1))
+    return not any(_attribute("MEMORY_TYPE", end) for end in (address, address + size - 1))
 
 
 def is_known(address: int) -> bool:
@@ -456,39 +492,13 @@ def is_known(address: int) -> bool:
     return not status and bool(kind)
 
 
-class Attributes(NamedTuple):
-    """What CUDA knows of an address: its CUmemorytype, or 0, and its allocation."""
-
-    kind: int
-    is_managed: bool
-    pointer: int  # the address as kernels see it
-    start: int
-    size: int
-
-    def holds(self, low: int, high: int) -> bool:
-        """Return whether bytes of the host are page-locked or managed from end to end."""
-        is_shared = self.kind == 1 or self.is_managed  # 1: CU_MEMORYTYPE_HOST
-        return is_shared and self.start <= low <= high <= self.start + self.size
-
-
-@cache
-def _attribute_ids() -> list[Any]:
-    names = "MEMORY_TYPE", "IS_MANAGED", "DEVICE_POINTER", "RANGE_START_ADDR", "RANGE_SIZE"
-    attributes = driver.api().CUpointer_attribute
-    return [getattr(attributes, f"CU_POINTER_ATTRIBUTE_{name}") for name in names]
-
-
-def attributes_of(address: int) -> Attributes:
-    ids = _attribute_ids()
-    status, values = driver.api().cuPointerGetAttributes(len(ids), ids, address)
-    if status:  # memory unknown to CUDA
-        return Attributes(0, False, 0, 0, 0)
-    kind, is_managed, pointer, start, size = values
-    return Attributes(int(kind), bool(is_managed), int(pointer), int(start), int(size))
-
-
-def is_page_locked(low: int, high: int) -> bool:
-    return attributes_of(low).holds(low, high)
+def is_page_locked(address: int, size: int) -> bool:
+    """Return whether host memory of at least one byte is page-locked from end to end."""
+    kind = _attribute("MEMORY_TYPE", address)
+    if not kind or int(kind) != 1:  # CU_MEMORYTYPE_HOST
+        return False
+    start, length = _attribute("RANGE_START_ADDR", address), _attribute("RANGE_SIZE", address)
+    return bool(start and length) and address + size <= int(start) + int(length)
 
 
 def is_open(address: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -10,7 +11,6 @@ from gpualgo._base import forks
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver, staging, streams
 from gpualgo._driver.driver import check
-from gpualgo._driver.streams import Stream, wait_all
 
 # Smaller sources owned by this package are kept alive until copied. For larger ones the owner's
 # stream waits, so that freed memory can be reused.
@@ -27,7 +27,13 @@ class Memory(NamedTuple):
 
 
 _opened: dict[tuple[int, int], bool] = {}  # whether two GPUs access each other's memory
-_lock = forks.lock()
+_lock = threading.Lock()
+
+
+@forks.in_child
+def _forget() -> None:
+    global _opened, _lock
+    _opened, _lock = {}, threading.Lock()
 
 
 def open_both(a: int, b: int) -> bool:
@@ -69,8 +75,39 @@ class Copy(NamedTuple):
     size: int
 
 
+Stream = tuple[int, int]
+"""A device, and the handle of one of its streams."""
+
+
 def _stream_of(memory: Memory) -> Stream:
     return memory.device, memory.stream
+
+
+def _record_event(earlier: Stream) -> Any:
+    """Return a new event that completes when a stream's queued work has run."""
+    device, stream = earlier
+    with gpu.get(device).current():
+        event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        check(driver.api().cuEventRecord(event, stream), "cuEventRecord")
+    return event
+
+
+def _wait(waiting: dict[Stream, list[Stream]]) -> None:
+    """Let streams, of any GPU, wait for the work queued so far on others; the host does not wait.
+
+    All events are recorded before any stream waits, as two streams may wait for each other.
+    """
+    streams = {earlier for others in waiting.values() for earlier in others}
+    events = {earlier: _record_event(earlier) for earlier in streams}
+    try:
+        for (device, stream), others in waiting.items():
+            with gpu.get(device).current():
+                for earlier in others:
+                    waits = driver.api().cuStreamWaitEvent(stream, events[earlier], 0)
+                    check(waits, "cuStreamWaitEvent")
+    finally:
+        for event in events.values():
+            check(driver.api().cuEventDestroy(event), "cuEventDestroy")
 
 
 def move(copy: Copy) -> None:
@@ -110,12 +147,12 @@ def copy_all(copies: Sequence[Copy], are_ours: bool) -> None:
             kept.setdefault(target_stream, []).append(source.owner)
         else:
             _add_wait(after, source_stream, target_stream)
-    wait_all(before)
+    _wait(before)
     for copy in copies:
         move(copy)
     for (device, stream), owners in kept.items():
         streams.keep_until_done(stream, device, *owners)
-    wait_all(after)
+    _wait(after)
     _mark_used([source for _, source, _ in copies])
 
 
@@ -152,11 +189,11 @@ def reading(reads: Sequence[Read]) -> Iterator[None]:
         if source_stream != reader:
             _add_wait(before, reader, source_stream)
             _add_wait(after, source_stream, reader)
-    wait_all(before)
+    _wait(before)
     try:
         yield
     finally:
-        wait_all(after)
+        _wait(after)
         _mark_used([memory for _, memory in reads])
 
 

@@ -1,35 +1,36 @@
 """Copies between host memory and a GPU.
 
 | host memory | copied by |
-| page-locked, or small and contiguous | the driver |
-| pageable, contiguous | blocks, which one thread fills and empties in turn |
-| pageable, with gaps | blocks, by several threads |
+| page-locked, or small | the driver |
+| pageable, contiguous | stages |
+| pageable, with gaps, up to 16 MiB | stages, through a contiguous temporary |
+| pageable, with gaps, larger | lanes (several threads) |
 
 Device memory is contiguous and in C order of the host array.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpualgo._base import threads
-from gpualgo._driver import device, driver, pinned
+from gpualgo._driver import device, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
-from gpualgo._driver.pinned import SLOT_BYTES, Piece
+from gpualgo._driver.pinned import MOST_LANES, SLOT_BYTES, CopyLane, Part
 
 # Smaller copies are left to the driver. Calls with 4 MiB up and down, relative to CuPy's time: 0.8
-# to 0.95 by driver copies (one host), 0.5 to 1.3 by blocks, which wake threads (three hosts).
+# to 0.95 by driver copies (one host), 0.5 to 1.3 by stages, which wake threads (three hosts).
 DIRECT_BYTES = 6 << 20
-FIRST_BYTES = 512 << 10  # smaller first block of an upload, so that the bus starts early
+GAPS_BYTES = 16 << 20  # one thread makes smaller strided arrays contiguous; lanes copy larger ones
 PAGES_BYTES = 256 << 20  # pages of a result are populated in parts of this size before they arrive
 
 Array: TypeAlias = np.ndarray[Any, Any]
+Block: TypeAlias = tuple[int, Array]  # device offset, and the host memory
 
 
 @contextmanager
@@ -72,17 +73,42 @@ def upload(source: Array, target: int, device: int, stream: int) -> None:
 
 def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) -> None:
     """Copy arrays to the device, one after the other in memory."""
-    is_small = _are_small(sources, stream)
-    staged = [
-        (offset, source)
-        for offset, source in _located(sources)
-        if not (
-            _is_direct(source, is_small)
-            and sends(source.ctypes.data, target + offset, source.nbytes, stream)
-        )
-    ]
-    blocks = gpu.get(device).blocks
-    _by_blocks(lambda pieces: blocks.upload(pieces, target, stream), staged, device, FIRST_BYTES)
+    strided, parts, temporaries = list[Block](), list[Part](), list[Array]()
+    offset, route = 0, _Route(sources, stream)
+    for source in sources:
+        if not source.nbytes:
+            continue
+        plain = route.plain(source)
+        if plain is None:
+            strided.append((offset, source))
+        else:
+            if plain is not source:
+                plain[...] = source
+                temporaries.append(plain)  # kept until the stage has read it
+            host, size = plain.ctypes.data, plain.nbytes
+            if route.is_staged(host, size) or not sends(host, target + offset, size, stream):
+                parts.append((offset, host, size))
+        offset += source.nbytes
+    if parts:
+        with gpu.get(device).stages.lend(stream) as stage:
+            if stage is not None:
+                stage.upload(parts, target, stream)
+            else:
+                for offset, host, size in parts:
+                    send(host, target + offset, size, stream)
+    if not strided:
+        return
+
+    def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
+        for number, (offset, block) in enumerate(blocks):
+            slot = lane.slots[number % 2]
+            if number > 1:
+                slot.wait()
+            np.copyto(slot.array(block.shape, block.dtype), block)
+            send(slot.address, target + offset, block.nbytes, lane.stream)
+            slot.record(lane.stream)
+
+    _by_lanes(move, strided, device, stream)
 
 
 def download(source: int, target: Array, device: int, stream: int) -> None:
@@ -92,84 +118,111 @@ def download(source: int, target: Array, device: int, stream: int) -> None:
 
 def download_all(source: int, targets: Sequence[Array], device: int, stream: int) -> None:
     """Copy adjacent device memory into several arrays."""
-    is_small = _are_small(targets, stream)
-    staged = [
-        (offset, target)
-        for offset, target in _located(targets)
-        if not (
-            _is_direct(target, is_small)
-            and fetches(source + offset, target.ctypes.data, target.nbytes, stream)
-        )
-    ]
-    blocks = gpu.get(device).blocks
-    _by_blocks(lambda pieces: blocks.download(pieces, source, stream), staged, device)
-
-
-def _located(arrays: Sequence[Array]) -> Iterator[Piece]:
-    """Yield arrays that have elements, with their offsets one after the other in memory."""
-    offset = 0
-    for array in arrays:
-        if array.nbytes:
-            yield offset, array
-        offset += array.nbytes
-
-
-def _are_small(arrays: Sequence[Array], stream: int) -> bool:
-    """Return whether the driver copies arrays together.
-
-    Captured copies run later, when blocks hold other data.
-    """
-    num_bytes = sum(array.nbytes for array in arrays)
-    return num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
-
-
-def _is_direct(array: Array, is_small: bool) -> bool:
-    """Return whether the driver copies an array: a small pageable or a page-locked one.
-
-    It would refuse memory that is page-locked at one end only.
-    """
-    if not array.flags.c_contiguous:
-        return False
-    place, size = array.ctypes.data, array.nbytes
-    is_pageable = is_small and device.is_pageable(place, size)
-    return is_pageable or device.is_page_locked(place, place + size)
-
-
-def _by_blocks(
-    move: Callable[[Iterable[Piece]], None], arrays: Sequence[Piece], device: int,
-    first_bytes: int | None = None,
-) -> None:  # fmt: skip
-    """Copy arrays through blocks; several threads do so for arrays with gaps.
-
-    A smaller first block lets the bus start early. Pages of contiguous results are populated when
-    their turn comes: earlier, those of a memory-mapped file could be evicted before they are
-    written.
-    """
-    if all(array.flags.c_contiguous for _, array in arrays):
-        flat = [(offset, array.reshape(-1).view(np.uint8)) for offset, array in arrays]
-        move(piece for each in flat for piece in _flat_pieces(*each, first_bytes))
+    strided, parts, copies = list[Block](), list[Part](), list[tuple[Array, Array]]()
+    offset, route = 0, _Route(targets, stream)
+    for target in targets:
+        if not target.nbytes:
+            continue
+        plain = route.plain(target)
+        if plain is None:
+            strided.append((offset, target))
+        else:
+            host, size = plain.ctypes.data, plain.nbytes
+            if route.is_staged(host, size) or not fetches(source + offset, host, size, stream):
+                parts.append((offset, host, size))
+            if plain is not target:
+                copies.append((target, plain))
+        offset += target.nbytes
+    if parts:
+        with gpu.get(device).stages.lend(stream) as stage:
+            if stage is not None:
+                stage.download(_with_pages(parts), source, stream)
+            else:
+                for offset, host, size in _with_pages(parts):
+                    fetch(source + offset, host, size, stream)
+    if copies:
+        driver.synchronize(stream)
+    for target, plain in copies:
+        target[...] = plain
+    if not strided:
         return
+
+    def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
+        for number, (offset, block) in enumerate(blocks):
+            slot = lane.slots[number % 2]
+            fetch(source + offset, slot.address, block.nbytes, lane.stream)
+            slot.record(lane.stream)
+            if number > 0:
+                land(lane.slots[1 - number % 2], blocks[number - 1][1])
+        land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])
+
+    _by_lanes(move, strided, device, stream)
+
+
+def _with_pages(parts: Sequence[Part]) -> Iterator[Part]:
+    """Yield parts of a download after populating their host pages, each when it is requested.
+
+    Populated earlier, pages of a memory-mapped file could be evicted before they are written.
+    """
+    for offset, address, size in parts:
+        for done in range(0, size, PAGES_BYTES):
+            length = min(PAGES_BYTES, size - done)
+            threads.populate(address + done, length)
+            yield offset + done, address + done, length
+
+
+class _Route:
+    """Decides how arrays that are copied together are transferred."""
+
+    def __init__(self, arrays: Sequence[Array], stream: int) -> None:
+        num_bytes = sum(array.nbytes for array in arrays)
+        # Captured copies run later, when a stage's blocks hold other data.
+        self._is_direct = num_bytes < DIRECT_BYTES or driver.is_capturing(stream)
+        self._is_made_contiguous = num_bytes < GAPS_BYTES
+
+    def plain(self, array: Array) -> Array | None:
+        """Return the array if contiguous, else an empty contiguous one; None if lanes copy it."""
+        if array.flags.c_contiguous:
+            return array
+        return np.empty(array.shape, array.dtype) if self._is_made_contiguous else None
+
+    def is_staged(self, place: int, num_bytes: int) -> bool:
+        """Return whether memory is copied by a stage rather than by the driver.
+
+        The driver copies page-locked memory. It would refuse memory that is page-locked at one end
+        only.
+        """
+        if self._is_direct and device.is_pageable(place, num_bytes):
+            return False
+        return not device.is_page_locked(place, num_bytes)
+
+
+def land(slot: Any, target: Array) -> None:
+    slot.wait()
+    np.copyto(target, slot.array(target.shape, target.dtype))
+
+
+def _by_lanes(
+    move: Callable[[CopyLane, Sequence[Block]], None], arrays: Sequence[Block], device: int,
+    stream: int,
+) -> None:  # fmt: skip
+    """Copy all blocks of arrays by several threads, a range of neighbouring blocks each."""
     blocks = [
-        (offset + inner, block) for offset, array in arrays for inner, block in _pieces_of(array)
+        (offset + inner, block) for offset, array in arrays for inner, block in _blocks(array)
     ]
+    shares = min(len(blocks), 2 * MOST_LANES)
+    driver.synchronize(stream)  # lanes are not ordered with this stream
+    gpu_device = gpu.get(device)
 
     def body(first: int, last: int) -> None:
-        with gpu.get(device).current():
-            move(blocks[first:last])
+        begin, end = (len(blocks) * share // shares for share in (first, last))
+        with gpu_device.current(), gpu_device.lanes.lend() as lane:
+            move(lane, blocks[begin:end])
 
-    threads.run(body, len(blocks), sum(array.nbytes for _, array in arrays))
-
-
-def _flat_pieces(offset: int, raw: Array, first_bytes: int | None) -> Iterator[Piece]:
-    size = pinned.BLOCK_BYTES
-    ends = [*range(first_bytes or size, raw.size, size), raw.size]
-    for start, end in pairwise([0, *ends]):
-        if first_bytes is None and start % PAGES_BYTES == 0:
-            threads.populate(raw.ctypes.data + start, min(PAGES_BYTES, raw.size - start))
-        yield offset + start, raw[start:end]
+    threads.run(body, shares, sum(array.nbytes for _, array in arrays))
 
 
-def _pieces_of(array: Array) -> Iterator[Piece]:
+def _blocks(array: Array) -> Iterator[Block]:
     offset = 0
     for index in pieces(array.shape, array.itemsize):
         block = array[(*index, ...)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+import threading
 import weakref
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 from gpualgo._base import forks
 from gpualgo._driver import device as gpu
@@ -90,38 +91,13 @@ def wait_for(stream: int, earlier: int, device: int) -> None:
     with gpu.get(device).current():
         if driver.is_capturing(stream) and not driver.is_capturing(earlier):
             return
-        wait_all({(device, stream): [(device, earlier)]})
-
-
-Stream: TypeAlias = tuple[int, int]
-"""A device, and the handle of one of its streams."""
-
-
-def wait_all(waiting: dict[Stream, list[Stream]]) -> None:
-    """Let streams, of any GPU, wait for the work queued so far on others; the host does not wait.
-
-    All events are recorded before any stream waits, as two streams may wait for each other.
-    """
-    events: dict[Stream, Any] = {}
-    try:
-        for earlier in {earlier for others in waiting.values() for earlier in others}:
-            events[earlier] = _recorded_event(*earlier)
-        for (device, stream), others in waiting.items():
-            with gpu.get(device).current():
-                for earlier in others:
-                    waits = driver.api().cuStreamWaitEvent(stream, events[earlier], 0)
-                    check(waits, "cuStreamWaitEvent")
-    finally:
-        for event in events.values():
-            check(driver.api().cuEventDestroy(event), "cuEventDestroy")
-
-
-def _recorded_event(device: int, stream: int) -> Any:
-    """Return a new event that completes when a stream's queued work has run."""
-    with gpu.get(device).current():
-        event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
-        check(driver.api().cuEventRecord(event, stream), "cuEventRecord")
-    return event
+        api = driver.api()
+        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        try:
+            check(api.cuEventRecord(event, earlier), "cuEventRecord")
+            check(api.cuStreamWaitEvent(stream, event, 0), "cuStreamWaitEvent")
+        finally:
+            check(api.cuEventDestroy(event), "cuEventDestroy")
 
 
 # --- Lifetime of device memory: results of no library, and objects that a stream still uses.
@@ -160,7 +136,13 @@ def release(address: int, device: int, events: dict[int, Any]) -> None:
 
 
 _in_use: dict[Any, list[tuple[Any, Any]]] = {}  # by stream, oldest first
-_in_use_lock = forks.lock()  # reentrant: a finalizer may run while it is held
+_in_use_lock = threading.RLock()  # reentrant: a finalizer may run while it is held
+
+
+@forks.in_child
+def _renew_lock() -> None:
+    global _in_use_lock
+    _in_use_lock = threading.RLock()
 
 
 def keep_until_done(stream: int, device: int, *objects: Any) -> None:
@@ -170,7 +152,11 @@ def keep_until_done(stream: int, device: int, *objects: Any) -> None:
     """
     if driver.is_capturing(stream):
         return
-    keep_until_event((device, stream), _recorded_event(device, stream), objects)
+    api = driver.api()
+    with gpu.get(device).current():
+        event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        check(api.cuEventRecord(event, stream), "cuEventRecord")
+    keep_until_event((device, stream), event, objects)
 
 
 def keep_until_event(key: Any, event: Any, objects: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -135,10 +135,7 @@ class LazyArray(Operators):
 
     def _records(self, items: tuple[Any, ...]) -> Array:
         array = np.empty(self.shape, self.dtype)
-        form = self.form
-        assert form is not None
-        parts = forms.parts_of(items, form) or ()
-        for name, item in zip(self.dtype.names or (), parts, strict=True):
+        for name, item in zip(self.dtype.names or (), _leaves_of(items), strict=True):
             array[name] = item
         return array
 
@@ -258,6 +255,14 @@ class LazyArray(Operators):
             return self
         leaves = [leaf.broadcast_to(shape) for leaf in self.leaves]
         return LazyArray(shape, self.node, leaves, self.text, self.forms)
+
+
+def _leaves_of(value: Any) -> Iterator[Any]:
+    items = value if isinstance(value, tuple) else [value[name] for name in value.dtype.names or ()]
+    if not items:
+        yield value
+    for item in items:
+        yield from _leaves_of(item)
 
 
 def _is_integer(value: Any) -> bool:

@@ -10,7 +10,6 @@ import numpy as np
 
 from gpualgo._arrays.view import NumPyOnCPU
 from gpualgo._base import dtypes, recording, records
-from gpualgo._base.strides import extents_of
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, hooks, is_lazy
@@ -160,10 +159,18 @@ def _device_library() -> Any:
 
 
 def _shape(shape: Any, where: str) -> tuple[int, ...]:
-    extents = extents_of(shape, where)
+    items = shape if isinstance(shape, (tuple, list)) else (shape,)
+    extents = []
+    for extent in items:
+        try:
+            extents.append(operator.index(extent))
+        except TypeError:
+            raise TypeError(f"{where}: shape must be ints, got {shape!r}") from None
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"{where}: shape {shape!r} has a negative extent")
     if math.prod(extents) > _MOST:
         raise ValueError(f"{where}: shape {shape!r} has more elements than an int64 holds")
-    return extents
+    return tuple(extents)
 
 
 # --- Materializes lazy inputs of algorithms that move elements.

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._arrays.device_array import DeviceArray
-from gpualgo._arrays.view import View, address_of, layout_of, overlap, view_of
+from gpualgo._arrays.view import View, address_of, layout_of, view_of
 from gpualgo._base.memo import Memo
+from gpualgo._base.strides import bounds
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, is_lazy
 from gpualgo._lazy.array import LazyArray
@@ -146,9 +147,16 @@ class ExpressionCache:
 
 def _overlap(views: list[View], pointers: list[int]) -> bool:
     """Return whether arrays with different addresses overlap: equal leaves are then read once."""
-    placed = zip(views, pointers, strict=True)
-    pairs = itertools.combinations([view._replace(ptr=pointer) for view, pointer in placed], 2)
-    return any(a.ptr != b.ptr and overlap(a, b) for a, b in pairs)
+    if len(views) == 1:
+        return False
+    ends = sorted(
+        (view.device, low + pointer, high + pointer, pointer)
+        for view, pointer in zip(views, pointers, strict=True)
+        for low, high in [bounds(view.shape, view.strides, view.dtype.itemsize)]
+    )
+    return any(
+        a[0] == b[0] and b[1] < a[2] and a[3] != b[3] for a, b in itertools.combinations(ends, 2)
+    )
 
 
 def _locations_of(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpualgo._arrays import page_locked
 from gpualgo._arrays.view import NumPy, View, byte_bounds
 from gpualgo._base import forks, records
 from gpualgo._driver import device as gpu
@@ -172,7 +173,7 @@ def _query_page_locked(view: View) -> bool | None:
     ordinal = next(filter(_is_started, range(driver.device_count())), None)
     if ordinal is not None:  # without a context no memory can be page-locked
         with gpu.get(ordinal).current():
-            if gpu.is_page_locked(low, high):
+            if page_locked.is_within(low, high):
                 return True
     return None if not view.shape else False
 

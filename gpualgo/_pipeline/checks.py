@@ -14,7 +14,6 @@ from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view, has_duplicates
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError, shown
-from gpualgo._base.strides import no_bool
 from gpualgo._driver.default_device import CPU
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator, check_dtype
@@ -25,7 +24,7 @@ def plain_axis(axis: Any, where: str, what: str = "None or an int") -> int | Non
     if axis is None:
         return None
     try:
-        return operator.index(no_bool(axis))
+        return operator.index(_no_bool(axis))
     except TypeError:
         raise TypeError(f"{where}: axis must be {what}, got {shown(axis)}") from None
 
@@ -37,7 +36,7 @@ def plain_axes(axis: Any, where: str) -> int | tuple[int, ...] | None:
     if None in axis:
         raise TypeError(f"{where}: axis must be {what}, got {shown(axis)}")
     try:
-        return tuple(operator.index(no_bool(i)) for i in axis)
+        return tuple(operator.index(_no_bool(i)) for i in axis)
     except TypeError:
         raise TypeError(f"{where}: axis must be {what}, got {shown(axis)}") from None
 
@@ -63,10 +62,14 @@ def _within(index: int, ndim: int, where: str) -> int:
     return index % ndim
 
 
+def _no_bool(value: Any) -> Any:
+    return None if isinstance(value, (bool, np.bool_)) else value
+
+
 def integer(value: Any, name: str, where: str) -> int:
     """Return the argument as an int; raise TypeError for other types."""
     try:
-        return operator.index(no_bool(value))
+        return operator.index(_no_bool(value))
     except TypeError:
         raise TypeError(f"{where}: {name} must be an int, got {shown(value)}") from None
 

@@ -23,8 +23,14 @@ def run(
     if stream is not None:
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
+    arrays = [array_of(view) for view in views]
     start = problem.encode(init)  # checks it before anything is written
-    arrays, results, whole = operands(problem, views, init, out)
+    whole: Array | None = None  # structured array that has the results as fields
+    if out is None:
+        results, whole = new_results(problem)
+    else:
+        targets = outputs.check(problem, views, init, out)
+        results = [array_of(target) for target in targets]
     operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)
@@ -35,10 +41,7 @@ def run(
             plan = run_on_cpu(problem, arrays, results, operator, start, out is None)
             host_warm.prepare(problem, views, operator, plan)
         else:
-            from gpualgo._pipeline.host_small import log_staged
-
-            call = planners.HostCall(arrays, results, operator, start, stream, [])
-            log_staged(problem, _run_on_gpu(problem, call, init, out is None), arrays, results)
+            _run_on_gpu(problem, arrays, results, operator, init, stream, out is None)
     if out is not None:
         return out.owner if type(out) is View else out
     if problem.has_dynamic_length:
@@ -87,19 +90,6 @@ def run_plan(
         plan.run(arrays, results, 0 if start is None else address(start))
 
 
-def operands(
-    problem: Problem, views: tuple[View, ...], init: Any, out: Any
-) -> tuple[list[Array], list[Array], Array | None]:
-    """Return the inputs, the results, and the structured array whose fields these are, if any.
-
-    Results are new, or those of out=, which is checked.
-    """
-    arrays = [array_of(view) for view in views]
-    if out is None:
-        return arrays, *new_results(problem)
-    return arrays, [array_of(x) for x in outputs.check(problem, views, init, out)], None
-
-
 def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
     """Return new result arrays, and the structured array whose fields they are, if any."""
     results, structure = problem.results, problem.structure
@@ -139,43 +129,56 @@ def fill(
         result[...] = part
 
 
-def _run_on_gpu(problem: Problem, call: planners.HostCall, init: Any, is_new: bool) -> str:
+def _run_on_gpu(
+    problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
+    is_new: bool,
+) -> None:  # fmt: skip
     """Stage host arrays to the problem's device, run, and copy the results back.
 
-    `is_new`: the results are new arrays that nobody else holds. Returns the staging strategy used,
-    for the log.
+    `is_new`: the results are new arrays that nobody else holds.
     """
+    from gpualgo._pipeline import host_small
+
+    strategy = _staged(problem, arrays, results, op, init, stream, is_new)
+    host_small.log_staged(problem, strategy, arrays, results)
+
+
+def _staged(
+    problem: Problem, arrays: list[Array], results: list[Array], op: Any, init: Any, stream: Any,
+    is_new: bool,
+) -> str:  # fmt: skip
+    """Run on the problem's device; return the staging strategy used, for the log."""
     from gpualgo._driver import device as gpu
     from gpualgo._pipeline import host_small, host_whole
+    from gpualgo._pipeline import host_whole as host_blocks
 
-    device, where, stream = problem.device, problem.where, call.stream
+    device, where = problem.device, problem.where
     if (stand_in := gpu.get(device).stand_in) is not None:
-        stand_in.run(problem, call.arrays, call.results, call.op, init)
+        stand_in.run(problem, arrays, results, op, init)
         return "by a stand-in"
     if stream is None:
         with gpu.get(device).current():
-            if host_small.run(problem, call, init, is_new):
+            encoded = problem.encode(init)
+            if host_small.run(problem, arrays, results, op, init, encoded, is_new):
                 return "as small arrays"
-    if call.op is not None:
-        op = host_whole.operator_on_device(call.op, device, stream, where)
-        call = call._replace(op=op)
+    if op is not None:
+        op = host_blocks.operator_on_device(op, device, stream, where)
     with gpu.get(device).current():
         device_views = host_whole.page_locked_views(
-            [*call.arrays, *call.results], device, where, is_aligned=not problem.copies_page_locked
+            [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked
         )
-        call = call._replace(device_views=device_views)
+        call = planners.HostCall(arrays, results, op, problem.encode(init), stream, device_views)
         if (None in device_views or problem.copies_page_locked) and planners.run_chunked(
             problem, call
         ):
             return "in blocks"
         is_queued = False
         try:
-            with host_whole.on_device(
-                device, stream, call.arrays, call.results, where, problem.copies_page_locked,
-                device_views, problem.has_dynamic_length and problem.results[0].is_upper_bound,
-            ) as (handle, sources, targets):  # fmt: skip
+            is_bound = problem.has_dynamic_length and problem.results[0].is_upper_bound
+            places = arrays, results, where, problem.copies_page_locked, device_views, is_bound
+            with host_whole.on_device(device, stream, *places) as (handle, sources, targets):
                 is_queued = True
-                host_whole.queue(problem, handle, sources, targets, call.op, init)
+                host_whole.queue(problem, handle, sources, targets, op, init)
         except MemoryError:
             forced = call._replace(is_forced=True)
             if is_queued or not planners.run_chunked(problem, forced):

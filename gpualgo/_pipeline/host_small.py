@@ -2,7 +2,7 @@
 
 | arrays and results together | buffer |
 | up to 64 KiB (`IN_PLACE_BYTES`) | page-locked host memory, which kernels access in place |
-| up to 1 MiB | page-locked and device memory, one copy each way |
+| up to 1 MiB (a tray) | page-locked and device memory, one copy each way |
 | up to 32 MiB (`MOST_BYTES`) | device memory, one copy per array |
 """
 
@@ -39,13 +39,15 @@ IN_PLACE, VIA_BUFFER, SEPARATE_COPIES = (
 )
 
 
-def run(problem: Problem, call: planners.HostCall, init: Any, is_new: bool) -> bool:
+def run(
+    problem: Problem, arrays: Sequence[Array], results: Sequence[Array], op: Operator | None,
+    start: Any, init: Array | None, is_new: bool,
+) -> bool:  # fmt: skip
     """Run a problem on small arrays; return False if this path does not apply.
 
-    `is_new`: the results are new arrays that nobody else holds. On return the results are complete
-    and the GPU uses none of the arrays.
+    `start` is the initial value, `init` the same as an array. `is_new`: the results are new arrays
+    that nobody else holds. On return the results are complete and the GPU uses none of the arrays.
     """
-    arrays, results, op, *_ = call
     if op is not None and op.arrays:  # copies of captured arrays have a new address in each call
         return False
     operands = (*arrays, *results)
@@ -63,12 +65,14 @@ def run(problem: Problem, call: planners.HostCall, init: Any, is_new: bool) -> b
     if small is not None and problem.has_dynamic_length and not small.is_for(results):
         small = None  # cached for outputs of another length
     if small is None:
-        if planners.run_chunked(problem, call._replace(device_views=[None] * len(operands))):
+        no_views: list[View | None] = [None] * len(operands)
+        call = planners.HostCall(list(arrays), list(results), op, init, None, no_views)
+        if planners.run_chunked(problem, call):
             return True
         small = problem.small = Small(problem, arrays, results, op)
         if small.is_warm:
             problem.warm = small
-    small.solve(arrays, results, problem.start(init), b"" if op is None else op.words)
+    small.solve(arrays, results, problem.start(start), b"" if op is None else op.words)
     return True
 
 
@@ -101,7 +105,7 @@ class Small(Warm):
         self._shapes = [result.shape for result in results]
         is_general = self._is_transposed or self._is_counted or problem.reads_data
         self.is_warm = self._names is None and not is_general and not problem.arrays
-        if end > pinned.SMALL_BYTES:
+        if end > pinned.TRAY_BYTES:
             self._strategy = SEPARATE_COPIES
         elif end > IN_PLACE_BYTES or problem.copies_page_locked:
             self._strategy = VIA_BUFFER
@@ -155,36 +159,36 @@ class Small(Warm):
     ) -> None:
         """Run the problem on pageable arrays; the device's context must be current."""
         device = gpu.get(self._device)
-        if self._strategy is not SEPARATE_COPIES:
-            blocks = device.blocks
-            block = blocks.take()
-            assert block is not None
+        trays_used = device.large_trays if self._strategy is SEPARATE_COPIES else device.trays
+        tray = trays_used.take() if self.num_bytes <= pinned.LARGE_BYTES else None
+        if tray is None:
+            memory = device.allocate(self.num_bytes, 0)
             try:
-                if block.is_pinned:
-                    memory = blocks.memory_of(block) if self._strategy is VIA_BUFFER else 0
-                    block.is_in_doubt = True
-                    self._in_block(block.address, memory, arrays, results, start, words)
-                    block.is_in_doubt = False
-                    return
+                self._by_copies(memory, arrays, results, start, words)
             finally:
-                blocks.give_back(block, 0)
-        memory = device.allocate(self.num_bytes, 0)
+                device.free(memory, 0)
+            return
         try:
-            self._by_copies(memory, arrays, results, start, words)
-        finally:
-            device.free(memory, 0)
+            if self._strategy is SEPARATE_COPIES:
+                self._by_copies(tray.device, arrays, results, start, words)
+            else:
+                self._on_tray(tray, arrays, results, start, words)
+        except BaseException:
+            trays_used.give_back_in_doubt(tray)
+            raise
+        trays_used.give_back(tray)
 
-    def _in_block(
-        self, host: int, memory: int, arrays: Sequence[Array], results: Sequence[Array],
+    def _on_tray(
+        self, tray: pinned.SmallBuffer, arrays: Sequence[Array], results: Sequence[Array],
         start: Start, scalars: bytes,
     ) -> None:  # fmt: skip
-        offsets, sizes, count = self._offsets, self._sizes, self._count
+        offsets, sizes, host, count = self._offsets, self._sizes, tray.host, self._count
         for array, offset, size in zip(arrays, offsets, sizes, strict=False):
             ctypes.memmove(host + offset, address(array), size)
         if self._strategy is IN_PLACE:
             self._plan.queue(0, (*start, scalars, *[host + offset for offset in offsets]))
         else:
-            split = self._results_offset
+            memory, split = tray.device, self._results_offset
             staging.send(host, memory, split, 0)
             self._plan.queue(0, (*start, scalars, *[memory + offset for offset in offsets]))
             staging.fetch(memory + split, host + split, self._end - split, 0)
@@ -204,14 +208,14 @@ class Small(Warm):
         ordinal, count = self._device, self._count
         targets = [memory + offset for offset in self._offsets]
         for array, target in zip(arrays, targets, strict=False):
-            staging.upload(array, target, ordinal, 0)
+            _upload(array, target, ordinal)
         self._plan.queue(0, (*start, scalars, *targets))
         if self._is_bound:
-            staging.download(targets[-1], results[-1], ordinal, 0)
+            _download(targets[-1], results[-1], ordinal)
             driver.synchronize(0)
             results = host_whole.written(results)
         for result, target in zip(results, targets[count:], strict=True):
-            staging.download(target, result, ordinal, 0)
+            _download(target, result, ordinal)
         driver.synchronize(0)
 
 
@@ -223,3 +227,22 @@ def log_staged(
         bytes_in, bytes_out = (sum([array.nbytes for array in each]) for each in (arrays, results))
         text = "staged %s on cuda:%d %s: %d bytes to the GPU, %d bytes back"
         log.log(log.INFO, text, problem.where, problem.device, strategy, bytes_in, bytes_out)
+
+
+def _upload(array: Array, target: int, device: int) -> None:
+    """Copy a contiguous array that is known to be pageable to the device.
+
+    The driver need not be asked whether it is page-locked.
+    """
+    size = array.nbytes
+    is_direct = 0 < size < staging.DIRECT_BYTES
+    if not (is_direct and staging.sends(address(array), target, size, 0)):
+        staging.upload(array, target, device, 0)
+
+
+def _download(source: int, array: Array, device: int) -> None:
+    """Copy device memory into such an array."""
+    size = array.nbytes
+    is_direct = 0 < size < staging.DIRECT_BYTES
+    if not (is_direct and staging.fetches(source, address(array), size, 0)):
+        staging.download(source, array, device, 0)

@@ -46,25 +46,12 @@ def are_as_new(problem: Problem, arrays: list[Array], results: list[Array]) -> b
     """Return whether a call's only output has the layout of a new array and overlaps no input."""
     if len(results) > 1 or problem.structure is not None or problem.has_dynamic_length:
         return False
-    if inverse(problem.results[0].order):
-        return False
-    are_out = _inputs_at(results[0], arrays)
-    return are_out is not None and True not in are_out
-
-
-def _inputs_at(out: Array, arrays: Sequence[Array]) -> list[bool] | None:
-    """Return for each input whether it is out=.
-
-    None if out is not laid out as a new array in C order, or shares memory with another input.
-    """
-    flags = out.flags
+    result, flags = results[0], results[0].flags
     if not (flags.c_contiguous and flags.writeable and flags.aligned):
-        return None
-    are_out = [array is out for array in arrays]
-    for array, is_same in zip(arrays, are_out, strict=True):
-        if not is_same and np.may_share_memory(out, array):
-            return None
-    return are_out
+        return False
+    return not inverse(problem.results[0].order) and not any(
+        np.may_share_memory(result, array) for array in arrays
+    )
 
 
 class Warm:
@@ -184,12 +171,22 @@ class Warm:
         return results[0][()] if self.is_scalar else results[0]
 
     def _inputs_at(self, out: Any, arrays: Sequence[Array]) -> list[bool] | None:
-        """Return what `_inputs_at` does; None if out has another shape or dtype than the result."""
+        """Return for each input whether it is out=.
+
+        None if out has not the layout of a new result, or shares memory with another input.
+        """
         if not self._takes_out or type(out) is not ndarray:
             return None
+        flags = out.flags
         if (out.shape, out.dtype) != self._results[0]:
             return None
-        return _inputs_at(out, arrays)
+        if not (flags.c_contiguous and flags.writeable and flags.aligned):
+            return None
+        are_out = [array is out for array in arrays]
+        for array, is_same in zip(arrays, are_out, strict=True):
+            if not is_same and np.may_share_memory(out, array):
+                return None
+        return are_out
 
 
 def counted(results: list[Array], is_upper_bound: bool) -> tuple[Any, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import combinations
@@ -82,8 +81,15 @@ def is_same(out: View, x: View) -> bool:
         return False
     if out.shape == x.shape and out.strides == x.strides:
         return True
-    sizes = [a.dtype.itemsize * math.prod(a.shape) for a in (out, x)]
+    sizes = [a.dtype.itemsize * _size(a.shape) for a in (out, x)]
     return sizes[0] == sizes[1] and is_contiguous(out) and is_contiguous(x)
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for extent in shape:
+        size *= extent
+    return size
 
 
 def new(problem: Problem, like: View, stream: int | None) -> tuple[View, ...]:

@@ -30,7 +30,7 @@ class HostCall(NamedTuple):
     op: Any
     init: Array | None
     stream: Any
-    device_views: list[View | None]  # of arrays and results, None for pageable ones
+    device_views: list[View | None]  # device views of arrays and results, None for pageable ones
     is_forced: bool = False  # the arrays do not fit in the GPU's memory as a whole
 
 

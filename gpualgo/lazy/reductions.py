@@ -33,16 +33,9 @@ def real_of(kind: Dtype) -> Dtype:
     return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
 
 
-def wide(kind: Dtype) -> Dtype:
-    """Return the dtype in which sums and moments are computed: float32 for 16-bit floats.
-
-    Sums of ones in float16 would stop growing at 2048, in bfloat16 at 256.
-    """
-    is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
-    return np.dtype(np.float32) if is_half else kind
-
-
-moment_dtype = wide
+def moment_dtype(kind: Dtype) -> Dtype:
+    """Return the dtype in which moments are computed: float32 for 16-bit floats."""
+    return np.dtype(np.float32) if dtypes.kind(kind) == "f" and kind.itemsize == 2 else kind
 
 
 def _combined(a: Any, b: Any) -> Any:
@@ -117,7 +110,7 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
     shape, `NUMBERS` or None. Counts are exact with a mask. Without one the caller knows them, and
     they have the dtype of the sums.
     """
-    acc = wide(kind)
+    acc = moment_dtype(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
     op = _COMBINE_COMPLEX if is_complex else _COMBINE if mask is None else _COMBINE_EMPTY
     if mask is NUMBERS and is_complex:
@@ -262,6 +255,15 @@ def sum_dtype(kind: Dtype) -> Dtype:
     if kind.kind in "bi" and kind.itemsize < 8:
         return np.dtype(np.int64)
     return np.dtype(np.uint64) if kind.kind == "u" else kind
+
+
+def wide(kind: Dtype) -> Dtype:
+    """Return the dtype in which sums are computed: float32 for 16-bit floats.
+
+    Sums of ones in float16 would stop growing at 2048, in bfloat16 at 256.
+    """
+    is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
+    return np.dtype(np.float32) if is_half else kind
 
 
 def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:

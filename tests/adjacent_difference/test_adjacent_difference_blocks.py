@@ -26,6 +26,7 @@ def ran(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
 
     monkeypatch.setattr(blocks, "transform", transform)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "GAPS_BYTES", 256)
     monkeypatch.setattr(blocks, "LARGE_BYTES", 256)
     forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))

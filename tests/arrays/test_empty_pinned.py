@@ -15,7 +15,7 @@ from support import BFLOAT16, Backend, run_python
 import gpualgo as ga
 from gpualgo._arrays import page_locked
 from gpualgo._arrays.view import NumPy, View
-from gpualgo._driver import device, driver, staging, streams
+from gpualgo._driver import driver, staging, streams
 from gpualgo._pipeline import host_whole as whole
 
 RECORD = np.dtype([("key", "i4"), ("weight", "f8")])
@@ -66,8 +66,8 @@ def test_empty_pinned_refuses(shape: Any, dtype: Any, error: Any, message: str) 
 def test_the_cpu_looks_at_no_pointer() -> None:
     code = """if True:
         import numpy as np, gpualgo as ga
-        from gpualgo._driver import device
-        device.attributes_of = None  # what asks for a pointer's attributes fails
+        from gpualgo._arrays import page_locked
+        page_locked._attributes = None  # what asks for a pointer's attributes fails
         x = ga.empty_pinned(1000)
         x[...] = 1
         assert ga.reduce(x, out=ga.empty_pinned(())) == 1000
@@ -94,11 +94,9 @@ def _found(
 ) -> Any:
     def attributes(address: int) -> Any:
         inside = START <= address < START + SIZE
-        if not inside:
-            return device.Attributes(0, False, 0, 0, 0)
-        return device.Attributes(kind, managed, address + 0x1000, START, SIZE)
+        return (kind, managed, address + 0x1000, START, SIZE) if inside else (0, False, 0, 0, 0)
 
-    monkeypatch.setattr(device, "attributes_of", attributes)
+    monkeypatch.setattr(page_locked, "_attributes", attributes)
     return page_locked.view(NumPy.view(np.asarray(array)), 3, "reduce")
 
 

@@ -130,7 +130,7 @@ def test_host_arrays_are_copied_by_several_threads(
 ) -> None:
     from gpualgo._driver import pinned, staging
 
-    monkeypatch.setattr(pinned, "SMALL_BYTES", 0)
+    monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
     forget_problems()
     with ga.default_device("cuda"):

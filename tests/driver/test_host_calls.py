@@ -68,27 +68,33 @@ def test_a_warm_call_asks_little(listed: Listed, monkeypatch: pytest.MonkeyPatch
         assert into == [IN_PLACE[0], IN_PLACE[1], *IN_PLACE[1:]]
         copied = _asked(listed, lambda: ga.radix_sort(x))
         assert copied == [*IN_PLACE[:2], "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", IN_PLACE[2]]
-        monkeypatch.setattr(pinned, "SMALL_BYTES", 0)
+        monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
         forget_problems()
+        scanned = _asked(listed, lambda: ga.inclusive_scan(x))
+        assert scanned == copied
+        monkeypatch.setattr(pinned, "LARGE_BYTES", 0)
         pooled = _asked(listed, lambda: ga.reduce(x))
         assert pooled.count("cuMemAllocFromPoolAsync") == pooled.count("cuMemFreeAsync") == 1
 
 
-def test_each_call_has_a_block_of_its_own(listed: Listed) -> None:
-    found = device.get(0).blocks
-    taken = [found.take() for _ in range(pinned.MOST_BLOCKS)]
-    assert len({id(block) for block in taken if block is not None}) == pinned.MOST_BLOCKS
-    assert found.take(is_waiting=False) is None
+@pytest.mark.parametrize(
+    ("size", "most"), [("trays", pinned.MOST_TRAYS), ("large_trays", pinned.MOST_LARGE)]
+)
+def test_each_call_has_a_tray_of_its_own(listed: Listed, size: str, most: int) -> None:
+    found = getattr(device.get(0), size)
+    taken = [found.take() for _ in range(most)]
+    assert None not in taken
+    assert len({tray.device for tray in taken if tray is not None}) == most
+    assert found.take() is None
     assert taken[0] is not None
     found.give_back(taken[0])
     assert found.take() is taken[0]
 
 
-def test_a_block_is_not_lent_before_its_work_has_run(
+def test_a_tray_is_not_lent_before_its_work_has_run(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even if nobody could wait for it when its call failed."""
-    found, x = device.get(0).blocks, np.arange(1000.0)
+    found, x = device.get(0).trays, np.arange(1000.0)
     take, taken = found.take, list[Any]()
 
     def noted() -> Any:
@@ -99,7 +105,6 @@ def test_a_block_is_not_lent_before_its_work_has_run(
         raise RuntimeError("planted")
 
     monkeypatch.setattr(found, "take", noted)
-    monkeypatch.setattr(pinned, "MOST_BLOCKS", 3)
     with ga.default_device("cuda"):
         ga.inclusive_scan(x)
         with monkeypatch.context() as patch:
@@ -107,53 +112,49 @@ def test_a_block_is_not_lent_before_its_work_has_run(
             for _ in range(3):
                 with pytest.raises(RuntimeError, match="planted"):
                     ga.inclusive_scan(x)
-            _refuse(listed, patch, "cuCtxSynchronize")
-            with pytest.raises(RuntimeError, match="planted"):
-                ga.inclusive_scan(x)
-        assert len(taken) == 4
-        for _ in range(4):
-            listed.names.clear()
+        for _ in range(3):
             ga.inclusive_scan(x)
-            assert listed.names.count("cuCtxSynchronize") == (taken.count(taken[-1]) == 2)
-    assert taken[0] is taken[1]
-    assert len(set(taken)) == 3
+    first, *failed = taken[:4]
+    assert failed[0] is first
+    assert len(set(failed)) == 3
+    assert set(taken[4:]) < set(failed)
 
 
 def test_a_block_is_waited_for_before_it_is_used_again(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pinned, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 500)
     monkeypatch.setattr(pinned, "MOST_BLOCKS", 2)
-    monkeypatch.setattr(staging, "FIRST_BYTES", 500)
-    monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-    listed._made.is_done = False
     copied: list[int] = []
     monkeypatch.setattr(pinned, "copy", lambda target, source, size: copied.append(size))
     x = np.zeros(3500, np.uint8)
-    with device.get(0).current():
-        staging.upload(x[:1500], 1 << 20, 0, 0)  # makes both blocks
+    with device.get(0).stages.lend(0) as stage:
+        assert stage is not None
+        stage.upload([(0, x.ctypes.data, 1000)], 1 << 20, 0)  # makes both blocks
+    with device.get(0).stages.lend(0) as again:
+        assert again is stage
+        for block in stage.blocks:
+            block.wait()
         copied.clear()
         listed.names.clear()
-        staging.upload_all([x[:3200], x[3200:]], 1 << 20, 0, 0)
+        stage.upload([(0, x.ctypes.data, 3200), (3200, x.ctypes.data + 3200, 300)], 1 << 20, 0)
     assert copied == [500, 1000, 1000, 700, 300]
-    wait, send, record = "cuEventSynchronize", "cuMemcpyHtoDAsync", "cuEventRecord"
-    assert [name for name in listed.names if name in (wait, send, record)] == [
-        wait, send, record,
-    ] * 5  # fmt: skip
+    send, record, wait = "cuMemcpyHtoDAsync", "cuEventRecord", "cuEventSynchronize"
+    assert listed.names == [*[send, record] * 2, *[wait, send, record] * 3]
 
 
-def _use(found: pinned.Blocks, stream: int) -> pinned.Block:
-    """Have a block carry something; return it."""
-    found.upload([(0, np.zeros(1000, np.uint8))], 1 << 20, stream)
-    return found._idle[-1]
-
-
-def test_blocks_whose_copies_have_run_are_used_again(listed: Listed) -> None:
-    found = device.get(0).blocks
-    assert len({_use(found, 7) for _ in range(3)}) == 1
-    listed._made.is_done = False
-    assert len({_use(found, 7) for _ in range(20)}) == pinned.MOST_BLOCKS
-    assert found._count == pinned.MOST_BLOCKS
+def _use(
+    found: pinned.PinnedRings, stream: int, error: BaseException | None = None
+) -> pinned.PinnedRing:
+    """Have a stage carry something; then raise an error, if one is given."""
+    x = np.zeros(1000, np.uint8)
+    with found.lend(stream) as stage:
+        assert stage is not None
+        stage.upload([(0, x.ctypes.data, x.nbytes)], 1 << 20, stream)
+        if error is not None:
+            raise error
+    return stage
 
 
 def _refuse(listed: Listed, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -164,39 +165,45 @@ def _refuse(listed: Listed, monkeypatch: pytest.MonkeyPatch, *names: str) -> Non
         monkeypatch.setattr(listed, name, lambda error: (0, b"planted"), raising=False)
 
 
-def test_a_block_is_given_back_after_an_error(
+def test_a_stage_is_given_back_after_an_error(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pinned, "MOST_BLOCKS", 1)
-    listed._made.is_done = False
-    found = device.get(0).blocks
-    block = _use(found, 7)
+    found = device.get(0).stages
+    stage = _use(found, 7)
     listed.names.clear()
     with monkeypatch.context() as patch:
         _refuse(listed, patch, "cuEventRecord")
         with pytest.raises(RuntimeError, match="planted"):
             _use(found, 7)
     assert "cuStreamSynchronize" in listed.names  # what is under way ends before that
-    assert _use(found, 7) is block
+    assert _use(found, 7) is stage
     listed.names.clear()
-
-    def interrupt(*_: int) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pinned, "copy", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            _use(found, 7)
+    with pytest.raises(KeyboardInterrupt):
+        _use(found, 7, KeyboardInterrupt())
     assert "cuStreamSynchronize" not in listed.names  # the block's event tells
-    assert _use(found, 7) is block
-    assert listed.names.count("cuEventSynchronize") == 1
+    assert _use(found, 7) is stage
+    assert listed.names.count("cuEventSynchronize") == 2
 
 
-def test_blocks_are_kept_while_a_stream_refuses_all(
+def test_a_stage_that_cannot_be_waited_for_is_not_lent_again(
+    listed: Listed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = device.get(0).stages
+    stage = _use(found, 7)
+    with monkeypatch.context() as patch:
+        _refuse(listed, patch, "cuEventRecord", "cuStreamSynchronize")
+        with pytest.raises(RuntimeError, match="planted"):
+            _use(found, 7)
+    again = _use(found, 7)
+    assert again is not stage
+    assert _use(found, 7) is again
+
+
+def test_stages_are_kept_while_a_stream_refuses_all(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As beside a capture of a blocking stream: nothing is queued, so nothing is in doubt."""
-    found = device.get(0).blocks
+    found = device.get(0).stages
     with monkeypatch.context() as patch:
         _refuse(listed, patch, "cuMemcpyHtoDAsync", "cuStreamSynchronize")
         for _ in range(3):
@@ -206,18 +213,25 @@ def test_blocks_are_kept_while_a_stream_refuses_all(
     assert listed.names.count("cuMemHostAlloc") == 1
 
 
-def test_blocks_are_waited_for(listed: Listed) -> None:
-    found = device.get(0).blocks
-    taken = [found.take() for _ in range(pinned.MOST_BLOCKS)]
-    ran: list[Any] = []
-    thread = threading.Thread(target=lambda: ran.append(found.take()))
+def test_stages_are_waited_for(listed: Listed) -> None:
+    found = device.get(0).stages
+    entered = [found.lend(0) for _ in range(pinned.MOST_STAGES)]
+    for each in entered:
+        each.__enter__()
+    ran: list[int] = []
+
+    def last() -> None:
+        with found.lend(0):
+            ran.append(1)
+
+    thread = threading.Thread(target=last)
     thread.start()
     thread.join(0.05)
     assert not ran
-    assert taken[3] is not None
-    found.give_back(taken[3])
+    for each in entered:
+        each.__exit__(None, None, None)
     thread.join(10)
-    assert ran == [taken[3]]
+    assert ran
 
 
 def test_where_no_memory_can_be_locked(listed: Listed, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,15 +272,15 @@ def test_memory_is_given_back_whatever_fails(
     assert set(freed) == wanted
 
 
-def test_blocks_of_a_lane_that_cannot_be_waited_for_are_lent_last(
+def test_a_lane_that_cannot_be_waited_for_is_not_lent_again(
     listed: Listed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found, lent = device.get(0).lanes, list[Any]()
+    found, lent = device.get(0).lanes, list[object]()
     wait = driver.synchronize
 
     def lend() -> None:
         with found.lend() as lane:
-            lent.append(set(lane.slots))
+            lent.append(lane)
 
     def refused(stream: int) -> None:
         raise RuntimeError("planted")
@@ -284,6 +298,5 @@ def test_blocks_of_a_lane_that_cannot_be_waited_for_are_lent_last(
         monkeypatch.setattr(driver, "synchronize", wait)
         for _ in range(2):
             lend()
-    assert lent[0] == lent[1] == lent[2]
-    assert lent[3] == lent[4]
-    assert not lent[3] & lent[2]
+    assert lent[0] is lent[1] is lent[2]
+    assert lent[3] is lent[4] is not lent[2]

@@ -78,15 +78,18 @@ def test_what_is_not_small(
     assert small[-1]
 
 
-@pytest.fixture(params=["in place", "by a block", "by copies"])
+@pytest.fixture(params=["in place", "by a tray", "by copies", "by the pool"])
 def way(request: pytest.FixtureRequest, cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> str:
     """Take one way for arrays of all sizes."""
-    from gpualgo._driver import pinned
+    from gpualgo._driver import device, pinned
 
+    device.get(0)  # its buffers have the usual size
     if request.param != "in place":
         monkeypatch.setattr(host_small, "IN_PLACE_BYTES", 0)
-    if request.param == "by copies":
-        monkeypatch.setattr(pinned, "SMALL_BYTES", 0)
+    if request.param.endswith(("copies", "pool")):
+        monkeypatch.setattr(pinned, "TRAY_BYTES", 0)
+    if request.param == "by the pool":
+        monkeypatch.setattr(pinned, "LARGE_BYTES", 0)
     forget_problems()
     return str(request.param)
 
@@ -156,7 +159,9 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
     x = np.arange(1000.0)
     lent = []
     gpu = device.get(0)
-    lender, name = (gpu, "free") if way == "by copies" else (gpu.blocks, "take")
+    lender, name = {
+        "by copies": (gpu.large_trays, "take"), "by the pool": (gpu, "free")
+    }.get(way, (gpu.trays, "take"))  # fmt: skip
     given = getattr(lender, name)
 
     def noted(*args: Any) -> Any:
@@ -178,29 +183,24 @@ def test_memory_is_given_back(cuda: Backend, way: str, monkeypatch: pytest.Monke
                 ga.reduce(x)
         assert ga.reduce(x) == x.sum()
     assert len(lent) == count + 2
-    assert way == "by copies" or len(set(lent)) == 1
+    assert way == "by the pool" or len(set(lent)) == 1
 
 
-def test_no_memory_can_be_pinned(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kernels cannot access blocks then: calls take memory of the pool."""
-    from gpualgo._driver import device, pinned
+def test_trays_run_out(cuda: Backend, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls beyond the trays that there may be take memory of the pool."""
+    from gpualgo._driver import device
 
-    gpu = device.get(0)
-    block = gpu.blocks.take()
-    assert block is not None
-    gpu.blocks.give_back(block)
-    monkeypatch.setattr(block, "is_pinned", False)
-    monkeypatch.setattr(host_small.Small, "_in_block", None)
-    monkeypatch.setattr(pinned, "MOST_BLOCKS", 0)
-    monkeypatch.setattr(gpu.blocks, "_idle", type(gpu.blocks._idle)([block]))
     x = np.arange(1000.0)
     with ga.default_device("cuda"):
+        assert ga.reduce(x) == x.sum()
+        for lender in (device.get(0).trays, device.get(0).large_trays):
+            monkeypatch.setattr(lender, "take", lambda: None)
         for _ in range(2):
             for got, want in calls(x, 2.0):
                 assert_same(np.asarray(got), np.asarray(want))
 
 
-def test_threads_have_blocks_of_their_own(cuda: Backend) -> None:
+def test_threads_have_trays_of_their_own(cuda: Backend) -> None:
     inputs = [np.arange(300.0) + i for i in range(12)]
     found: list[Any] = [None] * len(inputs)
 

@@ -1,4 +1,4 @@
-"""Blocks that copy arrays, and the pages of what arrives by them."""
+"""Stages: their blocks, and the pages of what arrives by them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,22 @@ from support import Backend, assert_same
 def test_blocks_are_made_as_they_are_needed(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
+    """And fewer of them carry everything where no more memory can be locked."""
     from gpualgo._driver import device as gpu
     from gpualgo._driver import driver, pinned, staging
 
+    add = pinned.PinnedRing._add
+
+    def limited(stage: pinned.PinnedRing) -> None:
+        if len(stage.blocks) == most:
+            raise MemoryError("planted")
+        add(stage)
+
+    monkeypatch.setattr(pinned.PinnedRing, "_add", limited)
     monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(pinned, "MOST_BLOCKS", most)
-    monkeypatch.setattr(staging, "FIRST_BYTES", 1 << 10)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
     device = gpu.get(0)
-    blocks = pinned.Blocks(device.context)
-    monkeypatch.setattr(device, "blocks", blocks)
+    monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
     random = np.random.default_rng(3)
     with device.current(), staging.device_buffers(0, 0, [50_000]) as (memory,):
@@ -30,9 +37,10 @@ def test_blocks_are_made_as_they_are_needed(
             staging.download(memory, out, 0, 0)
             driver.synchronize(0)
             assert_same(out, x)
-            assert len(blocks._idle) == blocks._count
-            assert blocks._count <= min(most, {1000: 2, 9000: 7}.get(size, 8))
-    assert blocks._count > 2 or most <= 2
+            with device.stages.lend(0) as stage:
+                assert stage is not None
+                needed = {1000: 1, 9000: 3}.get(size, 8)
+                assert len(stage.blocks) == min(most, needed)
 
 
 def test_pages_are_asked_for_as_their_turn_comes(
@@ -43,10 +51,10 @@ def test_pages_are_asked_for_as_their_turn_comes(
     from gpualgo._driver import driver, pinned, staging
 
     monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(staging, "FIRST_BYTES", 1 << 10)
+    monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
     monkeypatch.setattr(staging, "PAGES_BYTES", 1 << 12)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-    size, under_way = 10 << 12 | 100, pinned.MOST_IN_FLIGHT << 10
+    size, under_way = 10 << 12 | 100, pinned.MOST_BLOCKS << 10
     x, out = np.arange(size, dtype=np.uint8) | np.uint8(1), np.zeros(size, np.uint8)
     asked: list[tuple[int, int]] = []
 
@@ -58,7 +66,7 @@ def test_pages_are_asked_for_as_their_turn_comes(
 
     monkeypatch.setattr(staging.threads, "populate", populate)
     device = gpu.get(0)
-    monkeypatch.setattr(device, "blocks", pinned.Blocks(device.context))
+    monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
     with device.current(), staging.device_buffers(0, 0, [size]) as (memory,):
         staging.upload(x, memory, 0, 0)
         staging.download(memory, out, 0, 0)

@@ -1,4 +1,4 @@
-"""Pageable arrays on their way to a GPU and back: by the driver, by blocks, by lanes."""
+"""Pageable arrays on their way to a GPU and back: by the driver, by lanes, in blocks."""
 
 from __future__ import annotations
 
@@ -14,28 +14,26 @@ import gpualgo as ga
 Host = np.ndarray[Any, Any]
 
 
-@pytest.fixture(params=["direct", "blocks", "lanes"])
+@pytest.fixture(params=["direct", "stages", "lanes"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Take one way for arrays of all sizes; arrays then have many blocks."""
+    """Take one way for arrays of all sizes; lanes then have many blocks."""
     from gpualgo._algorithms.transform import cuda as transformations
     from gpualgo._driver import device as gpu
     from gpualgo._driver import pinned, staging
 
-    device = gpu.get(0)
+    device = gpu.get(0)  # its trays have their own sizes
     if request.param == "direct":
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1 << 30)
     else:
         monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
-        blocks = pinned.Blocks(device.context)
-        monkeypatch.setattr(device, "blocks", blocks)
-        monkeypatch.setattr(device, "lanes", pinned.CopyLanes(device._new_stream, blocks))
+        monkeypatch.setattr(device, "stages", pinned.PinnedRings(device.context))
         monkeypatch.setattr(pinned, "BLOCK_BYTES", 1 << 12)
-        monkeypatch.setattr(staging, "FIRST_BYTES", 1 << 10)
-        monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
-        monkeypatch.setattr(transformations, "SLOT_BYTES", 1 << 12)
+        monkeypatch.setattr(pinned, "FIRST_BYTES", 1 << 10)
     if request.param == "lanes":
+        monkeypatch.setattr(staging, "GAPS_BYTES", 1)
         monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
-    monkeypatch.setattr(pinned, "SMALL_BYTES", 1)
+        monkeypatch.setattr(staging.pieces, "__defaults__", (1 << 12,))
+    monkeypatch.setattr(pinned, "TRAY_BYTES", 1)
     forget_problems()
     return str(request.param)
 
@@ -119,6 +117,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpualgo._driver import staging
 
     monkeypatch.setattr(staging, "DIRECT_BYTES", 1)
+    monkeypatch.setattr(staging, "GAPS_BYTES", 1)
     monkeypatch.setattr(transformations, "LARGE_BYTES", 1)
     monkeypatch.setattr(reductions, "BLOCK_BYTES", 1 << 12)
     forget_problems()
@@ -203,39 +202,38 @@ def test_lanes_are_given_back_after_an_error(
 
 @pytest.mark.usefixtures("blocks")
 @pytest.mark.parametrize("most", [0, 1, 2])
-def test_as_many_blocks_are_pinned_as_there_is_memory_for(
+def test_as_many_lanes_as_there_is_memory_for(
     cuda: Backend, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    """All others are pageable."""
     from gpualgo._base import threads
     from gpualgo._driver import device as gpu
-    from gpualgo._driver import driver, pinned
+    from gpualgo._driver import pinned
 
-    device, check, made = gpu.get(0), pinned.check, list[Any]()
+    usual, made = pinned.Slot, list[Any]()
 
-    def limited(result: Any, what: str) -> Any:
-        found = check(result, what)
-        if what == "allocating pinned memory":
-            made.append(found)
-            if len(made) > most:
-                driver.api().cuMemFreeHost(found)
-                raise MemoryError("planted")
-        return found
+    def slot() -> Any:
+        if len(made) == 2 * most:
+            raise MemoryError("planted")
+        made.append(usual())
+        return made[-1]
 
-    monkeypatch.setattr(pinned, "check", limited)
+    monkeypatch.setattr(pinned, "Slot", slot)
     monkeypatch.setattr(threads, "best_threads", lambda seconds: 4)
-    blocks = pinned.Blocks(device.context)
-    monkeypatch.setattr(device, "blocks", blocks)
-    monkeypatch.setattr(device, "lanes", pinned.CopyLanes(device._new_stream, blocks))
+    monkeypatch.setattr(gpu.get(0), "lanes", pinned.CopyLanes(gpu.get(0)._new_stream))
     x = np.arange(200_000, dtype=np.int32).reshape(2, -1)
     same = x.copy()
     with ga.default_device("cuda"):
         for want in (x * x, (x * x) * (x * x)):
-            ga.transform(lambda a: a * a, same, out=same)
+            if not most:
+                with pytest.raises(MemoryError, match="planted"):
+                    ga.transform(lambda a: a * a, same, out=same)
+                want = x
+            else:
+                ga.transform(lambda a: a * a, same, out=same)
             assert_same(same, want)
-            assert ga.reduce(x[:, ::2]) == x[:, ::2].sum(dtype=x.dtype)
-    assert sum(block.is_pinned for block in blocks._idle) == most < len(made)
-    assert len(blocks._idle) == blocks._count <= pinned.MOST_BLOCKS
+            if most:
+                assert ga.reduce(x[:, ::2]) == x[:, ::2].sum(dtype=x.dtype)
+    assert len(made) <= 2 * most
 
 
 @pytest.mark.usefixtures("blocks")

@@ -23,6 +23,7 @@ def blocks(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     monkeypatch.setattr(cut, "BLOCK_BYTES", BLOCK)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "GAPS_BYTES", 256)
     forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     ran: list[Any] = []

@@ -182,7 +182,7 @@ REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda: ga.lazy.arange(300, 310, dtype=np.int8), ValueError, "does not fit int8"),
     (lambda: ga.lazy.arange(5, dtype="S3"), TypeError, "no kernel"),
     (lambda: ga.lazy.full((2, -1), 0), ValueError, "negative extent"),
-    (lambda: ga.lazy.full((2.5,), 0), TypeError, "shape must be an int"),
+    (lambda: ga.lazy.full((2.5,), 0), TypeError, "shape must be ints"),
     (lambda: ga.lazy.full(2, [1]), TypeError, "fill_value must be a number, got list"),
     (lambda: ga.lazy.full(2, 300, dtype=np.uint8), ValueError, "does not fit uint8"),
     (lambda: ga.lazy.asarray([1, 2]), TypeError, "lazy.asarray: x"),

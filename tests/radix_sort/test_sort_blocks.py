@@ -28,6 +28,7 @@ def small(
 
     monkeypatch.setitem(gpu.get(0).__dict__, "memory_bytes", 8000)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "GAPS_BYTES", 256)
     forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     ran: list[Any] = []

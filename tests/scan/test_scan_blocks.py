@@ -46,6 +46,7 @@ def limits(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Limits]:
     monkeypatch.setattr(tuning, "LARGE", tile)
     monkeypatch.setattr(tuning, "LARGE_WIDE", tile)
     monkeypatch.setattr(staging, "DIRECT_BYTES", 256)
+    monkeypatch.setattr(staging, "GAPS_BYTES", 256)
     forget_problems()
     monkeypatch.setattr(staging.pieces, "__defaults__", (200,))
     for kind in _problems():
