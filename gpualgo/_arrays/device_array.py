@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
-from gpualgo._arrays.view import View
+from gpualgo._arrays.view import Interface, View
 from gpualgo._base import dtypes
 from gpualgo._base import strides as _strides
 from gpualgo._base.strides import bounds, dense_strides, merge
@@ -99,8 +100,13 @@ class DeviceArray:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, key: Any) -> DeviceArray:
-        offset, shape, strides = _strides.index(self.shape, self.strides, key)
-        return self._new_view(self.ptr + offset, shape, strides, self.dtype)
+        items = [
+            item if item is None or isinstance(item, slice | EllipsisType) else _index(item)
+            for item in (key if isinstance(key, tuple) else (key,))
+        ]
+        if ... not in items:  # so that NumPy returns an array even for a full index
+            items.append(...)
+        return self._as_numpy("DeviceArray", lambda array: array[tuple(items)], self.dtype)
 
     def reshape(self, *shape: Any) -> DeviceArray:
         """Return a view with another shape; raise ValueError if that needs a copy."""
@@ -111,21 +117,27 @@ class DeviceArray:
 
     def transpose(self, *axes: int) -> DeviceArray:
         """Return a view with its axes permuted, by default reversed."""
-        order = axes or tuple(reversed(range(self.ndim)))
-        if sorted(axis % max(self.ndim, 1) for axis in order) != list(range(self.ndim)):
-            raise ValueError(
-                f"transpose: axes {order} do not name each of {self.ndim} axes once; name each once"
-            )
-        shape = tuple(self.shape[axis] for axis in order)
-        return self._new_view(self.ptr, shape, tuple(self.strides[a] for a in order), self.dtype)
+        return self._as_numpy("transpose", lambda array: array.transpose(*axes), self.dtype)
 
     def view(self, dtype: Any) -> DeviceArray:
         """Return a view of the same bytes as items of another dtype, along the last axis."""
         new = any_dtype(dtype, "view")
-        size = self.dtype.itemsize
-        shape, strides = _strides.retype(self.shape, self.strides, size, new.itemsize)
-        check_alignment(self.ptr, shape, strides, new, "view")
-        return self._new_view(self.ptr, shape, strides, new)
+        seen = self._as_numpy("view", lambda array: array.view(f"V{new.itemsize}"), new)
+        check_alignment(seen.ptr, seen.shape, seen.strides, new, "view")
+        return seen
+
+    def _as_numpy(
+        self, where: str, change: Callable[[Any], Any], dtype: np.dtype[Any]
+    ) -> DeviceArray:
+        """Return what NumPy makes of an array with these addresses, which is never read."""
+        typestr = f"|V{self.dtype.itemsize}"
+        array = np.asarray(Interface(self.ptr, self.shape, self.strides, typestr))
+        try:
+            seen = change(array)
+        except (IndexError, ValueError) as error:
+            raise type(error)(f"{where}: {error}") from None
+        ptr = int(seen.__array_interface__["data"][0]) if seen.size else self.ptr
+        return self._new_view(ptr, seen.shape, seen.strides, dtype)
 
     def _new_view(
         self, ptr: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: np.dtype[Any]
@@ -203,6 +215,16 @@ class DeviceArray:
         if consumer is not None and self.size:
             streams.wait_for(consumer, self.stream, self.device)
         return capsule
+
+
+def _index(item: Any) -> int:
+    try:
+        return operator.index(_no_bool(item))
+    except TypeError:
+        raise IndexError(
+            "DeviceArray: an index must be made of ints, slices, ... and None, got "
+            f"{type(item).__name__}; pass the array to a library that gathers"
+        ) from None
 
 
 def _consumer(stream: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""NumPy's rules for views of strided memory: indexing, reshaping, change of dtype."""
+"""Arithmetic on shapes and byte strides, and NumPy's rules for reshaping."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import math
 import operator
 from collections.abc import Sequence
 from typing import Any
-
-# --- Arithmetic on shapes and byte strides.
 
 
 def dense_strides(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -103,67 +101,6 @@ def merge(dims: Sequence[tuple[int, tuple[int, ...]]]) -> Dims:
 Ints = tuple[int, ...]
 
 
-def index(shape: Ints, strides: Ints, key: Any) -> tuple[int, Ints, Ints]:
-    items = _expanded(key, len(shape))
-    offset, axis = 0, 0
-    out_shape: list[int] = []
-    out_strides: list[int] = []
-    for item in items:
-        if item is None:
-            out_shape.append(1)
-            out_strides.append(0)
-            continue
-        extent, stride = shape[axis], strides[axis]
-        if isinstance(item, slice):
-            start, stop, step = item.indices(extent)
-            count = len(range(start, stop, step))
-            offset += start * stride if count else 0
-            out_shape.append(count)
-            out_strides.append(stride * step)
-        else:
-            if not -extent <= item < extent:
-                raise IndexError(
-                    f"DeviceArray: index {item} is out of bounds for axis {axis} with extent "
-                    f"{extent}; pass one within it"
-                )
-            offset += item % extent * stride
-        axis += 1
-    return offset, tuple(out_shape), tuple(out_strides)
-
-
-def _expanded(key: Any, ndim: int) -> list[Any]:
-    """Return one index for each axis, and None for each new axis."""
-    items: list[Any] = []
-    ellipsis_at = None
-    for item in key if isinstance(key, tuple) else (key,):
-        if item is Ellipsis:
-            if ellipsis_at is not None:
-                raise IndexError("DeviceArray: an index has two ellipses; pass one")
-            ellipsis_at = len(items)
-        elif item is None or isinstance(item, slice):
-            items.append(item)
-        else:
-            items.append(_integer(item))
-    missing = ndim - sum(item is not None for item in items)
-    if missing < 0:
-        raise IndexError(
-            f"DeviceArray: too many indices: {ndim - missing} for {ndim} dimensions; pass fewer"
-        )
-    position = len(items) if ellipsis_at is None else ellipsis_at
-    return [*items[:position], *[slice(None)] * missing, *items[position:]]
-
-
-def _integer(item: Any) -> int:
-    try:
-        number: Any = None if type(item) is bool else item
-        return operator.index(number)
-    except TypeError:
-        raise IndexError(
-            "DeviceArray: an index must be made of ints, slices, ... and None, got "
-            f"{type(item).__name__}; pass the array to a library that gathers"
-        ) from None
-
-
 def full_shape(shape: Any, size: int) -> Ints:
     """Return the shape for `size` elements, with a -1 in it replaced."""
     given = shape if isinstance(shape, (tuple, list)) else (shape,)
@@ -200,25 +137,3 @@ def reshape(shape: Ints, strides: Ints, new: Ints, itemsize: int) -> Ints:
         remaining //= extent
         step *= extent
     return tuple(reversed(result))
-
-
-def retype(shape: Ints, strides: Ints, itemsize: int, new_itemsize: int) -> tuple[Ints, Ints]:
-    if itemsize == new_itemsize:
-        return shape, strides
-    if not shape:
-        raise ValueError(
-            f"view: a 0-d array of {itemsize}-byte items cannot be seen as {new_itemsize}-byte "
-            "items; reshape it to (1,) first"
-        )
-    extent, stride = shape[-1], strides[-1]
-    if extent != 1 and stride != itemsize and 0 not in shape:
-        raise ValueError(
-            f"view: the last axis has stride {stride}, not the item size {itemsize}, so its items "
-            f"cannot be seen as {new_itemsize}-byte items; copy the array first"
-        )
-    if extent * itemsize % new_itemsize:
-        raise ValueError(
-            f"view: the last axis has {extent * itemsize} bytes, which {new_itemsize}-byte items "
-            "do not divide; cut it to a multiple"
-        )
-    return (*shape[:-1], extent * itemsize // new_itemsize), (*strides[:-1], new_itemsize)

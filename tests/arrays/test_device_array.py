@@ -121,7 +121,7 @@ def test_transposing() -> None:
     assert_like(mirror(x).transpose(1, 0, -1), x.transpose(1, 0, 2))
     assert_like(mirror(x[0, 0, :1].reshape(())).T, x[0, 0, :1].reshape(()).T)
     for axes in ((0, 1), (0, 0, 1), (0, 1, 2, 2)):
-        with pytest.raises(ValueError, match="once"):
+        with pytest.raises(ValueError, match=r"^transpose: "):
             mirror(x).transpose(*axes)
 
 
@@ -140,11 +140,11 @@ def test_wrong_shapes_and_types() -> None:
     for shape in ((5, 5), (-1, 5), (-1, -1), (-2, 12), (0, -1)):
         with pytest.raises(ValueError, match="reshape: 24 elements"):
             x.reshape(shape)
-    with pytest.raises(ValueError, match="last axis has stride"):
+    with pytest.raises(ValueError, match=r"^view: .*last axis must be contiguous"):
         x[:, ::2].view(np.uint8)
-    with pytest.raises(ValueError, match="do not divide"):
+    with pytest.raises(ValueError, match=r"^view: .*must be a divisor"):
         x[:, :5].view(np.float64)
-    with pytest.raises(ValueError, match="0-d"):
+    with pytest.raises(ValueError, match=r"^view: .*0d array"):
         x[0, 0].view(np.uint8)
     with pytest.raises(ValueError, match="alignment"):
         x[:, 1:3].view(np.complex64)[:, :1].view(np.uint8)[:, 1:5].view(np.float32)
