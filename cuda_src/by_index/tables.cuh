@@ -57,35 +57,19 @@ struct ByIndexParams {
   Access access;
 };
 
-template <class Policy, class Op, class K, class A, class T, class Access>
-struct ByIndex {
-  using Params = ByIndexParams<A, T, Access>;
-  using E = Held<T>;
+// A warp's results in shared memory.
+template <class Policy, class Op, class A>
+struct WarpTable {
   static constexpr int rows = Policy::rows, row_items = warp_threads;
-  static constexpr int warps = Policy::block_threads / warp_threads;
-  static constexpr uint32 nowhere = ~uint32(0);  // of indices that have no result
+  static constexpr uint32 nowhere = ~uint32(0);  // of elements that no result is for
   static constexpr int few = 4;
 
-  const Params& params;
   A* values;
   uint32* marks;  // the last row in which there was the index
   int lane = threadIdx.x % warp_threads;
 
-  __device__ uint32 place_of(const E& element) const {
-    const K index = leaf_of<0>(element);
-    if constexpr (K(-1) < K(0)) {
-      if (index < K(0)) return nowhere;
-    }
-    return uint64(index) < uint64(params.size) ? uint32(index) : nowhere;
-  }
-  __device__ static A value_of(const E& element) {
-    A value;
-    for_each_leaf<A>([&](auto leaf) {
-      constexpr int i = decltype(leaf)::value;
-      leaf_of<i>(value) = convert<Leaf<A, i>>(leaf_of<1 + i>(element));
-    });
-    return value;
-  }
+  __device__ WarpTable(unsigned char* table, int64 value_bytes)
+      : values(reinterpret_cast<A*>(table)), marks(reinterpret_cast<uint32*>(table + value_bytes)) {}
 
   // The lanes with this one's place, those `again` among them not alone. Few are mostly found one
   // after another sooner than by a match, which takes as long as there are places.
@@ -101,29 +85,43 @@ struct ByIndex {
     return group;
   }
 
-  // Joins a row's elements of one index, then with what the table has. All lanes call it. `row`
-  // is another number for each row, and never 0.
-  __device__ void add_row(uint32 row, uint32 place, A value) {
-    const bool is_there = place != nowhere;
-    // Of neighbours with one index the first is enough, and others would wait for it.
-    const bool is_head = shuffle_up(place, 1) != place || lane == 0;
-    uint32 before = row;  // the row before in which there was the index, or this one
-    if (is_there && is_head) before = ptx::atom_exch_relaxed_cta(marks + place, row);
-    const uint32 again = ptx::ballot_sync(all_lanes, is_there && before == row);
-    bool is_first = is_there, is_new = before == 0;
-    if (again != 0) {
-      const uint32 group = group_of(place, again);
+  // Joins the elements of one index in each row, then with what the table has. All lanes call it.
+  // `number` is that of the row before, and rows have numbers from 1 on. Steps of all rows are
+  // taken together, so that a row does not wait for each step of the one before.
+  __device__ void add_rows(uint32 number, const uint32 (&places)[rows], A (&items)[rows]) {
+    uint32 before[rows];  // the row before in which there was the index, or this one
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+      // Of neighbours with one index the first is enough, and others would wait for it.
+      const uint32 place = places[row], mine = number + row + 1;
+      const bool is_head = shuffle_up(place, 1) != place || lane == 0;
+      before[row] = mine;
+      if (place != nowhere && is_head) before[row] = ptx::atom_exch_relaxed_cta(marks + place, mine);
+      ptx::syncwarp();
+    }
+    bool is_first[rows], is_new[rows];
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+      const bool is_there = places[row] != nowhere;
+      const uint32 mine = number + row + 1;
+      const uint32 again = ptx::ballot_sync(all_lanes, is_there && before[row] == mine);
+      is_first[row] = is_there, is_new[row] = before[row] == 0;
+      if (again == 0) continue;
+      const uint32 group = group_of(places[row], again);
       const uint32 up_to = ptx::lanemask_le(), later = group & ~up_to;
-      is_new = (ptx::ballot_sync(all_lanes, is_new) & group) != 0;
-      is_first = is_there && (group & up_to) == 1u << lane;
-      join(value, is_there && later != 0 ? ptx::ffs(later) - 1 : -1);
+      is_new[row] = (ptx::ballot_sync(all_lanes, is_new[row]) & group) != 0;
+      is_first[row] = is_there && (group & up_to) == 1u << lane;
+      join(items[row], is_there && later != 0 ? ptx::ffs(later) - 1 : -1);
     }
-    if (is_first) {
-      A& entry = values[place];
-      if (!is_new) assign(value, Op::apply(entry, value));
-      assign(entry, value);
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+      if (is_first[row]) {
+        A& entry = values[places[row]];
+        if (!is_new[row]) assign(items[row], Op::apply(entry, items[row]));
+        assign(entry, items[row]);
+      }
+      ptx::syncwarp();
     }
-    ptx::syncwarp();
   }
 
   // Joins each lane's value with those of the lanes that follow it in its group; next: -1: none.
@@ -139,56 +137,75 @@ struct ByIndex {
     }
   }
 
-  // Goes through elements [begin, end).
-  __device__ void fold(int64 begin, int64 end) {
+  // Goes through elements [begin, end). load(index, last, place, item) tells those of this lane
+  // in rows from `index` on.
+  template <class Load>
+  __device__ void fold(int64 begin, int64 end, int64 mark_bytes, Load load) {
+    uint4* words = reinterpret_cast<uint4*>(marks);
+    for (int64 i = lane; i < mark_bytes / 16; i += warp_threads) words[i] = make_uint4(0, 0, 0, 0);
+    ptx::syncwarp();
     uint32 number = 0;
 #pragma unroll 1
-    for (; begin < end; begin += rows * row_items) {
-      E elements[rows];
-#pragma unroll
-      for (int row = 0; row < rows; ++row) {
-        const int64 i = begin + row * row_items + lane;
-        assign(elements[row], E{});  // lanes hand on what nobody looks at
-        if (i < end) {
-          assign(elements[row], params.access.template load_one<T>(params.input, i));
-        }
-      }
-#pragma unroll
-      for (int row = 0; row < rows; ++row) {
-        const int64 i = begin + row * row_items + lane;
-        add_row(++number, i < end ? place_of(elements[row]) : nowhere, value_of(elements[row]));
-      }
+    for (; begin < end; begin += rows * row_items, number += rows) {
+      uint32 places[rows];
+      A items[rows];
+      load(begin + lane, end, places, items);
+      add_rows(number, places, items);
     }
   }
 
-  __device__ void run(int64 share) {
-    uint4* words = reinterpret_cast<uint4*>(marks);
-    for (int64 i = lane; i < (params.table_bytes - params.value_bytes) / 16; i += warp_threads) {
-      words[i] = make_uint4(0, 0, 0, 0);
-    }
-    ptx::syncwarp();
-    const int64 begin = share * params.share_items, end = begin + params.share_items;
-    fold(begin, end < params.num_items ? end : params.num_items);
-    for (int64 k = lane; k < params.size; k += warp_threads) {
+  __device__ void write(int64 size, A* all_values, uint8* all_marks) const {
+    for (int64 k = lane; k < size; k += warp_threads) {
       const bool is_there = marks[k] != 0;
-      params.marks[share * params.size + k] = is_there;
-      if (is_there) assign(params.values[share * params.size + k], values[k]);
+      all_marks[k] = is_there;
+      if (is_there) assign(all_values[k], values[k]);
     }
   }
 };
+
+template <class K>
+__device__ inline uint32 place_of(K index, int64 size) {
+  if constexpr (K(-1) < K(0)) {
+    if (index < K(0)) return ~uint32(0);
+  }
+  return uint64(index) < uint64(size) ? uint32(index) : ~uint32(0);
+}
 
 template <class Policy, class Op, class K, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   take_numbers<Op>(params);
-  using Work = ByIndex<Policy, Op, K, A, T, Access>;
+  using Table = WarpTable<Policy, Op, A>;
   const int warp = threadIdx.x / warp_threads, warps = blockDim.x / warp_threads;
   const int64 share = int64(blockIdx.x) * warps + warp;
   if (share >= params.num_shares) return;
-  auto* table = &ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes;
-  Work{params, reinterpret_cast<A*>(table), reinterpret_cast<uint32*>(table + params.value_bytes)}
-      .run(share);
+  Table table(&ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes,
+              params.value_bytes);
+  const int64 begin = share * params.share_items, end = begin + params.share_items;
+  const auto load = [&](int64 first, int64 last, auto& places, auto& items) {
+    Held<T> elements[Table::rows];
+#pragma unroll
+    for (int row = 0; row < Table::rows; ++row) {
+      const int64 i = first + row * Table::row_items;
+      assign(elements[row], Held<T>{});  // lanes hand on what nobody looks at
+      if (i < last) assign(elements[row], params.access.template load_one<T>(params.input, i));
+    }
+#pragma unroll
+    for (int row = 0; row < Table::rows; ++row) {
+      const K index = leaf_of<0>(elements[row]);
+      places[row] = first + row * Table::row_items < last ? place_of(index, params.size)
+                                                          : Table::nowhere;
+      for_each_leaf<A>([&](auto leaf) {
+        constexpr int i = decltype(leaf)::value;
+        leaf_of<i>(items[row]) = convert<Leaf<A, i>>(leaf_of<1 + i>(elements[row]));
+      });
+    }
+  };
+  table.fold(begin, end < params.num_items ? end : params.num_items,
+             params.table_bytes - params.value_bytes, load);
+  table.write(params.size, params.values + share * params.size,
+              params.marks + share * params.size);
 }
 
 // A block joins some tables at 32 neighbouring indices, a lane for each: each warp those of some

@@ -183,8 +183,21 @@ struct JointRows {
     const int part = int(blockIdx.x) - row() * int(blocks_per_row.value);
     const uint32 mine = channel();
     const bool is_active = mine < num_channels();
+    const unsigned char* weights = nullptr;
+    const Sources<T> samples = open<T, W>(input, first_place() + (is_active ? mine : 0), weights);
+    if constexpr (Access::is_flat) {
+      walk_flat<Policy, T, W>(samples, weights, part, visit, end_tile);
+    } else {
+      walk_strided<Policy, T, W>(samples, weights, part, is_active, visit, end_tile);
+    }
+  }
+
+  // Where the samples of a kept place lie, and their weights.
+  template <class T, class W>
+  __device__ Sources<T> open(const unsigned char* const (&input)[leaves], int64 place,
+                             const unsigned char*& weights) const {
     int64 offsets[leaves];
-    kept.offsets(first_place() + (is_active ? mine : 0), offsets);
+    kept.offsets(place, offsets);
     Sources<T> samples;
     for_each_leaf<T>([&](auto leaf) {
       constexpr int i = decltype(leaf)::value;
@@ -194,38 +207,28 @@ struct JointRows {
         samples.at[i] = ptx::assume_global(input[i]) + offsets[i];
       }
     });
-    const unsigned char* weights = nullptr;
     if constexpr (weight_leaves<W> > 0) {
       weights = ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
     }
-    if constexpr (Access::is_flat) {
-      walk_flat<Policy, T, W>(samples, weights, part, visit, end_tile);
-    } else {
-      walk_strided<Policy, T, W>(samples, weights, part, is_active, visit, end_tile);
-    }
+    return samples;
   }
 
-  // Calls visit(weight) with some of this block's weights, from here and there in its part.
-  template <class W, class Visit>
-  __device__ void some_weights(const unsigned char* const (&input)[leaves], Visit visit) const {
-    constexpr int probes = 4;
-    const int part = int(blockIdx.x) - row() * int(blocks_per_row.value);
-    const uint32 mine = channel();
-    if (mine >= num_channels()) return;
-    int64 offsets[leaves];
-    kept.offsets(first_place() + mine, offsets);
-    const unsigned char* weights = ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
-    const int64 share = blocks_per_row.divide(num_items);
-    int64 index = part * share + threadIdx.x / uint32(channels);
-    for (int i = 0; i < probes && index < num_items; ++i, index += share / probes) {
-      int64 offset = 0;
-      if constexpr (!Access::is_flat) {
-        access.items.offsets(index, offsets);
-        offset = offsets[leaves - 1];
-      } else if constexpr (!(Access::repeated >> (leaves - 1) & 1)) {
-        offset = index * int64(sizeof(W));
-      }
-      visit(load_item<W>(weights + offset));
+  // Loads a sample of an opened place, and its weight.
+  template <class T, class W>
+  __device__ void load(const Sources<T>& samples, const unsigned char* weights, int64 index,
+                       Held<T>& sample, W& weight) const {
+    if constexpr (Access::is_flat) {
+      constexpr int repeated = Access::repeated;
+      assign(sample, load_element(advanced<repeated>(samples, index)));
+      constexpr bool repeats = repeated >> num_leaves<T> & 1;
+      weight = load_item<W>(weights + (repeats ? 0 : index * int64(sizeof(W))));
+    } else {
+      int64 offsets[leaves];
+      access.items.offsets(index, offsets);
+      assign(sample, load_element(moved(samples, [&](auto leaf) {
+               return offsets[decltype(leaf)::value];
+             })));
+      weight = load_item<W>(weights + offsets[leaves - 1]);
     }
   }
 

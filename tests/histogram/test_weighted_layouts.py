@@ -1,13 +1,12 @@
-"""histogram with weights: axes, layouts, tables, rows; neither order nor threads matter."""
+"""histogram with weights: axes, layouts, tables, rows; threads do not matter."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
-from exact_sums import by_loop, some_weights, weighted
+from sums_of_weights import assert_sums, some_weights, weighted
 from support import LAYOUTS, Backend, assert_same, random_array, run_python, scaled
 
 import gpualgo as ga
@@ -32,7 +31,7 @@ def test_axes_and_broadcasting(backend: Backend, axis: Any) -> None:
                 np.searchsorted([-128, -0.5], one[1], "right") - 1,
             ]
         flat = np.where(place[0] < 0, -1, place[0] * 2 + place[1])
-        assert_same(got[index], by_loop(flat, one[2], 6).reshape(3, 2))
+        assert_sums(got[index].ravel(), flat, one[2])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -44,10 +43,10 @@ def test_layouts(backend: Backend, guarded: Any, layout: str, axis: int | None) 
     for first, second in ((layout, layout), (layout, "contiguous"), ("contiguous", layout)):
         given = backend.arrange(first, x), backend.arrange(second, weights)
         ga.histogram(given[0], 5, (-9, 9), weights=given[1], axis=axis, out=out)
-        assert_same(backend.to_host(out), want)
+        np.testing.assert_allclose(backend.to_host(out), want, rtol=1e-13)
 
 
-TABLES = {"replicas": 3, "one": 3000, "global": 40_000}
+TABLES = {"small": 3, "large": 3000, "sorted": 40_000}
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex128"])
@@ -60,7 +59,7 @@ def test_every_table(backend: Backend, bins: int, dtype: str) -> None:
     weights = some_weights(size, np.dtype(dtype), 40)
     got = weighted(backend, x, weights, bins, (0, bins))
     for i in (0, 1, 2, bins // 2, bins - 1):
-        assert_same(got[i : i + 1], by_loop(np.where(x == i, 0, -1), weights, 1))
+        assert_sums(got[i : i + 1], np.where(x == i, 0, -1), weights)
 
 
 def test_many_rows(backend: Backend) -> None:
@@ -69,32 +68,7 @@ def test_many_rows(backend: Backend) -> None:
     want = weighted(backend, x, weights, 4, (-128, 128), axis=1)
     for row in (0, 450, 899):
         places = (x[row].astype(int) + 128) // 64
-        assert_same(want[row], by_loop(places, weights[row], 4))
-
-
-@pytest.mark.parametrize("is_first_zero", [False, True])
-@pytest.mark.parametrize(("dtype", "power"), [("float32", 45), ("float64", 300), ("complex64", 45)])
-def test_bins_whose_weights_lie_far_apart(
-    backend: Backend, dtype: str, power: int, is_first_zero: bool
-) -> None:
-    """On a GPU a block has a window of digits for all bins: others' are beside it."""
-    size = scaled(30_000, emulated=6000)
-    x = np.random.default_rng(8).random(size) * 5
-    scale = np.exp2(power * (np.floor(x) - 2.0)).astype(np.dtype(dtype).type(0).real.dtype)
-    weights = (some_weights(size, np.dtype(dtype), 3) * scale).astype(dtype)
-    if is_first_zero:
-        weights[: size // 2] = 0
-    got = weighted(backend, x, weights, 5, (0, 5))
-    assert_same(got, by_loop(x.astype(int), weights, 5))
-
-
-def test_order_does_not_matter(backend: Backend) -> None:
-    rng = np.random.default_rng(9)
-    x, weights = rng.random(5000), some_weights(5000, np.dtype("float64"), 300)
-    want = weighted(backend, x, weights, 9, (0, 1))
-    for _ in range(3):
-        order = rng.permutation(5000)
-        assert_same(weighted(backend, x[order], weights[order], 9, (0, 1)), want)
+        assert_sums(want[row], places, weights[row])
 
 
 def test_threads_do_not_matter() -> None:
@@ -114,36 +88,7 @@ print(hash(few.tobytes() + rows.tobytes()), float(few.sum()))
     assert results != {""}
 
 
-@pytest.mark.parametrize("sign", [-1, 1])
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_carries_between_many_threads(
-    dtype: str, sign: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Digits are carried on before their words are full: here as if those were narrow."""
-    from gpualgo._algorithms.histogram import cpu_joint
-    from gpualgo._algorithms.histogram.problem import Histogram
-
-    rng = np.random.default_rng(4)
-    spread = {"float16": 4, "float32": 40, "float64": 500}[dtype]
-    weights = sign * np.abs(some_weights(200_000, np.dtype(dtype), spread))
-    if dtype == "float16":
-        weights = weights % np.float16(0.25)
-    x = rng.random(200_000)
-    want = ga.histogram(x, 3, (0, 1), weights=weights)
-    rows = ga.histogram(x.reshape(4, -1), 3, (0, 1), weights=weights.reshape(4, -1), axis=1)
-    places = (x * 3).astype(int)
-    exact = [math.fsum(weights[places == i].astype(float)) for i in range(3)]
-    assert_same(want, np.array(exact).astype(dtype))
-    monkeypatch.setattr(cpu_joint, "MANY", 1 << 15)
-    Histogram.__init_subclass__()  # forgets plans
-    assert_same(ga.histogram(x, 3, (0, 1), weights=weights), want)
-    again = ga.histogram(x.reshape(4, -1), 3, (0, 1), weights=weights.reshape(4, -1), axis=1)
-    assert_same(again, rows)
-    Histogram.__init_subclass__()
-
-
-def test_tables_of_which_little_is_touched() -> None:
-    """A thread's sums of 2^22 bins would take 2.3 GB; weights reach three words of each."""
+def test_many_bins_of_few_samples() -> None:
     side = 1 << 11
     x, y = (np.random.default_rng(i).random(5000) for i in range(2))
     weights = some_weights(5000, np.dtype("float64"), 3)

@@ -86,9 +86,9 @@ class Tiling(NamedTuple):
         return -(-self.num_shares // GROUP) if self.num_shares > FEW_TABLES else 0
 
 
-def tiling_of(num_items: int, size: int) -> Tiling:
-    """Return the shares of elements (at least one), given the number of results."""
-    preferred = min(SHARE_PER_INDEX * size, num_items // ENOUGH_SHARES)
+def tiling_of(num_items: int, size: int, num_rows: int = 1) -> Tiling:
+    """Return the shares of a row's elements (at least one), given its number of results."""
+    preferred = min(SHARE_PER_INDEX * size, num_rows * num_items // ENOUGH_SHARES)
     least = max(SHARE_ITEMS, size, preferred, -(-num_items // MOST_SHARES))
     share = _round_up(least, SHARE_UNIT)
     return Tiling(share, -(-num_items // share))

@@ -1,8 +1,7 @@
 """Histograms of large pageable arrays on a GPU, in blocks; the arrays may exceed its memory.
 
-Counts of blocks are added on the host. Sums of weights stay on the device as long integers
-(docs/adr/0016-exact-sums.md) and are rounded after the last block. The result does not depend on
-the blocks.
+Counts and sums of blocks are added on the host, in the order of blocks, which depend on the arrays'
+sizes and strides only.
 """
 
 from __future__ import annotations
@@ -13,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import tuning
-from gpualgo._algorithms.histogram.cuda import place_bytes
 from gpualgo._algorithms.histogram.problem import Histogram
+from gpualgo._algorithms.histogram.sums import accumulator
 from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
-from gpualgo._driver import device, driver, staging
+from gpualgo._driver import driver, staging
 from gpualgo._pipeline import host_whole, planners
 from gpualgo._pipeline.host_whole import Index
 from gpualgo._pipeline.problem import NO_INIT, Array
@@ -54,19 +52,13 @@ class _Histogram:
         self.device, self.dtypes = problem.device, [x.dtype for x in arrays]
         self.shape = arrays[0].shape
         self.cells = problem.results[0].shape[len(self.shape) - len(problem.axes) :]
-        self.sum_bytes = 0  # per kept index, with weights
-        if problem.has_weights:
-            self.sum_bytes = place_bytes(problem)
         self.item_bytes = sum(dtype.itemsize for dtype in self.dtypes)
         self.kept = [i for i in range(len(self.shape)) if i not in problem.axes]
         self.groups = [(group, self._blocks(group)) for group in self._groups()]
 
     def _groups(self) -> list[Index]:
         """Return the groups of kept indices that are processed together: as many as fit."""
-        if self.sum_bytes:
-            limit = tuning.SUMS_BYTES // (2 * self.sum_bytes)
-        else:
-            limit = RESULT_BYTES // (self.problem.dtype.itemsize * self.problem.num_bins)
+        limit = RESULT_BYTES // (self.problem.dtype.itemsize * self.problem.num_bins)
         limit = max(1, min(limit, BLOCK_BYTES // self.item_bytes))
         return list(host_whole.indices(self.shape, self.kept, 1, limit))
 
@@ -100,44 +92,20 @@ class _Histogram:
         largest = max(math.prod(self._result_shape(shape)) for shape in shapes)
         sizes = [most * dtype.itemsize for dtype in self.dtypes]
         sizes.append(largest * result.itemsize)
-        run, storage_plans = self._count, list(plans.values())
         start = NO_INIT if weight is None else (weight.tobytes(), 1, 0, 0)
-        if self.sum_bytes:  # the sums persist between launches: no temporary storage
-            run, storage_plans = self._add_up, []
-            sizes.append(max(plan.temp_storage_bytes for plan in plans.values()))
-        with host_whole.memory(self.device, self.stream, sizes, storage_plans) as (memory, queue):
+        memory = host_whole.memory(self.device, self.stream, sizes, list(plans.values()))
+        with memory as (addresses, queue):
             for group, blocks in self.groups:
                 part = result[tuple(group[axis] for axis in self.kept)]
-                run(part, blocks, plans, memory, queue, start)
-
-    def _count(
-        self, part: Array, blocks: list[Index], plans: dict[Any, Plan], memory: list[int],
-        queue: host_whole.Queue, start: Any,
-    ) -> None:  # fmt: skip
-        part[...] = 0
-        counts = np.empty_like(part, order="C")
-        for block in blocks:
-            queue(plans[self._upload(block, memory)], *memory, start=start)
-            staging.download(memory[-1], counts, self.device, self.stream)
-            driver.synchronize(self.stream)
-            part += counts
-
-    def _add_up(
-        self, part: Array, blocks: list[Index], plans: dict[Any, Plan], memory: list[int],
-        queue: host_whole.Queue, start: Any,
-    ) -> None:  # fmt: skip
-        rounding = None
-        for block in blocks:
-            plan = plans[self._upload(block, memory)]
-            add, round_sums = plan.steps  # a whole group fits: one pair of launches
-            if rounding is None:
-                device.clear(memory[-1], plan.temp_storage_bytes, self.stream)
-            queue(Plan(self.device, [add], (), plan.tables), *memory, start=start)
-            rounding = Plan(self.device, [round_sums], (), plan.tables)
-        assert rounding is not None
-        queue(rounding, *memory, start=start)
-        staging.download(memory[len(self.dtypes)], part, self.device, self.stream)
-        driver.synchronize(self.stream)
+                counts = np.empty_like(part, order="C")
+                total = np.zeros_like(part, accumulator(part.dtype))
+                for block in blocks:
+                    queue(plans[self._upload(block, addresses)], *addresses, start=start)
+                    staging.download(addresses[-1], counts, self.device, self.stream)
+                    driver.synchronize(self.stream)
+                    with np.errstate(all="ignore"):
+                        total += counts
+                part[...] = total
 
     def _upload(self, block: Index, memory: Sequence[int]) -> tuple[int, ...]:
         for x, address in zip(self.arrays, memory, strict=False):

@@ -1,24 +1,19 @@
-"""Joint and weighted histograms on the CPU, and how the kernels of all histograms find bins.
-
-Sums are exact (see sums.py), so the result depends neither on the split nor on the order.
-"""
+"""Joint and weighted histograms on the CPU, and how the kernels of all histograms find bins."""
 
 from __future__ import annotations
 
-import mmap
+import ctypes
 import operator
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gpualgo._algorithms.histogram import sums as jk
 from gpualgo._algorithms.histogram.bins import UNMADE, Bins
 from gpualgo._algorithms.histogram.problem import MOST, UPPER, Histogram
-from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._base import dtypes, records, threads
 from gpualgo._cpu.image import Loaded
 from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
@@ -160,96 +155,35 @@ def _cells_by_bits(values: Array, num_cells: int) -> tuple[int, int, Array]:
     return first, shift, np.minimum(cells - first, num_cells - 1)
 
 
-# --- A thread's sums of a joint or weighted histogram on the CPU, and their merge.
+# --- Counts and sums: tables of shares, joined in order.
 
-MANY = 1 << 28  # samples after which carries are propagated; words have room for 2^29
-_MAP_NORESERVE = 0x4000  # Linux's; mmap has no name for it
-
-
-class Tables:
-    """A thread's memory, and the sums in it as [part][digit][slot of all rows]."""
-
-    def __init__(self, memory: Array, at: int, parts: int, planes: int, span: int) -> None:
-        self.memory, self.num_samples = memory, 0
-        words = memory[at:].view(np.int64)
-        self.head = words[: jk.HEAD]
-        self.sums = words[jk.HEAD :].reshape(parts, planes, -1)
-        self.is_float, self.span = planes > 1, span
-
-    def join(self, other: Tables) -> None:
-        if not self.is_float:
-            self.sums += other.sums
-            return
-        if self.num_samples + other.num_samples >= MANY:
-            self.carry()
-            other.carry()
-        low, high = int(other.head[jk.LOW]), int(other.head[jk.HIGH])
-        if high >= low:
-            self.sums[:, low : high + self.span] += other.sums[:, low : high + self.span]
-        if other.head[jk.SPECIALS]:
-            self.sums[:, -1] |= other.sums[:, -1]
-            self.head[jk.SPECIALS] = 1
-        self._reach(low, high)
-
-    def carry(self) -> None:
-        """Propagate carries, leaving less than 32 bits in each word."""
-        self.num_samples = 0
-        if not self.is_float:
-            return
-        low, high = int(self.head[jk.LOW]), int(self.head[jk.HIGH])
-        last = self.sums.shape[1] - 2  # the highest digit
-        for digit in range(low, min(high + self.span, last)):
-            word = self.sums[:, digit]
-            self.sums[:, digit + 1] += word >> 32
-            word &= 0xFFFF_FFFF
-        if high >= low:
-            self._reach(low, min(high + 1, last + 1 - self.span))
-
-    def _reach(self, low: int, high: int) -> None:
-        self.head[jk.LOW] = min(low, int(self.head[jk.LOW]))
-        self.head[jk.HIGH] = max(high, int(self.head[jk.HIGH]))
-
-
-def unreserved(num_bytes: int) -> Array:
-    """Return zeroed bytes whose memory is allocated and accounted for when touched."""
-    if sys.platform != "linux":
-        return np.zeros(num_bytes, np.uint8)
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
-    try:
-        return np.frombuffer(mmap.mmap(-1, num_bytes, flags), np.uint8)
-    except OSError:
-        raise MemoryError(f"histogram: no {num_bytes} bytes of address space") from None
-
-
-_SPLIT = 16 * jk.MOST
-_SHARED_BYTES = 1 << 22  # of each thread's planes for all rows, limited to those weights reach
-_PLANES = 4  # planes that weights usually reach
-_LARGE_BYTES = 1 << 30  # larger tables of a thread use unreserved memory, mostly untouched
-
-
-class _Computation(NamedTuple):
-    """What is computed from a run of samples."""
-
-    finders: list[Finder]  # one per dimension
-    sums: Sum | None  # of weights
-    compute: Loaded | None  # computes samples
+SHARE, MOST_SHARES = 1 << 16, 16  # samples per share of a row, at least; shares of a row
+_FEW_ROWS = 64  # more rows have one share each
+_DOUBLE, _COMPLEX, _COUNT = np.dtype(np.float64), np.dtype(np.complex128), np.dtype(np.int64)
 
 
 def plan_of(problem: Histogram, arrays: Sequence[Array], op: Operator | None) -> Plan:
-    """Return the plan of counts, or with weights of sums.
+    """Return the plan of counts, or with an array of weights of sums.
 
     The result has any strides. The arrays have one shape and any strides: the samples, or the
-    inputs of op's source, which computes samples; then the weights. Weights that are one number are
+    inputs of op's source, which computes samples; then the weights. A weight that is one number is
     the initial value. Each array is read once. Some sample may be in each dimension's bins.
     """
     shape, element = arrays[0].shape, problem.element
     finders: list[Any] = [exact_finder_for(problem, bins, arrays[0].size) for bins in problem.bins]
     routine = compiled("histogram", arrays[0].size, MOST, bytes_of(arrays))
-    has_number = problem.has_weights and not problem.has_array
-    if has_number:
-        arrays = [*arrays, np.broadcast_to(np.zeros((), problem.dtype), shape)]
+    sums = problem.dtype if problem.has_array else None
+    is_converted = problem.has_array and problem.dtype != arrays[-1].dtype
+    # Other conversions round once, as the kernel reads the weights.
+    is_converted &= problem.dtype.itemsize < 4 and problem.dtype.kind not in "iu"
+
+    def converted(arrays: Sequence[Array]) -> Sequence[Array]:
+        with np.errstate(all="ignore"):
+            return [*arrays[:-1], arrays[-1].astype(problem.dtype)] if is_converted else arrays
+
+    arrays = converted(arrays)
     starts = [address(x) for x in arrays]
-    # Samples in memory order: sums do not depend on it.
+    # Samples in memory order.
     kept = [i for i in range(len(shape)) if i not in problem.axes]
     counted = sorted(problem.axes, key=lambda i: -sum(abs(x.strides[i]) for x in arrays))
     arrays = [x.transpose(kept + counted) for x in arrays]
@@ -260,89 +194,92 @@ def plan_of(problem: Histogram, arrays: Sequence[Array], op: Operator | None) ->
         compute = compute_code(op.source, element, sample, jk.MOST)
     else:
         arrays = [x.view(np.uint8) if x.dtype.kind == "b" else x for x in arrays]
-    what = _Computation(finders, sum_of(problem.dtype) if problem.has_weights else None, compute)
-    rows, length = arrays[0].shape[: len(kept)], problem.num_samples
-    if prod(rows) > 1 and length >= MANY:
-        jobs: list[tuple[Any, _Job]] = [
-            (index, _Job([x[index] for x in arrays], starts, 0, what)) for index in np.ndindex(rows)
-        ]
-    else:
-        jobs = [(..., _Job(arrays, starts, len(kept), what))]
+    job = _Job(arrays, starts, len(kept), finders, sums, compute)
+    is_number = problem.has_weights and not problem.has_array
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
-        starts = [address(x) for x in arrays]
-        if has_number:
-            starts.append(init)
-        for index, job in jobs:
-            part = results[0][index]
-            part[...] = job.run(starts).reshape(part.shape)
+        with np.errstate(all="ignore"):
+            found = job.run([address(x) for x in converted(arrays)]).reshape(results[0].shape)
+            results[0][...] = _times(init, found, problem.dtype) if is_number else found
 
     return Plan(run, [routine])
+
+
+def _times(init: int, counts: Array, dtype: np.dtype[Any]) -> Array:
+    """Return counts times the weight at an address, rounded once."""
+    weight = np.frombuffer(ctypes.string_at(init, dtype.itemsize), dtype)[0]
+    if dtype.kind in "iu":
+        return counts * np.asarray(weight).astype(np.int64)
+    if dtype.kind == "c":
+        result = np.empty(counts.shape, _COMPLEX)
+        result.real, result.imag = (np.where(counts, counts * np.float64(x), 0.0) + 0.0
+                                    for x in (weight.real, weight.imag))  # fmt: skip
+        return result
+    return np.where(counts, counts * np.float64(weight), 0.0) + 0.0
 
 
 class _Job:
     """One pass over arrays: their layout, tables and tasks; addresses are added by each call."""
 
     def __init__(
-        self, arrays: Sequence[Array], starts: Sequence[int], kept: int, what: _Computation
-    ) -> None:
+        self, arrays: Sequence[Array], starts: Sequence[int], kept: int, finders: list[Finder],
+        sums: np.dtype[Any] | None, compute: Loaded | None,
+    ) -> None:  # fmt: skip
         """`starts`: the addresses that calls give, for these arrays."""
-        self.finders, self.sums, self.compute = what
-        finders, sums = self.finders, self.sums
+        self.finders, self.sums, self.compute = finders, sums, compute
         shape = arrays[0].shape
         self.offsets = [address(x) - start for x, start in zip(arrays, starts, strict=True)]
-        self.size = arrays[0].size
-        self.rows, self.length = prod(shape[:kept]), prod(shape[kept:])
-        self.slots = prod(finder.slots - 1 for finder in finders) + 1
+        rows, self.length = prod(shape[:kept]), prod(shape[kept:])
+        slots = prod(finder.slots - 1 for finder in finders) + 1
         strides = [*zip(*(x.strides for x in arrays), strict=True)]
         self.outer = merge([(shape[i], *strides[i]) for i in range(kept)])
         self.inner = merge([(shape[i], *strides[i]) for i in range(kept, len(shape))])
-        self.parts, self.digits = (1, 1) if sums is None else (sums.parts, sums.digits)
-        is_integer = sums is None or sums.format is None
-        self.planes = 1 if is_integer else self.digits + 1
-        self.span = 0 if sums is None or sums.format is None else jk.span_of(sums.format.mantissa)
-        self.result = np.dtype(np.int64) if is_integer or sums is None else sums.dtype
-        table_bytes = 8 * self.slots * min(self.planes, _PLANES) * self.parts
-        few = self.rows < 4 * threads.num_threads()
-        fits = self.rows * table_bytes <= _SHARED_BYTES and self.length >= self.slots
-        self.is_shared = self.rows == 1 or (few and fits)
+        kind = "i" if sums is None else sums.kind
+        self.table = _COUNT if kind in "iu" else _COMPLEX if kind == "c" else _DOUBLE
+        # The order of float additions depends on lengths only, not on the number of threads.
+        shares = threads.num_threads() if kind in "iu" else MOST_SHARES
+        shares = min(shares, self.length // max(SHARE, 4 * slots)) if rows < _FEW_ROWS else 1
+        split = -(-self.length // max(1, shares))
+        self.split = -(-split // jk.MOST) * jk.MOST
+        self.tables = (max(1, -(-self.length // self.split)), rows, slots)
         self.num_bytes = sum(x.nbytes for x in arrays)
-        self.split = _SPLIT if self.is_shared else -(-self.length // jk.MOST) * jk.MOST
         self.arguments, self.slots_of_arrays = self._arguments(arrays)
-        self.kernel = self._kernel("joint")
+        self.kernel = self._kernel()
 
-    def _entry(self, name: str) -> int:
-        """Return the address of the function that adds weights, or that finishes their sums."""
-        sums = self.sums
-        if sums is None or sums.format is None:
-            ending = "ones" if sums is None and name == "add" else "integers"
-            return get_entry(
-                ("histogram", name, ending), lambda: getattr(_kernels(), f"{name}_{ending}")()
-            )
-        number, form, parts = sums.number, sums.format, sums.parts
+    def _add(self) -> int:
+        """Return the address of the function that adds a run's weights to a table."""
+        sums, read = self.sums, self._dtype_of_weights
+        name = "ones" if sums is None else "integers" if self.table == _COUNT else "floats"
 
         def generate() -> Callable[..., None]:
+            from gpualgo._algorithms.histogram import cpu_kernels
             from gpualgo._cpu.packing import storage
 
-            kind = "i" if name == "add" else "u"  # signed integers keep the sign of floats
-            bits = storage(np.dtype(f"{kind}{number.itemsize}"))
-            function: Callable[..., None] = getattr(_kernels(), f"{name}_floats")(bits, form, parts)
-            return function
+            if name == "ones":
+                return cpu_kernels.add_ones()
+            number = np.dtype(f"f{read.itemsize // 2}") if read.kind == "c" else read
+            return cpu_kernels.add_weights(storage(number), 2 if read.kind == "c" else 1)
 
-        return get_entry(("histogram", name, number, parts, form.digits, *form), generate)
+        return get_entry(("histogram", "add", name, read), generate)
 
-    def _kernel(self, name: str) -> Any:
+    @property
+    def _dtype_of_weights(self) -> np.dtype[Any]:
+        """The dtype that weights are read as."""
+        if self.sums is None or self.sums.kind in "iu":
+            return _COUNT
+        return self.sums if self.sums.itemsize >= 4 else np.dtype(np.float32)
+
+    def _kernel(self) -> Any:
         def generate() -> Callable[..., None]:
             from gpualgo._algorithms.histogram import cpu_kernels
 
-            function: Callable[..., None] = getattr(cpu_kernels, f"{name}_kernel")()
-            return function
+            return cpu_kernels.joint_kernel()
 
-        return get_kernel(("histogram", name), generate)
+        return get_kernel(("histogram", "joint"), generate)
 
     def _arguments(self, arrays: Sequence[Array]) -> tuple[Array, list[int]]:
         """Return the argument table without the addresses of arrays, and these addresses' slots."""
-        room, rows = ScratchLayout(), self.rows if self.is_shared else 1
+        room, (_, rows, slots) = ScratchLayout(), self.tables
         room.take(2 * jk.SLOT_BYTES)
         fields: list[Sequence[int]] = []
         for k, (x, dtype) in enumerate(zip(arrays, self._read_dtypes(arrays), strict=True)):
@@ -355,14 +292,12 @@ class _Job:
         compute = 0 if self.compute is None else self.compute.address
         sample_bytes = sum(finder.dtype.itemsize for finder in self.finders)
         computed = room.take(jk.MOST * sample_bytes) if compute else 0
-        self.tables = room.take(8 * jk.HEAD)  # offset in a thread's memory
-        tables_bytes = 8 * (jk.HEAD + rows * self.slots * self.planes * self.parts)
-        self.memory_bytes = self.tables + tables_bytes
+        self.scratch_bytes = room.take(8)
+        row_bytes = slots * self.table.itemsize
         head: list[Sequence[int]] = [
-            (len(self.finders), self.length, self.rows, self.split),
-            (self._entry("add"), self._entry("finish"), self.tables),
-            (0, self.slots * self.result.itemsize),  # target
-            (self.slots, 8 * rows * self.slots, len(self.outer), len(self.inner)),
+            (len(self.finders), self.length, rows, self.split, self._add()),
+            (0, row_bytes, rows * row_bytes),  # tables
+            (len(self.outer), len(self.inner)),
             (len(arrays), addresses, compute, computed),
             *(self._stage(finder) for finder in self.finders),
             [dim[0] for dim in self.outer],
@@ -370,12 +305,6 @@ class _Job:
         ]
         first, step = sum(map(len, head)), len(fields[0])
         return table(*head, *fields), [first + START + step * k for k in range(len(arrays))]
-
-    def _filled(self, starts: Sequence[int], target: int = 0) -> Array:
-        arguments = self.arguments.copy()
-        arguments[self.slots_of_arrays] = [*map(operator.add, starts, self.offsets)]
-        arguments[jk.TARGET] = target
-        return arguments
 
     def _stage(self, finder: Finder) -> tuple[int, int, int]:
         return finder.stage, 0 if finder.table is None else address(finder.table), finder.slots - 1
@@ -385,76 +314,26 @@ class _Job:
         if self.compute is None:
             dtypes[: len(self.finders)] = [finder.dtype for finder in self.finders]
         if self.sums is not None:
-            integer = np.dtype(np.uint64 if dtypes[-1].kind == "u" else np.int64)
-            dtypes[-1] = integer if self.sums.format is None else self.sums.dtype
+            is_unsigned = dtypes[-1].kind == "u" and self.table == _COUNT
+            dtypes[-1] = np.dtype(np.uint64) if is_unsigned else self._dtype_of_weights
         return dtypes
-
-    def _memory(self) -> Array:
-        num_bytes = self.memory_bytes
-        if num_bytes > _LARGE_BYTES and self.planes > _PLANES:
-            np.empty(num_bytes // self.planes * _PLANES, np.uint8)  # MemoryError, if any, now
-            memory = unreserved(num_bytes + 64)
-        else:
-            memory = np.zeros(num_bytes + 64, np.uint8)
-        memory = memory[-address(memory) % 64 :][:num_bytes]
-        memory[self.tables :][: 8 * jk.HEAD].view(np.int64)[:2] = jk.NO_LOW, jk.NO_HIGH
-        return memory
 
     def run(self, starts: Sequence[int]) -> Array:
         """Return the counts or sums of each row, of arrays that start at these addresses."""
-        result = self._shared(starts) if self.is_shared else self._by_row(starts)
-        return result[:, :-1]
-
-    def _by_row(self, starts: Sequence[int]) -> Array:
-        """Return the sums of each row, computed by one thread per row, and of no bin."""
-        result = np.empty((self.rows, self.slots), self.result)
-        arguments = self._filled(starts, address(result))
-        args_address, kernel = address(arguments), self.kernel
+        tables = np.zeros(self.tables, self.table)
+        arguments = self.arguments.copy()
+        arguments[self.slots_of_arrays] = [*map(operator.add, starts, self.offsets)]
+        arguments[jk.TABLES] = address(tables)
+        args_address, kernel, scratch = address(arguments), self.kernel, self.scratch_bytes
 
         def add(memory: Array, first: int, last: int) -> None:
             kernel(args_address, address(memory), first, last)
 
-        threads.run_with_own(self._memory, add, self.rows, self.num_bytes + result.nbytes)
-        return result
-
-    def _shared(self, starts: Sequence[int]) -> Array:
-        """Return the sums of all rows, computed by each thread in private tables."""
-        arguments = self._filled(starts)
-        args_address, kernel = address(arguments), self.kernel
-
-        def new() -> Tables:
-            return Tables(self._memory(), self.tables, self.parts, self.planes, self.span)
-
-        def add(own: Tables, first: int, last: int) -> None:
-            step = MANY // _SPLIT
-            for begin in range(first, last, step):
-                end = min(last, begin + step)
-                kernel(args_address, address(own.memory), begin, end)
-                own.num_samples += (end - begin) * _SPLIT
-                if own.num_samples >= MANY:
-                    own.carry()
-
-        num_tasks = self.rows * -(-self.length // _SPLIT)
-        # With few samples more tables would cost more than they gain.
-        work = 0 if self.size < 2 * self.slots else self.num_bytes
-        total, *others = threads.run_with_own(new, add, num_tasks, work)
-        for other in others:
-            total.join(other)
-        return self._finished(total)
-
-    def _finished(self, total: Tables) -> Array:
-        result = np.empty((self.rows, self.slots), self.result)
-        head, sums = address(total.head), address(total.sums)
-        plane, item = 8 * self.rows * self.slots, self.result.itemsize
-        arguments = table((self._entry("finish"), head, sums, plane, address(result), item))
-        args_address, kernel = address(arguments), self._kernel("finishing")
-        body = lambda first, last: kernel(args_address, 0, first, last)  # noqa: E731
-        planes = max(1, int(total.head[jk.HIGH] - total.head[jk.LOW]))
-        threads.run(body, result.size, planes * plane * self.parts)
-        return result
-
-
-def _kernels() -> Any:
-    from gpualgo._algorithms.histogram import cpu_kernels
-
-    return cpu_kernels
+        shares, rows, _ = self.tables
+        threads.run_with_own(
+            lambda: np.empty(scratch, np.uint8), add, shares * rows, self.num_bytes
+        )
+        for share in tables[1:]:
+            tables[0] += share
+        total: Array = tables[0, :, :-1]
+        return total

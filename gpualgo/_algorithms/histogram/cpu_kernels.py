@@ -17,16 +17,6 @@ from numba.extending import intrinsic
 
 from gpualgo._algorithms.histogram import problem as at
 from gpualgo._algorithms.histogram import sums as jk
-from gpualgo._algorithms.histogram.sums import (
-    HIGH,
-    IS_NAN,
-    IS_NEGATIVE,
-    IS_POSITIVE,
-    LOW,
-    SPECIALS,
-    Format,
-    span_of,
-)
 from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.plan import LEAF, START
 
@@ -39,18 +29,16 @@ _slots = pointer_to(types.int32)
 
 
 def joint_kernel() -> Callable[..., None]:
-    """Return the kernel that processes tasks: a row, and a split of its samples.
+    """Return the kernel that processes tasks: a row, and a share of its samples.
 
-    Scratch memory holds slots, buffers of fields and computed samples, and at TABLES the sums: of
-    all rows, or with a TARGET of one row, which is written there at the end and cleared.
+    Scratch memory holds slots, buffers of fields and computed samples. TABLES has a table for each
+    share and row.
     """
     combine = numba.njit(**_OPTIONS)(_combine)
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        tables = scratch + load(p, jk.TABLES)
-        dims, rows = load(p, jk.DIMS), load(p, jk.ROWS)
-        split, plane = load(p, jk.SPLIT), load(p, jk.PLANE)
+        dims, rows, split = load(p, jk.DIMS), load(p, jk.ROWS), load(p, jk.SPLIT)
         outer, inner, reads = load(p, jk.OUTER), load(p, jk.INNER), load(p, jk.READS)
         addresses, computed = scratch + load(p, jk.PLACES), scratch + load(p, jk.COMPUTED)
         stages = table + 8 * jk.TAIL
@@ -61,9 +49,8 @@ def joint_kernel() -> Callable[..., None]:
         for task in range(first, last):
             part = task // rows
             row = task - part * rows
-            sums = tables + 8 * jk.HEAD
-            if not load(p, jk.TARGET):
-                sums += 8 * row * load(p, jk.SLOTS)
+            sums = load(p, jk.TABLES)
+            sums += part * load(p, jk.SHARE_BYTES) + row * load(p, jk.ROW_BYTES)
             end = min(load(p, jk.LENGTH), (part + 1) * split)
             for begin in range(part * split, end, jk.MOST):
                 count = min(jk.MOST, end - begin)
@@ -87,13 +74,7 @@ def joint_kernel() -> Callable[..., None]:
                         num_bins = load(q, jk.BINS)
                     else:
                         num_bins = combine(scratch, dim_slots, num_bins, load(q, jk.BINS), count)
-                call(load(p, jk.ADD), (tables, sums, plane, scratch, weights, count))
-            if load(p, jk.TARGET):
-                target = load(p, jk.TARGET) + row * load(p, jk.ROW_BYTES)
-                call(load(p, jk.FINISH), (tables, sums, plane, 0, load(p, jk.SLOTS), target))
-                store(_words(tables), jk.LOW, jk.NO_LOW)
-                store(_words(tables), jk.HIGH, jk.NO_HIGH)
-                store(_words(tables), jk.SPECIALS, 0)
+                call(load(p, jk.ADD), (sums, scratch, weights, count))
 
     return kernel
 
@@ -215,179 +196,34 @@ def _flush(as_counters: Any, element: Any) -> Callable[..., None]:
     return flush
 
 
-# --- Functions that add to the sums of a histogram's slots, and that convert sums to results.
-#
-# A table has a plane of 64-bit words for each 32-bit digit of a sum (see sums.py), so that
-# carries can wait until the end, and one plane that marks non-finite sums. Digits that no
-# weight reaches are never touched.
-
-_int64s = pointer_to(types.int64)
-
-_U = types.uint64
-_DIGIT = 0xFFFF_FFFF
-
-
-# --- integers -----------------------------------------------------------------------------------
+# --- Functions that add a run's weights to the sums in a table.
 
 
 def add_ones() -> Callable[..., None]:
-    def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
+    as_counts = pointer_to(types.int64)
+
+    def add(table: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
             slot = types.intp(load(_slots(slots), i))
-            store(_int64s(sums), slot, load(_int64s(sums), slot) + 1)
+            store(as_counts(table), slot, load(as_counts(table), slot) + 1)
 
     return add
 
 
-def add_integers() -> Callable[..., None]:
-    """Return the function that adds 64-bit integers; their sum wraps."""
+def add_weights(element: Any, parts: int) -> Callable[..., None]:
+    """Return the function that adds 64-bit integers, which wrap, or floats in `parts`."""
+    is_integer = isinstance(element, types.Integer)
+    wide = types.int64 if is_integer else types.float64
+    as_sums, as_x = pointer_to(wide), pointer_to(element)
 
-    def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
+    def add(table: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
-            slot = types.intp(load(_slots(slots), i))
-            store(_int64s(sums), slot, load(_int64s(sums), slot) + load(_int64s(weights), i))
+            for part in range(parts):
+                slot = types.intp(load(_slots(slots), i)) * parts + part
+                weight = wide(load(as_x(weights), i * parts + part))
+                store(as_sums(table), slot, load(as_sums(table), slot) + weight)
 
     return add
-
-
-def finish_integers() -> Callable[..., None]:
-    """Return the function that moves sums of integers to the target."""
-
-    def finish(tables: int, sums: int, plane: int, first: int, last: int, target: int) -> None:
-        for i in range(last - first):
-            store(_int64s(target), i, load(_int64s(sums), first + i))
-            store(_int64s(sums), first + i, 0)
-
-    return finish
-
-
-# --- floats -------------------------------------------------------------------------------------
-
-
-def add_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
-    """Return the function that adds floats exactly, each as an integer with an exponent."""
-    as_bits = pointer_to(bits_of)
-    mantissa, special, planes = form.mantissa, form.special, form.digits + 1
-    hidden, is_wide = 1 << mantissa, span_of(mantissa) > 2
-
-    def add(tables: int, sums: int, plane: int, slots: int, weights: int, count: int) -> None:
-        h = _int64s(tables)
-        low, high = load(h, LOW), load(h, HIGH)
-        for part in range(parts):
-            base = sums + part * planes * plane
-            for i in range(count):
-                bits = types.int64(load(as_bits(weights), i * parts + part))
-                slot = types.intp(load(_slots(slots), i))
-                exponent, m = (bits >> mantissa) & special, bits & (hidden - 1)
-                if exponent == special:
-                    kind = IS_NAN if m else (IS_NEGATIVE if bits < 0 else IS_POSITIVE)
-                    address = _int64s(base + (planes - 1) * plane)
-                    store(address, slot, load(address, slot) | kind)
-                    store(h, SPECIALS, 1)
-                    continue
-                if exponent:
-                    m += hidden
-                    exponent -= 1
-                elif not m:
-                    continue
-                m = -m if bits < 0 else m
-                digit, shift = exponent >> 5, exponent & 31
-                low, high = min(low, digit), max(high, digit)
-                address = base + digit * plane
-                if is_wide:
-                    lower, upper = (m & _DIGIT) << shift, (m >> 32) << shift
-                    _add(address, slot, lower & _DIGIT)
-                    _add(address + plane, slot, (lower >> 32) + (upper & _DIGIT))
-                    _add(address + 2 * plane, slot, upper >> 32)
-                else:
-                    shifted = m << shift
-                    _add(address, slot, shifted & _DIGIT)
-                    _add(address + plane, slot, shifted >> 32)
-        store(h, LOW, low)
-        store(h, HIGH, high)
-
-    return add
-
-
-def _add_word(words: int, slot: int, number: int) -> None:
-    store(_int64s(words), slot, load(_int64s(words), slot) + number)
-
-
-_add = numba.njit(**_OPTIONS)(_add_word)
-
-
-def finish_floats(bits_of: Any, form: Format, parts: int) -> Callable[..., None]:
-    """Return the function that rounds sums to the target and clears them."""
-    as_bits = pointer_to(bits_of)
-    planes, span = form.digits + 1, span_of(form.mantissa)
-    rounded = numba.njit(**_OPTIONS)(_rounding(form))
-    infinity = form.special << form.mantissa
-    nan, sign = infinity | 1 << (form.mantissa - 1), form.mantissa + form.exponent
-
-    def finish(tables: int, sums: int, plane: int, first: int, last: int, target: int) -> None:
-        h = _int64s(tables)
-        low, end = load(h, LOW), load(h, HIGH) + span
-        for part in range(parts):
-            base = sums + part * planes * plane
-            for i in range(first, last):
-                bits = rounded(base + 8 * i, plane, low, end)
-                if load(h, SPECIALS):
-                    first_plane = _int64s(base + (planes - 1) * plane)
-                    kinds = load(first_plane, i)
-                    store(first_plane, i, 0)
-                    if kinds & IS_NAN or kinds == IS_POSITIVE | IS_NEGATIVE:
-                        bits = _U(nan)
-                    elif kinds:
-                        bits = _U(infinity) | _U(kinds == IS_NEGATIVE) << _U(sign)
-                store(as_bits(target), (i - first) * parts + part, bits_of(bits))
-
-    return finish
-
-
-def _rounding(form: Format) -> Callable[..., Any]:
-    """Return f(at, plane, low, end): the bits of the float nearest to a sum, which is cleared."""
-    mantissa, special = form.mantissa, form.special
-    sign = mantissa + form.exponent
-
-    def rounded(first_plane: int, plane: int, low: int, end: int) -> Any:
-        carry = 0
-        for digit in range(low, end):
-            carry = (carry + load(_int64s(first_plane + digit * plane), 0)) >> 32
-        factor = -1 if carry < 0 else 1
-        # The highest nonzero digit, the two below it, and whether lower ones are nonzero.
-        top, first, second, third, more = -1, 0, 0, 0, False
-        carry = one = two = 0
-        is_more = False
-        for digit in range(low, end + 2):
-            if digit < end:
-                carry += factor * load(_int64s(first_plane + digit * plane), 0)
-                store(_int64s(first_plane + digit * plane), 0, 0)
-            word = carry & _DIGIT
-            carry >>= 32
-            if word:
-                top, first, second, third, more = digit, word, one, two, is_more
-            is_more |= two != 0
-            one, two = word, one
-        if top < 0:
-            return _U(0)
-        bits, leading = _U(first) << _U(32) | _U(second), 32 * top + 31
-        while not bits >> _U(63):
-            bits <<= _U(1)
-            third <<= 1
-            leading -= 1
-        bits |= _U(third >> 32)
-        more |= third & _DIGIT != 0
-        if leading < mantissa:  # subnormal: no rounding
-            result = bits >> _U(63 - leading)
-        else:
-            result = bits >> _U(63 - mantissa)
-            remainder, half = bits << _U(mantissa + 1), _U(1) << _U(63)
-            is_up = (remainder > half) | ((remainder == half) & (more | (result & _U(1) != _U(0))))
-            result += (_U(leading - mantissa) << _U(mantissa)) + _U(is_up)
-            result = min(result, _U(special) << _U(mantissa))
-        return result | _U(factor < 0) << _U(sign)
-
-    return rounded
 
 
 # --- Stages of a histogram: functions f(table, samples, slots, count) that find samples' slots.

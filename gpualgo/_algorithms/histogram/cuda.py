@@ -11,18 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda_bins, tuning
+from gpualgo._algorithms.histogram import cuda_bins, cuda_sums, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
 from gpualgo._algorithms.histogram.problem import Histogram
-from gpualgo._algorithms.histogram.sums import Sum, sum_of
 from gpualgo._arrays.view import NumPy, View
-from gpualgo._base import dtypes, records
-from gpualgo._base.strides import Dims, merge
+from gpualgo._base import records
+from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build, templates
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
+from gpualgo._cuda.templates import VECTOR_BYTES, Access, functor
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.operator import Operator, builtin
@@ -151,10 +150,10 @@ def _join(
     if tiling.parts == 1 and tiling.table == tuning.REPLICATED:
         return _Joint(_WRITE_ROWS, (NONE, 0), NONE)
     num_counters = num_places * problem.num_bins
-    size, num_bytes = problem.dtype.itemsize, num_counters * _COUNTER_BYTES
+    size, num_bytes = target.dtype.itemsize, num_counters * _COUNTER_BYTES
     fits = num_bytes <= gpu.TICKET_BYTES - _TICKETS_BYTES
     fits = fits and tiling.num_rows * 4 <= _TICKETS_BYTES
-    is_dense = target.strides == problem.strides and target.library is not NumPy
+    is_dense = target.strides == dense_strides(target.shape, size) and target.library is not NumPy
     if is_dense and size >= 4 and not fits:
         slot = args.target(0)
         clears = (Clear(slot, num_counters * size),)
@@ -267,7 +266,7 @@ _NONE = builtin("no_operator")
 
 
 @dataclass(frozen=True)
-class _Case:
+class Case:
     """A problem as kernels see it: kept dimensions, samples, and how samples are read."""
 
     problem: Histogram
@@ -293,14 +292,14 @@ class _Case:
     def num_samples(self) -> int:
         return math.prod(extent for extent, _ in self.samples)
 
-    def channels(self, words: int = 1) -> int:
-        """Return how many kept indices a block counts side by side, with `words` per slot."""
+    def channels(self) -> int:
+        """Return how many kept indices a block counts side by side."""
         if self.items or not self.kept:
             return 1
         strides = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
         if self.num_samples >= tuning.SHORT_ROW and abs(strides[0]) >= abs(strides[1]):
             return 1
-        max_channels = self.machine.small_words // (self.bins.table_bins * words)
+        max_channels = self.machine.small_words // self.bins.table_bins
         return max(1, min(self.num_places, max_channels, tuning.JOINT_STRIDED.block_threads))
 
     def rows(self, channels: int, parts: int, first: int, count: int) -> dict[str, Any]:
@@ -326,7 +325,7 @@ class _Case:
 def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
     """Return JointBins of the fastest exact kinds."""
     parts: list[DeviceBins] = []
-    free_bytes = cuda_bins.SEARCH_SHARED_BYTES
+    free_bytes = cuda_sums.SEARCH_BYTES if problem.has_array else cuda_bins.SEARCH_SHARED_BYTES
     for bins in problem.bins:
         parts.append(cuda_bins.number_bins(bins, machine.capability, free_bytes))
         free_bytes -= parts[-1].shared_bytes
@@ -354,10 +353,16 @@ def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
     )  # fmt: skip
 
 
+def _cut(target: View, num_kept: int) -> tuple[Dims, Dims]:
+    """Return the dimensions of a result along the kept axes, and along bins."""
+    outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
+    return merge(outs[:num_kept]), merge(outs[num_kept:])
+
+
 def _case_of(
     problem: Histogram, views: Sequence[View], op: Operator | None, target: View,
     machine: tuning.Machine, bins: DeviceBins,
-) -> _Case:  # fmt: skip
+) -> Case:  # fmt: skip
     """Return the case of arrays; samples may be read in any order."""
     shape, slots = views[0].shape, ArgMap(len(views), 1)
     starts = [0] * len(views)
@@ -371,7 +376,7 @@ def _case_of(
     counted.sort(key=lambda dim: -max(map(abs, dim[1])))
     samples, axes = merge(counted), [i for i in range(len(shape)) if i not in problem.axes]
     kept = merge([(shape[i], tuple(view.strides[i] for view in views)) for i in axes])
-    outs = [*zip(target.shape, ((s,) for s in target.strides), strict=True)]
+    places, cells = _cut(target, len(axes))
     element = problem.element
     numbers = records.field_dtypes(element)
     read_dtypes = [*numbers, *(view.dtype for view in views[len(numbers) :])]
@@ -381,10 +386,10 @@ def _case_of(
     num_places = math.prod(extent for extent, _ in kept)
     if items and num_samples < tuning.SHORT_ROW and num_places > 4 * machine.num_sms:
         access, items = _strided(len(views)), 0
-    return _Case(
+    return Case(
         problem, _NONE if op is None else op, views[0].device, machine, slots,
         tuple((slots.source(i), start) for i, start in enumerate(starts)), samples, kept,
-        merge(outs[: len(axes)]), merge(outs[len(axes) :]), bins, element, access, items,
+        places, cells, bins, element, access, items,
     )  # fmt: skip
 
 
@@ -419,89 +424,6 @@ def _strided(leaves: int) -> Access:
     return Access(f"gpualgo::StridedItems<{leaves}>", cuda_bins.joint_strided_params(leaves))
 
 
-# --- Weighted histograms on a GPU: exact sums, rounded to the result.
-
-_HEAD_BYTES = 256  # of SumsHead, with padding that aligns the sums
-
-
-def weighted_plan(case: _Case, views: Sequence[View], bins: dict[str, Any], table: Any) -> Plan:
-    """Return the plan of sums: two launches per group of kept indices that fits."""
-    sums, size = sum_of(case.problem.dtype), place_bytes(case.problem)
-    channels = case.channels(tuning.slot_words(sums))
-    group = max(1, tuning.SUMS_BYTES // (size * channels)) * channels
-    group = min(group, case.num_places)
-    piece_bytes = _HEAD_BYTES + group * size
-    is_kept = piece_bytes <= gpu.TICKET_BYTES
-    piece = Piece(piece_bytes, TICKETS if is_kept else None, is_zeroed=True)
-    steps: list[Launch] = []
-    for first in range(0, case.num_places, group):
-        count = min(group, case.num_places - first)
-        steps.append(_add_launch(case, sums, views, bins, channels, first, count))
-        steps.append(_round_launch(case, sums, first, count))
-    return Plan(case.device, steps, [piece], table)
-
-
-def place_bytes(problem: Histogram) -> int:
-    """Return the size of the sums of a kept index."""
-    sums = sum_of(problem.dtype)
-    planes = sums.parts * (sums.digits // 2 + (sums.format is not None))
-    return 8 * planes * problem.num_bins
-
-
-def _add_launch(
-    case: _Case, sums: Sum, views: Sequence[View], bins: dict[str, Any], channels: int, first: int,
-    count: int,
-) -> Launch:  # fmt: skip
-    num_rows, num_bins = -(-count // channels), case.problem.num_bins
-    tiling = tuning.tile_sums(
-        case.machine, case.bins, sums, channels, num_rows, case.num_samples, case.items
-    )
-    weight = dtypes.cpp_name(views[-1].dtype) if case.problem.has_array else "gpualgo::NoWeight"
-    spec = case.spec(
-        "weighted.cuh", "histogram_weighted_kernel", tiling.policy.cpp(case.machine.capability),
-        (weight, dtypes.cpp_name(sums.dtype), case.bins.cpp, case.access.cpp),
-        cuda_bins.weighted_params(
-            len(views), sums.dtype.itemsize, case.bins.fields, case.access.fields
-        ),
-    )  # fmt: skip
-    packed = spec.parameters.pack(
-        num_bins=num_bins, num_digits=tiling.digits, num_slots=count * num_bins,
-        table={
-            "num_slots": channels * num_bins, "replicas": tiling.replicas, "words": tiling.words,
-        },
-        rows=case.rows(channels, tiling.parts, first, count), bins=bins,
-    )  # fmt: skip
-    piece = case.at.piece(0)
-    return Launch(
-        build.kernel(spec, case.device), tiling.parts * num_rows, tiling.policy.block_threads,
-        packed, case.device,
-        {"weight": START, "input": case.inputs, "sums": (piece, _HEAD_BYTES), "head": piece},
-        shared_bytes=tiling.shared_bytes(case.bins),
-    )  # fmt: skip
-
-
-def _round_launch(case: _Case, sums: Sum, first: int, count: int) -> Launch:
-    tile, num_bins = tuning.JOINT_ROUND, case.problem.num_bins
-    types = f"{tile.cpp(case.machine.capability)}, {dtypes.cpp_name(sums.dtype)}"
-    spec = Spec(
-        "histogram/weighted.cuh", f"gpualgo::histogram_round_kernel<{types}>",
-        cuda_bins.ROUND_PARAMS,
-    )  # fmt: skip
-    packed = spec.parameters.pack(
-        num_slots=count * num_bins, num_bins=num_bins, first_place=first,
-        number_bytes=sums.number.itemsize, bins_per_place=num_bins, places=case.places,
-        cells=case.cells,
-    )  # fmt: skip
-    blocks = min(
-        -(-count * num_bins // tile.block_threads), case.machine.num_sms * tuning.ROUND_BLOCKS
-    )
-    piece = case.at.piece(0)
-    return Launch(
-        build.kernel(spec, case.device), blocks, tile.block_threads, packed, case.device,
-        {"sums": (piece, _HEAD_BYTES), "head": piece, "output": case.at.target(0)},
-    )  # fmt: skip
-
-
 # --- Plans of joint and weighted histograms on a GPU.
 
 
@@ -521,12 +443,17 @@ def _joint_plan(
     case = _case_of(problem, views, op, target, machine, bins)
     table = table_of(problem, bins.table)
     values = bins.values(0 if table is None else table.address)
-    if problem.has_weights:
-        return weighted_plan(case, views, values, table)
-    return _counted(case, target, values, table)
+    if problem.has_array:
+        return cuda_sums.sums_plan(case, views, values, table)
+    if not problem.has_weights:
+        return _counted(case, target, values, table)
+    counts = _counted(*cuda_sums.counted_apart(case, target), values, table)
+    write = cuda_sums.write_launch(case, cuda_sums.COUNT, case.at.piece(0), are_counts=True)
+    size = cuda_sums.COUNT.itemsize * math.prod(target.shape)
+    return Plan(device, [*counts.steps, write], [Piece(size), *counts.pieces], table)
 
 
-def _counted(case: _Case, target: View, bins: dict[str, Any], table: Any) -> Plan:
+def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan:
     problem, channels = case.problem, case.channels()
     num_rows = -(-case.num_places // channels)
     tiling = tuning.tile_counts(
@@ -538,7 +465,7 @@ def _counted(case: _Case, target: View, bins: dict[str, Any], table: Any) -> Pla
         cuda_bins.counted_params(len(case.inputs), case.bins.fields, case.access.fields),
     )  # fmt: skip
     joint = _join(problem, tiling, case.num_places, target, case.at)
-    size = problem.dtype.itemsize
+    size = target.dtype.itemsize
     packed = spec.parameters.pack(
         counter_bytes=size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES, result=joint.result,
         num_bins=problem.num_bins, output_bytes=size,

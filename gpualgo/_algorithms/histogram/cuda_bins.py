@@ -73,11 +73,15 @@ def small_params(bins: Parameters) -> Parameters:
 
 # --- Kernel parameters of joint and weighted histograms (histogram/joint.cuh and its users).
 
-ROUND_PARAMS = Parameters(
-    "RoundSums",
-    sums=POINTER, head=POINTER, output=POINTER, num_slots=I64, num_bins=I64, first_place=I64,
-    number_bytes=I64, bins_per_place=DIVISOR, places=layout(1), cells=layout(1),
+JOIN_PARAMS = Parameters(
+    "HistogramJoin",
+    values=POINTER, marks=POINTER, group_values=POINTER, group_marks=POINTER, output=POINTER,
+    num_bins=I64, num_tables=I64, group=I64, columns=DIVISOR, num_groups=DIVISOR,
+    places=layout(1), cells=layout(1),
 )  # fmt: skip
+STARTS_PARAMS = Parameters(
+    "HistogramStarts", keys=POINTER, starts=POINTER, num_items=I64, num_slots=I64
+)
 FLAT_PARAMS = Parameters("FlatItems")
 
 
@@ -119,14 +123,28 @@ def counted_params(leaves: int, bins: Parameters, access: Parameters) -> Paramet
     )
 
 
-def weighted_params(
-    leaves: int, num_bytes: int, bins: Parameters, access: Parameters
-) -> Parameters:
+def fold_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
     return Parameters(
-        "WeightedHistogram",
-        weight=init(num_bytes), input=POINTER[leaves], sums=POINTER, head=POINTER, num_bins=I64,
-        num_digits=I64, table=TABLE_SIZE_PARAMS, num_slots=I64,
+        "HistogramFold",
+        input=POINTER[leaves], values=POINTER, marks=POINTER, num_bins=I64, share_items=I64,
+        num_shares=I64, value_bytes=I64, table_bytes=I64, rows=_rows(leaves, access), bins=bins,
+    )  # fmt: skip
+
+
+def pairs_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
+    return Parameters(
+        "HistogramPairs",
+        input=POINTER[leaves], keys=POINTER, weights=POINTER, num_bins=I64,
         rows=_rows(leaves, access), bins=bins,
+    )  # fmt: skip
+
+
+@cache
+def write_params(num_bytes: int) -> Parameters:
+    return Parameters(
+        "HistogramWrite",
+        weight=init(num_bytes), sums=POINTER, output=POINTER, num_slots=I64, num_bins=I64,
+        bins_per_place=DIVISOR, places=layout(1), cells=layout(1),
     )  # fmt: skip
 
 

@@ -260,16 +260,16 @@ def _(
 ) -> Plan:
     at, num_own = ArgMap(len(views), len(targets)), problem.num_own
     if problem.row_init is None:
-        return _reduction(problem, views, op, targets, at)
+        return reduction(problem, views, op, targets, at)
     plan = Plan(targets[0].device, [_launch_starts(problem, views, op, targets, at)])
     if not problem.num_items:
         return plan
-    return _reduction(problem, views[:num_own], op, targets, at).then(plan)
+    return reduction(problem, views[:num_own], op, targets, at).then(plan)
 
 
-def _reduction(
+def reduction(
     problem: SegmentedReduction, views: Sequence[View], op: Operator, targets: Sequence[View],
-    at: ArgMap,
+    at: Any,
 ) -> Plan:  # fmt: skip
     """Return the plan of a reduction of segments, at least one, into targets of any strides.
 
