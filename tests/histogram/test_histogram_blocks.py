@@ -80,8 +80,9 @@ def test_sums_of_weights() -> None:
     x = _samples(120, 6)
     rng = np.random.default_rng(2)
     wide = rng.standard_normal(x.shape)
-    for weights in (wide, wide[:, :1], 0.1, (wide[::-1] + 1j * wide).astype(np.complex128),
-                    wide.astype(np.float16), rng.integers(-9, 9, x.shape).astype(np.int8)):  # fmt: skip
+    wave = (wide[::-1] + 1j * wide).astype(np.complex128)
+    integers = rng.integers(-9, 9, x.shape).astype(np.int8)
+    for weights in (wide, wide[:, :1], 0.1, wave, wide.astype(np.float16), integers):
         for axis in a_few((None, 1)):
             with ga.default_device("cpu"):
                 want = ga.histogram(x, 5, (-2, 2), weights=weights, axis=axis)

@@ -1,17 +1,16 @@
-"""What the host decides for joint and weighted histograms: the cut, and the words of a sum."""
+"""What the host decides for joint and weighted histograms: the cut, and shares of sums."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import DTYPES, REPOSITORY
+from support import DTYPES
 
-from gpualgo._algorithms.histogram import sums, tuning
+from gpualgo._algorithms.by_index import tuning as indexed
+from gpualgo._algorithms.histogram import cuda_sums, sums, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._cuda.parameters import Parameters
 
@@ -30,28 +29,22 @@ counts = st.integers(0, 40).flatmap(lambda bits: st.integers(1, 1 << bits))
 items = st.sampled_from([0, 1, 2, 4, 8])
 
 
-@given(
-    machines, kinds, st.sampled_from(DTYPES), channels, st.sampled_from([1, 100, 1 << 16]), counts,
-    items,
-)  # fmt: skip
-def test_cut_of_sums_fits_the_machine(
-    machine: tuning.Machine, bins: DeviceBins, dtype: np.dtype[Any], channels: int, num_rows: int,
-    num_samples: int, items: int,
-) -> None:  # fmt: skip
-    if dtype.kind == "b":
+@given(st.sampled_from(DTYPES), st.integers(1, 1 << 20), st.integers(1, 1 << 20), counts)
+def test_shares_of_sums(
+    dtype: np.dtype[Any], num_bins: int, num_rows: int, num_samples: int
+) -> None:
+    """Tables fit the smallest GPU, and take no more memory than a few times samples or results."""
+    acc = sums.accumulator(dtype)
+    assert acc.itemsize >= 4
+    assert np.can_cast(dtype, acc)
+    if not cuda_sums.fits(num_bins, dtype):
         return
-    found = sums.sum_of(dtype)
-    if items:
-        channels = 1
-    cut = tuning.tile_sums(machine, bins, found, channels, num_rows, num_samples, items)
-    slots = channels * bins.table_bins
-    assert cut.shared_bytes(bins) <= machine.shared_bytes
-    assert cut.words % 4 == 0
-    assert cut.words >= slots * found.parts * cut.digits * cut.replicas
-    assert cut.replicas in [1 << k for k in range(6)]
-    assert cut.parts >= 1
-    assert cut.digits <= found.digits
-    assert -(-num_samples // cut.parts) <= tuning.MAX_BLOCK_SAMPLES
+    table = indexed.table_of(num_bins, acc)
+    shared = table.warps * table.table_bytes + cuda_sums.SEARCH_BYTES + tuning.NUMBERS_BYTES
+    assert shared <= SMALLEST.shared_bytes
+    found = indexed.tiling_of(num_samples, num_bins, num_rows)
+    assert found.share_items * found.num_shares >= num_samples
+    assert found.num_shares == 1 or found.share_items >= max(num_bins, 1024)
 
 
 @given(machines, kinds, channels, st.sampled_from([1, 100, 1 << 16]), counts, items)
@@ -73,30 +66,5 @@ def test_many_samples_keep_the_gpu_busy() -> None:
         for items in (1, 2, 4):
             counted = tuning.tile_counts(H200, bins, 1, 1, 1 << 28, items)
             assert counted.parts >= H200.num_sms
-            for dtype in ("int32", "float32", "float64"):
-                found = sums.sum_of(np.dtype(dtype))
-                assert tuning.tile_sums(H200, bins, found, 1, 1, 1 << 28, items).parts >= 132
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_sums_hold_all_that_a_dtype_reaches(dtype: np.dtype[Any]) -> None:
-    """2^42 of the greatest numbers do not reach the sign; the kernels have as many words."""
-    if dtype.kind == "b":
-        return
-    found = sums.sum_of(dtype)
-    if found.format is None:
-        assert found.digits == 2
-        return
-    import ml_dtypes
-
-    info: Any = ml_dtypes.finfo(found.number)
-    units = int(math.ldexp(float(info.max), 0)) * 2 ** -math.frexp(
-        float(info.smallest_subnormal)
-    )[1] * 2  # fmt: skip
-    assert units * 2**42 < 2 ** (32 * found.digits - 1)
-    assert found.format.mantissa == info.nmant
-    source = (REPOSITORY / "cuda_src/histogram/sums.cuh").read_text()
-    bits = 8 * found.number.itemsize
-    form = found.format
-    words = f"FloatFormat<uint{bits}, {form.mantissa}, {form.exponent}, {found.digits // 2}>"
-    assert words in source
+    for num_bins in (1, 256, 4096):
+        assert indexed.tiling_of(1 << 28, num_bins).num_shares >= H200.num_sms * 8

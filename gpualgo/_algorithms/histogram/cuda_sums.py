@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 TABLE_BYTES = 48 << 10  # of a warp's table; with more bins samples are sorted by bin
 SEARCH_BYTES = 8 << 10  # of the bins' own tables in shared memory, beside those of sums
+JOIN_BYTES = 32  # of tables that a lane loads at once
 PAIR_THREADS, PAIR_ROWS = 256, 4
 WRITE_THREADS = 256
 
@@ -124,7 +125,7 @@ def _by_tables(
 
     def join(count: int, group: int, is_last: bool, takes: dict[str, Any]) -> None:
         threads = min(indexed.JOIN_THREADS, WARP << (min(count, group) // 8).bit_length())
-        loads = max(1, min(indexed.JOIN_LOADS, indexed.ROW_BYTES // acc.itemsize))
+        loads = max(1, min(indexed.JOIN_LOADS, JOIN_BYTES // acc.itemsize))
         policy = f"gpualgo::ByIndexPolicy<{threads}, {loads}, false>"
         types = f"{policy}, {str(is_last).lower()}, {result}, {acc_name}"
         params = cuda_bins.JOIN_PARAMS
