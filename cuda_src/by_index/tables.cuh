@@ -85,43 +85,29 @@ struct WarpTable {
     return group;
   }
 
-  // Joins the elements of one index in each row, then with what the table has. All lanes call it.
-  // `number` is that of the row before, and rows have numbers from 1 on. Steps of all rows are
-  // taken together, so that a row does not wait for each step of the one before.
-  __device__ void add_rows(uint32 number, const uint32 (&places)[rows], A (&items)[rows]) {
-    uint32 before[rows];  // the row before in which there was the index, or this one
-#pragma unroll
-    for (int row = 0; row < rows; ++row) {
-      // Of neighbours with one index the first is enough, and others would wait for it.
-      const uint32 place = places[row], mine = number + row + 1;
-      const bool is_head = shuffle_up(place, 1) != place || lane == 0;
-      before[row] = mine;
-      if (place != nowhere && is_head) before[row] = ptx::atom_exch_relaxed_cta(marks + place, mine);
-      ptx::syncwarp();
-    }
-    bool is_first[rows], is_new[rows];
-#pragma unroll
-    for (int row = 0; row < rows; ++row) {
-      const bool is_there = places[row] != nowhere;
-      const uint32 mine = number + row + 1;
-      const uint32 again = ptx::ballot_sync(all_lanes, is_there && before[row] == mine);
-      is_first[row] = is_there, is_new[row] = before[row] == 0;
-      if (again == 0) continue;
-      const uint32 group = group_of(places[row], again);
+  // Joins a row's elements of one index, then with what the table has. All lanes call it. `row`
+  // is another number for each row, and never 0.
+  __device__ void add_row(uint32 row, uint32 place, A value) {
+    const bool is_there = place != nowhere;
+    // Of neighbours with one index the first is enough, and others would wait for it.
+    const bool is_head = shuffle_up(place, 1) != place || lane == 0;
+    uint32 before = row;  // the row before in which there was the index, or this one
+    if (is_there && is_head) before = ptx::atom_exch_relaxed_cta(marks + place, row);
+    const uint32 again = ptx::ballot_sync(all_lanes, is_there && before == row);
+    bool is_first = is_there, is_new = before == 0;
+    if (again != 0) {
+      const uint32 group = group_of(place, again);
       const uint32 up_to = ptx::lanemask_le(), later = group & ~up_to;
-      is_new[row] = (ptx::ballot_sync(all_lanes, is_new[row]) & group) != 0;
-      is_first[row] = is_there && (group & up_to) == 1u << lane;
-      join(items[row], is_there && later != 0 ? ptx::ffs(later) - 1 : -1);
+      is_new = (ptx::ballot_sync(all_lanes, is_new) & group) != 0;
+      is_first = is_there && (group & up_to) == 1u << lane;
+      join(value, is_there && later != 0 ? ptx::ffs(later) - 1 : -1);
     }
-#pragma unroll
-    for (int row = 0; row < rows; ++row) {
-      if (is_first[row]) {
-        A& entry = values[places[row]];
-        if (!is_new[row]) assign(items[row], Op::apply(entry, items[row]));
-        assign(entry, items[row]);
-      }
-      ptx::syncwarp();
+    if (is_first) {
+      A& entry = values[place];
+      if (!is_new) assign(value, Op::apply(entry, value));
+      assign(entry, value);
     }
+    ptx::syncwarp();
   }
 
   // Joins each lane's value with those of the lanes that follow it in its group; next: -1: none.
@@ -137,20 +123,21 @@ struct WarpTable {
     }
   }
 
-  // Goes through elements [begin, end). load(index, last, place, item) tells those of this lane
-  // in rows from `index` on.
-  template <class Load>
-  __device__ void fold(int64 begin, int64 end, int64 mark_bytes, Load load) {
+  // Goes through elements [begin, end). A Batch loads those of this lane in rows from an index on,
+  // and knows the place and the value of each.
+  template <class Batch, class Source>
+  __device__ void fold(const Source& source, int64 begin, int64 end, int64 mark_bytes) {
     uint4* words = reinterpret_cast<uint4*>(marks);
     for (int64 i = lane; i < mark_bytes / 16; i += warp_threads) words[i] = make_uint4(0, 0, 0, 0);
     ptx::syncwarp();
     uint32 number = 0;
 #pragma unroll 1
-    for (; begin < end; begin += rows * row_items, number += rows) {
-      uint32 places[rows];
-      A items[rows];
-      load(begin + lane, end, places, items);
-      add_rows(number, places, items);
+    for (; begin < end; begin += rows * row_items) {
+      const Batch batch(source, begin, end, lane);
+#pragma unroll
+      for (int row = 0; row < rows; ++row) {
+        add_row(++number, batch.place(row), batch.value(row));
+      }
     }
   }
 
@@ -163,13 +150,43 @@ struct WarpTable {
   }
 };
 
-template <class K>
-__device__ inline uint32 place_of(K index, int64 size) {
-  if constexpr (K(-1) < K(0)) {
-    if (index < K(0)) return ~uint32(0);
+// A lane's elements of some rows.
+template <class Table, class K, class A, class T, class Access>
+struct ByIndexBatch {
+  using Params = ByIndexParams<A, T, Access>;
+  const Params& params;
+  int64 first, end;
+  Held<T> elements[Table::rows];
+
+  __device__ ByIndexBatch(const Params& params_, int64 begin, int64 end_, int lane)
+      : params(params_), first(begin + lane), end(end_) {
+#pragma unroll
+    for (int row = 0; row < Table::rows; ++row) {
+      const int64 i = first + row * Table::row_items;
+      assign(elements[row], Held<T>{});  // lanes hand on what nobody looks at
+      if (i < end) {
+        assign(elements[row], params.access.template load_one<T>(params.input, i));
+      }
+    }
   }
-  return uint64(index) < uint64(size) ? uint32(index) : ~uint32(0);
-}
+
+  __device__ uint32 place(int row) const {
+    if (first + row * Table::row_items >= end) return Table::nowhere;
+    const K index = leaf_of<0>(elements[row]);
+    if constexpr (K(-1) < K(0)) {
+      if (index < K(0)) return Table::nowhere;
+    }
+    return uint64(index) < uint64(params.size) ? uint32(index) : Table::nowhere;
+  }
+  __device__ A value(int row) const {
+    A value;
+    for_each_leaf<A>([&](auto leaf) {
+      constexpr int i = decltype(leaf)::value;
+      leaf_of<i>(value) = convert<Leaf<A, i>>(leaf_of<1 + i>(elements[row]));
+    });
+    return value;
+  }
+};
 
 template <class Policy, class Op, class K, class A, class T, class Access>
 __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
@@ -183,27 +200,9 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
   Table table(&ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes,
               params.value_bytes);
   const int64 begin = share * params.share_items, end = begin + params.share_items;
-  const auto load = [&](int64 first, int64 last, auto& places, auto& items) {
-    Held<T> elements[Table::rows];
-#pragma unroll
-    for (int row = 0; row < Table::rows; ++row) {
-      const int64 i = first + row * Table::row_items;
-      assign(elements[row], Held<T>{});  // lanes hand on what nobody looks at
-      if (i < last) assign(elements[row], params.access.template load_one<T>(params.input, i));
-    }
-#pragma unroll
-    for (int row = 0; row < Table::rows; ++row) {
-      const K index = leaf_of<0>(elements[row]);
-      places[row] = first + row * Table::row_items < last ? place_of(index, params.size)
-                                                          : Table::nowhere;
-      for_each_leaf<A>([&](auto leaf) {
-        constexpr int i = decltype(leaf)::value;
-        leaf_of<i>(items[row]) = convert<Leaf<A, i>>(leaf_of<1 + i>(elements[row]));
-      });
-    }
-  };
-  table.fold(begin, end < params.num_items ? end : params.num_items,
-             params.table_bytes - params.value_bytes, load);
+  table.template fold<ByIndexBatch<Table, K, A, T, Access>>(
+      static_cast<const ByIndexParams<A, T, Access>&>(params), begin,
+      end < params.num_items ? end : params.num_items, params.table_bytes - params.value_bytes);
   table.write(params.size, params.values + share * params.size,
               params.marks + share * params.size);
 }

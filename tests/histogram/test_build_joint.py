@@ -14,9 +14,10 @@ from sass import Capability, needs_cuobjdump
 from support import sampled
 
 import gpualgo as ga
-from gpualgo._algorithms.histogram import arguments, cuda, cuda_sums
+from gpualgo._algorithms.by_index import cuda as sums
+from gpualgo._algorithms.histogram import arguments, cuda
 from gpualgo._algorithms.histogram.arguments import Edges
-from gpualgo._algorithms.histogram.problem import Histogram, HistogramParams
+from gpualgo._algorithms.histogram.problem import Histogram, HistogramParams, WeightedHistogram
 from gpualgo._algorithms.radix_sort import cuda_passes
 from gpualgo._algorithms.segments import cuda as segments
 from gpualgo._api.explain import describe
@@ -48,7 +49,7 @@ class Machine:
         self.device = fake_driver.gpu(0)
         patch.setattr(build, "kernel", lambda spec, _: spec)
         patch.setattr(build, "kernels", lambda specs, _: specs)
-        for module in (cuda, cuda_sums, cuda_passes, segments):
+        for module in (cuda, sums, cuda_passes, segments):
             patch.setattr(module, "Launch", self.launch)
 
     def launch(
@@ -86,7 +87,8 @@ class Machine:
             for one in bins
         )
         rest = HistogramParams(found, axis, None, Form(tuple, (None,) * len(names)), kind)
-        problem = Histogram(Call(0, tuple(views), None, weights, rest, "histogram"))
+        histogram = WeightedHistogram if kind is View else Histogram
+        problem = histogram(Call(0, tuple(views), None, weights, rest, "histogram"))
         (result,) = problem.results
         target = View(0, result.shape, problem.strides, result.dtype, 0, None, False, None)
         planners.cuda_plan(problem, views, None, [target])

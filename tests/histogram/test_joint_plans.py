@@ -126,18 +126,3 @@ def test_graphs_refuse_what_the_host_reads(cuda: Backend) -> None:
     x, y, _ = _arrays(cuda)
     with pytest.raises(RuntimeError, match=r"^histogram: range= was not given"), ga.graph():
         ga.histogram((x, y), BINS, (None, (0, 1)))
-
-
-def test_many_turns(cuda: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the sums of all rows have no room at once."""
-    from gpualgo._algorithms.histogram import tuning
-
-    monkeypatch.setattr(tuning, "SUMS_BYTES", 400_000)
-    x, w = (random_array((400, 5), np.dtype("f4"), seed) for seed in (0, 1))
-    given = cuda.to_device(x), cuda.to_device(w)
-    plan = ga.prepare(ga.histogram, given[0], 100, (-9, 9), weights=given[1], axis=1)
-    assert 0 < plan.temp_storage_bytes <= 256 + 400_000 < 8 * 6 * 100 * 400
-    with ga.default_device("cpu"):
-        want = ga.histogram(x, 100, (-9, 9), weights=w, axis=1)
-    for _ in range(2):
-        assert_same(cuda.to_host(plan(*given)), want)

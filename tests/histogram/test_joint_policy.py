@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import DTYPES
 
+from gpualgo._algorithms.by_index import cuda as sums
 from gpualgo._algorithms.by_index import tuning as indexed
-from gpualgo._algorithms.histogram import cuda_sums, sums, tuning
+from gpualgo._algorithms.histogram import tuning
+from gpualgo._algorithms.histogram.cuda import SUMS_SEARCH_BYTES
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
+from gpualgo._algorithms.histogram.problem import accumulator
 from gpualgo._cuda.parameters import Parameters
 
 H200 = tuning.Machine(132, 227 << 10, (9, 0))
@@ -34,13 +37,13 @@ def test_shares_of_sums(
     dtype: np.dtype[Any], num_bins: int, num_rows: int, num_samples: int
 ) -> None:
     """Tables fit the smallest GPU, and take no more memory than a few times samples or results."""
-    acc = sums.accumulator(dtype)
+    acc = accumulator(dtype)
     assert acc.itemsize >= 4
     assert np.can_cast(dtype, acc)
-    if not cuda_sums.fits(num_bins, dtype):
+    if not sums.fits(num_bins, dtype):
         return
     table = indexed.table_of(num_bins, acc)
-    shared = table.warps * table.table_bytes + cuda_sums.SEARCH_BYTES + tuning.NUMBERS_BYTES
+    shared = table.warps * table.table_bytes + SUMS_SEARCH_BYTES + tuning.NUMBERS_BYTES
     assert shared <= SMALLEST.shared_bytes
     found = indexed.tiling_of(num_samples, num_bins, num_rows)
     assert found.share_items * found.num_shares >= num_samples

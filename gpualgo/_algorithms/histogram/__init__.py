@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from gpualgo._algorithms.histogram import arguments
-from gpualgo._algorithms.histogram.problem import Histogram, HistogramParams
+from gpualgo._algorithms.histogram.problem import Histogram, HistogramParams, WeightedHistogram
 from gpualgo._arrays import forms
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import View, as_view, view_of
@@ -212,7 +212,8 @@ def _histogram_of_tuples(
     params = HistogramParams(parsed, axis, dtype, form, kind)
     views = views if weight_view is None else (*views, _broadcast(weight_view, views[0]))
     op = op if isinstance(form, Source) else None
-    problem = problem_of(Histogram, views, op, number, params, _WHERE, 0 if op is None else 2)
+    histogram = Histogram if weight_view is None else WeightedHistogram
+    problem = problem_of(histogram, views, op, number, params, _WHERE, 0 if op is None else 2)
     return run(problem, views, op, number, out, stream)
 
 

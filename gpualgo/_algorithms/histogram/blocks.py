@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram.problem import Histogram
-from gpualgo._algorithms.histogram.sums import accumulator
+from gpualgo._algorithms.histogram.problem import Histogram, accumulator
 from gpualgo._base.strides import order_of
 from gpualgo._cuda.plan import Plan
 from gpualgo._driver import driver, staging

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import sums as jk
+from gpualgo._algorithms.histogram import problem as at
 from gpualgo._algorithms.histogram.bins import UNMADE, Bins
 from gpualgo._algorithms.histogram.problem import MOST, UPPER, Histogram
 from gpualgo._base import dtypes, records, threads
@@ -191,7 +191,7 @@ def plan_of(problem: Histogram, arrays: Sequence[Array], op: Operator | None) ->
     if op is not None and isinstance(element, records.Computed):
         names = [str(i) for i in range(len(finders))]
         sample = records.record(names, [finder.dtype for finder in finders])
-        compute = compute_code(op.source, element, sample, jk.MOST)
+        compute = compute_code(op.source, element, sample, at.JOINT_MOST)
     else:
         arrays = [x.view(np.uint8) if x.dtype.kind == "b" else x for x in arrays]
     job = _Job(arrays, starts, len(kept), finders, sums, compute)
@@ -240,7 +240,7 @@ class _Job:
         shares = threads.num_threads() if kind in "iu" else MOST_SHARES
         shares = min(shares, self.length // max(SHARE, 4 * slots)) if rows < _FEW_ROWS else 1
         split = -(-self.length // max(1, shares))
-        self.split = -(-split // jk.MOST) * jk.MOST
+        self.split = -(-split // at.JOINT_MOST) * at.JOINT_MOST
         self.tables = (max(1, -(-self.length // self.split)), rows, slots)
         self.num_bytes = sum(x.nbytes for x in arrays)
         self.arguments, self.slots_of_arrays = self._arguments(arrays)
@@ -280,18 +280,18 @@ class _Job:
     def _arguments(self, arrays: Sequence[Array]) -> tuple[Array, list[int]]:
         """Return the argument table without the addresses of arrays, and these addresses' slots."""
         room, (_, rows, slots) = ScratchLayout(), self.tables
-        room.take(2 * jk.SLOT_BYTES)
+        room.take(2 * at.JOINT_SLOT_BYTES)
         fields: list[Sequence[int]] = []
         for k, (x, dtype) in enumerate(zip(arrays, self._read_dtypes(arrays), strict=True)):
             dims = [(dim[0], dim[1 + k]) for dim in self.inner]
             is_direct = is_dense(dims, 0, x.itemsize)
             strides = [*(dim[1 + k] for dim in self.outer), *(dim[1] for dim in dims)]
-            of_x = field_arguments(0, x.dtype, dtype, is_direct, jk.MOST, room)
+            of_x = field_arguments(0, x.dtype, dtype, is_direct, at.JOINT_MOST, room)
             fields.append([*of_x, *strides])
         addresses = room.take(8 * max(len(arrays), len(self.finders)))
         compute = 0 if self.compute is None else self.compute.address
         sample_bytes = sum(finder.dtype.itemsize for finder in self.finders)
-        computed = room.take(jk.MOST * sample_bytes) if compute else 0
+        computed = room.take(at.JOINT_MOST * sample_bytes) if compute else 0
         self.scratch_bytes = room.take(8)
         row_bytes = slots * self.table.itemsize
         head: list[Sequence[int]] = [
@@ -323,7 +323,7 @@ class _Job:
         tables = np.zeros(self.tables, self.table)
         arguments = self.arguments.copy()
         arguments[self.slots_of_arrays] = [*map(operator.add, starts, self.offsets)]
-        arguments[jk.TABLES] = address(tables)
+        arguments[at.JOINT_TABLES] = address(tables)
         args_address, kernel, scratch = address(arguments), self.kernel, self.scratch_bytes
 
         def add(memory: Array, first: int, last: int) -> None:

@@ -16,7 +16,6 @@ from numba import types
 from numba.extending import intrinsic
 
 from gpualgo._algorithms.histogram import problem as at
-from gpualgo._algorithms.histogram import sums as jk
 from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.plan import LEAF, START
 
@@ -38,22 +37,29 @@ def joint_kernel() -> Callable[..., None]:
 
     def kernel(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        dims, rows, split = load(p, jk.DIMS), load(p, jk.ROWS), load(p, jk.SPLIT)
-        outer, inner, reads = load(p, jk.OUTER), load(p, jk.INNER), load(p, jk.READS)
-        addresses, computed = scratch + load(p, jk.PLACES), scratch + load(p, jk.COMPUTED)
-        stages = table + 8 * jk.TAIL
-        outer_at = stages + 8 * jk.STAGE_SIZE * dims
+        dims, rows, split = load(p, at.JOINT_DIMS), load(p, at.JOINT_ROWS), load(p, at.JOINT_SPLIT)
+        outer, inner, reads = (
+            load(p, at.JOINT_OUTER),
+            load(p, at.JOINT_INNER),
+            load(p, at.JOINT_READS),
+        )
+        addresses, computed = (
+            scratch + load(p, at.JOINT_PLACES),
+            scratch + load(p, at.JOINT_COMPUTED),
+        )
+        stages = table + 8 * at.JOINT_TAIL
+        outer_at = stages + 8 * at.JOINT_STAGE_SIZE * dims
         inner_at = outer_at + 8 * outer
         fields = inner_at + 8 * inner
-        dim_slots = scratch + jk.SLOT_BYTES
+        dim_slots = scratch + at.JOINT_SLOT_BYTES
         for task in range(first, last):
             part = task // rows
             row = task - part * rows
-            sums = load(p, jk.TABLES)
-            sums += part * load(p, jk.SHARE_BYTES) + row * load(p, jk.ROW_BYTES)
-            end = min(load(p, jk.LENGTH), (part + 1) * split)
-            for begin in range(part * split, end, jk.MOST):
-                count = min(jk.MOST, end - begin)
+            sums = load(p, at.JOINT_TABLES)
+            sums += part * load(p, at.JOINT_SHARE_BYTES) + row * load(p, at.JOINT_ROW_BYTES)
+            end = min(load(p, at.JOINT_LENGTH), (part + 1) * split)
+            for begin in range(part * split, end, at.JOINT_MOST):
+                count = min(at.JOINT_MOST, end - begin)
                 weights = num_bins = 0
                 for k in range(reads):
                     field = fields + 8 * k * (LEAF + outer + inner)
@@ -64,17 +70,22 @@ def joint_kernel() -> Callable[..., None]:
                         field, scratch, base, begin, count, inner, inner_at, strides
                     )
                     store(_words(addresses), k, weights)
-                if load(p, jk.COMPUTE):
-                    call(load(p, jk.COMPUTE), (addresses, computed, count))
+                if load(p, at.JOINT_COMPUTE):
+                    call(load(p, at.JOINT_COMPUTE), (addresses, computed, count))
                 for k in range(dims):
-                    q = _words(stages + 8 * jk.STAGE_SIZE * k)
+                    q = _words(stages + 8 * at.JOINT_STAGE_SIZE * k)
                     base, target = load(_words(addresses), k), scratch if k == 0 else dim_slots
-                    call(load(q, jk.STAGE), (load(q, jk.STAGE_TABLE), base, target, count))
+                    call(
+                        load(q, at.JOINT_STAGE),
+                        (load(q, at.JOINT_STAGE_TABLE), base, target, count),
+                    )
                     if k == 0:
-                        num_bins = load(q, jk.BINS)
+                        num_bins = load(q, at.JOINT_BINS)
                     else:
-                        num_bins = combine(scratch, dim_slots, num_bins, load(q, jk.BINS), count)
-                call(load(p, jk.ADD), (sums, scratch, weights, count))
+                        num_bins = combine(
+                            scratch, dim_slots, num_bins, load(q, at.JOINT_BINS), count
+                        )
+                call(load(p, at.JOINT_ADD), (sums, scratch, weights, count))
 
     return kernel
 

@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import cuda_bins, cuda_sums, tuning
+from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
 from gpualgo._algorithms.histogram.problem import Histogram
-from gpualgo._arrays.view import NumPy, View
-from gpualgo._base import records
+from gpualgo._arrays.view import NumPy, View, dense_view
+from gpualgo._base import dtypes, records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build, templates
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Parameters
 from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
-from gpualgo._cuda.templates import VECTOR_BYTES, Access, functor
+from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.operator import Operator, builtin
@@ -32,6 +32,9 @@ _TICKETS_BYTES = 4 << 10  # of the stream's tickets; joint counters follow
 _MAX_SLOTS = (1 << 31) - 1  # of a block, whose slot numbers have 32 bits
 _COUNTER_BYTES = 8  # of joint counters other than the result
 _SLOTS = ArgMap(1, 1)
+WRITE_THREADS = 256
+SUMS_SEARCH_BYTES = 8 << 10  # of the bins' own tables in shared memory, beside those of sums
+COUNT = np.dtype(np.int64)
 
 
 def machine_of(device: int) -> tuning.Machine:
@@ -325,7 +328,7 @@ class Case:
 def _joint_bins(problem: Histogram, machine: tuning.Machine) -> DeviceBins:
     """Return JointBins of the fastest exact kinds."""
     parts: list[DeviceBins] = []
-    free_bytes = cuda_sums.SEARCH_BYTES if problem.has_array else cuda_bins.SEARCH_SHARED_BYTES
+    free_bytes = SUMS_SEARCH_BYTES if problem.has_array else cuda_bins.SEARCH_SHARED_BYTES
     for bins in problem.bins:
         parts.append(cuda_bins.number_bins(bins, machine.capability, free_bytes))
         free_bytes -= parts[-1].shared_bytes
@@ -427,10 +430,20 @@ def _strided(leaves: int) -> Access:
 # --- Plans of joint and weighted histograms on a GPU.
 
 
-def _joint_plan(
+class _AfterFirstPiece(ArgMap):
+    """Indices of a plan whose target is the first piece of the larger plan."""
+
+    def target(self, i: int) -> int:
+        return super().piece(0)
+
+    def piece(self, i: int) -> int:
+        return super().piece(i + 1)
+
+
+def joint_case(
     problem: Histogram, views: Sequence[View], op: Operator | None, target: View
-) -> Plan:
-    """Return the plan of a histogram into a target of any strides.
+) -> tuple[Case, dict[str, Any], Table | None]:
+    """Return the case of a result of any strides, the values of its bins, and their table.
 
     If there is an op, its source computes the samples from the views.
     """
@@ -442,15 +455,42 @@ def _joint_plan(
     bins = _joint_bins(problem, machine)
     case = _case_of(problem, views, op, target, machine, bins)
     table = table_of(problem, bins.table)
-    values = bins.values(0 if table is None else table.address)
-    if problem.has_array:
-        return cuda_sums.sums_plan(case, views, values, table)
+    return case, bins.values(0 if table is None else table.address), table
+
+
+def _joint_plan(
+    problem: Histogram, views: Sequence[View], op: Operator | None, target: View
+) -> Plan:
+    case, values, table = joint_case(problem, views, op, target)
     if not problem.has_weights:
         return _counted(case, target, values, table)
-    counts = _counted(*cuda_sums.counted_apart(case, target), values, table)
-    write = cuda_sums.write_launch(case, cuda_sums.COUNT, case.at.piece(0), are_counts=True)
-    size = cuda_sums.COUNT.itemsize * math.prod(target.shape)
-    return Plan(device, [*counts.steps, write], [Piece(size), *counts.pieces], table)
+    # Counts into the first piece, which are multiplied by the weight.
+    counts = dense_view(1 << 44, target.shape, COUNT, case.device)
+    places, cells = _cut(counts, len(target.shape) - len(problem.bins))
+    apart = replace(case, at=_AfterFirstPiece(*case.at), places=places, cells=cells)
+    plan = _counted(apart, counts, values, table)
+    write = write_launch(case, COUNT, case.at.piece(0), are_counts=True)
+    pieces = [Piece(COUNT.itemsize * math.prod(target.shape)), *plan.pieces]
+    return Plan(case.device, [*plan.steps, write], pieces, table)
+
+
+def write_launch(case: Case, source: np.dtype[Any], sums: int, are_counts: bool = False) -> Launch:
+    """Return the launch that converts sums to the result, or multiplies counts by the weight."""
+    problem, num_slots = case.problem, case.problem.num_bins * case.num_places
+    types = ", ".join(map(dtypes.cpp_name, (source, problem.dtype)))
+    spec = Spec(
+        "histogram/sums.cuh",
+        f"gpualgo::histogram_write_kernel<{WRITE_THREADS}, {str(are_counts).lower()}, {types}>",
+        cuda_bins.write_params(problem.dtype.itemsize),
+    )  # fmt: skip
+    packed = spec.parameters.pack(
+        num_slots=num_slots, num_bins=problem.num_bins, bins_per_place=problem.num_bins,
+        places=case.places, cells=case.cells,
+    )  # fmt: skip
+    return Launch(
+        build.kernel(spec, case.device), -(-num_slots // WRITE_THREADS), WRITE_THREADS, packed,
+        case.device, {"weight": START, "sums": sums, "output": case.at.target(0)},
+    )  # fmt: skip
 
 
 def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan:

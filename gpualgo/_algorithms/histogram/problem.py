@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._algorithms.histogram import arguments, sums
+from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.histogram.arguments import Edges, named, redetect_bins
 from gpualgo._algorithms.histogram.bins import Bins
 from gpualgo._arrays.forms import Form
@@ -36,6 +36,23 @@ HEAD_BYTES = BUFFER + 8 * MOST
 (ORIGIN, SCALE, LAST, OUTSIDE) = range(4)
 (START, WIDTH, LO, HI) = range(4, 8)
 (CELLS, VALUES, NUM_VALUES, LEVELS, UPPER) = range(4, 9)
+
+
+# --- Argument table of the kernel of joint and weighted histograms on the CPU.
+
+JOINT_MOST = 1024  # samples per call of a stage; buffers stay in L1
+JOINT_SLOT_BYTES = 4 * JOINT_MOST  # of scratch memory: slots of a run, then those of one dimension
+
+# After TAIL follow the samples' dimensions, the extents between rows, those within a row, and READS
+# fields: each as `packing.fetched` takes it, then its strides between and within rows; weights are
+# last. PLACES: offset in scratch memory of the addresses of a run's numbers. COMPUTE: 0, or the
+# function that computes samples from them, to COMPUTED. (Names without JOINT_.)
+(JOINT_DIMS, JOINT_LENGTH, JOINT_ROWS, JOINT_SPLIT, JOINT_ADD, JOINT_TABLES) = range(6)
+(JOINT_ROW_BYTES, JOINT_SHARE_BYTES, JOINT_OUTER, JOINT_INNER) = range(6, 10)
+(JOINT_READS, JOINT_PLACES, JOINT_COMPUTE, JOINT_COMPUTED, JOINT_TAIL) = range(10, 15)
+
+# One of JOINT_DIMS dimensions, which follow JOINT_TAIL: the stage that finds its slots.
+(JOINT_STAGE, JOINT_STAGE_TABLE, JOINT_BINS, JOINT_STAGE_SIZE) = range(4)
 
 
 class HistogramParams(NamedTuple):
@@ -110,7 +127,7 @@ class Histogram(Problem):
             return arguments.counter_dtype(requested, self.num_samples)
         weights_dtype = views[-1].dtype if self.has_array else self.params.weights
         dtypes.check(weights_dtype, f"{where}: weights")
-        return sums.dtype_of(weights_dtype, requested, where)
+        return _dtype_of_sums(weights_dtype, requested, where)
 
     def _bins(self, i: int, dtype: np.dtype[Any]) -> Bins:
         bins = self.params.bins[i]
@@ -135,3 +152,31 @@ class Histogram(Problem):
 
     def of_empty(self, op: Any, init: Any) -> Array:
         return np.zeros((), self.dtype)
+
+
+class WeightedHistogram(Histogram):
+    """A histogram whose last array is the weights: on a GPU a reduction by index."""
+
+    planned_in = "gpualgo._algorithms.by_index"
+
+
+def _dtype_of_sums(weights: np.dtype[Any], dtype: Any, where: str) -> np.dtype[Any]:
+    """Return the dtype of sums: `dtype`, else that of the weights, widened if integer."""
+    kind = dtypes.kind(weights)
+    if dtype is None:
+        defaults = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+        return defaults.get(kind, weights)
+    result = dtypes.as_dtype(dtype, where)
+    if result.kind == "b" or not dtypes.can_cast(weights, result):
+        raise TypeError(
+            f"{where}: weights of dtype {weights} cannot be added up in dtype {result}; "
+            f"pass dtype=np.{weights if kind in 'fc' else 'int64'} or convert them first"
+        )
+    return result
+
+
+def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which a GPU adds up the weights of a result: of four bytes or more."""
+    if dtype.itemsize >= 4:
+        return dtype
+    return np.dtype({"i": np.int32, "u": np.uint32}.get(dtype.kind, np.float32))
