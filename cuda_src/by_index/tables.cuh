@@ -68,8 +68,17 @@ struct WarpTable {
   uint32* marks;  // the last row in which there was the index
   int lane = threadIdx.x % warp_threads;
 
-  __device__ WarpTable(unsigned char* table, int64 value_bytes)
-      : values(reinterpret_cast<A*>(table)), marks(reinterpret_cast<uint32*>(table + value_bytes)) {}
+  // All lanes call it. params.table_bytes are params.value_bytes, then the marks'.
+  template <class Params>
+  __device__ WarpTable(unsigned char* table, const Params& params)
+      : values(reinterpret_cast<A*>(table)),
+        marks(reinterpret_cast<uint32*>(table + params.value_bytes)) {
+    uint4* words = reinterpret_cast<uint4*>(marks);
+    for (int64 i = lane; i < (params.table_bytes - params.value_bytes) / 16; i += warp_threads) {
+      words[i] = make_uint4(0, 0, 0, 0);
+    }
+    ptx::syncwarp();
+  }
 
   // The lanes with this one's place, those `again` among them not alone. Few are mostly found one
   // after another sooner than by a match, which takes as long as there are places.
@@ -123,68 +132,65 @@ struct WarpTable {
     }
   }
 
-  // Goes through elements [begin, end). A Batch loads those of this lane in rows from an index on,
-  // and knows the place and the value of each.
-  template <class Batch, class Source>
-  __device__ void fold(const Source& source, int64 begin, int64 end, int64 mark_bytes) {
-    uint4* words = reinterpret_cast<uint4*>(marks);
-    for (int64 i = lane; i < mark_bytes / 16; i += warp_threads) words[i] = make_uint4(0, 0, 0, 0);
-    ptx::syncwarp();
-    uint32 number = 0;
-#pragma unroll 1
-    for (; begin < end; begin += rows * row_items) {
-      const Batch batch(source, begin, end, lane);
-#pragma unroll
-      for (int row = 0; row < rows; ++row) {
-        add_row(++number, batch.place(row), batch.value(row));
-      }
-    }
-  }
-
-  __device__ void write(int64 size, A* all_values, uint8* all_marks) const {
+  // Writes the table of a share.
+  __device__ void write(int64 share, const int64& size, A* all_values, uint8* all_marks) const {
     for (int64 k = lane; k < size; k += warp_threads) {
       const bool is_there = marks[k] != 0;
-      all_marks[k] = is_there;
-      if (is_there) assign(all_values[k], values[k]);
+      all_marks[share * size + k] = is_there;
+      if (is_there) assign(all_values[share * size + k], values[k]);
     }
   }
 };
 
-// A lane's elements of some rows.
-template <class Table, class K, class A, class T, class Access>
-struct ByIndexBatch {
+template <class Policy, class Op, class K, class A, class T, class Access>
+struct ByIndex : WarpTable<Policy, Op, A> {
   using Params = ByIndexParams<A, T, Access>;
+  using Table = WarpTable<Policy, Op, A>;
+  using E = Held<T>;
+  using Table::lane, Table::nowhere, Table::row_items, Table::rows;
+
   const Params& params;
-  int64 first, end;
-  Held<T> elements[Table::rows];
 
-  __device__ ByIndexBatch(const Params& params_, int64 begin, int64 end_, int lane)
-      : params(params_), first(begin + lane), end(end_) {
-#pragma unroll
-    for (int row = 0; row < Table::rows; ++row) {
-      const int64 i = first + row * Table::row_items;
-      assign(elements[row], Held<T>{});  // lanes hand on what nobody looks at
-      if (i < end) {
-        assign(elements[row], params.access.template load_one<T>(params.input, i));
-      }
-    }
-  }
+  __device__ ByIndex(unsigned char* table, const Params& params_)
+      : Table(table, params_), params(params_) {}
 
-  __device__ uint32 place(int row) const {
-    if (first + row * Table::row_items >= end) return Table::nowhere;
-    const K index = leaf_of<0>(elements[row]);
+  __device__ uint32 place_of(const E& element) const {
+    const K index = leaf_of<0>(element);
     if constexpr (K(-1) < K(0)) {
-      if (index < K(0)) return Table::nowhere;
+      if (index < K(0)) return nowhere;
     }
-    return uint64(index) < uint64(params.size) ? uint32(index) : Table::nowhere;
+    return uint64(index) < uint64(params.size) ? uint32(index) : nowhere;
   }
-  __device__ A value(int row) const {
+  __device__ static A value_of(const E& element) {
     A value;
     for_each_leaf<A>([&](auto leaf) {
       constexpr int i = decltype(leaf)::value;
-      leaf_of<i>(value) = convert<Leaf<A, i>>(leaf_of<1 + i>(elements[row]));
+      leaf_of<i>(value) = convert<Leaf<A, i>>(leaf_of<1 + i>(element));
     });
     return value;
+  }
+
+  // Goes through elements [begin, end).
+  __device__ void fold(int64 begin, int64 end) {
+    uint32 number = 0;
+#pragma unroll 1
+    for (; begin < end; begin += rows * row_items) {
+      E elements[rows];
+#pragma unroll
+      for (int row = 0; row < rows; ++row) {
+        const int64 i = begin + row * row_items + lane;
+        assign(elements[row], E{});  // lanes hand on what nobody looks at
+        if (i < end) {
+          assign(elements[row], params.access.template load_one<T>(params.input, i));
+        }
+      }
+#pragma unroll
+      for (int row = 0; row < rows; ++row) {
+        const int64 i = begin + row * row_items + lane;
+        this->add_row(++number, i < end ? place_of(elements[row]) : nowhere,
+                      value_of(elements[row]));
+      }
+    }
   }
 };
 
@@ -193,18 +199,14 @@ __global__ void __launch_bounds__(Policy::block_threads) by_index_fold_kernel(
     const __grid_constant__ ParamsFor<Op, ByIndexParams<A, T, Access>> params) {
   if constexpr (Policy::overlaps) ptx::griddepcontrol_launch_dependents();
   take_numbers<Op>(params);
-  using Table = WarpTable<Policy, Op, A>;
   const int warp = threadIdx.x / warp_threads, warps = blockDim.x / warp_threads;
   const int64 share = int64(blockIdx.x) * warps + warp;
   if (share >= params.num_shares) return;
-  Table table(&ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes,
-              params.value_bytes);
+  auto* table = &ptx::dynamic_shared_memory<unsigned char>() + warp * params.table_bytes;
+  ByIndex<Policy, Op, K, A, T, Access> work(table, params);
   const int64 begin = share * params.share_items, end = begin + params.share_items;
-  table.template fold<ByIndexBatch<Table, K, A, T, Access>>(
-      static_cast<const ByIndexParams<A, T, Access>&>(params), begin,
-      end < params.num_items ? end : params.num_items, params.table_bytes - params.value_bytes);
-  table.write(params.size, params.values + share * params.size,
-              params.marks + share * params.size);
+  work.fold(begin, end < params.num_items ? end : params.num_items);
+  work.write(share, params.size, params.values, params.marks);
 }
 
 // A block joins some tables at 32 neighbouring indices, a lane for each: each warp those of some

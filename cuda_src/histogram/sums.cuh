@@ -48,30 +48,6 @@ __device__ inline void find_bins(const Rows& rows, const Sources<T>& samples,
 
 // --- tables -----------------------------------------------------------------------------------
 
-template <class T, class W, class Rows, class Open>
-struct HistogramSource {
-  Rows rows;  // references
-  const Sources<T>& samples;
-  const unsigned char* weights;
-  Open bins;
-};
-
-// A lane's samples of some rows of a table.
-template <class Table, class R, class A>
-struct HistogramBatch {
-  int32 places[Table::rows];
-  A values[Table::rows];
-
-  template <class T, class W, class Rows, class Open>
-  __device__ HistogramBatch(const HistogramSource<T, W, Rows, Open>& source, int64 begin, int64 end,
-                            int lane) {
-    find_bins<R, T, W>(source.rows, source.samples, source.weights, source.bins, begin + lane,
-                       Table::row_items, end, places, values);
-  }
-  __device__ uint32 place(int row) const { return uint32(places[row]); }
-  __device__ A value(int row) const { return values[row]; }
-};
-
 template <int leaves, class A, class Bins, class Access>
 struct HistogramFold {
   const unsigned char* input[leaves];
@@ -103,13 +79,21 @@ __global__ void __launch_bounds__(Policy::block_threads) histogram_fold_kernel(
   const int64 end = begin + params.share_items;
   const unsigned char* weights;
   const Sources<T> samples = rows.template open<T, W>(params.input, place, weights);
-  Table table(shared + warp * params.table_bytes, params.value_bytes);
-  const HistogramSource<T, W, decltype(rows), decltype((bins))> source{rows, samples, weights, bins};
-  table.template fold<HistogramBatch<Table, R, A>>(
-      source, begin, end < rows.num_items ? end : rows.num_items,
-      params.table_bytes - params.value_bytes);
-  table.write(params.num_bins, params.values + share * params.num_bins,
-              params.marks + share * params.num_bins);
+  Table table(shared + warp * params.table_bytes, params);
+  const int64 last = end < rows.num_items ? end : rows.num_items;
+  constexpr int step = Table::row_items;
+  uint32 number = 0;
+#pragma unroll 1
+  for (int64 first = begin; first < last; first += Table::rows * step) {
+    int32 found[Table::rows];
+    A items[Table::rows];
+    find_bins<R, T, W>(rows, samples, weights, bins, first + table.lane, step, last, found, items);
+#pragma unroll
+    for (int row = 0; row < Table::rows; ++row) {
+      table.add_row(++number, uint32(found[row]), items[row]);  // -1: nowhere
+    }
+  }
+  table.write(share, params.num_bins, params.values, params.marks);
 }
 
 template <class A>

@@ -160,6 +160,9 @@ class WeightedHistogram(Histogram):
     planned_in = "gpualgo._algorithms.by_index"
 
 
+WeightedHistogram.problems = Histogram.problems  # one bound for both; their params differ
+
+
 def _dtype_of_sums(weights: np.dtype[Any], dtype: Any, where: str) -> np.dtype[Any]:
     """Return the dtype of sums: `dtype`, else that of the weights, widened if integer."""
     kind = dtypes.kind(weights)

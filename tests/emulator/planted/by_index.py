@@ -16,7 +16,7 @@ _TABLES = "by_index/tables.cuh"
 BUGS: tuple[Bug, ...] = (
     bug(
         "by index: marks not waited for", _TABLES,
-        "    ptx::syncwarp();\n    const int64 begin = share", "    const int64 begin = share",
+        "    }\n    ptx::syncwarp();\n  }\n\n  // The lanes", "    }\n  }\n\n  // The lanes",
         "by index", "RACE", "UNINITIALISED",
     ),
     bug(

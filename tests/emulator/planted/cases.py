@@ -32,12 +32,12 @@ from emulator.planted.calls import (
     sorts_of_tuples,
     sums_beside,
     sums_of_two,
-    ties,
     weighted,
     with_numbers,
 )
 from emulator.planted.search import searches
 from emulator.planted.top_k import firsts, firsts_of_a_few_lanes, ranks
+from gpualgo._algorithms.by_index import cuda as sums
 from gpualgo._algorithms.by_index import tuning as indexed
 from gpualgo._algorithms.by_key import cuda as by_key
 from gpualgo._algorithms.histogram import tuning as histogram
@@ -143,8 +143,7 @@ _HISTOGRAM = (
 )
 _JOINT = (
     *_HISTOGRAM,
-    *((histogram, name, _SMALL) for name in ("JOINT_FLAT", "JOINT_STRIDED", "STRIDED_SUMS")),
-    (histogram, "JOINT_ROUND", histogram.Policy(64, 1, 4)),
+    *((histogram, name, _SMALL) for name in ("JOINT_FLAT", "JOINT_STRIDED")),
 )
 _COUNTING = (
     *_HISTOGRAM,
@@ -284,14 +283,10 @@ CASES = {
         (*_JOINT, (histogram, "_table", lambda *_: histogram.GLOBAL)),
     ),
     "joint steps": Case(joint_histograms((3, 901), ([-20, -3, 0, 1, 2, 20], 5), step=2), _JOINT),
-    "weighted": Case(weighted(3001, 5, np.float32, 4), _JOINT),
-    "weighted up": Case(weighted(3001, 2, np.float64, 20, sign=-1), _JOINT),
-    "weighted widely": Case(weighted(1501, 3, np.float64, 20, apart=300), _JOINT),
-    "weighted ties": Case(ties, _JOINT),
-    "weighted integers": Case(weighted(1501, 3, np.int64, 40), _JOINT),
-    "weighted steps": Case(weighted(3001, 5, np.complex64, 4, step=2), _JOINT),
-    "weighted global": Case(
-        weighted(1501, 200, np.float64, 10), (*_JOINT, (histogram, "FEW_SLOTS", 1))
-    ),
+    "weighted": Case(weighted(3001, 5, np.float32)),
+    "weighted edges": Case(weighted(3001, np.array([0, 2, 3, 7.0, 7.5]), np.float64)),
+    "weighted steps": Case(weighted(3001, 5, np.complex64, step=2)),
+    "weighted shares": Case(weighted(3001, 5, np.int64), _MANY_SHARES),
+    "weighted sorted": Case(weighted(1501, 200, np.float64), ((sums, "SUMS_BYTES", 1),)),
     "histogram steps": Case(histograms(3001, np.int32, 12, (-200, 200), step=2), _HISTOGRAM),
 }
