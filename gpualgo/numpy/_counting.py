@@ -298,7 +298,7 @@ def _warn_of_bool(a: Any) -> None:
 @numpy_function(
     "One histogram; without `range`, min and max first (the call waits)",
     differs="counts follow the edges exactly (NumPy rounds 64-bit integers and short floats); "
-    "weights are summed exactly and rounded once; edges with NaN raise a ValueError",
+    "sums of float weights may round otherwise; edges with NaN raise a ValueError",
 )
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
@@ -387,7 +387,7 @@ def library_argument(a: Any) -> Any:
 @numpy_function(
     "One histogram; without `range`, min and max of each dimension first (the call waits)",
     arrays=0, few=0,
-    differs="at most 8 dimensions; weights are summed exactly and rounded once; edges with NaN "
+    differs="at most 8 dimensions; sums of float weights may round otherwise; edges with NaN "
     "raise a ValueError",
 )  # fmt: skip
 def histogramdd(
@@ -511,7 +511,7 @@ def _dimension(x: Any, bins: Any, range: Any, kind: Any, name: str) -> tuple[Any
 @numpy_function(
     "One histogram; without `range`, min and max of each dimension first (the call waits)",
     arrays=2, few=0,
-    differs="weights are summed exactly and rounded once; edges with NaN raise a ValueError",
+    differs="sums of float weights may round otherwise; edges with NaN raise a ValueError",
 )  # fmt: skip
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
