@@ -41,7 +41,7 @@ def _depth(num_samples: int, num_bins: int) -> int:
     return 5 + cut.share_items // 32 + tables
 
 
-def assert_sum(got: Any, weights: np.ndarray[Any, Any], depth: int) -> None:
+def assert_sum(got: Any, weights: np.ndarray[Any, Any], depth: int = 1 << 31) -> None:
     """Assert that a number of the result is the sum of these weights of its dtype."""
     dtype = weights.dtype
     if dtype.kind == "c":

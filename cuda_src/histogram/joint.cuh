@@ -15,7 +15,6 @@ namespace gpualgo {
 
 struct JointShared {
   uint32 is_last;
-  int32 lowest;
   alignas(16) uint32 words[4];  // the table's, then what the bins put there; more than 4
 };
 
@@ -103,11 +102,6 @@ struct JointBins {
 
 // --- samples ----------------------------------------------------------------------------------
 
-struct NoWeight {};
-
-template <class W>
-inline constexpr int weight_leaves = is_same<W, NoWeight> ? 0 : 1;
-
 // Of a row whose arrays have no gaps, or (a bit of `repeated`) one number for all samples.
 template <bool is_aligned_, int repeated_>
 struct FlatItems {
@@ -125,29 +119,14 @@ struct StridedItems {
 namespace detail {
 
 // How many samples are loaded at once: a vector of the widest number, computed ones of two vectors.
-template <class T, class W>
+template <class T>
 __device__ constexpr int samples_at_once() {
-  constexpr int widest = widest_leaf<T> > int(sizeof(W)) ? widest_leaf<T> : int(sizeof(W));
+  constexpr int widest = widest_leaf<T>;
   int items = widest < 2 ? 8 : vector_bytes / widest;
   if (is_computed<T>) {
     while (items > 1 && items * int(sizeof(Held<T>)) > 2 * vector_bytes) items /= 2;
   }
   return items;
-}
-
-template <class W, bool in_packs, bool is_repeated, int items>
-__device__ inline Pack<W, items> load_weights(const unsigned char* at, int64 index) {
-  Pack<W, items> result;
-  if constexpr (is_same<W, NoWeight>) {
-  } else if constexpr (is_repeated) {
-    const W weight = load_item<W>(at);
-#pragma unroll
-    for (int k = 0; k < items; ++k) result.items[k] = weight;
-  } else {
-    const Sources<W> from{at + index * int64(sizeof(W))};
-    result = load_leaves<W, items, in_packs>(from);
-  }
-  return result;
 }
 
 }  // namespace detail
@@ -174,28 +153,25 @@ struct JointRows {
     return threadIdx.x % uint32(channels);
   }
 
-  // Calls visit(samples, weights) with packs of this block's part of its row, and end_tile() after
+  // Calls visit(samples) with packs of this block's part of its row, and end_tile() after
   // each tile, together with all threads.
-  template <class Policy, class T, class W, class Visit, class EndTile>
+  template <class Policy, class T, class Visit, class EndTile>
   __device__ void walk(const unsigned char* const (&input)[leaves], Visit visit,
                        EndTile end_tile) const {
-    static_assert(leaves == num_leaves<T> + weight_leaves<W>);
     const int part = int(blockIdx.x) - row() * int(blocks_per_row.value);
     const uint32 mine = channel();
     const bool is_active = mine < num_channels();
-    const unsigned char* weights = nullptr;
-    const Sources<T> samples = open<T, W>(input, first_place() + (is_active ? mine : 0), weights);
+    const Sources<T> samples = open<T>(input, first_place() + (is_active ? mine : 0));
     if constexpr (Access::is_flat) {
-      walk_flat<Policy, T, W>(samples, weights, part, visit, end_tile);
+      walk_flat<Policy, T>(samples, part, visit, end_tile);
     } else {
-      walk_strided<Policy, T, W>(samples, weights, part, is_active, visit, end_tile);
+      walk_strided<Policy, T>(samples, part, is_active, visit, end_tile);
     }
   }
 
-  // Where the samples of a kept place lie, and their weights.
-  template <class T, class W>
-  __device__ Sources<T> open(const unsigned char* const (&input)[leaves], int64 place,
-                             const unsigned char*& weights) const {
+  // Where the samples of a kept place lie.
+  template <class T>
+  __device__ Sources<T> open(const unsigned char* const (&input)[leaves], int64 place) const {
     int64 offsets[leaves];
     kept.offsets(place, offsets);
     Sources<T> samples;
@@ -207,10 +183,15 @@ struct JointRows {
         samples.at[i] = ptx::assume_global(input[i]) + offsets[i];
       }
     });
-    if constexpr (weight_leaves<W> > 0) {
-      weights = ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
-    }
     return samples;
+  }
+
+  // Where the weights of a kept place lie, if the last array is weights.
+  __device__ const unsigned char* open_weights(const unsigned char* const (&input)[leaves],
+                                               int64 place) const {
+    int64 offsets[leaves];
+    kept.offsets(place, offsets);
+    return ptx::assume_global(input[leaves - 1]) + offsets[leaves - 1];
   }
 
   // Loads a sample of an opened place, and its weight.
@@ -232,43 +213,39 @@ struct JointRows {
     }
   }
 
-  template <class Policy, class T, class W, class Visit, class EndTile>
-  __device__ void walk_flat(const Sources<T>& samples, const unsigned char* weights, int part,
-                            Visit visit, EndTile end_tile) const {
+  template <class Policy, class T, class Visit, class EndTile>
+  __device__ void walk_flat(const Sources<T>& samples, int part, Visit visit,
+                            EndTile end_tile) const {
     constexpr int repeated = Access::repeated;
-    constexpr bool repeats_weights = repeated >> num_leaves<T> & 1;
-    constexpr int items = detail::samples_at_once<T, W>();
+    constexpr int items = detail::samples_at_once<T>();
     constexpr int loads = Policy::loads_in_flight;
     constexpr int64 tile = int64(Policy::block_threads) * items * loads;
     const int64 step = tile * blocks_per_row.value;
     for (int64 begin = part * tile; begin < num_items; begin += step) {
       if (begin + tile <= num_items) {
         Pack<Held<T>, items> packs[loads];
-        Pack<W, items> held[loads];
 #pragma unroll
         for (int i = 0; i < loads; ++i) {
           const int64 index = begin + (i * Policy::block_threads + int(threadIdx.x)) * items;
           packs[i] = load_leaves<T, items, Access::is_aligned, repeated>(
               advanced<repeated>(samples, index));
-          held[i] =
-              detail::load_weights<W, Access::is_aligned, repeats_weights, items>(weights, index);
         }
 #pragma unroll
-        for (int i = 0; i < loads; ++i) visit(packs[i], held[i]);
+        for (int i = 0; i < loads; ++i) visit(packs[i]);
       } else {
 #pragma unroll 1
         for (int64 index = begin + threadIdx.x; index < num_items; index += Policy::block_threads) {
           const Pack<Held<T>, 1> one{{load_element(advanced<repeated>(samples, index))}};
-          visit(one, detail::load_weights<W, true, repeats_weights, 1>(weights, index));
+          visit(one);
         }
       }
       end_tile();
     }
   }
 
-  template <class Policy, class T, class W, class Visit, class EndTile>
-  __device__ void walk_strided(const Sources<T>& samples, const unsigned char* weights, int part,
-                               bool is_active, Visit visit, EndTile end_tile) const {
+  template <class Policy, class T, class Visit, class EndTile>
+  __device__ void walk_strided(const Sources<T>& samples, int part, bool is_active, Visit visit,
+                               EndTile end_tile) const {
     constexpr int loads = Policy::loads_in_flight;
     const uint32 width = uint32(Policy::block_threads) / uint32(channels);
     const uint32 lane = threadIdx.x / uint32(channels);
@@ -276,7 +253,6 @@ struct JointRows {
     const int64 tile = int64(width) * loads;
     for (int64 begin = part * tile; begin < num_items; begin += tile * blocks_per_row.value) {
       Pack<Held<T>, 1> packs[loads];
-      Pack<W, 1> held[loads];
 #pragma unroll
       for (int i = 0; i < loads; ++i) {
         const int64 index = begin + i * width + lane;
@@ -285,13 +261,10 @@ struct JointRows {
         access.items.offsets(index, offsets);
         packs[i].items[0] =
             load_element(moved(samples, [&](auto leaf) { return offsets[decltype(leaf)::value]; }));
-        if constexpr (weight_leaves<W> > 0) {
-          held[i].items[0] = load_item<W>(weights + offsets[leaves - 1]);
-        }
       }
 #pragma unroll
       for (int i = 0; i < loads; ++i) {
-        if (is_counting && begin + i * width + lane < num_items) visit(packs[i], held[i]);
+        if (is_counting && begin + i * width + lane < num_items) visit(packs[i]);
       }
       end_tile();
     }

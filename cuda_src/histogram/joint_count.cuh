@@ -114,9 +114,9 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) his
   const auto bins = params.bins.open(shared.words + params.table.words);
   ptx::syncthreads();
   const auto base = table.base(rows.channel() * uint32(params.num_bins));
-  rows.template walk<Policy, T, NoWeight>(
+  rows.template walk<Policy, T>(
       params.input,
-      [&](const auto& samples, const auto&) { count_joint(bins, table, samples, base); },
+      [&](const auto& samples) { count_joint(bins, table, samples, base); },
       [&]() { table.end_tile(); });
   finish_joint_row(params, shared, table);
 }

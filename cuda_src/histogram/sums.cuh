@@ -77,8 +77,8 @@ __global__ void __launch_bounds__(Policy::block_threads) histogram_fold_kernel(
   const int64 place = rows.blocks_per_row.divide(share);
   const int64 begin = (share - place * rows.blocks_per_row.value) * params.share_items;
   const int64 end = begin + params.share_items;
-  const unsigned char* weights;
-  const Sources<T> samples = rows.template open<T, W>(params.input, place, weights);
+  const Sources<T> samples = rows.template open<T>(params.input, place);
+  const unsigned char* weights = rows.open_weights(params.input, place);
   Table table(shared + warp * params.table_bytes, params);
   const int64 last = end < rows.num_items ? end : rows.num_items;
   constexpr int step = Table::row_items;
@@ -160,8 +160,8 @@ __global__ void __launch_bounds__(Policy::block_threads) histogram_pairs_kernel(
   constexpr int count = Policy::rows;
   const int64 place = rows.row();
   const int64 begin = (blockIdx.x - place * rows.blocks_per_row.value) * count * blockDim.x;
-  const unsigned char* weights;
-  const Sources<T> samples = rows.template open<T, W>(params.input, place, weights);
+  const Sources<T> samples = rows.template open<T>(params.input, place);
+  const unsigned char* weights = rows.open_weights(params.input, place);
   int32 found[count];
   A items[count];
   const int64 first = begin + threadIdx.x;

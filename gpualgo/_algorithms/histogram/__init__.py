@@ -120,9 +120,10 @@ def histogram(
     every device. Float sums have the same bits on each run of the same input on the same backend:
     a GPU adds in the result's dtype (float16 and bfloat16: float32), a CPU in float64.
 
-    Reads each sample once, in one kernel launch, and each weight once, in two or three, unless many
-    bins make a GPU sort them; without `range` one more pass is needed. Temporary storage on a GPU: up to 7680 counters use 64 KB that each stream
-    keeps, more counters at most 8 bytes each. Host arrays may be larger than the GPU's memory.
+    Reads each sample once, in one kernel launch, and each weight once, in two or three; weights of
+    many bins are sorted. Without `range` one more pass is needed. Temporary storage on a GPU: up to
+    7680 counters use 64 KB that each stream keeps, more counters at most 8 bytes each. Host arrays
+    may be larger than the GPU's memory.
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/histogram.md.
 

@@ -64,8 +64,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "joint: the weights of the first samples",
         _JOINT,
-        "const Sources<W> from{at + index * int64(sizeof(W))};",
-        "const Sources<W> from{at};",
+        "weight = load_item<W>(weights + (repeats ? 0 : index * int64(sizeof(W))));",
+        "weight = load_item<W>(weights);",
         "weighted",
         WRONG,
     ),
