@@ -1,9 +1,8 @@
 """Planners: how each backend computes a problem. An algorithm registers them by class.
 
-A planner of a class is registered in the module `cuda` or `cpu` of the class's package, which is
-imported when a problem is first planned for that backend; a class may name another package in
-`planned_in`. Planners in blocks may have a module `blocks` of their own. A class inherits the
-planners of its bases.
+A planner of a class is registered in module `cuda` or `cpu` of its package, or of `planned_in`,
+imported when it is first planned for that backend. Planners in blocks may have a module `blocks`.
+A class inherits the planners of its bases.
 """
 
 from __future__ import annotations
@@ -88,8 +87,8 @@ def run_chunked(problem: Problem, call: HostCall) -> bool:
 def load(kind: type[Problem], backend: str) -> None:
     """Import the planners of a class and of its bases."""
     for base in kind.__mro__[: kind.__mro__.index(Problem)]:
-        package = vars(base).get("planned_in") or sys.modules[base.__module__].__package__
-        _import_if_present(f"{package}.{backend}")
+        package = sys.modules[base.__module__].__package__
+        _import_if_present(f"{vars(base).get('planned_in', package)}.{backend}")
 
 
 @cache
