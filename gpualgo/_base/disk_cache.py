@@ -261,6 +261,8 @@ def _is_writable(path: Path) -> bool:
     import tempfile
 
     try:
+        with contextlib.suppress(FileNotFoundError):
+            path.stat()  # raises for a name that is too long
         existing = next(each for each in (path, *path.parents) if each.exists())
         with tempfile.TemporaryFile(dir=existing) as file:
             file.write(_MAGIC)
