@@ -31,7 +31,7 @@ LINES = {
     "gpualgo/lazy": 903,
     "gpualgo/numpy": 6_686,
     "gpualgo/shards": 2_004,
-    "cuda_src": 17_014,
+    "cuda_src": 17_013,
 }
 FILES = 239  # of Python below gpualgo/
 LINES_OF_A_FILE = 600

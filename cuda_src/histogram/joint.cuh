@@ -206,9 +206,8 @@ struct JointRows {
     } else {
       int64 offsets[leaves];
       access.items.offsets(index, offsets);
-      assign(sample, load_element(moved(samples, [&](auto leaf) {
-               return offsets[decltype(leaf)::value];
-             })));
+      assign(sample, load_element(moved(
+                         samples, [&](auto leaf) { return offsets[decltype(leaf)::value]; })));
       weight = load_item<W>(weights + offsets[leaves - 1]);
     }
   }

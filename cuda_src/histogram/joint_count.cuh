@@ -115,8 +115,7 @@ __global__ void __launch_bounds__(Policy::block_threads, Policy::min_blocks) his
   ptx::syncthreads();
   const auto base = table.base(rows.channel() * uint32(params.num_bins));
   rows.template walk<Policy, T>(
-      params.input,
-      [&](const auto& samples) { count_joint(bins, table, samples, base); },
+      params.input, [&](const auto& samples) { count_joint(bins, table, samples, base); },
       [&]() { table.end_tile(); });
   finish_joint_row(params, shared, table);
 }

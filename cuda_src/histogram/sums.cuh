@@ -1,6 +1,7 @@
 // Histogram with weights: sums[k][b0][b1]... of the weights of the samples of kept place k.
 //
-// Algorithm  As a reduction by index (by_index/tables.cuh) whose indices are the samples' bins: each
+// Algorithm  As a reduction by index (by_index/tables.cuh) whose indices are the samples' bins:
+// each
 //            warp adds up its share of one place in a table of its own, and a second kernel joins
 //            the tables in their order. More bins than a table holds: a kernel writes the bin and
 //            the weight of each sample, these are sorted by bin, and segments are added up.
@@ -54,16 +55,16 @@ struct HistogramFold {
   A* values;  // tables of shares one behind the other
   uint8* marks;
   int64 num_bins, share_items, num_shares;
-  int64 value_bytes;  // of a warp's table
-  int64 table_bytes;  // and with its marks
+  int64 value_bytes;               // of a warp's table
+  int64 table_bytes;               // and with its marks
   JointRows<leaves, Access> rows;  // blocks_per_row: shares
   Bins bins;
 };
 
 template <class Policy, class Op, class T, class W, class R, class A, class Bins, class Access>
 __global__ void __launch_bounds__(Policy::block_threads) histogram_fold_kernel(
-    const __grid_constant__
-        ParamsFor<Op, HistogramFold<num_leaves<T> + 1, A, Bins, Access>> params) {
+    const __grid_constant__ ParamsFor<Op, HistogramFold<num_leaves<T> + 1, A, Bins, Access>>
+        params) {
   take_numbers<Op>(params);
   using Table = WarpTable<Policy, Add, A>;
   const int warp = threadIdx.x / warp_threads, warps = blockDim.x / warp_threads;
@@ -118,8 +119,8 @@ __global__ void __launch_bounds__(Policy::block_threads)
   const int64 column = blockIdx.x - target * params.columns.value;
   const int64 place = params.num_groups.divide(target);
   const int64 begin = (target - place * params.num_groups.value) * params.group;
-  const int64 end = begin + params.group < params.num_tables ? begin + params.group
-                                                             : params.num_tables;
+  const int64 end =
+      begin + params.group < params.num_tables ? begin + params.group : params.num_tables;
   const int64 k = column * warp_threads + threadIdx.x % warp_threads;
   const int64 first = place * params.num_tables;
   const Join join{params.values, params.marks, params.num_bins};
@@ -151,8 +152,8 @@ struct HistogramPairs {
 template <class Policy, class Op, class T, class W, class R, class A, class Key, class Bins,
           class Access>
 __global__ void __launch_bounds__(Policy::block_threads) histogram_pairs_kernel(
-    const __grid_constant__
-        ParamsFor<Op, HistogramPairs<num_leaves<T> + 1, A, Key, Bins, Access>> params) {
+    const __grid_constant__ ParamsFor<Op, HistogramPairs<num_leaves<T> + 1, A, Key, Bins, Access>>
+        params) {
   take_numbers<Op>(params);
   const auto bins = params.bins.open(&ptx::dynamic_shared_memory<uint32>());
   ptx::syncthreads();
