@@ -156,8 +156,8 @@ BUGS: tuple[Bug, ...] = (
     bug(
         "sums: a table too many in a group",
         _SUMS,
-        "const int64 end = begin + params.group < params.num_tables ? begin + params.group",
-        "const int64 end = begin + params.group < params.num_tables ? begin + params.group + 1",
+        "begin + params.group < params.num_tables ? begin + params.group :",
+        "begin + params.group < params.num_tables ? begin + params.group + 1 :",
         "weighted shares",
         WRONG,
     ),
