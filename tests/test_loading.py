@@ -144,3 +144,38 @@ def test_an_import_that_never_ends_is_told(
     thread.start()
     thread.join(WAIT)
     assert free == [None]  # the lock was given back
+
+
+BOTH_BACKENDS = """if True:
+    import threading
+    import numpy as np
+    import gpualgo as ga
+    from gpualgo._cuda.operator import compile_operator
+
+    single, errors, barrier = np.dtype(np.float32), [], threading.Barrier(6)
+
+    def run(k):
+        barrier.wait(30)
+        try:
+            if k % 2:
+                ga.transform(eval(f"lambda a: a * {k} + 1"), np.ones(3))
+            else:
+                compile_operator(ga.Operator(eval(f"lambda a: a * {k}")), (single,), None, (9, 0))
+        except Exception as error:
+            errors.append(repr(error))
+
+    threads = [threading.Thread(target=run, args=(k,), daemon=True) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    print(errors, sum(thread.is_alive() for thread in threads))
+"""
+
+
+@needs_core
+@pytest.mark.parametrize("attempt", range(3))
+def test_first_operators_of_both_backends(attempt: int) -> None:
+    """numba makes the CPU's context under a lock of its own, and compiles under another."""
+    done = run_python(BOTH_BACKENDS)
+    assert (done.returncode, done.stdout.strip()) == (0, "[] 0"), done.stderr

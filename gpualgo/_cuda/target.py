@@ -20,7 +20,7 @@ import llvmlite.binding as binding
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import callconv, cgutils, compiler, imputils, typing
+from numba.core import callconv, cgutils, compiler, imputils, registry, typing
 from numba.core import target_extension as extension
 from numba.core.base import BaseContext
 from numba.core.codegen import Codegen, CodeLibrary
@@ -50,6 +50,9 @@ _LIBDEVICE = {
 _TESTS = "isfinite isinf isnan"
 
 forks.wait_for(global_compiler_lock._lock)  # a child could not free it
+# numba makes the CPU's context when one is asked for, under a lock before which a thread must not
+# hold the compiler's.
+_CPU = registry.cpu_target.target_context
 
 
 class _Target(extension.GPU):
