@@ -176,6 +176,6 @@ BOTH_BACKENDS = """if True:
 @needs_core
 @pytest.mark.parametrize("attempt", range(3))
 def test_first_operators_of_both_backends(attempt: int) -> None:
-    """numba makes the CPU's context under a lock of its own, and compiles under another."""
+    """Numba makes the CPU's context under a lock of its own, and compiles under another."""
     done = run_python(BOTH_BACKENDS)
     assert (done.returncode, done.stdout.strip()) == (0, "[] 0"), done.stderr
