@@ -74,7 +74,7 @@ def test_urls_and_versions_are_told(wheel: zipfile.ZipFile) -> None:
         assert not path or path == "/issues" or (REPOSITORY / path).exists()
     classifiers = metadata.get_all("Classifier")
     python = "Programming Language :: Python :: 3"
-    assert {f"{python}.{minor}" for minor in range(11, 15)} <= set(classifiers)
+    assert {f"{python}.{minor}" for minor in range(11, 14)} <= set(classifiers)
 
 
 def test_every_dependency_has_an_upper_bound(wheel: zipfile.ZipFile) -> None:

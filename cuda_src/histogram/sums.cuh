@@ -1,10 +1,9 @@
 // Histogram with weights: sums[k][b0][b1]... of the weights of the samples of kept place k.
 //
-// Algorithm  As a reduction by index (by_index/tables.cuh) whose indices are the samples' bins:
-// each
-//            warp adds up its share of one place in a table of its own, and a second kernel joins
-//            the tables in their order. More bins than a table holds: a kernel writes the bin and
-//            the weight of each sample, these are sorted by bin, and segments are added up.
+// Algorithm  As a reduction by index (by_index/tables.cuh) whose indices are the bins of samples:
+//            each warp adds up its share of one place in a table of its own, and a second kernel
+//            joins the tables in their order. More bins than a table holds: a kernel writes the
+//            bin and the weight of each sample, these are sorted by bin, and segments are added up.
 // Bytes      Tables: those of each sample's numbers and weight, once; of each share twice a sum and
 //            a mark for each bin. Launches: two or three.
 // Bits       Shares depend on lengths alone: the same bits on every run and every GPU.

@@ -1,4 +1,4 @@
-"""Compiles an operator to LTO-IR of a device function. Only this module uses numba's CUDA target.
+"""Compiles an operator to LTO-IR of a device function, by the target of `_cuda/target.py`.
 
 Device ABI (docs/adr/0001): `extern "C" void gpualgo_operator(void* result, const void* state, const
 void* const* args)`; every pointer points to one element in its memory format.
@@ -81,10 +81,12 @@ def compile_operator(
             nvvm = driver.bindings("nvvm")
             from gpualgo._cuda import target
             from gpualgo._operators.numpy_rules import rewrite
-    except ImportError as error:
+
+            target.libdevice()
+    except (ImportError, OSError, RuntimeError) as error:  # a package or a library is missing
         raise CompileError(
-            "compiling an operator for CUDA needs cuda-bindings: pip install 'gpualgo[cu13]' "
-            f"(import failed: {error})"
+            "compiling an operator for CUDA needs cuda-bindings and libNVVM: "
+            f"pip install 'gpualgo[cu13]' ({error})"
         ) from error
     from gpualgo._operators.numpy_rules.errors import check_numba, translate_errors
     from gpualgo._operators.numpy_rules.rules import result_of

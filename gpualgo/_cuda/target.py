@@ -7,6 +7,7 @@ prints, which libNVVM reads for every architecture.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.typing.templates import fold_arguments
 
 from gpualgo._base import forks, records
+from gpualgo._base.errors import CompileError
 from gpualgo._base.records import Argument, Separate
 from gpualgo._operators.numpy_rules import floats, storage
 from gpualgo._operators.numpy_rules.errors import Refused
@@ -200,7 +202,7 @@ class Function:
 
     def __init__(self, function: Any) -> None:
         self.py_func, self.__name__ = function, function.__name__
-        self._signature = typing.templates.utils.pysignature(function)
+        self._signature = inspect.signature(function)
         self.compiled: dict[Any, Any] = {}
         self._is_compiling = False
 
@@ -305,7 +307,7 @@ def compile_modules(library: _Library, capability: tuple[int, int], nvvm: Any) -
         for i, module in enumerate(library.everything()):
             text = _text(module, nvvm.ir_version()).encode()
             nvvm.add_module_to_program(program, text, len(text), f"{i}.ll")
-        device = _libdevice()
+        device = libdevice()
         nvvm.lazy_add_module_to_program(program, device, len(device), "libdevice")
         options = [f"-arch=compute_{capability[0]}{capability[1]}", "-gen-lto", "-opt=3"]
         try:
@@ -313,7 +315,7 @@ def compile_modules(library: _Library, capability: tuple[int, int], nvvm: Any) -
         except nvvm.nvvmError as error:
             log = bytearray(nvvm.get_program_log_size(program))
             nvvm.get_program_log(program, log)
-            raise RuntimeError(f"libNVVM: {log.decode(errors='replace')}") from error
+            raise CompileError(f"libNVVM: {log.decode(errors='replace')}") from error
         code = bytearray(nvvm.get_compiled_result_size(program))
         nvvm.get_compiled_result(program, code)
         return bytes(code)
@@ -333,5 +335,5 @@ def _text(module: ir.Module, version: tuple[int, ...]) -> str:
 
 
 @cache
-def _libdevice() -> bytes:
+def libdevice() -> bytes:
     return Path(import_module("cuda.pathfinder").find_bitcode_lib("device")).read_bytes()

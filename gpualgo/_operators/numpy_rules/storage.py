@@ -1,6 +1,6 @@
 """Data models (memory and register layouts) and casts of weak scalars and 16-bit floats.
 
-`install` registers them with one numba target; the CPU and CUDA have separate registries.
+`install` registers them with numba. The triple of a module says for which backend code is made.
 """
 
 from __future__ import annotations
