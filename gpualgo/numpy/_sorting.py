@@ -61,7 +61,7 @@ def sort(
     """
     is_descending = _is_descending(kind, stable, descending, order, "sort")
     if not (is_descending or _is_row(a)) and _is_few(a, _call.FEW):
-        return np.sort(a, axis=axis)
+        return np.sort(a, axis=axis, kind="stable")
     if not _is_complex(a, "sort"):
         return radix_sort(a, descending=is_descending, axis=axis)
     if _sorts_as_pair(a):

@@ -272,3 +272,15 @@ def test_what_top_k_does_not_take(backend: Backend, dtype: str) -> None:
 def test_all_dtypes_are_sorted(backend: Backend) -> None:
     for dtype in DTYPES:
         check_same(backend, "sort", np.array([[1, 0, 1], [0, 1, 0]], dtype))
+
+
+@pytest.mark.parametrize("shape", [(300,), (20, 30), (0, 3)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_few_elements_are_sorted_stably(dtype: str, shape: tuple[int, ...]) -> None:
+    """Zeros of both signs keep their order, also where NumPy itself sorts."""
+    rng = np.random.default_rng(0)
+    x = rng.choice(np.array([0.0, -0.0, 1.0, -1.0], dtype), shape)
+    if dtype.startswith("c"):
+        x = x + 1j * rng.choice(np.array([0.0, -0.0, np.nan]), shape)
+    for _ in range(3):
+        assert gnp.sort(x).tobytes() == np.sort(x, kind="stable").tobytes()
