@@ -274,6 +274,7 @@ def test_all_dtypes_are_sorted(backend: Backend) -> None:
         check_same(backend, "sort", np.array([[1, 0, 1], [0, 1, 0]], dtype))
 
 
+@pytest.mark.few
 @pytest.mark.parametrize("shape", [(300,), (20, 30), (0, 3)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_few_elements_are_sorted_stably(dtype: str, shape: tuple[int, ...]) -> None:
