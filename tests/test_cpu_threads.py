@@ -195,8 +195,12 @@ def test_a_forked_child_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> 
     assert total() == x.size
     child = os.fork()
     if child == 0:
-        has_own = total() == x.size and (threads._pool is not None or team._team is not None)
-        os._exit(0 if has_own else 1)
+        for _ in range(100):  # after calls in which threads did not pay, one thread runs up to 63
+            if total() != x.size:
+                os._exit(2)
+            if threads._pool is not None or team._team is not None:
+                os._exit(0)
+        os._exit(1)
     deadline = time.monotonic() + 30
     while (ended := os.waitpid(child, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
         time.sleep(0.01)
