@@ -19,7 +19,7 @@ from gpualgo._cpu.kernels import Kernel, Step, check, launch_function, status_fu
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
 from gpualgo._cpu.plan import Array, Make, Plan, Routine
 
-empty = np.empty
+empty, pop_free, add_free = np.empty, FREE.pop, FREE.append
 UNKNOWN = float("inf")
 _MOST_LOSSES = 6  # limits the runs of one thread in a row to 63
 
@@ -165,7 +165,7 @@ def _run_at_once(launch: Callable[..., int], *words: Any) -> None:
     memory = take_scratch(0)
     if launch(memory.address, *words):
         check(1)
-    FREE.append(memory)
+    add_free(memory)
 
 
 def _plan_at_once(launch: Callable[..., int], routine: Routine) -> Plan:
@@ -174,7 +174,7 @@ def _plan_at_once(launch: Callable[..., int], routine: Routine) -> Plan:
     def maker(shape: tuple[int, ...], dtype: np.dtype[Any], is_scalar: bool) -> Make:
         def make(arrays: Sequence[Array], init: int) -> Any:
             try:
-                memory = FREE.pop()
+                memory = pop_free()
             except IndexError:
                 memory = take_scratch(0)
             result = empty(shape, dtype)
@@ -184,7 +184,7 @@ def _plan_at_once(launch: Callable[..., int], routine: Routine) -> Plan:
                 status = launch(memory.address, init, *arrays, result)
             if status:
                 check(status)
-            FREE.append(memory)
+            add_free(memory)
             return result[()] if is_scalar else result
 
         return make

@@ -95,7 +95,7 @@ class Warm:
     def use(self, plan: Plan) -> None:
         """Run this plan for new results."""
         self._run = plan.run
-        if self._takes_out and self._state is None:
+        if self._takes_out and self._state is None and self._problem.choice is None:
             self.make = plan.make(*self._results[0], self.is_scalar)
 
     def __call__(self, views: tuple[View, ...], op: Any, init: Any, out: Any = None) -> Any:

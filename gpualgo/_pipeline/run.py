@@ -132,7 +132,7 @@ if HAS_RANGES:
 
 _IMMUTABLE = BuiltinFunctionType, np.ufunc, type(None)  # they mean the same in each call
 ndarray = np.ndarray
-blocks, environ = chosen.get, ENVIRON.get
+blocks, environ, code_info = chosen.get, ENVIRON.get, codes.look
 _os_environ = os.environ
 
 
@@ -151,7 +151,7 @@ def run_remembered(
         return None
     op_key = op
     if type(op) is FunctionType:
-        info = codes.look(id(op.__code__))
+        info = code_info(id(op.__code__))
         if info is None:
             return None
         op_key = info.closed_key  # defaults decide only how many arrays it takes
@@ -173,13 +173,14 @@ def run_remembered(
         return None
     if problem is None:
         return None
-    if problem.choice is not None and not all(map(auto_module().is_known_pageable, arrays)):
-        return None
     warm = problem.warm
-    if out is None and warm.make is not None:
+    make = warm.make
+    if make is not None and out is None:
         last_init, _, address = warm.init
         if last_init is init:
-            return warm.make(arrays, address)
+            return make(arrays, address)
+    if problem.choice is not None and not all(map(auto_module().is_known_pageable, arrays)):
+        return None
     return warm.call(arrays, op, init, out)
 
 

@@ -108,6 +108,7 @@ def _structure(dtype: np.dtype[Any]) -> tuple[str, ...] | None:
     return tuple(name.rpartition(".")[0] for name in dtype.names)
 
 
+_LOOK = AdjacentDifference.problems.look
 _WHERE = "adjacent_difference"
 
 
@@ -192,7 +193,7 @@ def adjacent_difference(
             raise TypeError(f"{_WHERE}: axis must be an int, got None; pass x.reshape(-1), say")
         axis = checks.plain_axis(axis, _WHERE, "an int")
     if stream is None:
-        result = run_remembered(AdjacentDifference.problems.look, op, None, out, axis, (x,))
+        result = run_remembered(_LOOK, op, None, out, axis, (x,))
         if result is not None:
             return result
     views, op, form = parse_input(x, op, _WHERE, beside=(out,))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 ndarray = np.ndarray
+_LOOK = Sort.problems.look
+_FIRST_BIT = 0  # the default of begin_bit, compared by identity
 
 # In the keys of calls with default arguments (`run_remembered`).
 SORT_OPTIONS = "radix_sort", False, -1
@@ -149,12 +151,12 @@ def radix_sort(
     >>> ga.radix_sort((year, rain), descending=(False, True))
     (array([2000, 2000, 2001, 2001]), array([2. , 1. , 7. , 3.5], dtype=float32))
     """
-    is_usual = type(begin_bit) is int and begin_bit == 0 and end_bit is None and stream is None
-    is_usual = is_usual and type(descending) is bool and type(axis) is int
+    is_usual = begin_bit is _FIRST_BIT and end_bit is None and stream is None
+    is_usual = is_usual and type(descending) is bool and (axis is None or type(axis) is int)
     options = "radix_sort", descending, axis
     arrays = (keys,) if values is None else (keys, values)
     if is_usual:
-        result = run_remembered(Sort.problems.look, None, None, out, options, arrays)
+        result = run_remembered(_LOOK, None, None, out, options, arrays)
         if result is not None:
             return result
     where, bits = "radix_sort", (begin_bit, end_bit)
@@ -302,10 +304,10 @@ def argsort(
     array([3, 1, 2, 0])
     """
     is_usual = dtype is None and stream is None and type(descending) is bool
-    is_usual = is_usual and type(axis) is int
+    is_usual = is_usual and (axis is None or type(axis) is int)
     if is_usual:
         known = "argsort", descending, axis, out.dtype if type(out) is ndarray else None
-        result = run_remembered(Sort.problems.look, None, None, out, known, (keys,))
+        result = run_remembered(_LOOK, None, None, out, known, (keys,))
         if result is not None:
             return result
     if type(keys) is not ndarray and is_lazy(keys):

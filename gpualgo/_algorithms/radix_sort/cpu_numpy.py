@@ -178,7 +178,7 @@ class SortByNumPy:
 
     def short_rows(self, shape: tuple[int, ...], dtype: Dtype, _: bool = False) -> Make:
         """Return f([keys], _): a new sorted row of this shape. It checks not if they are sorted."""
-        mend: Callable[..., Any] | None = None
+        flip, mend = self.flip, None
         if self._mend is not None:
             launch = Launch(self._mend, np.array((0, 0, *shape), np.int64), (0, 1), 0, 1, 0)
             mend = launch.at_once or (lambda _, *rows: launch(rows))
@@ -187,7 +187,7 @@ class SortByNumPy:
             keys = arrays[0]
             # Equal dtypes may have other names or metadata.
             out = keys.copy() if keys.dtype is dtype else keys.astype(dtype)
-            if self.flip is None:
+            if flip is None:
                 out.sort()
             else:
                 self._sort_flipped(keys, out)

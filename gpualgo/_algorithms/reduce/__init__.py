@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
     from gpualgo._operators.operator import Operator
 
+_LOOK = Reduction.problems.look
+
 
 @overload
 def reduce(
@@ -140,7 +142,7 @@ def reduce(
     is_usual = keepdims is False and dtype is None and stream is None
     is_usual = is_usual and (axis is None or type(axis) is int)
     if is_usual:
-        result = run_remembered(Reduction.problems.look, op, init, out, axis, (x,))
+        result = run_remembered(_LOOK, op, init, out, axis, (x,))
         if result is not None:
             return result
     try:

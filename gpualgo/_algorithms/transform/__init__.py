@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
     from gpualgo._operators.operator import Operator
 
+_LOOK = Transformation.problems.look
 _WHERE = "transform"
 _ARGUMENT = "transform: an argument"
 
@@ -143,7 +144,7 @@ def transform(op: Any, *arrays: Any, dtype: Any = None, out: Any = None, stream:
     is_usual = dtype is None and stream is None
     out_dtype = out.dtype if type(out) is np.ndarray else None
     if is_usual:
-        result = run_remembered(Transformation.problems.look, op, None, out, out_dtype, arrays)
+        result = run_remembered(_LOOK, op, None, out, out_dtype, arrays)
         if result is not None:
             return result
     lazy_forms: tuple[Form, ...] = ()
