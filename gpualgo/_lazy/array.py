@@ -253,6 +253,9 @@ class LazyArray(Operators):
     def broadcast_to(self, shape: tuple[int, ...]) -> LazyArray:
         if shape == self.shape:
             return self
+        pairs = zip(self.shape[::-1], shape[::-1], strict=False)
+        if len(shape) < len(self.shape) or any(own not in (1, new) for own, new in pairs):
+            raise ValueError(f"a lazy array of shape {self.shape} does not broadcast to {shape}")
         leaves = [leaf.broadcast_to(shape) for leaf in self.leaves]
         return LazyArray(shape, self.node, leaves, self.text, self.forms)
 

@@ -25,6 +25,8 @@ from gpualgo.numpy._call import ARRAY_TYPES, array_of, is_host
 
 # --- Shared parts of cumulative functions and ``ufunc.accumulate``: one scan, in NumPy's dtype.
 
+Dtype = np.dtype[Any]
+
 # Earlier scans without options, by the input's dtype: the operator and the result's dtype.
 _plain_scans: dict[tuple[np.ufunc, Any], tuple[Any, Any]] = {}
 
@@ -46,13 +48,7 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
         axis = checks.plain_axis(axis, name)
     if not x.ndim and axis is not None:
         raise TypeError(f"{name}: a 0-d array has no axis; pass axis=None")
-    own = _call.dtype_of(x, name)
-    kind = _accumulated_dtype(ufunc, own, dtype, out, name)
-    wide = reductions.wide_of(ufunc, kind)
-    if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
-        _call.warn_of_parts(own, wide, stacklevel=6)
-        x = _converted(ufunc, x, own, wide, name)
-    op = reductions.operator_of(ufunc, wide)
+    x, op, kind, wide = converted_for_scan(ufunc, x, dtype, out, name)
     wanted = kind if out is None else _call.dtype_of(out, name)
     if out is None and wanted == wide:
         if dtype is None and type(x) in ARRAY_TYPES:
@@ -67,6 +63,19 @@ def accumulated(ufunc: np.ufunc, x: Any, axis: Any, dtype: Any, out: Any, name: 
     if out is None:  # the result is a narrower float
         return transform(same, result, dtype=wanted)
     return _call.evaluate_into(lazy_of(result), out, name)
+
+
+def converted_for_scan(
+    ufunc: np.ufunc, x: Any, dtype: Any, out: Any, name: str
+) -> tuple[Any, Any, Dtype, Dtype]:
+    """Return x, the operator, the result's dtype, and that in which results are computed."""
+    own = _call.dtype_of(x, name)
+    kind = _accumulated_dtype(ufunc, own, dtype, out, name)
+    wide = reductions.wide_of(ufunc, kind)
+    if own != wide and not (dtypes.can_cast(own, wide) and own.kind != "b"):
+        _call.warn_of_parts(own, wide, stacklevel=7)
+        x = _converted(ufunc, x, own, wide, name)
+    return x, reductions.operator_of(ufunc, wide), kind, wide
 
 
 def _accumulated_dtype(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: str) -> Any:
@@ -150,7 +159,6 @@ MASKED = ExpressionCache(_masked)
 # --- Shared parts of NumPy's reductions: axes, masks, initial values, outputs.
 
 UNSET: Any = np._NoValue
-Dtype = np.dtype[Any]
 
 _NUMBERS = frozenset((bool, int, float, complex))
 # Earlier reductions without options, by the input's dtype: initial value, operator, result's dtype.

@@ -19,7 +19,7 @@ from gpualgo._operators.numpy_rules import table
 from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
-from gpualgo.numpy import _call, _loops
+from gpualgo.numpy import _call, _loops, _ufunc_methods
 from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of
 from gpualgo.numpy._folds import accumulated, reduced
 
@@ -545,20 +545,20 @@ class UFunc:
         return self(first, second, **kwargs)
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
-        """Raise NotTaken: use `gpualgo.reduce_by_index`."""
-        raise NotTaken(
-            f"{self.__name__}.at is not possible here; use gpualgo.reduce_by_index, or "
-            f"numpy.{self.__name__}.at"
-        )
+        """Combine elements of an array in place with others, by index; see `numpy.ufunc.at`."""
+        _ufunc_methods.at(self._native, a, indices, b, f"{self.__name__}.at")
 
     def reduceat(
         self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
-    ) -> None:
-        """Raise NotTaken: use `gpualgo.segmented_reduce`."""
-        raise NotTaken(
-            f"{self.__name__}.reduceat is not possible here; use gpualgo.segmented_reduce, or "
-            f"numpy.{self.__name__}.reduceat"
-        )
+    ) -> Any:
+        """Return the elements of segments combined; see `numpy.ufunc.reduceat`."""
+        name = self._check_associative("reduceat")
+        x = array_of(array, f"{name}: array")
+        if _is_few(x):
+            return self._native.reduceat(x, indices, axis, dtype, out)
+        self._check_loop(x, dtype, name)
+        axis = _call.axis_of(axis, x.ndim, name)
+        return _ufunc_methods.reduceat(self._native, x, indices, axis, dtype, out, name)
 
 
 def _single_axis(axis: Any, ndim: int, name: str) -> Any:

@@ -69,6 +69,14 @@ def test_reshape_of_broadcast_and_of_empty_ones() -> None:
     assert_same(ga.copy(ga.lazy.full((2, 6), 3).T.reshape(4, 3)), np.full((4, 3), 3))
 
 
+@pytest.mark.parametrize("shape", [(2,), (), (3, 1), (2, 4), (1,)])
+def test_shapes_that_an_array_does_not_broadcast_to(shape: tuple[int, ...]) -> None:
+    x = ga.lazy.asarray(np.arange(3))
+    for call in (x.broadcast_to, lambda shape: np.broadcast_to(x, shape)):
+        with pytest.raises(ValueError, match="broadcast"):
+            call(shape)
+
+
 def test_reshape_of_tuples() -> None:
     x, y = np.arange(6).reshape(2, 3), np.arange(6.0).reshape(2, 3)
     pair = ga.lazy.asarray((x, y)).T.reshape(6)

@@ -1,0 +1,129 @@
+"""``ufunc.at`` and ``ufunc.reduceat`` beside NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpys_own import assert_same
+from support import Backend, a_few
+
+import gpualgo as ga
+import gpualgo.numpy as gnp
+
+CASES = [
+    ("add", "i1"), ("add", "f4"), ("add", "f2"), ("multiply", "c8"), ("maximum", "f8"),
+    ("fmin", "f4"), ("bitwise_xor", "u2"), ("logical_and", "i4"), ("logaddexp", "f8"),
+]  # fmt: skip
+
+
+def elements(dtype: str, shape: tuple[int, ...]) -> Any:
+    values = np.random.default_rng(3).integers(-4, 5, shape).astype(dtype)
+    if values.dtype.kind == "f":
+        values.flat[::7] = -0.0
+        values.flat[::11] = np.nan
+    return values
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize(("name", "dtype"), a_few(CASES))
+@pytest.mark.parametrize(("shape", "axis"), [((90,), 0), ((5, 40), -1), ((40, 3), 0)])
+def test_reduceat(
+    backend: Backend, name: str, dtype: str, shape: tuple[int, ...], axis: int
+) -> None:
+    x = elements(dtype, shape)
+    ours, native, device = getattr(gnp, name), getattr(np, name), backend.to_device(x)
+    last = shape[axis] - 1
+    for starts in ([0, 3, 3, 9], [5], [last, 0, 7, 7, 2], np.arange(4, 30, 2)):
+        want = native.reduceat(x, starts, axis)
+        assert_same(backend, ours.reduceat(device, starts, axis), want, 16, f"{name} {starts}")
+        assert_same(backend, ours.reduceat(device[::-1], starts, axis),
+                    native.reduceat(x[::-1], starts, axis), 16, "reversed")  # fmt: skip
+    lazy = ga.lazy.asarray(device)
+    assert_same(backend, ours.reduceat(lazy, [1, 8], axis), native.reduceat(x, [1, 8], axis), 16,
+                "lazy")  # fmt: skip
+
+
+def test_reduceat_with_dtype_and_out(backend: Backend) -> None:
+    x = np.arange(60, dtype=np.int16).reshape(3, 20)
+    device = backend.to_device(x)
+    want = np.add.reduceat(x, [0, 4, 4], 1, np.float32)
+    assert_same(backend, gnp.add.reduceat(device, [0, 4, 4], 1, np.float32), want, 0, "")
+    out = backend.to_device(np.full((3, 3), -1, np.float64))
+    starts = backend.to_device(np.array([0, 4, 4]))
+    assert gnp.add.reduceat(device, starts, 1, out=out) is out
+    assert_same(backend, out, np.add.reduceat(x, [0, 4, 4], 1, out=np.empty((3, 3))), 0, "")
+    assert gnp.add.reduceat(device, np.array([], int), 1).shape == (3, 0)
+    with pytest.raises(IndexError, match="index 20 is out of bounds"):
+        gnp.add.reduceat(device, [3, 20], 1)
+    with pytest.raises(IndexError, match="index -1 is out of bounds"):
+        gnp.add.reduceat(device, [-1], 1)
+    with pytest.raises(TypeError, match="indices"):
+        gnp.add.reduceat(device, [1.5], 1)
+    with pytest.raises(ValueError, match="out has shape"):
+        gnp.add.reduceat(device, [0, 1], 1, out=out)
+    with pytest.raises(gnp.NotTaken, match="associative"):
+        gnp.subtract.reduceat(device, [0])
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "values"),
+    a_few([
+        ("add", "f4", "f4"), ("add", "i4", "i1"), ("add", "u1", int), ("subtract", "i8", "i8"),
+        ("subtract", "f8", float), ("maximum", "f4", "f4"), ("multiply", "f2", "f2"),
+        ("bitwise_or", "u4", "u4"), ("logical_or", "?", "?"), ("subtract", "u2", "u2"),
+    ]),
+)  # fmt: skip
+def test_at(backend: Backend, name: str, dtype: str, values: Any) -> None:
+    rng = np.random.default_rng(5)
+    for shape, indices in (
+        ((30,), rng.integers(-30, 30, 100)), ((30,), (rng.integers(0, 30, (4, 25)),)),
+        ((6, 5), (rng.integers(-6, 6, 100), rng.integers(0, 5, 100))), ((6, 5), [0, 3, 0]),
+        ((6, 5), slice(1, 4)), ((6, 5), (slice(None), 2)), ((30,), np.arange(30) % 3 == 0),
+        ((6, 5, 2), (np.array([[0], [1]]), np.array([2, 2, -1]))),
+    ):  # fmt: skip
+        a = elements("i1", shape).astype(dtype)
+        picked = a[indices].shape
+        b = 3 if values is int else 1.5 if values is float else elements("i1", picked)
+        if not isinstance(b, (int, float)):
+            b = b.astype(values)
+        want, found = a.copy(), backend.to_device(a)
+        getattr(np, name).at(want, indices, b)
+        given = backend.to_device(b) if isinstance(b, np.ndarray) else b
+        on_device = indices
+        if isinstance(indices, np.ndarray) and indices.dtype != bool:
+            on_device = backend.to_device(indices)
+        assert getattr(gnp, name).at(found, on_device, given) is None
+        assert_same(backend, found, want, 16, f"{name} {shape} {indices}")
+
+
+def test_at_of_a_strided_array_and_a_broadcast_operand(backend: Backend) -> None:
+    base = np.arange(40.0)
+    want, device = base.copy(), backend.to_device(base)
+    np.add.at(want[::4], [1, 1, 2], 10)
+    gnp.add.at(device[::4], [1, 1, 2], 10)
+    assert_same(backend, device, want, 0, "")
+    want, found = np.zeros((4, 3)), backend.to_device(np.zeros((4, 3)))
+    np.add.at(want, [1, 1, 3], [1.0, 2.0, 4.0])
+    gnp.add.at(found, [1, 1, 3], backend.to_device(np.array([1.0, 2.0, 4.0])))
+    assert_same(backend, found, want, 0, "")
+
+
+def test_at_leaves_the_array_after_an_error(backend: Backend) -> None:
+    a = backend.to_device(np.arange(6))
+    for error, call in (
+        (IndexError, lambda: gnp.add.at(a, [0, 6], 1)),
+        (ValueError, lambda: gnp.add.at(a, [0, 1], backend.to_device(np.arange(3)))),
+        (TypeError, lambda: gnp.add.at(ga.lazy.asarray(a), [0], 1)),
+        (IndexError, lambda: gnp.add.at(a, ([0], [0]), 1)),
+    ):
+        with pytest.raises(error):
+            call()
+    assert_same(backend, a, np.arange(6), 0, "")
+    if backend.name != "cpu":
+        for ufunc, operand in ((gnp.negative, None), (gnp.divide, 2), (gnp.add, 1.5)):
+            with pytest.raises(gnp.NotTaken, match="associative"):
+                ufunc.at(a, [0], operand)
+        with pytest.raises(gnp.NotTaken, match="arrays of integers"):
+            gnp.add.at(a, backend.to_device(np.ones(6, bool)), 1)
