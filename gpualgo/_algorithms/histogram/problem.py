@@ -94,11 +94,10 @@ class Histogram(Problem):
         self.num_samples = math.prod(shape[i] for i in axes)  # of each histogram
         self.dtype = self._dtype(views)
         self.bins = [self._bins(i, view.dtype) for i, view in enumerate(samples)]
-        if self.is_joint:
-            numbers = [bins.sample_dtype for bins in self.bins]
-            self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
-            if isinstance(params.form, Source):
-                self.element = source._replace(result=records.with_fields(source.result, numbers))
+        numbers = [bins.sample_dtype for bins in self.bins]
+        self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
+        if isinstance(params.form, Source):
+            self.element = source._replace(result=records.with_fields(source.result, numbers))
         self.num_bins = math.prod(bins.num_bins for bins in self.bins)
         shape = (*self.kept, *(bins.num_bins for bins in self.bins))
         self.results = (Result(shape, self.dtype),)
