@@ -151,7 +151,7 @@ def _by_tables(case: Case) -> tuple[list[Launch], list[Piece]]:
     spec = case.spec(
         "sums.cuh", "histogram_fold_kernel", policy,
         (weight, result, acc_name, case.bins.cpp, case.access.cpp),
-        cuda_bins.fold_params(len(case.dtypes), case.bins.fields, case.access.fields),
+        "HistogramFold", **cuda_bins.FOLD,
     )  # fmt: skip
     num_shares, num_groups = shares.num_shares * num_places, max(1, shares.num_groups)
     counts = [num_shares, num_groups * num_places if shares.num_groups else 0]
@@ -220,7 +220,7 @@ def _by_sort(case: Case) -> tuple[list[Launch | Clear], list[Piece]]:
         "sums.cuh", "histogram_pairs_kernel",
         f"gpualgo::ByIndexPolicy<{PAIR_THREADS}, {PAIR_ROWS}, false>",
         (weight, result, acc_name, dtypes.cpp_name(key), case.bins.cpp, case.access.cpp),
-        cuda_bins.pairs_params(len(case.dtypes), case.bins.fields, case.access.fields),
+        "HistogramPairs", **cuda_bins.PAIRS,
     )  # fmt: skip
     parts = -(-case.num_samples // (PAIR_THREADS * PAIR_ROWS))
     packed = spec.parameters.pack(

@@ -19,7 +19,7 @@ from gpualgo._base import dtypes, records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build, templates
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.parameters import Kind
 from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
 from gpualgo._driver import device as gpu
@@ -119,8 +119,12 @@ class Case:
         }  # fmt: skip
 
     def spec(
-        self, header: str, name: str, policy: str, types: Sequence[str], fields: Parameters
-    ) -> Spec:
+        self, header: str, name: str, policy: str, types: Sequence[str], params: str,
+        **own: Kind,
+    ) -> Spec:  # fmt: skip
+        fields = cuda_bins.rows_params(
+            params, len(self.inputs), self.bins.fields, self.access.fields, **own
+        )
         sample = records.register_dtype(self.element)
         op = functor(self.op, (sample, sample), sample)
         arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
@@ -345,7 +349,7 @@ def _joint_tiling(case: Case) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
     spec = case.spec(
         "joint_count.cuh", "histogram_joint_kernel", tiling.policy.cpp(case.machine.capability),
         (case.bins.cpp, tiling.table, case.access.cpp),
-        cuda_bins.counted_params(len(case.inputs), case.bins.fields, case.access.fields),
+        "JointHistogram", **cuda_bins.COUNTED,
     )  # fmt: skip
     rows = case.rows(channels, tiling.parts, 0, case.num_places)
     return tiling, spec, {"places": case.places, "cells": case.cells, "rows": rows}
