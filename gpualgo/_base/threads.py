@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gpualgo._base import forks
 
@@ -126,30 +126,6 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
         if not helper.cancelled():
             helper.result()
     return threads
-
-
-Own = TypeVar("Own")
-
-
-def run_with_own(
-    make: Callable[[], Own], body: Callable[[Own, int, int], None], num_tasks: int, num_bytes: int
-) -> list[Own]:
-    """Call body(own, first, last) as `run` does, where each thread uses an object of its own.
-
-    Returns all objects made.
-    """
-    free: list[Own] = []  # those that no thread uses at present
-
-    def run_tasks(first: int, last: int) -> None:
-        try:
-            own = free.pop()
-        except IndexError:
-            own = make()
-        body(own, first, last)
-        free.append(own)
-
-    run(run_tasks, num_tasks, num_bytes)
-    return free
 
 
 def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from gpualgo._algorithms.by_index import tuning
 from gpualgo._algorithms.by_index.problem import ByIndex
 from gpualgo._algorithms.histogram import cuda_bins
-from gpualgo._algorithms.histogram.cuda import COUNT, Case, joint_case, write_launch
+from gpualgo._algorithms.histogram.cuda import COUNT, Case, case_of, write_launch
 from gpualgo._algorithms.histogram.problem import WeightedHistogram, accumulator
 from gpualgo._algorithms.radix_sort import cuda_passes as passes
 from gpualgo._algorithms.radix_sort.tuning import WORDS
@@ -128,32 +128,30 @@ def fits(num_bins: int, dtype: np.dtype[Any]) -> bool:
 def _(
     problem: WeightedHistogram, views: Sequence[View], op: Operator | None, targets: Sequence[View]
 ) -> Plan:
-    case, bins, table = joint_case(problem, views, op, targets[0])
+    case = case_of(problem, views, op, targets[0])
     plan = _by_tables if fits(problem.num_bins, problem.dtype) else _by_sort
-    steps, pieces = plan(case, views, bins)
-    return Plan(case.device, steps, pieces, table)
+    steps, pieces = plan(case)
+    return Plan(case.device, steps, pieces, case.table)
 
 
-def _types(case: Case, weights: View) -> tuple[str, str, str]:
-    names = weights.dtype, case.problem.dtype, accumulator(case.problem.dtype)
+def _types(case: Case) -> tuple[str, str, str]:
+    names = case.dtypes[-1], case.problem.dtype, accumulator(case.problem.dtype)
     weight, result, acc = map(dtypes.cpp_name, names)
     return weight, result, acc
 
 
-def _by_tables(
-    case: Case, views: Sequence[View], bins: dict[str, Any]
-) -> tuple[list[Launch], list[Piece]]:
+def _by_tables(case: Case) -> tuple[list[Launch], list[Piece]]:
     problem, acc = case.problem, accumulator(case.problem.dtype)
     num_bins, num_places = problem.num_bins, case.num_places
     table = tuning.table_of(num_bins, acc)
     shares = tuning.tiling_of(case.num_samples, num_bins, num_places)
     threads = table.warps * WARP
-    policy = f"gpualgo::ByIndexPolicy<{tuning.MOST_WARPS * WARP}, {_rows(case, views)}, false>"
-    weight, result, acc_name = _types(case, views[-1])
+    policy = f"gpualgo::ByIndexPolicy<{tuning.MOST_WARPS * WARP}, {_rows(case)}, false>"
+    weight, result, acc_name = _types(case)
     spec = case.spec(
         "sums.cuh", "histogram_fold_kernel", policy,
         (weight, result, acc_name, case.bins.cpp, case.access.cpp),
-        cuda_bins.fold_params(len(views), case.bins.fields, case.access.fields),
+        "HistogramFold", **cuda_bins.FOLD,
     )  # fmt: skip
     num_shares, num_groups = shares.num_shares * num_places, max(1, shares.num_groups)
     counts = [num_shares, num_groups * num_places if shares.num_groups else 0]
@@ -165,7 +163,7 @@ def _by_tables(
     values, marks, group_values, group_marks = ((case.at.piece(0), end) for end in ends[:4])
     packed = spec.parameters.pack(
         num_bins=num_bins, share_items=shares.share_items, num_shares=num_shares,
-        **table._asdict(), rows=case.rows(1, shares.num_shares, 0, num_places), bins=bins,
+        **table._asdict(), rows=case.rows(1, shares.num_shares, 0, num_places), bins=case.values,
     )  # fmt: skip
     steps = [
         Launch(
@@ -202,20 +200,18 @@ def _by_tables(
     return steps, [piece]
 
 
-def _rows(case: Case, views: Sequence[View]) -> int:
+def _rows(case: Case) -> int:
     """Return how many samples a lane loads at once."""
-    size = sum(view.dtype.itemsize for view in views)
+    size = sum(dtype.itemsize for dtype in case.dtypes)
     return max(1, min(tuning.MOST_ROWS, tuning.ROW_BYTES // size))
 
 
-def _by_sort(
-    case: Case, views: Sequence[View], bins: dict[str, Any]
-) -> tuple[list[Launch | Clear], list[Piece]]:
+def _by_sort(case: Case) -> tuple[list[Launch | Clear], list[Piece]]:
     problem, device = case.problem, case.device
     acc, num_bins, num_places = accumulator(problem.dtype), problem.num_bins, case.num_places
     num_items, num_slots = case.num_samples * num_places, num_bins * num_places
     key = np.dtype(np.uint32 if num_slots <= 1 << 32 else np.uint64)
-    weight, result, acc_name = _types(case, views[-1])
+    weight, result, acc_name = _types(case)
     # Pieces: keys and weights, both sorted, starts of bins, sums.
     pieces = [Piece(num_items * dtype.itemsize) for dtype in (key, acc) * 2]
     pieces += [Piece((num_slots + 1) * 8), Piece(num_slots * acc.itemsize)]
@@ -224,11 +220,11 @@ def _by_sort(
         "sums.cuh", "histogram_pairs_kernel",
         f"gpualgo::ByIndexPolicy<{PAIR_THREADS}, {PAIR_ROWS}, false>",
         (weight, result, acc_name, dtypes.cpp_name(key), case.bins.cpp, case.access.cpp),
-        cuda_bins.pairs_params(len(views), case.bins.fields, case.access.fields),
+        "HistogramPairs", **cuda_bins.PAIRS,
     )  # fmt: skip
     parts = -(-case.num_samples // (PAIR_THREADS * PAIR_ROWS))
     packed = spec.parameters.pack(
-        num_bins=num_bins, rows=case.rows(1, parts, 0, num_places), bins=bins
+        num_bins=num_bins, rows=case.rows(1, parts, 0, num_places), bins=case.values
     )
     steps: list[Launch | Clear] = [
         Launch(

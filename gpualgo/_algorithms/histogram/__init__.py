@@ -161,18 +161,13 @@ def histogram(
     return run(problem, (view,), None, None, out, stream)
 
 
-def _joint(*args: Any) -> Any:
-    """Count samples of several dimensions, or sum weights."""
-    return _histogram_of_tuples(*args)
-
-
 # --- Arguments of `histogram` of tuples, and with weights.
 
 _WHERE = "histogram"
 _SAMPLES = builtin("no_operator")  # carries the function that computes samples
 
 
-def _histogram_of_tuples(
+def _joint(
     x: Any, bins: Any, range: Any, weights: Any, axis: Any, dtype: Any, out: Any, stream: Any
 ) -> Any:
     """Count or sum samples of one dimension or more; see the public function."""

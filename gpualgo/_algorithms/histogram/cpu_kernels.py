@@ -1,7 +1,8 @@
 """Kernels of histograms on the CPU: map samples to slots, and count the slots or add to their sums.
 
-A slot is the index of a counter in a row's table. A stage finds slots; it is
-called by address, so that these kernels are compiled once for all dtypes and bins.
+A slot is the index of a counter in a row's table: a bin of all dimensions, and one more slot is for
+samples that are not counted. Stages and sinks are called by address, so that one kernel is compiled
+once for all dtypes, bins and sums.
 """
 
 from __future__ import annotations
@@ -19,75 +20,72 @@ from gpualgo._algorithms.histogram import problem as at
 from gpualgo._cpu.packing import call, dense_address, load, offset, pointer_to, store
 from gpualgo._cpu.plan import LEAF, START
 
-# --- Joint and weighted histograms: a slot is a bin of all dimensions; one more slot is for samples
-# that are not counted.
-
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _words = pointer_to(types.intp)
 _slots = pointer_to(types.int32)
 
 
-def joint_kernel() -> Callable[..., None]:
-    """Return the kernel that processes tasks: a row, and a share of its samples.
+def kernel() -> Callable[..., None]:
+    """Return the kernel that processes tasks: a share of the samples of a group of rows.
 
-    Scratch memory holds slots, buffers of fields and computed samples. TABLES has a table for each
-    share and row.
+    Scratch memory holds slots, buffers of fields, computed samples and at TABLES the group's
+    tables, which start at zero and are written to the target at the end. The rows of a group are
+    interleaved sample by sample.
     """
     combine = numba.njit(**_OPTIONS)(_combine)
+    place = numba.njit(**_OPTIONS)(_place)
+    clear = numba.njit(**_OPTIONS)(_clear)
 
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
+    def run(table: int, scratch: int, first: int, last: int) -> None:
         p = _words(table)
-        dims, rows, split = load(p, at.JOINT_DIMS), load(p, at.JOINT_ROWS), load(p, at.JOINT_SPLIT)
-        outer, inner, reads = (
-            load(p, at.JOINT_OUTER),
-            load(p, at.JOINT_INNER),
-            load(p, at.JOINT_READS),
-        )
-        addresses, computed = (
-            scratch + load(p, at.JOINT_PLACES),
-            scratch + load(p, at.JOINT_COMPUTED),
-        )
-        stages = table + 8 * at.JOINT_TAIL
-        outer_at = stages + 8 * at.JOINT_STAGE_SIZE * dims
+        dims, groups, split = load(p, at.DIMS), load(p, at.GROUPS), load(p, at.SPLIT)
+        outer, inner, reads = load(p, at.OUTER), load(p, at.INNER), load(p, at.READS)
+        addresses, computed = scratch + load(p, at.ADDRESSES), scratch + load(p, at.COMPUTED)
+        tables, dim_slots = scratch + load(p, at.TABLES), scratch + at.SLOT_BYTES
+        rows, copies, slots = load(p, at.ROWS), load(p, at.COPIES), load(p, at.SLOTS)
+        bins, stages = load(p, at.BINS_OF_SLOTS), table + 8 * at.TAIL
+        outer_at = stages + 8 * at.STAGE_SIZE * dims
         inner_at = outer_at + 8 * outer
         fields = inner_at + 8 * inner
-        dim_slots = scratch + at.JOINT_SLOT_BYTES
         for task in range(first, last):
-            part = task // rows
-            row = task - part * rows
-            sums = load(p, at.JOINT_TABLES)
-            sums += part * load(p, at.JOINT_SHARE_BYTES) + row * load(p, at.JOINT_ROW_BYTES)
-            end = min(load(p, at.JOINT_LENGTH), (part + 1) * split)
-            for begin in range(part * split, end, at.JOINT_MOST):
-                count = min(at.JOINT_MOST, end - begin)
+            part = task // groups
+            group = task - part * groups
+            clear(tables, load(p, at.TABLES_SIZE))
+            end = min(load(p, at.LENGTH), (part + 1) * split)
+            for begin in range(part * split, end, load(p, at.STEP)):
+                count = min(load(p, at.STEP), end - begin)
                 weights = num_bins = 0
                 for k in range(reads):
-                    field = fields + 8 * k * (LEAF + outer + inner)
-                    strides = field + 8 * LEAF
-                    base = load(_words(field), START) + offset(row, outer, outer_at, strides)
+                    field = fields + 8 * k * (LEAF + 1 + outer + inner)
+                    strides = field + 8 * (LEAF + 1)
+                    base = load(_words(field), START) + load(_words(field), LEAF)
+                    base += offset(group, outer, outer_at, strides)
                     strides += 8 * outer
                     weights = dense_address(
                         field, scratch, base, begin, count, inner, inner_at, strides
                     )
                     store(_words(addresses), k, weights)
-                if load(p, at.JOINT_COMPUTE):
-                    call(load(p, at.JOINT_COMPUTE), (addresses, computed, count))
+                if load(p, at.COMPUTE):
+                    call(load(p, at.COMPUTE), (addresses, computed, count))
                 for k in range(dims):
-                    q = _words(stages + 8 * at.JOINT_STAGE_SIZE * k)
+                    q = _words(stages + 8 * at.STAGE_SIZE * k)
                     base, target = load(_words(addresses), k), scratch if k == 0 else dim_slots
-                    call(
-                        load(q, at.JOINT_STAGE),
-                        (load(q, at.JOINT_STAGE_TABLE), base, target, count),
-                    )
+                    call(load(q, at.STAGE), (load(q, at.STAGE_TABLE), base, target, count))
                     if k == 0:
-                        num_bins = load(q, at.JOINT_BINS)
+                        num_bins = load(q, at.STAGE_BINS)
                     else:
                         num_bins = combine(
-                            scratch, dim_slots, num_bins, load(q, at.JOINT_BINS), count
+                            scratch, dim_slots, num_bins, load(q, at.STAGE_BINS), count
                         )
-                call(load(p, at.JOINT_ADD), (sums, scratch, weights, count))
+                if load(p, at.PLACES):
+                    place(scratch, load(p, at.PLACES), count)
+                call(load(p, at.ADD), (tables, scratch, weights, count))
+            target = load(p, at.TARGET) + task * load(p, at.TASK_BYTES)
+            call(
+                load(p, at.FLUSH), (tables, target, bins, rows, copies, slots, load(p, at.NUM_SUMS))
+            )
 
-    return kernel
+    return run
 
 
 def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -> int:
@@ -101,146 +99,82 @@ def _combine(slots: int, dim_slots: int, num_bins: int, bins: int, count: int) -
     return num_bins * bins
 
 
-def finishing_kernel() -> Callable[..., None]:
-    def kernel(table: int, unused: int, first: int, last: int) -> None:
-        p = _words(table)
-        target = load(p, 4) + first * load(p, 5)
-        call(load(p, 0), (load(p, 1), load(p, 2), load(p, 3), first, last, target))
-
-    return kernel
+def _place(slots: int, places: int, count: int) -> None:
+    """Add to each slot where the table begins that counts the sample."""
+    for i in range(count):
+        store(_slots(slots), i, load(_slots(slots), i) + load(_slots(places), i))
 
 
-# --- Counts of one sample each.
+def _clear(tables: int, count: int) -> None:
+    for i in range(count):
+        store(_words(tables), i, 0)
 
 
-def counting_kernel(element: Any) -> Callable[..., None]:
-    """Return the kernel that counts tasks of samples in tables of counters of type `element`.
-
-    A task is a group of rows, interleaved sample by sample, and a split of their samples. With a
-    TARGET, a task is a whole group, whose tables start at zero and are written to the target at the
-    end. Without it, a thread's tasks share tables of all rows, which the caller adds up.
-    """
-    size = element.bitwidth // 8
-    clear, tally, flush = (
-        numba.njit(**_OPTIONS)(write(pointer_to(element), element))
-        for write in (_clear, _tally, _flush)
-    )
-
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p = _words(table)
-        groups, split, pack = load(p, at.GROUPS), load(p, at.SPLIT), load(p, at.PACK)
-        outer, inner = load(p, at.OUTER), load(p, at.INNER)
-        outer_at = table + 8 * at.TAIL
-        inner_at = outer_at + 16 * outer
-        counters = load(p, at.GROUP_ROWS) * load(p, at.COPIES) * load(p, at.SLOTS)
-        for task in range(first, last):
-            part = task // groups
-            group = task - part * groups
-            tables = scratch + at.HEAD_BYTES
-            if load(p, at.TARGET):
-                clear(tables, counters)
-            else:
-                tables += group * counters * size
-            start = load(p, at.X) + offset(group, outer, outer_at, outer_at + 8 * outer)
-            end = min(load(p, at.LENGTH), (part + 1) * split)
-            for begin in range(part * split, end, load(p, at.STEP)):
-                count = min(load(p, at.STEP), end - begin)
-                if pack:
-                    samples = scratch + at.BUFFER
-                    dims = (inner_at, inner_at + 8 * inner)
-                    call(pack, (samples, start, begin, count, inner, *dims, 1))
-                else:
-                    samples = start + begin * load(p, at.X_SIZE)
-                call(load(p, at.STAGE), (load(p, at.STAGE_TABLE), samples, scratch, count))
-                tally(scratch, load(p, at.TABLES), tables, count)
-            if load(p, at.TARGET):
-                for row in range(load(p, at.GROUP_ROWS)):
-                    flush(table, tables, row, group * load(p, at.GROUP_ROWS) + row)
-
-    return kernel
-
-
-def _clear(as_counters: Any, element: Any) -> Callable[..., None]:
-    def clear(tables: int, count: int) -> None:
-        for i in range(count):
-            store(as_counters(tables), i, element(0))
-
-    return clear
-
-
-def _tally(as_counters: Any, element: Any) -> Callable[..., None]:
-    one = element(1)
-
-    def tally(slots: int, offsets: int, tables: int, count: int) -> None:
-        """Count each slot in the table at the sample's offset: its row's, one of several copies."""
-        for i in range(count):
-            j = types.intp(load(_slots(slots), i)) + load(_slots(offsets), i)
-            store(as_counters(tables), j, load(as_counters(tables), j) + one)
-
-    return tally
-
-
-def _flush(as_counters: Any, element: Any) -> Callable[..., None]:
-    size = element.bitwidth // 8
-    as_result = pointer_to(types.int64)
-
-    def flush(table: int, tables: int, row: int, target_row: int) -> None:
-        """Write one row's counts, the sums of its copies, to the target."""
-        p = _words(table)
-        slots, copies, bins = load(p, at.SLOTS), load(p, at.COPIES), load(p, at.BINS)
-        target = as_result(load(p, at.TARGET) + target_row * bins * 8)
-        bin_of_slot = load(p, at.BIN_OF_SLOT)
-        if bin_of_slot:
-            for i in range(bins):
-                store(target, i, 0)
-        for i in range(slots if bin_of_slot else bins):
-            total = 0
-            for k in range(copies):
-                start = tables + (row * copies + k) * slots * size
-                total += types.int64(load(as_counters(start), i))
-            if not bin_of_slot:
-                store(target, i, total)
-            elif load(_slots(bin_of_slot), i) >= 0:
-                j = types.intp(load(_slots(bin_of_slot), i))
-                store(target, j, load(target, j) + total)
-
-    return flush
-
-
-# --- Functions that add a run's weights to the sums in a table.
+# --- Sinks: functions that add a run to tables, and write tables to the target. A row's table has
+# `slots` numbers, of which the target gets the first `count`.
 
 
 def add_ones() -> Callable[..., None]:
-    as_counts = pointer_to(types.int64)
+    """Return the function that counts each slot in its table: its row's, one of several copies."""
+    as_counts, one = pointer_to(types.uint32), types.uint32(1)
 
-    def add(table: int, slots: int, weights: int, count: int) -> None:
+    def add(tables: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
-            slot = types.intp(load(_slots(slots), i))
-            store(as_counts(table), slot, load(as_counts(table), slot) + 1)
+            j = types.intp(load(_slots(slots), i))
+            store(as_counts(tables), j, load(as_counts(tables), j) + one)
 
     return add
 
 
 def add_weights(element: Any, parts: int) -> Callable[..., None]:
     """Return the function that adds 64-bit integers, which wrap, or floats in `parts`."""
-    is_integer = isinstance(element, types.Integer)
-    wide = types.int64 if is_integer else types.float64
+    wide = types.int64 if isinstance(element, types.Integer) else types.float64
     as_sums, as_x = pointer_to(wide), pointer_to(element)
 
-    def add(table: int, slots: int, weights: int, count: int) -> None:
+    def add(tables: int, slots: int, weights: int, count: int) -> None:
         for i in range(count):
             for part in range(parts):
-                slot = types.intp(load(_slots(slots), i)) * parts + part
+                j = types.intp(load(_slots(slots), i)) * parts + part
                 weight = wide(load(as_x(weights), i * parts + part))
-                store(as_sums(table), slot, load(as_sums(table), slot) + weight)
+                store(as_sums(tables), j, load(as_sums(tables), j) + weight)
 
     return add
 
 
+def flush(element: Any, wide: Any) -> Callable[..., None]:
+    """Return the function that writes the sums of the copies of each row's table.
+
+    `bins`: 0, or the bins of the slots, of which only those below `count` are written.
+    """
+    as_numbers, as_target = pointer_to(element), pointer_to(wide)
+    size = element.bitwidth // 8
+
+    def write(
+        tables: int, target: int, bins: int, rows: int, copies: int, slots: int, count: int
+    ) -> None:
+        for row in range(rows):
+            end = target + row * count * 8
+            for i in range(count):
+                store(as_target(end), i, wide(0))
+            for copy in range(copies):
+                start = tables + (row * copies + copy) * slots * size
+                if bins:
+                    for i in range(slots):
+                        k = types.intp(load(_slots(bins), i))
+                        if k < count:
+                            number = wide(load(as_numbers(start), i))
+                            store(as_target(end), k, load(as_target(end), k) + number)
+                else:
+                    for i in range(count):
+                        number = wide(load(as_numbers(start), i))
+                        store(as_target(end), i, load(as_target(end), i) + number)
+
+    return write
+
+
 # --- Stages of a histogram: functions f(table, samples, slots, count) that find samples' slots.
 #
-# A slot is a bin; one more slot is for samples that are not counted. The slots of 8-bit
-# samples are the samples themselves, whose counts are mapped to bins at the end.
+# A slot is a bin of one dimension; one more slot is for samples that are not counted.
 
 _doubles = pointer_to(types.float64)
 

@@ -1,4 +1,4 @@
-"""Plans of the histogram on a GPU: canonical layout, kernel, joint counters."""
+"""Plans of histograms on a GPU: cases of arrays, kernels, joint counters."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpualgo._algorithms.histogram import cuda_bins, tuning
-from gpualgo._algorithms.histogram.cuda_bins import DeviceBins, device_bins
+from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
 from gpualgo._algorithms.histogram.problem import Histogram
 from gpualgo._arrays.view import NumPy, View, dense_view
 from gpualgo._base import dtypes, records
 from gpualgo._base.strides import Dims, dense_strides, merge
 from gpualgo._cuda import build, templates
 from gpualgo._cuda.build import Spec
-from gpualgo._cuda.parameters import Parameters
+from gpualgo._cuda.parameters import Kind
 from gpualgo._cuda.plan import NONE, TICKETS, ArgMap, Clear, Launch, Piece, Plan
 from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
 from gpualgo._driver import device as gpu
@@ -31,10 +31,10 @@ _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
 _TICKETS_BYTES = 4 << 10  # of the stream's tickets; joint counters follow
 _MAX_SLOTS = (1 << 31) - 1  # of a block, whose slot numbers have 32 bits
 _COUNTER_BYTES = 8  # of joint counters other than the result
-_SLOTS = ArgMap(1, 1)
 WRITE_THREADS = 256
 SUMS_SEARCH_BYTES = 8 << 10  # of the bins' own tables in shared memory, beside those of sums
 COUNT = np.dtype(np.int64)
+_NONE = builtin("no_operator")
 
 
 def machine_of(device: int) -> tuning.Machine:
@@ -53,219 +53,7 @@ class _Joint(NamedTuple):
     pieces: tuple[Piece, ...] = ()
 
 
-@planners.for_cuda.register(Histogram)
-def _(
-    problem: Histogram, views: Sequence[View], op: Operator | None, targets: Sequence[View]
-) -> Plan:
-    (target,) = targets
-    if problem.is_joint:
-        return _joint_plan(problem, views, op, target)
-    (view,) = views
-    device = view.device
-    start, samples, kept = _canonical(problem, view, target.strides)
-    machine = machine_of(device)
-    bins = device_bins(problem.bins[0], machine.capability)
-    if not kept and _flat_channels(samples, kept, view.dtype.itemsize):
-        small = tuning.small_tiling(
-            machine, bins, problem.num_bins, problem.num_samples, view.dtype.itemsize
-        )
-        if small is not None:
-            return _small(problem, view, target, start, bins, small)
-    tiling, spec, own_params = _tiling(machine, bins, view.dtype, samples, kept)
-    joint = _join(problem, tiling, math.prod(extent for extent, _ in kept), target, _SLOTS)
-    kernel = build.kernel(spec, device)
-    table = table_of(problem, bins.table)
-    packed = spec.parameters.pack(
-        common=_common(problem, bins, tiling, joint, kept, target.strides), **own_params,
-        bins=bins.values(0 if table is None else table.address),
-    )  # fmt: skip
-    common = {
-        "input": (_SLOTS.source(0), start), "output": _SLOTS.target(0), "counters": joint.counters,
-        "tickets": joint.tickets,
-    }  # fmt: skip
-    launch = Launch(
-        kernel, tiling.num_blocks, tiling.policy.block_threads, packed, device,
-        takes={"common": common}, shared_bytes=tiling.shared_bytes(bins),
-    )  # fmt: skip
-    return Plan(device, [*joint.clears, launch], joint.pieces, table)
-
-
-def _small(
-    problem: Histogram, view: View, target: View, start: int, bins: DeviceBins,
-    tiling: tuning.SmallTiling,
-) -> Plan:  # fmt: skip
-    device = view.device
-    spec = tuning.small_spec(view.dtype, bins, tiling)
-    kernel = build.kernel(spec, device)
-    table = table_of(problem, bins.table)
-    packed = spec.parameters.pack(
-        bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=tiling.num_slots,
-        num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize,
-        bins=bins.values(0 if table is None else table.address),
-    )  # fmt: skip
-    pieces: tuple[Piece, ...] = ()
-    if tiling.joint_bytes:
-        pieces = (Piece(tiling.joint_bytes, TICKETS, is_zeroed=True),)
-    launch = Launch(
-        kernel, tiling.num_blocks, tiling.policy.block_threads, packed, device,
-        takes={"input": (_SLOTS.source(0), start), "output": _SLOTS.target(0),
-               "words": _SLOTS.piece(0) if pieces else NONE},
-        shared_bytes=tiling.shared_bytes(bins),
-    )  # fmt: skip
-    return Plan(device, [launch], pieces, table)
-
-
-def _tiling(
-    machine: tuning.Machine, bins: DeviceBins, dtype: np.dtype[Any], samples: Dims, kept: Dims
-) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
-    """Return how blocks share the work, the kernel for that, and its own parameters."""
-    num_places = math.prod(extent for extent, _ in kept)
-    num_samples = math.prod(extent for extent, _ in samples)
-    channels = _flat_channels(samples, kept, dtype.itemsize)
-    if channels * bins.table_bins > _MAX_SLOTS:
-        channels = 0
-    if channels and num_samples < tuning.SHORT_ROW and num_places > 4 * machine.num_sms:
-        channels = 0 if tuning.channels_of_block(machine, bins, num_places) > 1 else channels
-    if channels:
-        num_items = num_samples * channels
-        tiling = tuning.tiling(
-            machine, bins, channels, num_places // channels, num_items, dtype.itemsize
-        )
-        spec = tuning.flat_spec(machine, dtype, bins, tiling)
-        return tiling, spec, {"num_items": num_items}
-    group = 1
-    if _is_side_by_side(samples, kept) or num_samples < tuning.SHORT_ROW:
-        group = tuning.channels_of_block(machine, bins, num_places)
-    tiling = tuning.tiling(machine, bins, group, -(-num_places // group), num_samples * group)
-    spec = tuning.strided_spec(machine, dtype, bins, tiling)
-    return tiling, spec, {
-        "num_items": num_samples, "num_places": num_places, "channels": group, "samples": samples,
-    }  # fmt: skip
-
-
-def _join(
-    problem: Histogram, tiling: tuning.Tiling, num_places: int, target: View, args: ArgMap
-) -> _Joint:
-    """Decide how blocks combine counts: in the stream's tickets, the result, or temporary storage.
-
-    Never in a strided result, nor in one on the host, where atomics are slow.
-    """
-    if tiling.parts == 1 and tiling.table == tuning.REPLICATED:
-        return _Joint(_WRITE_ROWS, (NONE, 0), NONE)
-    num_counters = num_places * problem.num_bins
-    size, num_bytes = target.dtype.itemsize, num_counters * _COUNTER_BYTES
-    fits = num_bytes <= gpu.TICKET_BYTES - _TICKETS_BYTES
-    fits = fits and tiling.num_rows * 4 <= _TICKETS_BYTES
-    is_dense = target.strides == dense_strides(target.shape, size) and target.library is not NumPy
-    if is_dense and size >= 4 and not fits:
-        slot = args.target(0)
-        clears = (Clear(slot, num_counters * size),)
-        return _Joint(_ADD_TO_ROWS, (slot, 0), NONE, clears=clears)
-    tickets = _TICKETS_BYTES if fits else gpu.aligned(tiling.num_rows * 4)
-    piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
-    slot = args.piece(0)
-    return _Joint(_JOIN_ROWS, (slot, tickets), slot, pieces=(piece,))
-
-
-def _common(
-    problem: Histogram, bins: DeviceBins, tiling: tuning.Tiling, joint: _Joint, kept: Dims,
-    out_strides: tuple[int, ...],
-) -> dict[str, Any]:  # fmt: skip
-    size = problem.dtype.itemsize
-    counter_bytes = size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES
-    slots = tiling.channels * bins.table_bins
-    return {
-        "counter_bytes": counter_bytes, "result": joint.result, "num_bins": problem.num_bins,
-        "output_bytes": size, "bin_stride": out_strides[-1],
-        "table": {"num_slots": slots, "replicas": tiling.replicas, "words": tiling.words},
-        "blocks_per_row": tiling.parts, "kept": kept,
-    }  # fmt: skip
-
-
-def table_of(problem: Histogram, data: bytes) -> Table | None:
-    if data and problem.table is None:
-        problem.table = Table(data, problem.device)
-        problem.hold(len(data))
-    table: Table | None = problem.table
-    return table
-
-
-class Table:
-    """A copy of data on a device that every stream may read, freed with this object."""
-
-    __slots__ = ("__weakref__", "address")
-
-    def __init__(self, data: bytes, device: int) -> None:
-        self.address = 0
-        if gpu.get(device).stand_in is not None:
-            return
-        self.address = _upload(data, device)
-        weakref.finalize(self, _discard, self.address, device).atexit = False
-
-
-def _upload(data: bytes, device: int) -> int:
-    api = driver.api()
-    with gpu.get(device).outside_capture():
-        address = int(driver.check(api.cuMemAlloc(len(data)), f"allocating {len(data)} bytes"))
-        try:
-            driver.write(address, data)
-        except BaseException:
-            api.cuMemFree(address)
-            raise
-    return address
-
-
-def _discard(address: int, device: int) -> None:
-    """Free a table once no kernel reads it."""
-    with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
-        driver.api().cuMemFree(address)
-
-
-def _canonical(
-    problem: Histogram, view: View, out_strides: tuple[int, ...]
-) -> tuple[int, Dims, Dims]:
-    """Return the byte offset of the first sample, and the dimensions counted over and kept.
-
-    The order of samples does not matter: strides are made positive and sorted.
-    """
-    start = 0
-    counted = []
-    for axis in problem.axes:
-        extent, stride = view.shape[axis], view.strides[axis]
-        if stride < 0:
-            start += (extent - 1) * stride
-            stride = -stride
-        counted.append((extent, (stride,)))
-    counted.sort(key=lambda dim: -dim[1][0])
-    axes = [i for i in range(len(view.shape)) if i not in problem.axes]
-    kept = [
-        (view.shape[i], (view.strides[i], out))
-        for i, out in zip(axes, out_strides[:-1], strict=True)
-    ]
-    return start, merge(counted), merge(kept)
-
-
-def _flat_channels(samples: Dims, kept: Dims, size: int) -> int:
-    """Return how many histograms interleave their samples in dense rows; 0 if rows have gaps."""
-    if len(samples) > 1:
-        return 0
-    if not samples or samples[0][1][0] == size:
-        return 1
-    if kept and kept[-1][1][0] == size:
-        channels = kept[-1][0]
-        if channels <= tuning.MAX_CHANNELS and samples[0][1][0] == channels * size:
-            return channels
-    return 0
-
-
-def _is_side_by_side(samples: Dims, kept: Dims) -> bool:
-    """Return whether samples of neighbouring histograms are closer than those of one."""
-    return bool(kept and samples) and abs(kept[-1][1][0]) < samples[-1][1][0]
-
-
-# --- What kernels of joint and weighted histograms see: bins, kept dimensions, samples, access.
-
-_NONE = builtin("no_operator")
+# --- What kernels see: bins, kept dimensions, samples, access.
 
 
 @dataclass(frozen=True)
@@ -279,11 +67,15 @@ class Case:
     at: ArgMap
     inputs: tuple[tuple[int, int], ...]  # slot of each array, and offset of its first sample
     samples: Dims
-    kept: Dims
+    kept: Dims  # with strides of the arrays, of samples of one number also of the result
     places: Dims  # of the result, along `kept` dimensions
     cells: Dims  # of the result, along bins
     bins: DeviceBins
-    element: records.Element  # of a sample
+    values: dict[str, Any]  # of the bins
+    table: Table | None  # of the bins
+    dtypes: tuple[np.dtype[Any], ...]  # of the arrays
+    # Of samples that may be several numbers:
+    element: records.Element
     access: Access
     items: int  # samples per load of dense rows; 0: rows have gaps
 
@@ -296,14 +88,26 @@ class Case:
         return math.prod(extent for extent, _ in self.samples)
 
     def channels(self) -> int:
-        """Return how many kept indices a block counts side by side."""
-        if self.items or not self.kept:
+        """Return how many kept indices a block counts side by side, if rows have gaps."""
+        is_side_by_side = bool(self.kept and self.samples) and (
+            abs(self.kept[-1][1][0]) < abs(self.samples[-1][1][0])
+        )
+        if self.num_samples >= tuning.SHORT_ROW and not is_side_by_side:
             return 1
-        strides = self.kept[-1][1][0], self.samples[-1][1][0] if self.samples else 0
-        if self.num_samples >= tuning.SHORT_ROW and abs(strides[0]) >= abs(strides[1]):
+        return tuning.channels_of_block(self.machine, self.bins, self.num_places)
+
+    def flat_channels(self) -> int:
+        """Return how many histograms interleave one number's samples; 0 if rows have gaps."""
+        size, samples, kept = self.dtypes[0].itemsize, self.samples, self.kept
+        if len(samples) > 1:
+            return 0
+        if not samples or samples[0][1][0] == size:
             return 1
-        max_channels = self.machine.small_words // self.bins.table_bins
-        return max(1, min(self.num_places, max_channels, tuning.JOINT_STRIDED.block_threads))
+        if kept and kept[-1][1][0] == size:
+            channels = kept[-1][0]
+            if channels <= tuning.MAX_CHANNELS and samples[0][1][0] == channels * size:
+                return channels
+        return 0
 
     def rows(self, channels: int, parts: int, first: int, count: int) -> dict[str, Any]:
         """Return JointRows of `count` kept indices from `first` on."""
@@ -315,8 +119,12 @@ class Case:
         }  # fmt: skip
 
     def spec(
-        self, header: str, name: str, policy: str, types: Sequence[str], fields: Parameters
-    ) -> Spec:
+        self, header: str, name: str, policy: str, types: Sequence[str], params: str,
+        **own: Kind,
+    ) -> Spec:  # fmt: skip
+        fields = cuda_bins.rows_params(
+            params, len(self.inputs), self.bins.fields, self.access.fields, **own
+        )
         sample = records.register_dtype(self.element)
         op = functor(self.op, (sample, sample), sample)
         arguments = ", ".join((policy, op, records.cpp_name(self.element), *types))
@@ -362,12 +170,16 @@ def _cut(target: View, num_kept: int) -> tuple[Dims, Dims]:
     return merge(outs[:num_kept]), merge(outs[num_kept:])
 
 
-def _case_of(
-    problem: Histogram, views: Sequence[View], op: Operator | None, target: View,
-    machine: tuning.Machine, bins: DeviceBins,
-) -> Case:  # fmt: skip
-    """Return the case of arrays; samples may be read in any order."""
-    shape, slots = views[0].shape, ArgMap(len(views), 1)
+def case_of(problem: Histogram, views: Sequence[View], op: Operator | None, target: View) -> Case:
+    """Return the case of arrays and a result of any strides; samples may be read in any order.
+
+    If there is an op, its source computes the samples from the views.
+    """
+    shape, slots, device = views[0].shape, ArgMap(len(views), 1), views[0].device
+    machine = machine_of(device)
+    if op is not None and op.key.numbers:  # captured numbers take shared memory
+        free_bytes = machine.shared_bytes - tuning.NUMBERS_BYTES
+        machine = replace(machine, shared_bytes=free_bytes)
     starts = [0] * len(views)
     counted: list[tuple[int, tuple[int, ...]]] = []
     for axis in problem.axes:
@@ -378,21 +190,32 @@ def _case_of(
         counted.append((extent, strides))
     counted.sort(key=lambda dim: -max(map(abs, dim[1])))
     samples, axes = merge(counted), [i for i in range(len(shape)) if i not in problem.axes]
-    kept = merge([(shape[i], tuple(view.strides[i] for view in views)) for i in axes])
+    steps = [[view.strides[i] for i in axes] for view in views]
+    if problem.is_joint:
+        bins = _joint_bins(problem, machine)
+    else:
+        bins = cuda_bins.device_bins(problem.bins[0], machine.capability)
+        steps.append([*target.strides[:-1]])
+    kept = merge([(shape[i], tuple(step)) for i, *step in zip(axes, *steps, strict=True)])
     places, cells = _cut(target, len(axes))
     element = problem.element
-    numbers = records.field_dtypes(element)
-    read_dtypes = [*numbers, *(view.dtype for view in views[len(numbers) :])]
-    limit = 2 * VECTOR_BYTES // element.itemsize if isinstance(element, records.Computed) else None
-    access, items = _access(views, read_dtypes, limit, starts, samples, kept)
-    num_samples = math.prod(extent for extent, _ in samples)
-    num_places = math.prod(extent for extent, _ in kept)
-    if items and num_samples < tuning.SHORT_ROW and num_places > 4 * machine.num_sms:
-        access, items = _strided(len(views)), 0
+    access, items = _strided(len(views)), 0
+    if problem.is_joint:
+        numbers = records.field_dtypes(element)
+        read_dtypes = [*numbers, *(view.dtype for view in views[len(numbers) :])]
+        limit = None
+        if isinstance(element, records.Computed):
+            limit = 2 * VECTOR_BYTES // element.itemsize
+        num_samples = math.prod(extent for extent, _ in samples)
+        num_places = math.prod(extent for extent, _ in kept)
+        if num_samples >= tuning.SHORT_ROW or num_places <= 4 * machine.num_sms:
+            access, items = _access(views, read_dtypes, limit, starts, samples, kept)
+    table = table_of(problem, bins.table)
     return Case(
-        problem, _NONE if op is None else op, views[0].device, machine, slots,
+        problem, _NONE if op is None else op, device, machine, slots,
         tuple((slots.source(i), start) for i, start in enumerate(starts)), samples, kept,
-        places, cells, bins, element, access, items,
+        places, cells, bins, bins.values(0 if table is None else table.address), table,
+        tuple(view.dtype for view in views), element, access, items,
     )  # fmt: skip
 
 
@@ -427,7 +250,7 @@ def _strided(leaves: int) -> Access:
     return Access(f"gpualgo::StridedItems<{leaves}>", cuda_bins.joint_strided_params(leaves))
 
 
-# --- Plans of joint and weighted histograms on a GPU.
+# --- Plans.
 
 
 class _AfterFirstPiece(ArgMap):
@@ -440,38 +263,143 @@ class _AfterFirstPiece(ArgMap):
         return super().piece(i + 1)
 
 
-def joint_case(
-    problem: Histogram, views: Sequence[View], op: Operator | None, target: View
-) -> tuple[Case, dict[str, Any], Table | None]:
-    """Return the case of a result of any strides, the values of its bins, and their table.
-
-    If there is an op, its source computes the samples from the views.
-    """
-    device = views[0].device
-    machine = machine_of(device)
-    if op is not None and op.key.numbers:  # captured numbers take shared memory
-        free_bytes = machine.shared_bytes - tuning.NUMBERS_BYTES
-        machine = replace(machine, shared_bytes=free_bytes)
-    bins = _joint_bins(problem, machine)
-    case = _case_of(problem, views, op, target, machine, bins)
-    table = table_of(problem, bins.table)
-    return case, bins.values(0 if table is None else table.address), table
-
-
-def _joint_plan(
-    problem: Histogram, views: Sequence[View], op: Operator | None, target: View
+@planners.for_cuda.register(Histogram)
+def _(
+    problem: Histogram, views: Sequence[View], op: Operator | None, targets: Sequence[View]
 ) -> Plan:
-    case, values, table = joint_case(problem, views, op, target)
+    (target,) = targets
+    case = case_of(problem, views, op, target)
+    if not problem.is_joint:
+        return _small(case, target) or _counted(case, target)
     if not problem.has_weights:
-        return _counted(case, target, values, table)
+        return _counted(case, target)
     # Counts into the first piece, which are multiplied by the weight.
     counts = dense_view(1 << 44, target.shape, COUNT, case.device)
     places, cells = _cut(counts, len(target.shape) - len(problem.bins))
     apart = replace(case, at=_AfterFirstPiece(*case.at), places=places, cells=cells)
-    plan = _counted(apart, counts, values, table)
+    plan = _counted(apart, counts)
     write = write_launch(case, COUNT, case.at.piece(0), are_counts=True)
     pieces = [Piece(COUNT.itemsize * math.prod(target.shape)), *plan.pieces]
-    return Plan(case.device, [*plan.steps, write], pieces, table)
+    return Plan(case.device, [*plan.steps, write], pieces, case.table)
+
+
+def _small(case: Case, target: View) -> Plan | None:
+    """Return the plan for few samples of one histogram; None if there are more."""
+    problem, device, bins = case.problem, case.device, case.bins
+    (dtype,) = case.dtypes
+    tiling = None
+    if not case.kept and case.flat_channels():
+        tiling = tuning.small_tiling(
+            case.machine, bins, problem.num_bins, problem.num_samples, dtype.itemsize
+        )
+    if tiling is None:
+        return None
+    spec = tuning.small_spec(dtype, bins, tiling)
+    packed = spec.parameters.pack(
+        bin_stride=target.strides[-1], num_items=problem.num_samples, num_slots=tiling.num_slots,
+        num_bins=problem.num_bins, output_bytes=problem.dtype.itemsize, bins=case.values,
+    )  # fmt: skip
+    pieces: tuple[Piece, ...] = ()
+    if tiling.joint_bytes:
+        pieces = (Piece(tiling.joint_bytes, TICKETS, is_zeroed=True),)
+    launch = Launch(
+        build.kernel(spec, device), tiling.num_blocks, tiling.policy.block_threads, packed, device,
+        takes={"input": case.inputs[0], "output": case.at.target(0),
+               "words": case.at.piece(0) if pieces else NONE},
+        shared_bytes=tiling.shared_bytes(bins),
+    )  # fmt: skip
+    return Plan(device, [launch], pieces, case.table)
+
+
+def _counted(case: Case, target: View) -> Plan:
+    problem, bins = case.problem, case.bins
+    tiling, spec, own = (_joint_tiling if problem.is_joint else _tiling)(case)
+    joint = _join(problem, tiling, case.num_places, target, case.at)
+    size = target.dtype.itemsize
+    common = {
+        "counter_bytes": size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES,
+        "result": joint.result, "num_bins": problem.num_bins, "output_bytes": size,
+        "table": {"num_slots": tiling.channels * bins.table_bins, "replicas": tiling.replicas,
+                  "words": tiling.words},
+    }  # fmt: skip
+    takes: dict[str, Any] = {
+        "input": case.inputs, "output": case.at.target(0), "counters": joint.counters,
+        "tickets": joint.tickets,
+    }  # fmt: skip
+    if not problem.is_joint:
+        common |= {
+            "bin_stride": target.strides[-1], "blocks_per_row": tiling.parts, "kept": case.kept,
+        }  # fmt: skip
+        common = {"common": common}
+        takes = {"common": {**takes, "input": case.inputs[0]}}
+    launch = Launch(
+        build.kernel(spec, case.device), tiling.num_blocks, tiling.policy.block_threads,
+        spec.parameters.pack(bins=case.values, **common, **own), case.device, takes=takes,
+        shared_bytes=tiling.shared_bytes(bins),
+    )  # fmt: skip
+    return Plan(case.device, [*joint.clears, launch], joint.pieces, case.table)
+
+
+def _joint_tiling(case: Case) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
+    channels = 1 if case.items else case.channels()
+    tiling = tuning.tile_counts(
+        case.machine, case.bins, channels, -(-case.num_places // channels), case.num_samples,
+        case.items,
+    )  # fmt: skip
+    spec = case.spec(
+        "joint_count.cuh", "histogram_joint_kernel", tiling.policy.cpp(case.machine.capability),
+        (case.bins.cpp, tiling.table, case.access.cpp),
+        "JointHistogram", **cuda_bins.COUNTED,
+    )  # fmt: skip
+    rows = case.rows(channels, tiling.parts, 0, case.num_places)
+    return tiling, spec, {"places": case.places, "cells": case.cells, "rows": rows}
+
+
+def _tiling(case: Case) -> tuple[tuning.Tiling, Spec, dict[str, Any]]:
+    """Return how blocks share the work, the kernel for that, and its own parameters."""
+    machine, bins, (dtype,) = case.machine, case.bins, case.dtypes
+    num_places, num_samples = case.num_places, case.num_samples
+    channels = case.flat_channels()
+    if channels * bins.table_bins > _MAX_SLOTS:
+        channels = 0
+    if channels and num_samples < tuning.SHORT_ROW and num_places > 4 * machine.num_sms:
+        channels = 0 if tuning.channels_of_block(machine, bins, num_places) > 1 else channels
+    if channels:
+        num_items = num_samples * channels
+        tiling = tuning.tiling(
+            machine, bins, channels, num_places // channels, num_items, dtype.itemsize
+        )
+        return tiling, tuning.flat_spec(machine, dtype, bins, tiling), {"num_items": num_items}
+    group = case.channels()
+    tiling = tuning.tiling(machine, bins, group, -(-num_places // group), num_samples * group)
+    return tiling, tuning.strided_spec(machine, dtype, bins, tiling), {
+        "num_items": num_samples, "num_places": num_places, "channels": group,
+        "samples": case.samples,
+    }  # fmt: skip
+
+
+def _join(
+    problem: Histogram, tiling: tuning.Tiling, num_places: int, target: View, args: ArgMap
+) -> _Joint:
+    """Decide how blocks combine counts: in the stream's tickets, the result, or temporary storage.
+
+    Never in a strided result, nor in one on the host, where atomics are slow.
+    """
+    if tiling.parts == 1 and tiling.table == tuning.REPLICATED:
+        return _Joint(_WRITE_ROWS, (NONE, 0), NONE)
+    num_counters = num_places * problem.num_bins
+    size, num_bytes = target.dtype.itemsize, num_counters * _COUNTER_BYTES
+    fits = num_bytes <= gpu.TICKET_BYTES - _TICKETS_BYTES
+    fits = fits and tiling.num_rows * 4 <= _TICKETS_BYTES
+    is_dense = target.strides == dense_strides(target.shape, size) and target.library is not NumPy
+    if is_dense and size >= 4 and not fits:
+        slot = args.target(0)
+        clears = (Clear(slot, num_counters * size),)
+        return _Joint(_ADD_TO_ROWS, (slot, 0), NONE, clears=clears)
+    tickets = _TICKETS_BYTES if fits else gpu.aligned(tiling.num_rows * 4)
+    piece = Piece(tickets + num_bytes, TICKETS if fits else None, is_zeroed=True)
+    slot = args.piece(0)
+    return _Joint(_JOIN_ROWS, (slot, tickets), slot, pieces=(piece,))
 
 
 def write_launch(case: Case, source: np.dtype[Any], sums: int, are_counts: bool = False) -> Launch:
@@ -493,32 +421,40 @@ def write_launch(case: Case, source: np.dtype[Any], sums: int, are_counts: bool 
     )  # fmt: skip
 
 
-def _counted(case: Case, target: View, bins: dict[str, Any], table: Any) -> Plan:
-    problem, channels = case.problem, case.channels()
-    num_rows = -(-case.num_places // channels)
-    tiling = tuning.tile_counts(
-        case.machine, case.bins, channels, num_rows, case.num_samples, case.items
-    )
-    spec = case.spec(
-        "joint_count.cuh", "histogram_joint_kernel", tiling.policy.cpp(case.machine.capability),
-        (case.bins.cpp, tiling.table, case.access.cpp),
-        cuda_bins.counted_params(len(case.inputs), case.bins.fields, case.access.fields),
-    )  # fmt: skip
-    joint = _join(problem, tiling, case.num_places, target, case.at)
-    size = target.dtype.itemsize
-    packed = spec.parameters.pack(
-        counter_bytes=size if joint.result == _ADD_TO_ROWS else _COUNTER_BYTES, result=joint.result,
-        num_bins=problem.num_bins, output_bytes=size,
-        table={"num_slots": channels * problem.num_bins, "replicas": tiling.replicas,
-               "words": tiling.words},
-        places=case.places, cells=case.cells, bins=bins,
-        rows=case.rows(channels, tiling.parts, 0, case.num_places),
-    )  # fmt: skip
-    launch = Launch(
-        build.kernel(spec, case.device), tiling.num_blocks, tiling.policy.block_threads, packed,
-        case.device,
-        {"input": case.inputs, "output": case.at.target(0), "counters": joint.counters,
-         "tickets": joint.tickets},
-        shared_bytes=tiling.shared_bytes(case.bins),
-    )  # fmt: skip
-    return Plan(case.device, [*joint.clears, launch], joint.pieces, table)
+def table_of(problem: Histogram, data: bytes) -> Table | None:
+    if data and problem.table is None:
+        problem.table = Table(data, problem.device)
+        problem.hold(len(data))
+    table: Table | None = problem.table
+    return table
+
+
+class Table:
+    """A copy of data on a device that every stream may read, freed with this object."""
+
+    __slots__ = ("__weakref__", "address")
+
+    def __init__(self, data: bytes, device: int) -> None:
+        self.address = 0
+        if gpu.get(device).stand_in is not None:
+            return
+        self.address = _upload(data, device)
+        weakref.finalize(self, _discard, self.address, device).atexit = False
+
+
+def _upload(data: bytes, device: int) -> int:
+    api = driver.api()
+    with gpu.get(device).outside_capture():
+        address = int(driver.check(api.cuMemAlloc(len(data)), f"allocating {len(data)} bytes"))
+        try:
+            driver.write(address, data)
+        except BaseException:
+            api.cuMemFree(address)
+            raise
+    return address
+
+
+def _discard(address: int, device: int) -> None:
+    """Free a table once no kernel reads it."""
+    with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
+        driver.api().cuMemFree(address)

@@ -12,17 +12,32 @@ import numpy as np
 
 from gpualgo._algorithms.histogram.bins import Bins, _before, _next
 from gpualgo._base import dtypes
-from gpualgo._cuda.parameters import F64, I32, I64, POINTER, U32, U64, Parameters, init, scalar
+from gpualgo._cuda.parameters import (
+    F64,
+    I32,
+    I64,
+    POINTER,
+    U32,
+    U64,
+    Kind,
+    Parameters,
+    init,
+    scalar,
+)
 from gpualgo._cuda.templates import DIVISOR, layout
 
 # --- Kernel parameters of the histogram (kernel.cuh, small.cuh and bins.cuh of histogram/).
 
 TABLE_SIZE_PARAMS = Parameters("TableSize", num_slots=I64, replicas=I64, words=I64)
+_COUNTS: dict[str, Kind] = {
+    "output": POINTER, "counters": POINTER, "tickets": POINTER, "counter_bytes": I64,
+    "result": I64, "num_bins": I64, "output_bytes": I64,
+}  # fmt: skip
+_RESULT: dict[str, Kind] = {"places": layout(1), "cells": layout(1)}
 _COMMON = Parameters(
     "HistogramCommon",
-    input=POINTER, output=POINTER, counters=POINTER, tickets=POINTER, counter_bytes=I64,
-    result=I64, num_bins=I64, output_bytes=I64, bin_stride=I64, table=TABLE_SIZE_PARAMS,
-    blocks_per_row=DIVISOR, kept=layout(2),
+    input=POINTER, **_COUNTS, bin_stride=I64, table=TABLE_SIZE_PARAMS, blocks_per_row=DIVISOR,
+    kept=layout(2),
 )  # fmt: skip
 BYTE_BINS_PARAMS = Parameters("ByteBins", bins=I32[256], flip=U64)
 UNIT_BINS_PARAMS = Parameters("UnitBins", first=U32, flip=U32)
@@ -77,7 +92,7 @@ JOIN_PARAMS = Parameters(
     "HistogramJoin",
     values=POINTER, marks=POINTER, group_values=POINTER, group_marks=POINTER, output=POINTER,
     num_bins=I64, num_tables=I64, group=I64, columns=DIVISOR, num_groups=DIVISOR,
-    places=layout(1), cells=layout(1),
+    **_RESULT,
 )  # fmt: skip
 STARTS_PARAMS = Parameters(
     "HistogramStarts", keys=POINTER, starts=POINTER, num_items=I64, num_slots=I64
@@ -96,47 +111,24 @@ def bins_params(each: Sequence[Parameters]) -> Parameters:
     return Parameters("JointBins", each=kinds, num_bins=count, shared_words=count)
 
 
-def _rows(leaves: int, access: Parameters) -> Parameters:
-    return Parameters(
+def rows_params(
+    name: str, leaves: int, bins: Parameters, access: Parameters, **own: Kind
+) -> Parameters:
+    """Return the parameters of a kernel that goes through JointRows, with fields of its own."""
+    rows = Parameters(
         "JointRows",
         num_items=I64, first=I64, end=I64, channels=I64, blocks_per_row=DIVISOR,
         kept=layout(leaves), access=access,
     )  # fmt: skip
+    return Parameters(name, input=POINTER[leaves], **own, rows=rows, bins=bins)
 
 
-def counted_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
-    return Parameters(
-        "JointHistogram",
-        input=POINTER[leaves],
-        output=POINTER,
-        counters=POINTER,
-        tickets=POINTER,
-        counter_bytes=I64,
-        result=I64,
-        num_bins=I64,
-        output_bytes=I64,
-        table=TABLE_SIZE_PARAMS,
-        places=layout(1),
-        cells=layout(1),
-        rows=_rows(leaves, access),
-        bins=bins,
-    )
-
-
-def fold_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
-    return Parameters(
-        "HistogramFold",
-        input=POINTER[leaves], values=POINTER, marks=POINTER, num_bins=I64, share_items=I64,
-        num_shares=I64, value_bytes=I64, table_bytes=I64, rows=_rows(leaves, access), bins=bins,
-    )  # fmt: skip
-
-
-def pairs_params(leaves: int, bins: Parameters, access: Parameters) -> Parameters:
-    return Parameters(
-        "HistogramPairs",
-        input=POINTER[leaves], keys=POINTER, weights=POINTER, num_bins=I64,
-        rows=_rows(leaves, access), bins=bins,
-    )  # fmt: skip
+COUNTED: dict[str, Kind] = {**_COUNTS, "table": TABLE_SIZE_PARAMS, **_RESULT}
+FOLD: dict[str, Kind] = {
+    "values": POINTER, "marks": POINTER, "num_bins": I64, "share_items": I64, "num_shares": I64,
+    "value_bytes": I64, "table_bytes": I64,
+}  # fmt: skip
+PAIRS: dict[str, Kind] = {"keys": POINTER, "weights": POINTER, "num_bins": I64}
 
 
 @cache
@@ -144,7 +136,7 @@ def write_params(num_bytes: int) -> Parameters:
     return Parameters(
         "HistogramWrite",
         weight=init(num_bytes), sums=POINTER, output=POINTER, num_slots=I64, num_bins=I64,
-        bins_per_place=DIVISOR, places=layout(1), cells=layout(1),
+        bins_per_place=DIVISOR, **_RESULT,
     )  # fmt: skip
 
 
@@ -179,11 +171,12 @@ class DeviceBins:
 def device_bins(bins: Bins, capability: tuple[int, int]) -> DeviceBins:
     if bins.sample_dtype.itemsize == 1:
         return _byte_bins(bins)
-    even = fit_even(bins, capability)
-    return search_bins(bins) if even is None else _even_bins(bins, even)
+    return number_bins(bins, capability)
 
 
-def number_bins(bins: Bins, capability: tuple[int, int], most_shared: int) -> DeviceBins:
+def number_bins(
+    bins: Bins, capability: tuple[int, int], most_shared: int = SEARCH_SHARED_BYTES
+) -> DeviceBins:
     """Return the fastest exact kind of bins whose kernels compute the bin of each sample."""
     even = fit_even(bins, capability)
     return search_bins(bins, most_shared) if even is None else _even_bins(bins, even)

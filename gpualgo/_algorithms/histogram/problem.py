@@ -19,40 +19,28 @@ from gpualgo._lazy.sources import Source, arguments_of, computed
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.problem import Array, Call, Problem, Result
 
-# --- Argument table slots and sizes of the counting kernel of a histogram and its stages.
+# --- Argument table of the kernel of a histogram on the CPU.
 
-MOST = 2048  # samples per call of a stage; buffers stay in L1
+MOST = 1024  # samples per call of a stage; buffers stay in L1
+SLOT_BYTES = 4 * MOST  # of scratch memory: slots of a run, then those of one dimension
 
-# The table of arguments. After TAIL follow lengths and strides of the dimensions between groups of
-# rows, then those of the dimensions within a group.
-(X, X_SIZE, LENGTH, GROUPS, SPLIT, STEP, STAGE, STAGE_TABLE, PACK) = range(9)
-(TABLES, GROUP_ROWS, COPIES, SLOTS, TARGET, BINS, BIN_OF_SLOT, OUTER, INNER, TAIL) = range(9, 19)
+# After TAIL follow the stages of the samples' dimensions, the extents between groups of rows, those
+# within a group, and READS fields: each as `packing.fetched` takes it, the offset of the first
+# sample, and the strides between and within groups; weights are last. BINS_OF_SLOTS: as `flush`
+# takes it. ADDRESSES, TABLES: offsets in scratch memory of the addresses of a run's numbers and of
+# a group's tables. COMPUTE: 0, or the function that computes samples from the fields, to COMPUTED.
+# INIT: not read.
+(INIT, DIMS, LENGTH, GROUPS, SPLIT, STEP, ADD, FLUSH, PLACES) = range(9)
+(TABLES, TABLES_SIZE, ROWS, COPIES, SLOTS, TARGET, TASK_BYTES, NUM_SUMS) = range(9, 17)
+(BINS_OF_SLOTS, OUTER, INNER, READS, ADDRESSES, COMPUTE, COMPUTED, TAIL) = range(17, 25)
 
-# Scratch memory: slots and samples of one run, then the tables.
-BUFFER = 4 * MOST
-HEAD_BYTES = BUFFER + 8 * MOST
+# A dimension: the stage that finds its slots.
+(STAGE, STAGE_TABLE, STAGE_BINS, STAGE_SIZE) = range(4)
 
 # Table entries of the stages for even bins and for a search, 8 bytes each.
 (ORIGIN, SCALE, LAST, OUTSIDE) = range(4)
 (START, WIDTH, LO, HI) = range(4, 8)
 (CELLS, VALUES, NUM_VALUES, LEVELS, UPPER) = range(4, 9)
-
-
-# --- Argument table of the kernel of joint and weighted histograms on the CPU.
-
-JOINT_MOST = 1024  # samples per call of a stage; buffers stay in L1
-JOINT_SLOT_BYTES = 4 * JOINT_MOST  # of scratch memory: slots of a run, then those of one dimension
-
-# After TAIL follow the samples' dimensions, the extents between rows, those within a row, and READS
-# fields: each as `packing.fetched` takes it, then its strides between and within rows; weights are
-# last. PLACES: offset in scratch memory of the addresses of a run's numbers. COMPUTE: 0, or the
-# function that computes samples from them, to COMPUTED. (Names without JOINT_.)
-(JOINT_DIMS, JOINT_LENGTH, JOINT_ROWS, JOINT_SPLIT, JOINT_ADD, JOINT_TABLES) = range(6)
-(JOINT_ROW_BYTES, JOINT_SHARE_BYTES, JOINT_OUTER, JOINT_INNER) = range(6, 10)
-(JOINT_READS, JOINT_PLACES, JOINT_COMPUTE, JOINT_COMPUTED, JOINT_TAIL) = range(10, 15)
-
-# One of JOINT_DIMS dimensions, which follow JOINT_TAIL: the stage that finds its slots.
-(JOINT_STAGE, JOINT_STAGE_TABLE, JOINT_BINS, JOINT_STAGE_SIZE) = range(4)
 
 
 class HistogramParams(NamedTuple):
@@ -106,11 +94,10 @@ class Histogram(Problem):
         self.num_samples = math.prod(shape[i] for i in axes)  # of each histogram
         self.dtype = self._dtype(views)
         self.bins = [self._bins(i, view.dtype) for i, view in enumerate(samples)]
-        if self.is_joint:
-            numbers = [bins.sample_dtype for bins in self.bins]
-            self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
-            if isinstance(params.form, Source):
-                self.element = source._replace(result=records.with_fields(source.result, numbers))
+        numbers = [bins.sample_dtype for bins in self.bins]
+        self.element: records.Element = records.record(map(str, range(len(numbers))), numbers)
+        if isinstance(params.form, Source):
+            self.element = source._replace(result=records.with_fields(source.result, numbers))
         self.num_bins = math.prod(bins.num_bins for bins in self.bins)
         shape = (*self.kept, *(bins.num_bins for bins in self.bins))
         self.results = (Result(shape, self.dtype),)

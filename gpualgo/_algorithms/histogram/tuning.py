@@ -301,11 +301,6 @@ def small_spec(dtype: np.dtype[Any], bins: DeviceBins, found: SmallTiling) -> Sp
 
 # --- Tuning of joint and weighted GPU histograms: kernels, tables, division into blocks.
 
-# Samples take several loads, so fewer vectors are in flight than for one dimension. LARGE: for
-# tables that fill a multiprocessor.
-JOINT_FLAT = Policy(512, 2, 2)
-JOINT_LARGE = Policy(1024, 2, 1)
-JOINT_STRIDED = Policy(512, 4, 2)
 # Shared memory of the captured numbers of an input's function, with padding.
 NUMBERS_BYTES = 1024
 
@@ -319,6 +314,5 @@ def tile_counts(
     """
     itemsize = VECTOR_BYTES // items if items else 0
     shares = tiling(machine, bins, channels, num_rows, num_samples * channels, itemsize)
-    if not items:
-        return replace(shares, policy=JOINT_STRIDED)
-    return replace(shares, policy=JOINT_LARGE if shares.policy is LARGE else JOINT_FLAT)
+    # Samples take several loads, so fewer vectors are in flight than for one dimension.
+    return replace(shares, policy=ROOMY) if items and shares.policy is not LARGE else shares

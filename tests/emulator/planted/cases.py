@@ -141,10 +141,6 @@ _HISTOGRAM = (
     *((histogram, name, _SMALL) for name in ("SMALL_OF_MANY", "ROOMY", "ROOMIEST", "LARGE")),
     (histogram, "STRIDED", histogram.Policy(64, 4, 2)),
 )
-_JOINT = (
-    *_HISTOGRAM,
-    *((histogram, name, _SMALL) for name in ("JOINT_FLAT", "JOINT_STRIDED")),
-)
 _COUNTING = (
     *_HISTOGRAM,
     (radix_sort, "MAX_ROW_WARPS", 1),
@@ -276,13 +272,17 @@ CASES = {
     "histogram channels": Case(
         histograms((900, 3), np.float32, 9, (-200, 200), axis=0), _HISTOGRAM
     ),
-    "joint": Case(joint_histograms(3001, ([-20, -3, 0, 1, 2, 20], 5)), _JOINT),
-    "joint two": Case(joint_histograms(3001, ([-20, -3, 0, 1, 2, 20], [-9, -8, 0, 1, 5])), _JOINT),
+    "joint": Case(joint_histograms(3001, ([-20, -3, 0, 1, 2, 20], 5)), _HISTOGRAM),
+    "joint two": Case(
+        joint_histograms(3001, ([-20, -3, 0, 1, 2, 20], [-9, -8, 0, 1, 5])), _HISTOGRAM
+    ),
     "joint global": Case(
         joint_histograms(3001, ([-20, -3, 0, 1, 2, 20], 5)),
-        (*_JOINT, (histogram, "_table", lambda *_: histogram.GLOBAL)),
+        (*_HISTOGRAM, (histogram, "_table", lambda *_: histogram.GLOBAL)),
     ),
-    "joint steps": Case(joint_histograms((3, 901), ([-20, -3, 0, 1, 2, 20], 5), step=2), _JOINT),
+    "joint steps": Case(
+        joint_histograms((3, 901), ([-20, -3, 0, 1, 2, 20], 5), step=2), _HISTOGRAM
+    ),
     "weighted": Case(weighted(3001, 5, np.float32)),
     "weighted edges": Case(weighted(3001, np.array([0, 2, 3, 7.0, 7.5]), np.float64)),
     "weighted steps": Case(weighted(3001, 5, np.complex64, step=2)),
