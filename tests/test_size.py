@@ -14,8 +14,8 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_117,
-    "gpualgo/_algorithms": 24_469,
+    "gpualgo": 63_120,
+    "gpualgo/_algorithms": 24_472,
     "gpualgo/_api": 2_302,
     "gpualgo/_arrays": 1_793,
     "gpualgo/_base": 2_391,

@@ -32,6 +32,7 @@ _GROUP_BYTES = 1 << 18  # of the tables of rows read together, which stay in L2
 _LINE_BYTES = 64
 _LINE_TABLE_BYTES = 1 << 22  # most bytes of the tables of rows read together for their cache lines
 SHARE, MOST_SHARES = 1 << 16, 16  # samples per share of a row, at least; shares of a row
+_COUNT_SHARE = 1 << 14  # the same for counts, which are added in any order
 _SHARES_PER_THREAD = 4
 _FEW_ROWS = 64  # more rows have one share each
 _COUNTER_BITS = 32
@@ -274,8 +275,10 @@ def _job(arrays: Sequence[Array], work: _Work, group: int, out: Array) -> _Job:
     rows, length = prod(shape[:kept]), prod(shape[kept:])
     # The order of float additions depends on lengths only, not on the number of threads.
     cores = threads.num_threads()
-    shares = MOST_SHARES if sink.number == _DOUBLE else _SHARES_PER_THREAD * cores * (cores > 1)
-    shares = min(shares, length // max(SHARE, 4 * slots)) if rows < _FEW_ROWS else 1
+    shares, least = _SHARES_PER_THREAD * cores * (cores > 1), _COUNT_SHARE
+    if sink.number == _DOUBLE:
+        shares, least = MOST_SHARES, SHARE
+    shares = min(shares, length // max(least, 4 * slots)) if rows < _FEW_ROWS else 1
     split = -(-length // max(1, shares, length >> _COUNTER_BITS - 1))
     split = -(-split // at.MOST) * at.MOST
     shares = max(1, -(-length // split))
