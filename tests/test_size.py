@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_120,
+    "gpualgo": 62_769,
     "gpualgo/_algorithms": 24_472,
     "gpualgo/_api": 2_302,
     "gpualgo/_arrays": 1_793,
@@ -24,12 +24,12 @@ LINES = {
     "gpualgo/_cuda": 1_895,
     "gpualgo/_distributed": 155,
     "gpualgo/_driver": 2_121,
-    "gpualgo/_lazy": 2_434,
-    "gpualgo/_operators": 5_765,
+    "gpualgo/_lazy": 2_380,
+    "gpualgo/_operators": 5_500,
     "gpualgo/_pipeline": 3_205,
     "gpualgo/dask": 2_254,
-    "gpualgo/lazy": 903,
-    "gpualgo/numpy": 6_838,
+    "gpualgo/lazy": 873,
+    "gpualgo/numpy": 6_836,
     "gpualgo/shards": 2_004,
     "cuda_src": 17_012,
 }

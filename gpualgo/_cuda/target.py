@@ -31,7 +31,7 @@ from numba.core.typing.templates import fold_arguments
 from gpualgo._base import forks, records
 from gpualgo._base.errors import CompileError
 from gpualgo._base.records import Argument, Separate
-from gpualgo._operators.numpy_rules import floats, storage
+from gpualgo._operators.numpy_rules import codegen, storage
 from gpualgo._operators.numpy_rules.errors import Refused
 from gpualgo._operators.numpy_rules.storage import PTX, Code
 
@@ -49,7 +49,6 @@ _LIBDEVICE = {
     1: "acos acosh asin asinh atan atanh cos cosh exp fabs log log10 log1p sin sinh sqrt tan tanh",
     2: "atan2 copysign hypot",
 }
-_TESTS = "isfinite isinf isnan"
 
 forks.wait_for(global_compiler_lock._lock)  # a child could not free it
 # numba makes the CPU's context when one is asked for, under a lock before which a thread must not
@@ -164,8 +163,9 @@ def _mathematics() -> imputils.Registry:
         for name in names.split():
             add = functions.lower(getattr(math, name), *(types.Float,) * count)
             add(_lowering(lambda code, *values, name=name: code.libm(name, *values)))
-    for name in _TESTS.split():
-        functions.lower(getattr(math, name), types.Float)(_lowering(floats.FUNCTIONS[name]))
+    for name in ("isfinite", "isinf", "isnan"):
+        add = functions.lower(getattr(math, name), types.Float)
+        add(_lowering(lambda code, x, name=name: codegen.compute(code, name, "float", [x])))
     return functions
 
 

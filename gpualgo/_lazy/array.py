@@ -16,7 +16,7 @@ from gpualgo._base.errors import CompileError
 from gpualgo._base.strides import full_shape
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import LAZY, expression, hooks
-from gpualgo._lazy.expression import Array, InputArray, Item, Node, Place, Value, cast
+from gpualgo._lazy.expression import Array, InputArray, Item, Node, Place, cast
 from gpualgo._lazy.operators import Operators
 from gpualgo._operators.operator import Operator, operator_key, retried
 from gpualgo._pipeline import checks, outputs
@@ -99,11 +99,11 @@ class LazyArray(Operators):
 
     def _plain_dtype(self) -> np.dtype[Any] | None:
         """Return the dtype if it is known without compiling, else None."""
-        if isinstance(self.node, expression.Leaf):
-            return self.arguments[self.node.index]
-        if isinstance(self.node, Value) and isinstance(self.node.value, np.generic):
-            return np.dtype(self.node.value.dtype)
-        return None
+        what = self.node.what
+        if self.node.kind == "leaf":
+            return self.arguments[int(what)]
+        is_number = self.node.kind == "value" and isinstance(what, np.generic)
+        return np.dtype(what.dtype) if is_number else None
 
     @property
     def form(self) -> Form | None:

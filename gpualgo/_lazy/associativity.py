@@ -16,6 +16,7 @@ from gpualgo._driver import default_device
 from gpualgo._lazy import combining, hooks
 from gpualgo._lazy.construction import arange_of
 from gpualgo._lazy.expression import is_own
+from gpualgo._lazy.operators import finfo
 from gpualgo._operators import operator
 from gpualgo._operators.key import python_function
 from gpualgo._operators.operator import Operator
@@ -79,17 +80,14 @@ def _check(problem: Problem, x: Any, fn: Any, init: Any, stream: Any) -> None:
             triples = _tried(fn, form, samples, kinds, start is not None, where)
             wrong = _violations(triples)
             wide_samples = [_wide(array) for array in samples]
-            if wrong.any() and any(map(_is_widened, samples, wide_samples)):
+            is_wider = [a.dtype for a in samples] != [a.dtype for a in wide_samples]
+            if wrong.any() and is_wider:
                 wide = _tried(fn, form, wide_samples, kinds, start is not None, where)
                 wrong &= _violations(wide)
     except (TypeError, ValueError, CompileError):  # the call itself raises it
         return
     if wrong.any():
         raise _refusal(triples, form, int(np.argmax(wrong)), where, fn)
-
-
-def _is_widened(array: np.ndarray[Any, Any], wide: np.ndarray[Any, Any]) -> bool:
-    return bool(array.dtype != wide.dtype)
 
 
 def _sampled(
@@ -170,21 +168,18 @@ def _nudged(
     wide = _wide(array)
     steps = random.integers(-4, 5, array.shape)
     steps[0] = 0
-    is_small = np.abs(wide) < _tiny(kind) / _precision(kind)
+    precision, tiny = _limits(kind)
+    is_small = np.abs(wide) < tiny / precision
     is_changed = is_small if is_rounded else is_small & (wide != 0)
-    relative, least = wide * (1 + steps * _precision(kind)), wide + steps * _tiny(kind)
+    relative, least = wide * (1 + steps * precision), wide + steps * tiny
     result: np.ndarray[Any, Any] = np.where(is_changed, least, relative).astype(array.dtype)
     return result
 
 
-def _precision(dtype: np.dtype[Any]) -> float:
-    return 2.0**-7 if dtypes.name_of(dtype) == "bfloat16" else float(np.finfo(dtype).eps)
-
-
-def _tiny(dtype: np.dtype[Any]) -> float:
-    if dtypes.name_of(dtype) == "bfloat16":
-        return 2.0**-133
-    return float(np.finfo(dtype).smallest_subnormal)
+def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return a dtype's relative precision and its smallest number."""
+    limits = finfo(dtype)
+    return float(limits.eps), float(limits.smallest_subnormal)
 
 
 def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -222,7 +217,8 @@ def _differ(kind: np.dtype[Any], *fields: np.ndarray[Any, Any]) -> np.ndarray[An
     wide = [_wide(array) for array in fields]
     sizes = [np.where(np.isfinite(array[0]), np.abs(array[0]), 0) for array in wide]
     spread = sum(np.abs(array - array[0]).max(axis=0) for array in wide[-2:])
-    bound = np.sqrt(_precision(kind)) * np.max(sizes, axis=0) + 4 * spread + 8 * _tiny(kind)
+    precision, tiny = _limits(kind)
+    bound = np.sqrt(precision) * np.max(sizes, axis=0) + 4 * spread + 8 * tiny
     is_finite = np.isfinite(wide[-2][0]) & np.isfinite(wide[-1][0])
     result: np.ndarray[Any, Any] = is_finite & (np.abs(wide[-2][0] - wide[-1][0]) > bound)
     return result

@@ -35,10 +35,10 @@ class _Merged:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
         self.leaves: list[InputArray] = []
-        self._leaf_nodes: dict[Any, expression.Leaf] = {}
+        self._leaf_nodes: dict[Any, Node] = {}
         self._nodes: expression.Known = {}
 
-    def add(self, one: InputArray) -> expression.Leaf:
+    def add(self, one: InputArray) -> Node:
         one = one.broadcast_to(self.shape)
         node = self._leaf_nodes.get(one.place)
         if node is None:
@@ -51,7 +51,7 @@ class _Merged:
             nodes = [self.add(one) for one in part.leaves]
             return expression.with_leaves(part.node, lambda i: nodes[i], self._nodes)
         if isinstance(part, _Tuple):
-            return Group(part.cls, [self.node_of(item) for item in part.items])
+            return Group(part.cls, *map(self.node_of, part.items))
         return Value(part)
 
 

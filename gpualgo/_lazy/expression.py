@@ -6,6 +6,7 @@ import operator
 import os
 import types
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -139,56 +140,25 @@ def reshaped(array: Array, shape: tuple[int, ...]) -> Array | None:
     return as_strided(array, shape, strides)
 
 
-class Leaf:
-    """A number that is read from an input, or an index; `index` numbers the lazy array's leaves."""
+class Node:
+    """A step of an expression, by kind. `what` is of
 
-    __slots__ = ("index",)
+    - a leaf, which is a number that is read or an index: its number among the lazy array's leaves
+    - a value: a constant, or an array whose elements are looked up by index
+    - a call: the function
+    - a group, which is a tuple of other nodes' results: None, or the class of a namedtuple
+    - an item: its index in a tuple.
+    """
 
-    def __init__(self, index: int) -> None:
-        self.index = index
+    __slots__ = ("arguments", "kind", "what")
 
-
-class Value:
-    """A constant, or an array whose elements are looked up by index."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
+    def __init__(self, kind: str, what: Any, *arguments: Node) -> None:
+        self.kind, self.what, self.arguments = kind, what, arguments
 
 
-class _Inner:
-    """A node with arguments; `what` is its function, class or index."""
-
-    __slots__ = ("arguments", "what")
-    what: Any
-    arguments: tuple[Node, ...]
-
-
-class Call(_Inner):
-    __slots__ = ()
-
-    def __init__(self, fn: Any, *arguments: Node) -> None:
-        self.what, self.arguments = fn, arguments
-
-
-class Group(_Inner):
-    """A tuple of other nodes' results; a namedtuple if `cls` is not None."""
-
-    __slots__ = ()
-
-    def __init__(self, cls: Any, arguments: Sequence[Node]) -> None:
-        self.what, self.arguments = cls, tuple(arguments)
-
-
-class Item(_Inner):
-    __slots__ = ()
-
-    def __init__(self, index: int, whole: Node) -> None:
-        self.what, self.arguments = index, (whole,)
-
-
-Node: TypeAlias = Leaf | Value | Call | Group | Item
+Leaf, Value, Call, Group, Item = (
+    partial(Node, kind) for kind in ("leaf", "value", "call", "group", "item")
+)
 
 
 def nodes_of(root: Node) -> list[Node]:
@@ -203,27 +173,18 @@ def nodes_of(root: Node) -> list[Node]:
         elif id(node) not in seen:
             seen.add(id(node))
             stack.append((node, True))
-            stack += [(argument, False) for argument in reversed(_arguments(node))]
+            stack += [(argument, False) for argument in reversed(node.arguments)]
     return ordered
-
-
-def _arguments(node: Node) -> tuple[Node, ...]:
-    return () if isinstance(node, (Leaf, Value)) else node.arguments
 
 
 def picked(root: Node) -> tuple[int, ...] | None:
     """Return the leaf index of each field if elements are unchanged leaves, None if computed."""
-    if isinstance(root, Leaf):
-        return (root.index,)
-    if not isinstance(root, Group):
+    if root.kind == "leaf":
+        return (root.what,)
+    if root.kind != "group":
         return None
-    indices: list[int] = []
-    for argument in root.arguments:
-        part = picked(argument)
-        if part is None:
-            return None
-        indices += part
-    return tuple(indices)
+    parts = [picked(argument) for argument in root.arguments]
+    return None if None in parts else tuple(index for part in parts for index in part or ())
 
 
 Known: TypeAlias = dict[Any, Node]
@@ -239,29 +200,19 @@ def with_leaves(
     replaced: dict[int, Node] = {}
     leaves: dict[int, Node] = {}
     for node in nodes_of(root):
-        if isinstance(node, Leaf):
-            if node.index not in leaves:
-                leaves[node.index] = leaf(node.index)
-            replaced[id(node)] = leaves[node.index]
+        if node.kind == "leaf":
+            if node.what not in leaves:
+                leaves[node.what] = leaf(node.what)
+            replaced[id(node)] = leaves[node.what]
             continue
-        if isinstance(node, Value):
-            constant = value(node.value)
-            same = node if constant is node.value else Value(constant)
-            replaced[id(node)] = known.setdefault((Value, id(constant)), same)
-            continue
-        arguments = tuple([replaced[id(argument)] for argument in node.arguments])
-        key = (type(node), id(node.what), *map(id, arguments))  # a small int has one id
+        what = value(node.what) if node.kind == "value" else node.what
+        arguments = [replaced[id(argument)] for argument in node.arguments]
+        key = (node.kind, id(what), *map(id, arguments))  # a small int has one id
         if key not in known:
-            is_same = all(map(operator.is_, node.arguments, arguments))
-            known[key] = node if is_same else _copied(node, arguments)
+            is_same = what is node.what and all(map(operator.is_, node.arguments, arguments))
+            known[key] = node if is_same else Node(node.kind, what, *arguments)
         replaced[id(node)] = known[key]
     return replaced[id(root)]
-
-
-def _copied(node: Call | Group | Item, arguments: tuple[Node, ...]) -> Node:
-    copy = object.__new__(type(node))
-    copy.what, copy.arguments = node.what, arguments
-    return copy
 
 
 class _Template:
@@ -366,14 +317,14 @@ def _source_of(root: Node, num_fields: int) -> tuple[str, list[Any]]:
         return captured.setdefault(id(value), (f"c{len(captured)}", value))[0]
 
     for node in nodes_of(root):
-        names_of_arguments = [names[id(argument)] for argument in _arguments(node)]
-        if isinstance(node, Leaf):
-            names[id(node)] = f"a{node.index}"
-        elif isinstance(node, Value):
-            names[id(node)] = capture(node.value)
+        if node.kind == "leaf":
+            names[id(node)] = f"a{node.what}"
+        elif node.kind == "value":
+            names[id(node)] = capture(node.what)
         else:
+            arguments = [names[id(argument)] for argument in node.arguments]
             names[id(node)] = name = f"t{len(lines)}"
-            lines.append(f"{name} = {_source_of_node(node, names_of_arguments, capture)}")
+            lines.append(f"{name} = {_source_of_node(node, arguments, capture)}")
     parameters = ", ".join(f"a{i}" for i in range(num_fields))
     body = "".join(f"        {line}\n" for line in lines)
     captured_names = ", ".join(name for name, _ in captured.values())
@@ -384,13 +335,11 @@ def _source_of(root: Node, num_fields: int) -> tuple[str, list[Any]]:
     return text, [value for _, value in captured.values()]
 
 
-def _source_of_node(node: Any, arguments: list[str], capture: Callable[[Any], str]) -> str:
-    if isinstance(node, Call):
-        if node.what is AT:
-            return f"{arguments[0]}[{', '.join(arguments[1:])}]"
-        return f"{capture(node.what)}({', '.join(arguments)})"
-    if isinstance(node, Item):
+def _source_of_node(node: Node, arguments: list[str], capture: Callable[[Any], str]) -> str:
+    if node.kind == "item":
         return f"{arguments[0]}[{node.what}]"
+    if node.what is AT:
+        return f"{arguments[0]}[{', '.join(arguments[1:])}]"
     if node.what is None:
         return f"({''.join(f'{argument}, ' for argument in arguments)})"
     return f"{capture(node.what)}({', '.join(arguments)})"
@@ -402,7 +351,7 @@ def AT(array: Any, *places: Any) -> Any:
 
 
 def values_of(root: Node) -> Iterator[Any]:
-    return (node.value for node in nodes_of(root) if isinstance(node, Value))
+    return (node.what for node in nodes_of(root) if node.kind == "value")
 
 
 # --- Dtype conversions of elements.
@@ -436,4 +385,4 @@ def _cast_form(node: Node, form: Form, pairs: Any) -> Node:
         else:
             source, target = next(pairs)
             items.append(item if source == target else Call(target.type, item))
-    return Group(None if form.cls is tuple else form.cls, items)
+    return Group(None if form.cls is tuple else form.cls, *items)

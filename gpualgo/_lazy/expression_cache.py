@@ -89,14 +89,9 @@ class CachedExpression(LazyArray):
     @property
     def node(self) -> Any:  # type: ignore[override]
         if self._node is None:
-            template_node = self._known.made.node
-            tables = {
-                id(one): _array_of_table(one, self._given, self._pointers)
-                for one in self._known.captured
-                if type(one) is _Table
-            }
+            tables = dict(zip(map(id, self._known.captured), self._tables(), strict=True))
             self._node = expression.with_leaves(
-                template_node, value=lambda one: tables.get(id(one), one)
+                self._known.made.node, value=lambda one: tables.get(id(one), one)
             )
         return self._node
 

@@ -148,6 +148,12 @@ def cast(x: Any, kind: np.dtype[Any], to: np.dtype[Any], name: str) -> Any:
     return hooks.applied(to.type, (x,), name)
 
 
+def finfo(dtype: np.dtype[Any]) -> Any:
+    """Return ``numpy.finfo``, also of bfloat16."""
+    module: Any = np if dtype.kind in "fc" else import_module("ml_dtypes")
+    return module.finfo(dtype)
+
+
 def _dtype_of(x: Any, name: str) -> np.dtype[Any]:
     return dtypes.as_dtype(x.dtype, name) if hasattr(x, "dtype") else np.asarray(x).dtype
 

@@ -118,11 +118,8 @@ def check_size(views: Iterable[View]) -> None:
 
 
 def pack(views: Iterable[View]) -> bytes:
-    words: list[int] = []
-    for view in views:
-        words += [view.ptr, *view.shape, *view.strides]
-    signed = [word - (1 << 64) if word >> 63 == 1 else word for word in words]
-    return struct.pack(f"<{len(signed)}q", *signed)
+    words = [word for view in views for word in (view.ptr, *view.shape, *view.strides)]
+    return struct.pack(f"<{len(words)}Q", *(word % (1 << 64) for word in words))
 
 
 def check_on_cpu(views: Iterable[View]) -> None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import builtins
 import enum
 import types
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
+from gpualgo._arrays.view import View
 from gpualgo._base import records
 from gpualgo._base.errors import CapturesChanged, CompileError
 from gpualgo._base.memo import Memo
@@ -32,22 +33,27 @@ from gpualgo._operators.captured import (
     number_of,
 )
 from gpualgo._operators.tokens import (
+    ANY,
     CELLS,
+    CONTENTS,
     DEFAULTS,
     MISSING,
-    UNREACHED,
     Guard,
     Reads,
+    Source,
     Tree,
-    constant_token,
     content_of,
+    content_of_code,
     contents_of,
     intern,
     is_library,
     is_of_module,
     number_token,
     object_token,
+    parameters_of,
     reads_of,
+    source_of,
+    value_at,
 )
 
 # --- Snapshots of operators: their content, and a copy that reads no variables.
@@ -56,12 +62,10 @@ from gpualgo._operators.tokens import (
 # later from the copy matches the key (docs/adr/0011-snapshots.md).
 
 Replacement: TypeAlias = tuple[Token, Any]  # a value's content, and its replacement in the copy
-
-
-class CodeFacts(NamedTuple):
-    content: Token
-    parameters: tuple[str, ...]  # part of the content of inner functions: calls may use keywords
-    reads: Reads
+UNREACHED = (
+    "op reaches an array through a tuple or a default value; capture the array itself, as a "
+    "variable outside of op"
+)
 
 
 def python_function(fn: Any) -> types.FunctionType | None:
@@ -75,41 +79,44 @@ def python_function(fn: Any) -> types.FunctionType | None:
 class Snapshot:
     """Reads an operator once; the guard records what was read."""
 
-    def __init__(
-        self, guard: Guard, facts_of: Callable[[types.CodeType], CodeFacts], policy: Policy
-    ) -> None:
-        self._guard, self._facts_of, self._policy = guard, facts_of, policy
+    def __init__(self, policy: Policy) -> None:
+        self.guard, self._policy = Guard(), policy
         self._functions: dict[int, _Copied] = {}
         self._classes: dict[type, int] = {}
         self._depth = self._num_words = 0
         self._num_number_words = 0
+        self._may_capture = True
+        self.views: list[View] = []  # the arrays, in order
         self.arrays: list[Token] = []
         self.numbers: list[tuple[Number, Location]] = []  # numbers passed as data
         self.values: list[Any] = []  # their values
 
-    def function(self, fn: types.FunctionType) -> Replacement:
-        """Return the content of a function, including the functions that it calls, and its copy."""
+    def function(self, fn: types.FunctionType, is_own_cell: bool = False) -> Replacement:
+        """Return the content of a function, including the functions that it calls, and its copy.
+
+        In a cell of the operator itself, any function with the same closed code is accepted.
+        """
         copied = self._functions.get(id(fn))
         if copied is not None:
-            if copied.captures and not self._guard.may_capture:
+            if copied.captures and not self._may_capture:
                 raise TypeError(UNREACHED)
-            if copied.number and all(each[0] is not fn for each in self._guard.functions):
-                self._guard.functions.append((fn, copied.copy.__code__, fn.__defaults__))
+            self._expect_function(copied, is_own_cell)
             return ("again", copied.number), copied.copy
         code, defaults, kwdefaults = fn.__code__, fn.__defaults__, fn.__kwdefaults__
         names: dict[str, Any] = {"__name__": fn.__module__}
         cells = tuple(types.CellType() for _ in fn.__closure__ or ())
         copy = types.FunctionType(code, names, fn.__name__, None, cells or None)
-        copied = self._functions[id(fn)] = _Copied(fn, copy, len(self._functions))
-        self._guard.is_stable &= kwdefaults is None
-        facts, num_arrays = self._facts_of(code), len(self.arrays)
-        if self._depth:
-            self._guard.functions.append((fn, code, defaults))
-        else:
-            self._guard.defaults = defaults
-            self._guard.globals = fn.__globals__ if facts.reads.globals else None
-        if facts.reads.globals or (self._depth and not self._is_closed(fn)):
-            self._guard.is_stable &= is_of_module(fn.__globals__)  # the guard keeps it alive
+        facts, num_arrays = facts_of(code), len(self.arrays)
+        is_closed = facts.closed_key is not None and defaults is None and kwdefaults is None
+        copied = _Copied(fn, copy, len(self._functions), defaults, is_closed)
+        self._functions[id(fn)] = copied
+        self.guard.is_stable &= kwdefaults is None
+        self._expect_function(copied, is_own_cell)
+        if not self._depth:
+            self.guard.code = code
+            self.guard.globals = fn.__globals__ if facts.reads.globals else None
+        if facts.reads.globals or (self._depth and not is_closed):
+            self.guard.is_stable &= is_of_module(fn.__globals__)  # the guard keeps it alive
         self._depth += 1
         token = (
             "function",
@@ -123,53 +130,51 @@ class Snapshot:
         copied.captures = len(self.arrays) > num_arrays
         return token, copy
 
+    def _expect_function(self, copied: _Copied, is_own_cell: bool) -> None:
+        if not (copied.is_guarded or (is_own_cell and copied.is_closed)):
+            copied.is_guarded = True
+            self.guard.expect_function(copied.fn, copied.copy.__code__, copied.defaults)
+
     def _cells(
         self, fn: types.FunctionType, code: types.CodeType, cells: tuple[types.CellType, ...],
         reads: Reads, number: int,
     ) -> Token:  # fmt: skip
         tokens = []
-        originals, known = fn.__closure__ or (), self._guard.functions
-        for index, (cell, original) in enumerate(zip(cells, originals, strict=True)):
-            value = self._guard.read_cell(original, self._depth)
+        is_own = self._depth == 1
+        for index, (cell, original) in enumerate(zip(cells, fn.__closure__ or (), strict=True)):
+            source: Source = (CELLS, index) if is_own else (original, CONTENTS)
+            value = contents_of(original)
             if value is MISSING:
+                self.guard.expect(*source, value)
                 tokens.append(("empty",))
                 continue
-            tree, num_functions = reads.variables.get(code.co_freevars[index], {}), len(known)
-            source = CELLS if self._depth == 1 else original
-            as_data = self._number(value, (number, index), source, index)
-            token, cell.cell_contents = as_data or self._variable(value, None, index, tree, reads)
-            if self._depth == 1 and self._is_closed(cell.cell_contents):
+            tree = reads.variables.get(code.co_freevars[index], {})
+            token, copy = self._variable(value, source, (number, index), tree, reads)
+            cell.cell_contents = copy
+            if is_own and _is_closed(copy):
                 # Any function with this code is accepted in the cell; others may read it, too.
-                self._guard.cells[index] = cell.cell_contents.__code__
-                del known[num_functions:]
+                self.guard.cells[index] = copy.__code__
             tokens.append(token)
         return tuple(tokens)
 
-    def _is_closed(self, value: Any) -> bool:
-        return (
-            type(value) is types.FunctionType and not value.__code__.co_freevars
-            and value.__defaults__ is None and value.__kwdefaults__ is None
-            and not self._facts_of(value.__code__).reads.globals
-        )  # fmt: skip
-
     def _defaults(self, copy: types.FunctionType, defaults: Any, kwdefaults: Any) -> list[Token]:
-        tokens = []
+        known, pairs = list(defaults or ()), []
+        for index, value in enumerate(known):
+            source = DEFAULTS, index
+            as_data = self._number(value, ("default", index), source) if self._depth == 1 else None
+            if as_data is not None:
+                known[index] = ANY
+            pairs.append(as_data or self.value(value))
         if self._depth == 1:
-            pairs = [
-                self._number(value, ("default", index), DEFAULTS, index) or self.value(value)
-                for index, value in enumerate(defaults or ())
-            ]
-            token: Token = ("tuple", tuple(token for token, _ in pairs))
-            values = tuple(value for _, value in pairs)
-        else:
-            token, values = self.value(defaults or ())
-        tokens.append(token)
-        copy.__defaults__ = values or None
+            self.guard.defaults = tuple(known) if ANY in known else defaults
+        copy.__defaults__ = tuple(value for _, value in pairs) or None
         named = {name: self.value(value) for name, value in sorted((kwdefaults or {}).items())}
-        tokens.append(tuple((name, token) for name, (token, _) in named.items()))
         if named:
             copy.__kwdefaults__ = {name: value for name, (_, value) in named.items()}
-        return tokens
+        return [
+            ("tuple", tuple(token for token, _ in pairs)),
+            tuple((name, token) for name, (token, _) in named.items()),
+        ]
 
     def _globals(
         self, fn: types.FunctionType, names: dict[str, Any], reads: Reads, number: int
@@ -177,19 +182,20 @@ class Snapshot:
         tokens = []
         for name in reads.globals:
             source = fn.__globals__
-            value = self._guard.read(source, name)
+            value = source.get(name, MISSING)
             if value is MISSING:
+                self.guard.expect(source, name, value)
                 source = builtins.__dict__
-                value = self._guard.read(source, name)
+                value = source.get(name, MISSING)
             if value is MISSING:
                 raise TypeError(f"op reads the global name {name!r}, which is not defined")
-            tree = reads.variables[name]
-            as_data = self._number(value, (number, name), source, name)
-            token, names[name] = as_data or self._variable(value, fn.__globals__, name, tree, reads)
+            token, names[name] = self._variable(
+                value, (source, name), (number, name), reads.variables[name], reads
+            )
             tokens.append((name, token))
         return tuple(tokens)
 
-    def _number(self, value: Any, location: Location, source: Any, name: Any) -> Replacement | None:
+    def _number(self, value: Any, location: Location, source: Source) -> Replacement | None:
         """Return the token and the placeholder of a data number, None if the value is not one."""
         number = number_of(value, self._num_number_words)
         is_exponent = location in self._policy.exponents  # read once: other threads may add to it
@@ -199,24 +205,49 @@ class Snapshot:
             return None
         if is_exponent:
             number = number._replace(is_exponent=True)
-        self._guard.is_data(source, name)
+        self.guard.numbers.append(source)
         self._num_number_words += number.num_words
         self.numbers.append((number, location))
         self.values.append(value)
         return number.token, DataPlaceholder(number)
 
-    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Replacement:
+    def _expected(
+        self, value: Any, source: Source, location: Location | None
+    ) -> Replacement | None:
+        """Tell the guard a variable's value; return what replaces it if it is a data number."""
+        as_data = None if location is None else self._number(value, location, source)
+        is_any = as_data is not None or captured.is_array(value)
+        self.guard.expect(*source, ANY if is_any else value)
+        return as_data
+
+    def _variable(
+        self, value: Any, source: Source, location: Location, tree: Tree, reads: Reads
+    ) -> Replacement:
         """Return the content and replacement of a variable; only variables may hold arrays."""
+        as_data = self._expected(value, source, location)
+        if as_data is not None:
+            return as_data
         if captured.is_array(value):
-            token = self._guard.capture(value, names, name, self._depth)
-            slot = captured.Slot(token, self._num_words)
-            self._num_words += captured.num_words(slot.ndim)
-            self.arrays.append(token)
-            return token, slot
+            return self._array(value, source)
         if isinstance(value, types.ModuleType):
             return self._module(value, tree, reads.loose, {})
         function = python_function(value)
-        return self.value(value) if function is None else self.function(function)
+        if function is None:
+            return self.value(value)
+        return self.function(function, source[0] is CELLS)
+
+    def _array(self, array: Any, source: Source) -> Replacement:
+        if not self._may_capture:
+            raise TypeError(UNREACHED)
+        view = captured.view_of(array)
+        token = captured.token_of(view)
+        self.guard.capture(*source, array, token)
+        self.guard.is_stable &= self._depth == 1
+        slot = captured.Slot(token, self._num_words)
+        self._num_words += captured.num_words(slot.ndim)
+        self.arrays.append(token)
+        self.views.append(view)
+        return token, slot
 
     def _module(
         self, module: types.ModuleType, tree: Tree, loose: tuple[str, ...],
@@ -231,13 +262,15 @@ class Snapshot:
         under_way = {**under_way, id(module): copy}
         tokens = []
         for attribute in dict.fromkeys((*tree, *loose)):
-            value = self._guard.read_attribute(module, attribute)
-            if value is MISSING:
-                continue
+            source = source_of(module, attribute)
+            value = value_at(*source)
             location = ("module", name, attribute)
-            as_data = None
-            if attribute in tree and not is_known and attribute in module.__dict__:
-                as_data = self._number(value, location, module.__dict__, attribute)
+            is_variable = attribute in tree and not is_known and source[0] is module.__dict__
+            as_data = self._expected(value, source, location if is_variable else None)
+            if value is MISSING:
+                # A `__getattr__` may be defined later.
+                self.guard.expect(source[0], "__getattr__", value_at(source[0], "__getattr__"))
+                continue
             try:
                 token, value = as_data or (
                     self._module(value, tree.get(attribute, {}), loose, under_way)
@@ -270,7 +303,7 @@ class Snapshot:
             items = [self.value(item) for item in value]
             return ("tuple", tuple(token for token, _ in items)), tuple(v for _, v in items)
         if captured.is_array(value):
-            self._guard.is_stable = False  # the guard does not check it
+            self.guard.is_stable = False  # the guard does not check it
             raise TypeError(UNREACHED)
         function = python_function(value)
         if function is None:
@@ -283,11 +316,11 @@ class Snapshot:
                     "which kernels do not run; make a plain tuple, or a namedtuple without one"
                 )
             return token, records.class_of(value._fields)  # shared by all classes with these fields
-        before, self._guard.may_capture = self._guard.may_capture, False
+        before, self._may_capture = self._may_capture, False
         try:
             return self.function(function)
         finally:
-            self._guard.may_capture = before
+            self._may_capture = before
 
     def _token(self, value: Any) -> Token:
         if isinstance(value, enum.Enum):
@@ -302,7 +335,7 @@ class Snapshot:
             content = content_of(value, self._token)
             if content is not None:
                 if not issubclass(value, enum.Enum):
-                    self._guard.read_class(value)
+                    self.guard.expect_class(value)
                 self._classes[value] = len(self._classes)
                 return content
         return object_token(value)
@@ -311,49 +344,55 @@ class Snapshot:
 class _Copied:
     """A visited function and its copy; the function is kept alive so that its id stays unique."""
 
-    __slots__ = ("captures", "copy", "fn", "number")
+    def __init__(
+        self, fn: types.FunctionType, copy: types.FunctionType, number: int, defaults: Any,
+        is_closed: bool,
+    ) -> None:  # fmt: skip
+        self.fn, self.copy, self.number = fn, copy, number
+        self.defaults, self.is_closed = defaults, is_closed
+        self.captures = False
+        self.is_guarded = not number  # the operator's own code is what a guard is found by
 
-    def __init__(self, fn: types.FunctionType, copy: types.FunctionType, number: int) -> None:
-        self.fn, self.copy, self.number, self.captures = fn, copy, number, False
 
+class CodeFacts:
+    """What is known of a code object; `guard` is of the last function that was read with it."""
 
-class _Code:
-    __slots__ = ("closed_key", "code", "facts", "guard", "policy")
+    __slots__ = ("closed_key", "code", "content", "guard", "parameters", "policy", "reads")
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code  # a strong reference: the cache is keyed by id
-        reads = reads_of(code)
-        self.facts = CodeFacts(_content(code), _parameters(code), reads)
-        closed = not reads.globals and not code.co_freevars
+        self.content, self.reads = content_of_code(code), reads_of(code)
+        self.parameters = parameters_of(code)  # calls of inner functions may name them
+        closed = not self.reads.globals and not code.co_freevars
         self.closed_key = (
-            intern(("closed", self.facts.content), types.FunctionType(code, {})) if closed else None
+            intern(("closed", self.content), types.FunctionType(code, {})) if closed else None
         )
         self.guard: Guard | None = None
         self.policy = Policy()
 
 
-codes: Memo[_Code] = Memo(1 << 14)  # by id; bounded, as programs may create code in a loop
+codes: Memo[CodeFacts] = Memo(1 << 14)  # by id; bounded, as programs may create code in a loop
 
 
-def _code_info(code: types.CodeType) -> _Code:
+def facts_of(code: types.CodeType) -> CodeFacts:
     info = codes.look(id(code))
-    return codes.add(id(code), _Code(code)) if info is None else info
+    return codes.add(id(code), CodeFacts(code)) if info is None else info
 
 
 def closed_key_of(fn: types.FunctionType) -> Key | None:
     if fn.__defaults__ is not None or fn.__kwdefaults__ is not None:
         return None
-    return _code_info(fn.__code__).closed_key
+    return facts_of(fn.__code__).closed_key
 
 
-def facts_of(code: types.CodeType) -> CodeFacts:
-    return _code_info(code).facts
+def _is_closed(value: Any) -> bool:
+    return type(value) is types.FunctionType and closed_key_of(value) is not None
 
 
 def call_key(fn: Any) -> Any:
     """Return fn's key, or a pair of it and the addresses of captured arrays."""
     if type(fn) is types.FunctionType:
-        info = _code_info(fn.__code__)
+        info = facts_of(fn.__code__)
         if info.closed_key is not None and fn.__defaults__ is None and fn.__kwdefaults__ is None:
             return info.closed_key
         guard = info.guard
@@ -383,31 +422,28 @@ def resolve(fn: Any) -> Resolved:
     closed_key = closed_key_of(fn)
     if closed_key is not None:
         return Resolved(closed_key)
-    info = _code_info(fn.__code__)
+    info = facts_of(fn.__code__)
     guard = info.guard
     if guard is not None and guard.holds(fn):
         views, words = guard.recapture(fn), guard.scalars(fn)
         if views is not None and words is not None:
             return Resolved(guard.key, views, words)
-    guard = Guard(fn)
-    captures, copy = take_snapshot(fn, guard, info.policy)
+    captures, guard = take_snapshot(fn, info.policy)
     # Stored with the code that was read: another thread may have assigned fn.__code__ meanwhile.
-    _code_info(copy.__code__).guard = guard if guard.is_stable else None
+    facts_of(guard.code).guard = guard if guard.is_stable else None
     return captures
 
 
-def take_snapshot(fn: types.FunctionType, guard: Guard, policy: Policy) -> tuple[Resolved, Any]:
-    """Return a function's current key and captured values, and its copy to compile."""
-    snapshot = Snapshot(guard, facts_of, policy)
+def take_snapshot(fn: types.FunctionType, policy: Policy) -> tuple[Resolved, Guard]:
+    """Return a function's current key and captured values, and the guard of the key."""
+    snapshot = Snapshot(policy)
     token, copy = snapshot.function(fn)
-    key = guard.key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
-    numbers = [number for number, _ in snapshot.numbers]
-    guard.expect(numbers)
-    words = captured.Packer(numbers)(snapshot.values)
+    key = intern(token, copy, tuple(snapshot.arrays), tuple(snapshot.numbers))
+    snapshot.guard.complete(key)
+    words = captured.Packer([number for number, _ in key.numbers])(snapshot.values)
     assert words is not None
-    views, guard.views = tuple(guard.views), []
-    captured.check_size(views)
-    return Resolved(key, views, words), copy
+    captured.check_size(snapshot.views)
+    return Resolved(key, tuple(snapshot.views), words), snapshot.guard
 
 
 def recapture_for(fn: Any, key: Key) -> Resolved | None:
@@ -416,23 +452,26 @@ def recapture_for(fn: Any, key: Key) -> Resolved | None:
     None if its content differs from the key. Each call decides once which numbers are data: other
     threads' calls may have changed the policy since.
     """
-    captures = resolve(fn)
-    if captures.key is key:
-        return captures
+    captures: Resolved | None = resolve(fn)
+    if captures is not None and captures.key is not key:
+        captures = _captures_like(fn, key)
+    return captures if captures is not None and captures.key is key else None
+
+
+def _captures_like(fn: Any, key: Key) -> Resolved | None:
     function = python_function(fn)
     if function is None:
         return None
     try:
-        captures, _ = take_snapshot(function, Guard(function), FixedPolicy(key.numbers))
+        return take_snapshot(function, FixedPolicy(key.numbers))[0]
     except (TypeError, ValueError, CompileError):  # it captures unsupported values now
         return None
-    return captures if captures.key is key else None
 
 
 def packed_numbers_now(fn: Any, key: Key) -> bytes | None:
     """Return the packed data numbers that fn captures now, None if its key has changed."""
     if type(fn) is types.FunctionType:
-        guard = _code_info(fn.__code__).guard
+        guard = facts_of(fn.__code__).guard
         words = None if guard is None else guard.scalars_of(fn, key)
         if words is not None:
             return words
@@ -469,39 +508,9 @@ def make_data(fn: Any, places: Iterable[Location]) -> None:
 def _policy_of(fn: Any) -> Policy:
     function = python_function(fn)
     assert function is not None  # other callables capture nothing
-    info = _code_info(function.__code__)
+    info = facts_of(function.__code__)
     info.guard = None
     return info.policy
-
-
-def _content(code: types.CodeType) -> Token:
-    return (
-        code.co_code,
-        tuple(_constant(value) for value in code.co_consts),
-        code.co_names,
-        code.co_argcount,
-        code.co_posonlyargcount,
-        code.co_kwonlyargcount,
-        code.co_flags,
-        len(code.co_varnames),
-        # Parameters that nested code reads: not in the bytecode before Python 3.11.
-        tuple(
-            code.co_varnames.index(name) if name in code.co_varnames else -1
-            for name in code.co_cellvars
-        ),
-        code.co_freevars,
-        getattr(code, "co_exceptiontable", b""),
-    )
-
-
-def _parameters(code: types.CodeType) -> tuple[str, ...]:
-    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-
-
-def _constant(value: Any) -> Token:
-    if isinstance(value, types.CodeType):
-        return ("code", _content(value), _parameters(value))
-    return constant_token(value)
 
 
 # --- Messages about captured values that another thread changed while a call was prepared.
@@ -523,21 +532,17 @@ def changed(fn: Any, key: Key) -> str:
     function = python_function(fn)
     if function is None:
         return "the operator"
-    try:
-        current, _ = take_snapshot(function, Guard(function), FixedPolicy(key.numbers))
-        kind, code, _, cells, _, _, names = current.key.token
-        before = key.token
-        if (kind, code) == before[:2]:
-            variables = zip(function.__code__.co_freevars, cells, before[3], strict=True)
-            named = (
-                (name, token, token_before)
-                for (name, token), (_, token_before) in zip(names, before[6], strict=True)
-            )
-            for name, token, token_before in (*variables, *named):
-                if token != token_before:
-                    return f"the variable {name}"
-    except (TypeError, ValueError, CompileError):  # it captures unsupported values now
+    current = _captures_like(function, key)
+    if current is None:
         return "a variable"
+    (kind, code, _, cells, _, _, names), before = current.key.token, key.token
+    if (kind, code) == before[:2]:
+        variables = (*zip(function.__code__.co_freevars, cells, strict=True), *names)
+        for (name, token), token_before in zip(
+            variables, (*before[3], *(token for _, token in before[6])), strict=True
+        ):
+            if token != token_before:
+                return f"the variable {name}"
     return "the code or a default value"
 
 
@@ -562,13 +567,11 @@ def moved_array(fn: Any, current: Resolved, places: captured.Addresses) -> str:
 class _Frozen(Snapshot):
     """A snapshot whose copy contains all numbers as constants and the original arrays."""
 
-    def _number(self, value: Any, location: Location, source: Any, name: Any) -> Replacement | None:
+    def _number(self, value: Any, location: Location, source: Source) -> Replacement | None:
         return None
 
-    def _variable(self, value: Any, names: Any, name: Any, tree: Tree, reads: Reads) -> Replacement:
-        if captured.is_array(value):
-            return (), value
-        return super()._variable(value, names, name, tree, reads)
+    def _array(self, array: Any, source: Source) -> Replacement:
+        return (), array
 
 
 def frozen(fn: Any) -> Any:
@@ -579,4 +582,4 @@ def frozen(fn: Any) -> Any:
     function = python_function(fn)
     if function is None:
         return fn
-    return _Frozen(Guard(function), facts_of, Policy()).function(function)[1]
+    return _Frozen(Policy()).function(function)[1]

@@ -20,7 +20,6 @@ from gpualgo._operators.key import (
     call_key,
     codes,
     error_of,
-    key_of,
     make_constant,
     make_data,
     packed_numbers_now,
@@ -73,11 +72,15 @@ IDENTITIES: dict[str, int | bool] = {
 BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
 
 
-def name_of(fn: Any) -> str | None:
+def _look(table: dict[Any, Result], fn: Any) -> Result | None:
     try:
-        return NAMES.get(fn)
+        return table.get(fn)
     except TypeError:  # an unhashable callable
         return None
+
+
+def name_of(fn: Any) -> str | None:
+    return _look(NAMES, fn)
 
 
 def _arg_minimum(a: Any, b: Any) -> Any:
@@ -152,10 +155,7 @@ _NOT_ASSOCIATIVE: dict[Any, str] = {
 
 def check_associativity(op: Operator, where: str) -> None:
     fn = op.shown
-    try:
-        advice = _NOT_ASSOCIATIVE.get(fn)
-    except TypeError:  # an unhashable callable
-        return
+    advice = _look(_NOT_ASSOCIATIVE, fn)
     if advice is not None:
         name = shown(fn).removeprefix("_")
         raise TypeError(
@@ -207,14 +207,27 @@ class Operator:
         self.commutative = bool(commutative) or self.name is not None
 
     @property
-    def key(self) -> Key:
-        """Object shared by operators with equal code and captured values.
+    def captures(self) -> Resolved:
+        """Key, captured arrays in the order of compiled code, and packed data numbers, as of now.
 
-        It contains the dtypes and numbers of dimensions of captured arrays, not their values.
+        The key is shared by operators with equal code and captured values. It contains the dtypes
+        and numbers of dimensions of captured arrays, not their values.
         """
         if self._resolved is not None:
-            return self._resolved.key
-        return intern(("builtin", self.name)) if self.is_known else key_of(self.fn)
+            return self._resolved
+        return Resolved(self.key) if self.is_known else resolve(self.fn)
+
+    @property
+    def key(self) -> Key:
+        return intern(("builtin", self.name)) if self.is_known else self.captures.key
+
+    @property
+    def arrays(self) -> tuple[View, ...]:
+        return () if self.is_known else self.captures.arrays
+
+    @property
+    def words(self) -> bytes:
+        return b"" if self.is_known else self.captures.captured
 
     @property
     def is_known(self) -> bool:
@@ -245,23 +258,7 @@ class Operator:
     @property
     def source(self) -> Operator:
         """Operator of the function that computes the elements of a fused operator."""
-        return _new(
-            self.fn, None, self.identity, part=SOURCE, resolved=self._resolved or resolve(self.fn)
-        )
-
-    @property
-    def arrays(self) -> tuple[View, ...]:
-        """Captured arrays, in the order of compiled code."""
-        if self.is_known:
-            return ()
-        return (self._resolved or resolve(self.fn)).arrays
-
-    @property
-    def words(self) -> bytes:
-        """Packed captured numbers that are passed as data."""
-        if self.is_known:
-            return b""
-        return (self._resolved or resolve(self.fn)).captured
+        return _new(self.fn, None, self.identity, part=SOURCE, resolved=self.captures)
 
     def as_of(self, op_key: Any, where: str) -> Operator:
         """Return this operator with the key and arrays that it had when `op_key` was computed.
@@ -280,7 +277,7 @@ class Operator:
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with its captured arrays replaced by others of the same layouts."""
-        return self._with(Resolved(self.key, views, self.words))
+        return self._with(self.captures._replace(arrays=views))
 
     def _with(self, resolved: Resolved) -> Operator:
         return _new(self.fn, self.name, self.identity, self.commutative, self.part, resolved)
@@ -426,10 +423,7 @@ def as_operator(op: Any, where: str, arity: int, op_key: Any = None) -> Operator
     elif type(op) is Operator:
         result = op
     else:
-        try:
-            builtin = _builtin_operators.get(op)
-        except TypeError:
-            builtin = None
+        builtin = _look(_builtin_operators, op)
         if builtin is None and not callable(op):
             raise TypeError(
                 f"{where}: op must be callable, got {type(op).__name__}; "

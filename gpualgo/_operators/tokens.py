@@ -24,13 +24,11 @@ from gpualgo._operators.captured import Key, Number, Packer, Token
 # --- Guards: check quickly whether an operator still reads the objects that its key was made from.
 
 MISSING = object()
-_ANY = object()  # matches any value: for arrays, which a guard does not hold, and data numbers
-# Sources of a number: the function's cells or defaults; else a namespace or a cell of an inner one.
-CELLS, DEFAULTS = "cells", "defaults"
-UNREACHED = (
-    "op reaches an array through a tuple or a default value; capture the array itself, as a "
-    "variable outside of op"
-)
+ANY = object()  # matches any value: for arrays, which a guard does not hold, and data numbers
+Source: TypeAlias = tuple[Any, Any]
+"""Where a variable is read: `CELLS` or `DEFAULTS` of the operator and an index; else a namespace, a
+module, a class or a cell, and a name."""
+CELLS, DEFAULTS, CONTENTS = "cells", "defaults", "cell_contents"
 
 
 def contents_of(cell: types.CellType) -> Any:
@@ -40,20 +38,12 @@ def contents_of(cell: types.CellType) -> Any:
         return MISSING
 
 
-def attribute_of(module: Any, name: str) -> Any:
-    """Return an attribute of a module or class as compiled code reads it, MISSING if absent."""
-    if _is_stored(module, name):
-        return module.__dict__.get(name, MISSING)
+def attribute_of(owner: Any, name: str) -> Any:
+    """Return an attribute as compiled code reads it, or a cell's contents; MISSING if absent."""
     try:
-        return getattr(module, name)
-    except Exception:  # raised by the module's __getattr__; numba reports it later
+        return getattr(owner, name)
+    except Exception:  # raised by a module's __getattr__; numba reports it later
         return MISSING
-
-
-def _is_stored(module: Any, name: str) -> bool:
-    if type(module) is not types.ModuleType:
-        return False
-    return name in module.__dict__ or "__getattr__" not in module.__dict__
 
 
 Reader: TypeAlias = Callable[[types.FunctionType], Any]  # returns a captured value of a function
@@ -66,7 +56,7 @@ def _reader(source: Any, name: Any) -> Reader:
         return lambda fn: next(iter((fn.__defaults__ or ())[name:]), None)
     if type(source) is dict:
         return lambda fn: source.get(name)
-    return lambda fn: contents_of(source)
+    return lambda fn: attribute_of(source, name)
 
 
 def _packer(readers: list[Reader], numbers: Sequence[Number]) -> Reader:
@@ -91,113 +81,69 @@ def _is_plain_function_of(fn: Any, code: Any) -> bool:
 
 
 def _defaults_match(defaults: tuple[Any, ...] | None, known: tuple[Any, ...] | None) -> bool:
-    if defaults is None or known is None or len(defaults) != len(known) or _ANY not in known:
+    if defaults is None or known is None or len(defaults) != len(known) or ANY not in known:
         return False
     pairs = zip(defaults, known, strict=True)
-    return all(value is expected or expected is _ANY for value, expected in pairs)
+    return all(value is expected or expected is ANY for value, expected in pairs)
 
 
 class Guard:
     """The objects that a key was made from: the key is valid while all are identical."""
 
     __slots__ = (
-        "_fixed_cells", "are_own", "array_sources", "attributes", "cells", "defaults", "functions",
-        "globals", "inner_cells", "is_stable", "key", "may_capture", "numbers", "scalars", "values",
-        "views",
+        "_fixed_cells", "are_own", "arrays", "attributes", "cells", "code", "defaults", "globals",
+        "is_stable", "key", "numbers", "scalars", "values",
     )  # fmt: skip
 
-    def __init__(self, fn: types.FunctionType) -> None:
-        self.globals: dict[str, Any] | None = fn.__globals__  # None if fn reads none
-        self.defaults: tuple[Any, ...] | None = fn.__defaults__
-        self.numbers: list[tuple[Any, Any]] = []  # source and name of each number that is data
+    def __init__(self) -> None:
+        self.code: types.CodeType  # that was read
+        self.globals: dict[str, Any] | None = None  # None if the function reads none
+        self.defaults: tuple[Any, ...] | None = None
+        self.numbers: list[Source] = []  # those that are data
         # Packs a function's current numbers, None if one has another type.
         self.scalars: Callable[[types.FunctionType], bytes | None] = lambda fn: b""
         self.are_own = True  # numbers are read from the function itself or its globals
         self._fixed_cells: list[tuple[int, Any]] = []
-        self.cells: list[Any] = []
-        self.views: list[View] = []  # the arrays, in order; moved to `Resolved` when complete
-        self.array_sources: list[tuple[Any, Any, type, Any]] = []  # the source of each array
-        self.may_capture = True
+        self.cells: list[Any] = []  # of the function itself, in order
+        self.arrays: list[tuple[Reader, type, Any]] = []  # with the class and token of each
         self.values: list[tuple[dict[str, Any], str, Any]] = []
-        self.attributes: list[tuple[Any, str, Any]] = []  # of classes, or computed by modules
-        self.inner_cells: list[tuple[types.CellType, Any]] = []
-        self.functions: list[tuple[types.FunctionType, types.CodeType, Any]] = []
+        self.attributes: list[tuple[Any, str, Any]] = []  # of modules, classes, functions and cells
         self.is_stable = True
         self.key: Key  # set when all is read
 
-    def read(self, namespace: dict[str, Any], name: str) -> Any:
-        """Look up a name and remember its value unless it is an array."""
-        value = namespace.get(name, MISSING)
-        if not captured.is_array(value):
-            self.values.append((namespace, name, value))
-        return value
+    def expect(self, source: Any, name: Any, value: Any) -> None:
+        """Remember the value of a variable."""
+        if source is CELLS:
+            self.cells.append(value)
+        elif value is not ANY:
+            (self.values if type(source) is dict else self.attributes).append((source, name, value))
 
-    def read_attribute(self, module: types.ModuleType, name: str) -> Any:
-        if _is_stored(module, name):
-            value = self.read(module.__dict__, name)
-            if value is MISSING:  # the module may define __getattr__ later
-                self.read(module.__dict__, "__getattr__")
-            return value
-        value = attribute_of(module, name)
-        self.attributes.append((module, name, value))
-        return value
+    def expect_function(self, fn: types.FunctionType, code: Any, defaults: Any) -> None:
+        self.attributes += [(fn, "__code__", code), (fn, "__defaults__", defaults)]
 
-    def read_class(self, cls: type) -> None:
-        for name in ("_fields", "__new__"):
-            self.attributes.append((cls, name, attribute_of(cls, name)))
+    def expect_class(self, cls: type) -> None:
         new = attribute_of(cls, "__new__")
+        self.attributes += [(cls, "_fields", attribute_of(cls, "_fields")), (cls, "__new__", new)]
         self.is_stable &= type(new) is types.FunctionType
         if self.is_stable:
-            self.functions.append((new, new.__code__, new.__defaults__))
+            self.expect_function(new, new.__code__, new.__defaults__)
 
-    def read_cell(self, cell: types.CellType, depth: int) -> Any:
-        """Read a closure cell and remember its value unless it is an array."""
-        value = contents_of(cell)
-        if depth > 1:
-            self.inner_cells.append((cell, value))
-        else:
-            self.cells.append(_ANY if captured.is_array(value) else value)
-        return value
+    def capture(self, source: Any, name: Any, array: Any, token: Any) -> None:
+        self.arrays.append((_reader(source, name), type(array), token))
 
-    def capture(self, array: Any, names: Any, name: Any, depth: int) -> Any:
-        """Remember the array at names[name], or in the closure cell `name`; return its token."""
-        if not self.may_capture:
-            raise TypeError(UNREACHED)
-        view = captured.view_of(array)
-        token = captured.token_of(view)
-        self.views.append(view)
-        self.array_sources.append((names, name, type(array), token))
-        self.is_stable &= depth == 1
-        return token
-
-    def is_data(self, place: Any, name: Any) -> None:
-        """Mark the value that was read last as a data number: its value is not compared."""
-        if place is DEFAULTS:
-            assert self.defaults is not None
-            defaults = list(self.defaults)
-            defaults[name] = _ANY
-            self.defaults = tuple(defaults)
-        elif place is CELLS:
-            self.cells[name] = _ANY
-        elif type(place) is types.CellType:
-            self.inner_cells.pop()
-        else:
-            self.values.pop()
-        self.numbers.append((place, name))
-
-    def expect(self, numbers: Sequence[Number]) -> None:
+    def complete(self, key: Key) -> None:
+        self.key, numbers = key, [number for number, _ in key.numbers]
         sources = [source for source, _ in self.numbers]
         self.are_own = all(p in (CELLS, DEFAULTS) or p is self.globals for p in sources)
         if numbers:
             self.scalars = _packer([_reader(*number) for number in self.numbers], numbers)
-        self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not _ANY]
+        self._fixed_cells = [(i, v) for i, v in enumerate(self.cells) if v is not ANY]
 
     def recapture(self, fn: types.FunctionType) -> tuple[View, ...] | None:
         """Return the arrays that fn captures now, None if one has another layout."""
         views = []
-        for names, name, array_type, token in self.array_sources:
-            cells = fn.__closure__ or ()
-            value = contents_of(cells[name]) if names is None else names.get(name)
+        for read, array_type, token in self.arrays:
+            value = read(fn)
             if type(value) is not array_type and not captured.is_array(value):
                 return None
             view = captured.view_of(value)
@@ -217,7 +163,7 @@ class Guard:
         return self.scalars(fn) if self.are_own or self.holds(fn) else None
 
     def is_plain(self, fn: types.FunctionType) -> bool:
-        return not self.array_sources and self.holds(fn) and self.scalars(fn) is not None
+        return not self.arrays and self.holds(fn) and self.scalars(fn) is not None
 
     def holds(self, fn: types.FunctionType) -> bool:
         """Return whether fn, with the same code, still reads the same objects."""
@@ -236,13 +182,18 @@ class Guard:
         for namespace, name, value in self.values:
             if namespace.get(name, MISSING) is not value:
                 return False
-        for inner, code, defaults in self.functions:
-            if inner.__code__ is not code or inner.__defaults__ is not defaults:
-                return False
-        for module, name, value in self.attributes:
-            if attribute_of(module, name) is not value:
-                return False
-        return all(contents_of(cell) is value for cell, value in self.inner_cells)
+        return all(attribute_of(owner, name) is value for owner, name, value in self.attributes)
+
+
+def source_of(module: types.ModuleType, name: str) -> Source:
+    """Return where an attribute of a module is read: in its namespace, unless that is computed."""
+    space = module.__dict__
+    is_stored = type(module) is types.ModuleType and (name in space or "__getattr__" not in space)
+    return space if is_stored else module, name
+
+
+def value_at(source: Any, name: str) -> Any:
+    return source.get(name, MISSING) if type(source) is dict else attribute_of(source, name)
 
 
 def is_of_module(namespace: dict[str, Any]) -> bool:
@@ -529,9 +480,34 @@ def _bits(value: float) -> str:
 
 
 def constant_token(value: Any) -> Token:
-    """Return the token of a code object's constant, except nested code."""
+    if isinstance(value, types.CodeType):
+        return ("code", content_of_code(value), parameters_of(value))
     token = number_token(value)
     return object_token(value) if token is None else token
+
+
+def content_of_code(code: types.CodeType) -> Token:
+    return (
+        code.co_code,
+        tuple(constant_token(value) for value in code.co_consts),
+        code.co_names,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_flags,
+        len(code.co_varnames),
+        # Parameters that nested code reads: not in the bytecode before Python 3.11.
+        tuple(
+            code.co_varnames.index(name) if name in code.co_varnames else -1
+            for name in code.co_cellvars
+        ),
+        code.co_freevars,
+        getattr(code, "co_exceptiontable", b""),
+    )
+
+
+def parameters_of(code: types.CodeType) -> tuple[str, ...]:
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def object_token(value: Any) -> Token:

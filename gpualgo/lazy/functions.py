@@ -63,7 +63,7 @@ def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[
     Numbers are converted to the dtype (complex: of its parts); arrays are unchanged.
     """
     part = np.empty(0, kind).real.dtype
-    limits = np.finfo(part) if part.kind == "f" else _finfo_of_others(part)
+    limits = operators.finfo(part)
     given = (
         nan,
         limits.max if posinf is None else posinf,
@@ -97,12 +97,6 @@ def _finite128(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
 
 
 _FINITE = {np.dtype(np.complex64): _finite64, np.dtype(np.complex128): _finite128}
-
-
-def _finfo_of_others(kind: np.dtype[Any]) -> Any:
-    import ml_dtypes
-
-    return ml_dtypes.finfo(kind)
 
 
 def _written_to(x: Any, out: Any, name: str) -> Any:

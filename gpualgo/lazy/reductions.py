@@ -33,9 +33,13 @@ def real_of(kind: Dtype) -> Dtype:
     return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
 
 
-def moment_dtype(kind: Dtype) -> Dtype:
-    """Return the dtype in which moments are computed: float32 for 16-bit floats."""
-    return np.dtype(np.float32) if dtypes.kind(kind) == "f" and kind.itemsize == 2 else kind
+def wide(kind: Dtype) -> Dtype:
+    """Return the dtype in which sums and moments are computed: float32 for 16-bit floats.
+
+    Sums of ones in float16 would stop growing at 2048, in bfloat16 at 256.
+    """
+    is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
+    return np.dtype(np.float32) if is_half else kind
 
 
 def _combined(a: Any, b: Any) -> Any:
@@ -110,7 +114,7 @@ def moments(x: Any, mask: Any, axis: Any, kind: Dtype, keepdims: bool) -> tuple[
     shape, `NUMBERS` or None. Counts are exact with a mask. Without one the caller knows them, and
     they have the dtype of the sums.
     """
-    acc = moment_dtype(kind)
+    acc = wide(kind)
     real, is_complex = real_of(acc), acc.kind == "c"
     op = _COMBINE_COMPLEX if is_complex else _COMBINE if mask is None else _COMBINE_EMPTY
     if mask is NUMBERS and is_complex:
@@ -257,42 +261,14 @@ def sum_dtype(kind: Dtype) -> Dtype:
     return np.dtype(np.uint64) if kind.kind == "u" else kind
 
 
-def wide(kind: Dtype) -> Dtype:
-    """Return the dtype in which sums are computed: float32 for 16-bit floats.
-
-    Sums of ones in float16 would stop growing at 2048, in bfloat16 at 256.
-    """
-    is_half = dtypes.kind(kind) == "f" and kind.itemsize == 2
-    return np.dtype(np.float32) if is_half else kind
-
-
 def wide_of(ufunc: np.ufunc, kind: Dtype) -> Dtype:
     return wide(kind) if RULES[ufunc] is SUM else kind
 
 
-def _larger(a: Any, b: Any) -> Any:
-    """Return the larger complex number, by real and then imaginary part; the first with a NaN."""
-    is_less = (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
-    return b if (a == a) & ((b != b) | is_less) else a
-
-
-def _smaller(a: Any, b: Any) -> Any:
-    is_more = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
-    return b if (a == a) & ((b != b) | is_more) else a
-
-
-def _larger_number(a: Any, b: Any) -> Any:
-    is_less = (a.real < b.real) | ((a.real == b.real) & (a.imag < b.imag))
-    return b if (b == b) & ((a != a) | is_less) else a
-
-
-def _smaller_number(a: Any, b: Any) -> Any:
-    is_more = (a.real > b.real) | ((a.real == b.real) & (a.imag > b.imag))
-    return b if (b == b) & ((a != a) | is_more) else a
-
-
+# The built-in functors of these ufuncs need an order; operators have NumPy's of complex numbers.
 _COMPLEX_OPERATORS: dict[np.ufunc, Callable[[Any, Any], Any]] = {
-    np.maximum: _larger, np.minimum: _smaller, np.fmax: _larger_number, np.fmin: _smaller_number,
+    np.maximum: lambda a, b: np.maximum(a, b), np.minimum: lambda a, b: np.minimum(a, b),
+    np.fmax: lambda a, b: np.fmax(a, b), np.fmin: lambda a, b: np.fmin(a, b),
 }  # fmt: skip
 _FROM_IDENTITY = frozenset((np.gcd, np.hypot, np.logaddexp, np.logaddexp2))
 _INTEGER_OPERATORS: dict[np.ufunc, np.ufunc] = {np.fmax: np.maximum, np.fmin: np.minimum}

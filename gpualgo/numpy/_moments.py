@@ -54,7 +54,7 @@ def mean_of(
     if dtype is None and out is not None:
         kind = wider(kind, _call.dtype_of(out, name))
     keepdims, axis = flag_of(keepdims, name), axis_of_means(axis, a.ndim, name)
-    acc = reductions.moment_dtype(kind)
+    acc = reductions.wide(kind)
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
         sum_dtype = None if acc == own else acc
@@ -112,7 +112,7 @@ def variance_of(
     if is_on_host(stats[-1]):
         return cast_result(reductions.spread_of(stats, freedom, is_root), result, out, name)
     wanted = result if out is None else _call.dtype_of(out, name)
-    if mask is None and dtypes.can_cast(reductions.real_of(reductions.moment_dtype(kind)), wanted):
+    if mask is None and dtypes.can_cast(reductions.real_of(reductions.wide(kind)), wanted):
         op = reductions.spread(len(stats), float(freedom), is_root)
         return transform(op, *stats[1:], dtype=wanted, out=out)
     if mask is None or is_on_host(count):
@@ -162,7 +162,7 @@ def _variance_around(
 ) -> Any:  # fmt: skip
     """Return variances around a given mean: sums of squared distances."""
     own, x = _call.dtype_of(a, name), lazy_of(a)
-    if (acc := reductions.moment_dtype(own)) != own:
+    if (acc := reductions.wide(own)) != own:
         x = x.astype(acc)
     if hasattr(mean, "dtype") and not isinstance(mean, np.generic):
         mean = lazy_of(array_of(mean, f"{name}: mean"))
@@ -175,12 +175,10 @@ def _variance_around(
     if mask is None:
         count: Any = np.intp(reductions.count_of(a.shape, axis, name))
         total = reduced(
-            np.add, squares, axis, reductions.moment_dtype(kind), None, keepdims, UNSET, UNSET, name
+            np.add, squares, axis, reductions.wide(kind), None, keepdims, UNSET, UNSET, name
         )
     else:
-        count, total = reductions.counted_sums(
-            squares, mask, axis, reductions.moment_dtype(kind), keepdims
-        )
+        count, total = reductions.counted_sums(squares, mask, axis, reductions.wide(kind), keepdims)
     freedom = _degrees_of_freedom(count, ddof, name)
     value = (total if is_on_host(total) else lazy_of(total)) / freedom
     if is_root and kind.kind in "biu":
@@ -320,7 +318,7 @@ def average(
     weights = _weights_of(weights, a, axis, name)
     kinds = [_call.dtype_of(x, name) for x in (a, weights)]
     kind = np.result_type(*kinds, *(["f8"] if kinds[0].kind in "biu" else []))
-    acc = reductions.moment_dtype(kind)
+    acc = reductions.wide(kind)
     pair: Any = _PAIRS((a, weights), name, acc)
     total, scale = reduce(pair, (0, 0), reductions.added, axis=axis, keepdims=keepdims)
     if is_on_host(scale) and np.any(scale == 0):

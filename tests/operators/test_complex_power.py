@@ -11,9 +11,10 @@ from numba.extending import intrinsic
 from walk import same
 from walk_cases import Array, grid
 
-from gpualgo._operators.numpy_rules import complexes, table
+from gpualgo._operators.numpy_rules import table
 from gpualgo._operators.numpy_rules.complexes import by_logarithm
 from gpualgo._operators.numpy_rules.storage import Code
+from gpualgo._operators.numpy_rules.values import wrapped
 
 DTYPES = [np.dtype("complex64"), np.dtype("complex128")]
 
@@ -22,8 +23,7 @@ DTYPES = [np.dtype("complex64"), np.dtype("complex128")]
 def _raised(typing: Any, a: Any, b: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         code = Code(context, builder)
-        base, exponent = (complexes.parts(code, value) for value in values)
-        return complexes.joined(code, *by_logarithm(code, base, exponent))
+        return by_logarithm(*(wrapped(code, "complex", value) for value in values)).raw
 
     return a(a, b), generate
 

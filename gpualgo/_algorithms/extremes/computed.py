@@ -35,8 +35,8 @@ def input_of(
 
 
 def _pair(nodes: list[Node]) -> Node:
-    return Group(None, [nodes[0], nodes[0]])
+    return Group(None, nodes[0], nodes[0])
 
 
 def _with_index(node: Node, index: int) -> Node:
-    return Group(None, [node, Leaf(index)])
+    return Group(None, node, Leaf(index))

@@ -65,7 +65,7 @@ def _marked(x: Any, predicate: Any, where: str) -> tuple[tuple[View, ...], Opera
             f"{where}: x has nested tuples, which cannot be combined with an array of marks "
             "if either is lazy; compute it first with gpualgo.copy"
         )
-    pair = combined(parts, where, lambda nodes: Group(None, nodes), "")
+    pair = combined(parts, where, lambda nodes: Group(None, *nodes), "")
     check_count(pair.leaves, records.MAX_FIELDS, f"{where}: x and predicate read")
     op = fuse(builtin("no_operator"), pair.function)
     return pair.views, op, Marked(Source(pair.forms), expression.picked(pair.node))

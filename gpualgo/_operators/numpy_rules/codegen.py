@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
@@ -18,71 +18,60 @@ from gpualgo._operators.captured import WHOLE_POWERS, Number, Slot
 from gpualgo._operators.numpy_rules import complexes, floats, integers
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.storage import (
+    NARROW,
     WEAK_KINDS,
     Code,
     Weak,
     bounds_of,
     check_fits,
     common_name,
+    i1,
     is_within,
     native,
     scalar_name,
     scalar_type,
-    weak_constant,
 )
 from gpualgo._operators.numpy_rules.table import Entry
+from gpualgo._operators.numpy_rules.values import Complex, Float, Integer, choose, wrapped
 
-RELATIONS = {"less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "equal": "==",
-             "not_equal": "!="}  # fmt: skip
-MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_LOGIC = {"logical_and": "and_", "logical_or": "or_", "logical_xor": "xor"}
+RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "less": operator.lt, "less_equal": operator.le, "greater": operator.gt,
+    "greater_equal": operator.ge, "equal": operator.eq, "not_equal": operator.ne,
+}  # fmt: skip
+MIRRORED = {"less": "greater", "less_equal": "greater_equal", "greater": "less",
+            "greater_equal": "less_equal"}  # fmt: skip
+_OF_ALL: dict[str, Callable[..., Any]] = {
+    **RELATIONS,
+    "logical_not": lambda a: ~truth(a),
+    "logical_and": lambda a, b: truth(a) & truth(b),
+    "logical_or": lambda a, b: truth(a) | truth(b),
+    "logical_xor": lambda a, b: truth(a) ^ truth(b),
+}
 
 
-def truth(code: Code, name: str, value: Any) -> Any:
-    if name == "bool":
-        return value
-    if name.startswith("complex"):
-        return code.either(*(truth(code, "float", part) for part in complexes.parts(code, value)))
-    if is_inexact(name):
-        return code.builder.fcmp_unordered("!=", value, value.type(0.0))
-    return code.builder.icmp_unsigned("!=", value, value.type(0))
+def truth(value: Any) -> Any:
+    return value if value.raw.type == i1 else value != 0
 
 
-def compute(code: Code, does: str, name: str, values: list[Any]) -> Any:
-    if does in RELATIONS:
-        return compare(code, RELATIONS[does], name, *values)
-    if does == "logical_not":
-        return code.builder.not_(truth(code, name, values[0]))
-    if does in _LOGIC:
-        return getattr(code.builder, _LOGIC[does])(*(truth(code, name, v) for v in values))
-    if does == "nextafter" and name in ("float16", "bfloat16"):
-        return floats.next_narrow(code, name, *values)
-    function = _functions_of(name)[does]
-    if name == "bool" or not is_inexact(name):
-        return function(code, name.startswith("int"), *values)
-    return function(code, *values)
+def compute(code: Code, does: str, name: str, values: Sequence[Any]) -> Any:
+    numbers = [wrapped(code, name, value) for value in values]
+    if does == "nextafter" and name in NARROW:
+        return floats.next_narrow(name, *numbers).raw
+    return _function_of(does, name)(*numbers).raw  # type: ignore[misc]
 
 
 def has(does: str, name: str) -> bool:
-    if does in RELATIONS or does == "logical_not" or does in _LOGIC:
-        return True
-    return does in _functions_of(name)
+    return _function_of(does, name) is not None
 
 
-def _functions_of(name: str) -> dict[str, Callable[..., Any]]:
+def _function_of(does: str, name: str) -> Callable[..., Any] | None:
     if name == "bool":
-        return integers.BOOL
-    if name.startswith("complex"):
-        return complexes.FUNCTIONS
-    return floats.FUNCTIONS if is_inexact(name) else integers.FUNCTIONS
-
-
-def compare(code: Code, relation: str, name: str, a: Any, b: Any) -> Any:
-    if name.startswith("complex"):
-        return complexes.compare(code, relation, a, b)
-    if is_inexact(name):
-        return floats.compare(code, relation, a, b)
-    return integers.compare(code, relation, name.startswith("int"), a, b)
+        functions = integers.BOOL
+    elif name.startswith("complex"):
+        functions = complexes.FUNCTIONS
+    else:
+        functions = floats.FUNCTIONS if is_inexact(name) else integers.FUNCTIONS
+    return _OF_ALL.get(does) or functions.get(does)
 
 
 def rounded_to(code: Code, ty: types.Type, value: Any) -> Any:
@@ -90,63 +79,34 @@ def rounded_to(code: Code, ty: types.Type, value: Any) -> Any:
 
 
 def power_by_constant(code: Code, name: str, base: Any, exponent: int) -> Any:
-    """Return base ** exponent by repeated squaring, rounded after each multiplication."""
-    if name.startswith("complex"):
-        return _complex_power(code, base, exponent)
-    multiply = "multiply"
-    square, power = base, None
+    """Return base ** exponent by repeated squaring, with the multiplications of NumPy."""
+    square = wrapped(code, name, base)
+    is_from_one = name.startswith("complex") and exponent > 3
+    power = square.like(1) if is_from_one else None
     while exponent:
         if exponent & 1:
-            power = square if power is None else compute(code, multiply, name, [power, square])
+            power = square if power is None else power * square
         exponent >>= 1
         if exponent:
-            square = compute(code, multiply, name, [square, square])
-    return power
-
-
-def _complex_power(code: Code, base: Any, exponent: int) -> Any:
-    """Return a power of a complex number by the same multiplications as NumPy."""
-    multiply = complexes.FUNCTIONS["multiply"]
-    if exponent == 3:
-        return multiply(code, base, multiply(code, base, base))
-    real = complexes.parts(code, base)[0].type
-    power, square = complexes.joined(code, real(1.0), real(0.0)), base
-    if exponent <= 2:
-        return base if exponent == 1 else multiply(code, base, base)
-    while exponent:
-        if exponent & 1:
-            power = multiply(code, power, square)
-        exponent >>= 1
-        if exponent:
-            square = multiply(code, square, square)
-    return power
+            square = square * square
+    assert power is not None
+    return power.raw
 
 
 def rounding(code: Code, ty: types.Type, value: Any, decimals: int) -> Any:
     """Return np.round: scale by a power of ten, round half to even, scale back."""
     if decimals == 0:
-        return floats.rint(code, value)
+        return floats.rint(Float(code, value)).raw
     scale = rounded_to(code, ty, value.type(float(10 ** abs(decimals))))
     steps = (code.builder.fmul, code.builder.fdiv)
     scale_up, scale_back = steps if decimals > 0 else steps[::-1]
-    whole = floats.rint(code, rounded_to(code, ty, scale_up(value, scale)))
+    whole = floats.rint(Float(code, rounded_to(code, ty, scale_up(value, scale)))).raw
     return rounded_to(code, ty, scale_back(whole, scale))
 
 
 def widened(code: Code, source: str, target: str, value: Any) -> Any:
     ty = scalar_type(target)
     return code.context.cast(code.builder, value, scalar_type(source), ty)
-
-
-def zero_of(name: str) -> Any:
-    ty = native(scalar_type(name))
-    if isinstance(ty, types.Float):
-        return (llvm.FloatType() if ty == types.float32 else llvm.DoubleType())(0.0)
-    if isinstance(ty, types.Boolean):
-        return llvm.IntType(1)(0)
-    if not isinstance(ty, types.Integer):
-        raise Refused(f"{name} has no zero")
-    return llvm.IntType(ty.bitwidth)(0)
 
 
 def cast_all(code: Code, values: list[Any], sources: Any, names: Any) -> list[Any]:
@@ -289,10 +249,6 @@ def plan(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     return _STYLES[entry.style](entry, args)
 
 
-def constant(code: Code, ty: Weak) -> Any:
-    return weak_constant(code.context, code.builder, ty, ty.value)
-
-
 def _construct(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     target = scalar_type(entry.does)
     names = [default_name(str(scalar_name(ty))) for ty in args]
@@ -318,7 +274,7 @@ def _truth(code: Code, ty: types.Type, value: Any) -> Any:
     if isinstance(ty, Weak) and ty.is_constant:
         return code.context.get_constant(types.boolean, bool(ty.value))
     value = code.context.cast(code.builder, value, ty, native(ty))
-    return truth(code, default_name(str(scalar_name(ty))), value)
+    return truth(wrapped(code, default_name(str(scalar_name(ty))), value)).raw
 
 
 def _of_two_parts(
@@ -331,7 +287,7 @@ def _of_two_parts(
     def generate(code: Code, values: list[Any]) -> Any:
         cast = code.context.cast
         pair = (cast(code.builder, v, ty, part) for v, ty in zip(values, args, strict=True))
-        return complexes.joined(code, *pair)
+        return Complex(*(Float(code, value) for value in pair)).raw
 
     return target, generate
 
@@ -342,33 +298,27 @@ def _bool(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
 
 def _whole(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     """math.floor, ceil and trunc, which return a Python int."""
-    name = default_name(str(scalar_name(args[0])))
-    if name.startswith("complex"):
-        raise Refused(f"{entry.shown} has no meaning on {name}; use a.real")
-    result = types.uint64 if name == "uint64" else Weak("int")  # int64 does not hold every uint64
-
-    def generate(code: Code, values: list[Any]) -> Any:
-        value = code.context.cast(code.builder, values[0], args[0], native(args[0]))
-        if is_inexact(name):
-            value = floats.FUNCTIONS[entry.does](code, value)
-        return code.context.cast(code.builder, value, native(args[0]), native(result))
-
-    return result, generate
+    return _to_whole(entry, args[0], entry.does, Weak("int"))
 
 
 def _round(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     """Python's round: to an int64 without decimals, else as np.round."""
     if len(args) == 2:
         return _numpy_round(entry, args)
-    name = default_name(str(scalar_name(args[0])))
+    return _to_whole(entry, args[0], "rint", types.int64)
+
+
+def _to_whole(entry: Entry, ty: types.Type, does: str, result: types.Type) -> Planned:
+    name = default_name(str(scalar_name(ty)))
     if name.startswith("complex"):
-        raise Refused(f"round has no meaning on {name}; use a.real")
-    result = types.uint64 if name == "uint64" else types.int64
+        raise Refused(f"{entry.shown} has no meaning on {name}; use a.real")
+    if name == "uint64":  # int64 does not hold all of them
+        result = types.uint64
 
     def generate(code: Code, values: list[Any]) -> Any:
-        value = code.context.cast(code.builder, values[0], args[0], native(args[0]))
-        value = floats.rint(code, value) if is_inexact(name) else value
-        return code.context.cast(code.builder, value, native(args[0]), result)
+        value = code.context.cast(code.builder, values[0], ty, native(ty))
+        value = compute(code, does, name, [value]) if is_inexact(name) else value
+        return code.context.cast(code.builder, value, native(ty), native(result))
 
     return result, generate
 
@@ -405,7 +355,8 @@ def _part(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     if not name.startswith("complex"):
         if entry.does == "real":
             return ty, lambda code, values: values[0]
-        return scalar_type(name), lambda code, values: zero_of(default_name(name))
+        zero = native(scalar_type(default_name(name)))
+        return scalar_type(name), lambda code, values: code.context.get_constant(zero, 0)
     result: types.Type = types.float32 if name == "complex64" else types.float64
     if name == "complex":
         result = Weak("float", None, args[0].data)
@@ -487,7 +438,6 @@ _MAX_EXPONENT = 2**63 - 1
 # --- Philox4x64-10: word `position` of a key's stream, four words in a block.
 
 
-_WORD, _WIDE = llvm.IntType(64), llvm.IntType(128)
 _ROUNDS = 10
 _MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
 _WEYL = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # added to the keys before each further round
@@ -495,47 +445,41 @@ _WEYL = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B  # added to the keys before each 
 
 def _philox(entry: Entry, args: tuple[types.Type, ...]) -> Planned:
     def generate(code: Code, values: list[Any]) -> Any:
-        builder = code.builder
         position, *keys = (
-            code.context.cast(builder, value, ty, types.uint64)
+            Integer(code, code.context.cast(code.builder, value, ty, types.uint64))
             for value, ty in zip(values, args, strict=True)
         )
-        words = _block(code, builder.lshr(position, _WORD(2)), keys)
-        low, high = (builder.and_(position, _WORD(bit)) for bit in (1, 2))
-        is_odd, is_late = (builder.icmp_unsigned("!=", bit, _WORD(0)) for bit in (low, high))
-        pairs = [builder.select(is_odd, words[i + 1], words[i]) for i in (0, 2)]
-        return builder.select(is_late, pairs[1], pairs[0])
+        words = _block(position >> 2, keys)
+        is_odd, is_late = ((position & bit) != 0 for bit in (1, 2))
+        pairs = [choose(is_odd, words[i + 1], words[i]) for i in (0, 2)]
+        return choose(is_late, pairs[1], pairs[0]).raw
 
     return types.uint64, generate
 
 
-def _block(code: Code, number: Any, keys: list[Any]) -> list[Any]:
-    builder = code.builder
-    words = [builder.add(number, _WORD(1)), _WORD(0), _WORD(0), _WORD(0)]  # NumPy starts at 1
+def _block(number: Any, keys: list[Any]) -> list[Any]:
+    words = [number + 1, *map(number.like, (0, 0, 0))]  # NumPy starts at 1
     for step in range(_ROUNDS):
         if step:
-            keys = [builder.add(key, _WORD(weyl)) for key, weyl in zip(keys, _WEYL, strict=True)]
+            keys = [key + weyl for key, weyl in zip(keys, _WEYL, strict=True)]
         (high0, low0), (high1, low1) = (
-            _product(code, words[2 * i], _MULTIPLIERS[i]) for i in range(2)
+            _product(word, factor) for word, factor in zip(words[::2], _MULTIPLIERS, strict=True)
         )
-        words = [
-            builder.xor(builder.xor(high1, words[1]), keys[0]), low1,
-            builder.xor(builder.xor(high0, words[3]), keys[1]), low0,
-        ]  # fmt: skip
+        words = [high1 ^ words[1] ^ keys[0], low1, high0 ^ words[3] ^ keys[1], low0]
     return words
 
 
-def _product(code: Code, word: Any, factor: int) -> tuple[Any, Any]:
-    builder = code.builder
-    low = builder.mul(word, _WORD(factor))
+def _product(word: Any, factor: int) -> tuple[Any, Any]:
+    """Return the upper and the lower 64 bits of a product."""
+    code, kind = word.code, word.raw.type
     if code.is_cuda:
-        name = "llvm.nvvm.mulhi.ull"
-        function = builder.module.globals.get(name) or llvm.Function(
-            builder.module, llvm.FunctionType(_WORD, [_WORD, _WORD]), name
+        function = cgutils.get_or_insert_function(
+            code.builder.module, llvm.FunctionType(kind, [kind, kind]), "llvm.nvvm.mulhi.ull"
         )
-        return builder.call(function, [word, _WORD(factor)]), low
-    wide = builder.mul(builder.zext(word, _WIDE), _WIDE(factor))
-    return builder.trunc(builder.lshr(wide, _WIDE(64)), _WORD), low
+        high = word.made(code.builder.call(function, [word.raw, kind(factor)]))
+    else:
+        high = (word.extended(llvm.IntType(128)) * factor >> 64).truncated(kind)
+    return high, word * factor
 
 
 _STYLES: dict[str, Callable[..., Planned]] = {

@@ -126,7 +126,7 @@ def _message_for(reason: str) -> str | None:
     constructor_error = re.search(r"In '<class '[\w.]*\.Fields'>': (.*)", reason)
     if constructor_error is not None:
         return f"a namedtuple needs a value for each of its fields: {constructor_error[1]}"
-    # numba's messages for such branches, on the CPU and in its CUDA target.
+    # numba's messages for such branches; the first if one is a namedtuple.
     if reason == "NotImplementedError()" or "Can't unify return type" in reason:
         return _BRANCHES
     type_pair = re.search(r"Cannot unify ([^\n]+) and ([^\n]+) for '", reason)

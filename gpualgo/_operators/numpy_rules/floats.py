@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from llvmlite import ir as llvm
 
-from gpualgo._operators.numpy_rules.storage import Code, f32, f64, from_bits, to_bits
+from gpualgo._operators.numpy_rules import values
+from gpualgo._operators.numpy_rules.storage import f32, f64, from_bits, to_bits
+from gpualgo._operators.numpy_rules.values import Float, Integer, choose, is_off
 
 # --- Exponentials, logarithms and tanh on the CPU, in double precision.
 
@@ -55,374 +56,264 @@ _LOG2_E = 1.4426950408889634
 
 _MAGIC = 1.5 * 2.0**52  # x + _MAGIC has the nearest integer of x in its low bits, for |x| < 2^51
 _INF, _NAN = float("inf"), float("nan")
-_i64 = llvm.IntType(64)
 
 
-class _Doubles:
-    """Code of arithmetic on doubles; Python floats are constants."""
-
-    def __init__(self, code: Code) -> None:
-        self.code, self.builder = code, code.builder
-
-    def of(self, value: Any) -> Any:
-        return f64(value) if isinstance(value, float) else value
-
-    def add(self, a: Any, b: Any) -> Any:
-        return self.builder.fadd(self.of(a), self.of(b))
-
-    def sub(self, a: Any, b: Any) -> Any:
-        return self.builder.fsub(self.of(a), self.of(b))
-
-    def mul(self, a: Any, b: Any) -> Any:
-        return self.builder.fmul(self.of(a), self.of(b))
-
-    def div(self, a: Any, b: Any) -> Any:
-        return self.builder.fdiv(self.of(a), self.of(b))
-
-    def select(self, relation: str, a: Any, b: Any, found: Any, other: Any) -> Any:
-        """Return `found` if a relation holds, else `other`; relations with NaN do not hold."""
-        holds = self.builder.fcmp_ordered(relation, self.of(a), self.of(b))
-        return self.builder.select(holds, self.of(found), self.of(other))
-
-    def within(self, x: Any, low: float, high: float) -> Any:
-        x = self.select(">", x, high, high, x)
-        return self.select("<", x, low, low, x)
-
-    def bits(self, x: Any) -> Any:
-        return self.builder.bitcast(self.of(x), _i64)
-
-    def double(self, bits: Any) -> Any:
-        return self.builder.bitcast(bits, f64)
-
-    def power_of_two(self, exponent: Any) -> Any:
-        """Return 2 to an integer from -1022 to 1023, of which only the low 12 bits are used."""
-        biased = self.builder.add(exponent, _i64(1023))
-        return self.double(self.builder.shl(biased, _i64(52)))
-
-    def magnitude(self, x: Any) -> Any:
-        return self.double(self.builder.and_(self.bits(x), _i64(2**63 - 1)))
-
-    def signed(self, x: Any, sign: Any) -> Any:
-        """Return x, which is not negative, with the sign of `sign`."""
-        top = self.builder.and_(self.bits(sign), _i64(-(2**63)))
-        return self.double(self.builder.or_(self.bits(x), top))
-
-    def polynomial(self, x: Any, coefficients: Sequence[float]) -> Any:
-        """Return a polynomial, lowest coefficient first, by Estrin's scheme (G. Estrin, 1960)."""
-        terms: list[Any] = list(coefficients)
-        while len(terms) > 1:
-            pairs = [self.add(terms[i], self.mul(terms[i + 1], x))
-                     for i in range(0, len(terms) - 1, 2)]  # fmt: skip
-            terms = pairs + terms[2 * len(pairs) :]
-            x = self.mul(x, x) if len(terms) > 1 else x
-        return terms[0]
-
-    def reduced(self, x: Any, is_single: bool) -> tuple[Any, Any, Any]:
-        """Return k (in the low bits), r and the rounding error of r, for x = k log 2 + r."""
-        shifted = self.add(self.mul(x, _LOG2_E), _MAGIC)
-        k = self.sub(shifted, _MAGIC)
-        if is_single:
-            return self.bits(shifted), self.sub(x, self.mul(k, _LN2)), 0.0
-        high, low = self.sub(x, self.mul(k, _LN2_HIGH)), self.mul(k, _LN2_LOW)
-        r = self.sub(high, low)
-        return self.bits(shifted), r, self.sub(self.sub(high, r), low)
-
-    def scaled(self, x: Any, k: Any, sign: Any) -> Any:
-        """Return x 2^k, rounded once, for k from -1082 to 1083 with the sign of `sign`.
-
-        x is large enough that 2^-60 x is normal, unless `sign` is negative.
-        """
-        is_negative = self.builder.fcmp_ordered("<", sign, f64(0.0))
-        first_exponent = self.builder.add(k, self.builder.select(is_negative, _i64(60), _i64(-60)))
-        second_factor = self.builder.select(is_negative, f64(2.0**-60), f64(2.0**60))
-        return self.mul(self.mul(x, self.power_of_two(first_exponent)), second_factor)
-
-    def beyond(self, r: Any, is_single: bool) -> Any:
-        """Return exp(r) - 1 - r for a small r."""
-        square = self.mul(r, r)
-        coefficients = _EXP_SINGLE if is_single else _EXP
-        return self.mul(square, self.polynomial(r, coefficients))
-
-    def exp(self, x: Any, is_single: bool) -> Any:
-        x = self.within(x, *((-110.0, 90.0) if is_single else (-746.0, 710.0)))
-        k, r, _ = self.reduced(x, is_single)
-        result = self.add(1.0, self.add(r, self.beyond(r, is_single)))
-        return self.mul(result, self.power_of_two(k)) if is_single else self.scaled(result, k, x)
-
-    def expm1(self, x: Any, is_single: bool) -> Any:
-        x = self.within(x, -40.0, 710.0)
-        k, r, error = self.reduced(x, is_single)
-        # 2^-k is replaced by 0 if it is too small to change 1; for larger k it would be subnormal.
-        inverse = self.power_of_two(self.builder.sub(_i64(0), k))
-        one_minus_inverse = self.sub(1.0, self.select(">", x, 60.0, 0.0, inverse))
-        rounded_sum = self.add(one_minus_inverse, r)
-        # The rounding error is computed exactly: one_minus_inverse is 0 or larger than |r|.
-        error = self.add(self.sub(r, self.sub(rounded_sum, one_minus_inverse)), error)
-        correction = self.add(error, self.beyond(r, is_single))
-        result = self.scaled(self.add(rounded_sum, correction), k, x)
-        return self.select("<", self.magnitude(x), 2.0**-54, x, result)  # keeps -0 and subnormals
-
-    def log_parts(self, bits: Any) -> tuple[Any, Any, Any]:
-        """Return e as a double, e shifted to the exponent's bits, and m - 1, for the number 2^e m.
-
-        The bits are those of a positive normal number, whose exponent may have been decreased.
-        """
-        root = 0x3FE6A09E667F3BCD  # bits of √½
-        biased = self.builder.add(bits, _i64((2048 << 52) - root))
-        biased = self.builder.lshr(biased, _i64(52))
-        e = self.sub(self.double(self.builder.or_(biased, self.bits(2.0**52))), 2.0**52 + 2048.0)
-        shift = self.builder.shl(self.builder.sub(biased, _i64(2048)), _i64(52))
-        return e, shift, self.sub(self.double(self.builder.sub(bits, shift)), 1.0)
-
-    def log_of(self, e: Any, f: Any, lost: Any, is_single: bool) -> Any:
-        """Return e log 2 + log(1 + f + lost / 2), where `lost` is below the precision of 1 + f."""
-        s = self.div(f, self.add(2.0, f))
-        z = self.mul(s, s)
-        p = self.polynomial(z, _LOG_SINGLE if is_single else _LOG)
-        tail = self.mul(s, self.sub(f, self.mul(z, p)))
-        if lost is not None:  # 0.5 - s + s² approximates 0.5 / (1 + f)
-            tail = self.sub(tail, self.mul(lost, self.sub(0.5, self.sub(s, z))))
-        if is_single:
-            return self.add(self.mul(e, _LN2), self.sub(f, tail))
-        return self.add(self.mul(e, _LN2_HIGH), self.sub(f, self.sub(tail, self.mul(e, _LN2_LOW))))
-
-    def log(self, x: Any, is_single: bool) -> Any:
-        bits = self.bits(x)
-        if not is_single:  # float32 numbers are normal as doubles
-            is_tiny = self.builder.fcmp_ordered("<", x, f64(2.0**-1022))
-            grown = self.builder.sub(self.bits(self.mul(x, 2.0**54)), _i64(54 << 52))
-            bits = self.builder.select(is_tiny, grown, bits)
-        e, _, f = self.log_parts(bits)
-        return self._with_special_cases(x, x, self.log_of(e, f, None, is_single))
-
-    def log1p(self, x: Any, is_single: bool) -> Any:
-        u = self.add(1.0, x)
-        back = self.sub(u, 1.0)
-        error = self.add(self.sub(1.0, self.sub(u, back)), self.sub(x, back))
-        e, shift, f = self.log_parts(self.bits(u))
-        error = self.mul(error, self.double(self.builder.sub(self.bits(2.0), shift)))
-        result = self._with_special_cases(u, x, self.log_of(e, f, error, is_single))
-        return self.select("==", x, 0.0, x, result)
-
-    def _with_special_cases(self, u: Any, x: Any, result: Any) -> Any:
-        """Return log(u): `result` is valid for positive finite u; add the special cases."""
-        result = self.select("<", u, _INF, result, x)  # log(inf) is inf, log(NaN) is NaN
-        result = self.select("==", u, 0.0, -_INF, result)
-        return self.select("<", u, 0.0, _NAN, result)
-
-    def tanh(self, x: Any, is_single: bool) -> Any:
-        size = self.magnitude(x)
-        size = self.select(">", size, 20.0, 20.0, size)
-        k, r, _ = self.reduced(self.add(size, size), is_single)
-        power, growth = self.power_of_two(k), self.add(r, self.beyond(r, is_single))
-        if is_single:
-            t = self.add(self.mul(power, growth), self.sub(power, 1.0))
-            return self.signed(self.div(t, self.add(t, 2.0)), x)
-        under = self.add(self.mul(power, self.add(1.0, growth)), 1.0)
-        z = self.mul(size, size)
-        small = self.mul(self.mul(size, z), self.polynomial(z, _TANH_OVER))
-        is_small = self.builder.fcmp_ordered("<", size, f64(0.625))
-        over = self.builder.select(is_small, small, f64(-2.0))
-        under = self.builder.select(is_small, self.polynomial(z, _TANH_UNDER), under)
-        base = self.builder.select(is_small, size, f64(1.0))
-        return self.signed(self.add(base, self.div(over, under)), x)
+def _within(x: Any, low: float, high: float) -> Any:
+    x = choose(x > high, high, x)
+    return choose(x < low, low, x)
 
 
-def _function(name: str) -> Callable[[Code, Any], Any]:
-    def function(code: Code, x: Any) -> Any:
-        is_single = x.type == f32
-        doubles = _Doubles(code)
-        wide = code.builder.fpext(x, f64) if is_single else x
-        result = getattr(doubles, name)(wide, is_single)
-        return code.builder.fptrunc(result, f32) if is_single else result
+def _power_of_two(exponent: Any) -> Any:
+    """Return 2 to an integer from -1022 to 1023, of which only the low 12 bits are used."""
+    return ((exponent + 1023) << 52).as_float()
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Return a polynomial, lowest coefficient first, by Estrin's scheme (G. Estrin, 1960)."""
+    terms: list[Any] = list(coefficients)
+    while len(terms) > 1:
+        pairs = [terms[i] + terms[i + 1] * x for i in range(0, len(terms) - 1, 2)]
+        terms = pairs + terms[2 * len(pairs) :]
+        x = x * x if len(terms) > 1 else x
+    return terms[0]
+
+
+def _reduced(x: Any, is_single: bool) -> tuple[Any, Any, Any]:
+    """Return k (in the low bits), r and the rounding error of r, for x = k log 2 + r."""
+    shifted = x * _LOG2_E + _MAGIC
+    k = shifted - _MAGIC
+    if is_single:
+        return shifted.bits, x - k * _LN2, 0.0
+    high, low = x - k * _LN2_HIGH, k * _LN2_LOW
+    r = high - low
+    return shifted.bits, r, high - r - low
+
+
+def _scaled(x: Any, k: Any, sign: Any) -> Any:
+    """Return x 2^k, rounded once, for k from -1082 to 1083 with the sign of `sign`.
+
+    x is large enough that 2^-60 x is normal, unless `sign` is negative.
+    """
+    is_negative = sign < 0.0
+    first_exponent = k + choose(is_negative, k.like(60), -60)
+    return x * _power_of_two(first_exponent) * choose(is_negative, x.like(2.0**-60), 2.0**60)
+
+
+def _beyond(r: Any, is_single: bool) -> Any:
+    """Return exp(r) - 1 - r for a small r."""
+    return r * r * _polynomial(r, _EXP_SINGLE if is_single else _EXP)
+
+
+def _exp(x: Any, is_single: bool) -> Any:
+    x = _within(x, *((-110.0, 90.0) if is_single else (-746.0, 710.0)))
+    k, r, _ = _reduced(x, is_single)
+    result = 1.0 + (r + _beyond(r, is_single))
+    return result * _power_of_two(k) if is_single else _scaled(result, k, x)
+
+
+def _expm1(x: Any, is_single: bool) -> Any:
+    x = _within(x, -40.0, 710.0)
+    k, r, error = _reduced(x, is_single)
+    # 2^-k is replaced by 0 if it is too small to change 1; for larger k it would be subnormal.
+    inverse = _power_of_two(-k)
+    one_minus_inverse = 1.0 - choose(x > 60.0, 0.0, inverse)
+    rounded_sum = one_minus_inverse + r
+    # The rounding error is computed exactly: one_minus_inverse is 0 or larger than |r|.
+    error = r - (rounded_sum - one_minus_inverse) + error
+    result = _scaled(rounded_sum + (error + _beyond(r, is_single)), k, x)
+    return choose(_magnitude(x) < 2.0**-54, x, result)  # keeps -0 and subnormals
+
+
+def _magnitude(x: Any) -> Any:
+    return (x.bits & (2**63 - 1)).as_float()
+
+
+def _log_parts(bits: Any) -> tuple[Any, Any, Any]:
+    """Return e as a double, e shifted to the exponent's bits, and m - 1, for the number 2^e m.
+
+    The bits are those of a positive normal number, whose exponent may have been decreased.
+    """
+    root = 0x3FE6A09E667F3BCD  # bits of √½
+    biased = (bits + ((2048 << 52) - root)) >> 52
+    e = (biased | 0x4330000000000000).as_float() - (2.0**52 + 2048.0)  # the bits of 2.0**52
+    shift = (biased - 2048) << 52
+    return e, shift, (bits - shift).as_float() - 1.0
+
+
+def _log_of(e: Any, f: Any, lost: Any, is_single: bool) -> Any:
+    """Return e log 2 + log(1 + f + lost / 2), where `lost` is below the precision of 1 + f."""
+    s = f / (2.0 + f)
+    z = s * s
+    tail = s * (f - z * _polynomial(z, _LOG_SINGLE if is_single else _LOG))
+    if lost is not None:  # 0.5 - s + s² approximates 0.5 / (1 + f)
+        tail = tail - lost * (0.5 - (s - z))
+    if is_single:
+        return e * _LN2 + (f - tail)
+    return e * _LN2_HIGH + (f - (tail - e * _LN2_LOW))
+
+
+def _log(x: Any, is_single: bool) -> Any:
+    bits = x.bits
+    if not is_single:  # float32 numbers are normal as doubles
+        bits = choose(x < 2.0**-1022, (x * 2.0**54).bits - (54 << 52), bits)
+    e, _, f = _log_parts(bits)
+    return _with_special_cases(x, x, _log_of(e, f, None, is_single))
+
+
+def _log1p(x: Any, is_single: bool) -> Any:
+    u = 1.0 + x
+    back = u - 1.0
+    error = 1.0 - (u - back) + (x - back)
+    e, shift, f = _log_parts(u.bits)
+    error = error * (x.like(2.0).bits - shift).as_float()
+    result = _with_special_cases(u, x, _log_of(e, f, error, is_single))
+    return choose(x == 0.0, x, result)
+
+
+def _with_special_cases(u: Any, x: Any, result: Any) -> Any:
+    """Return log(u): `result` is valid for positive finite u; add the special cases."""
+    result = choose(u < _INF, result, x)  # log(inf) is inf, log(NaN) is NaN
+    return choose(u < 0.0, _NAN, u == 0.0, -_INF, result)
+
+
+def _tanh(x: Any, is_single: bool) -> Any:
+    size = _magnitude(x)
+    size = choose(size > 20.0, 20.0, size)
+    k, r, _ = _reduced(size + size, is_single)
+    power, growth = _power_of_two(k), r + _beyond(r, is_single)
+    if is_single:
+        t = power * growth + (power - 1.0)
+        result = t / (t + 2.0)
+    else:
+        under = power * (1.0 + growth) + 1.0
+        z = size * size
+        is_small = size < 0.625
+        over = choose(is_small, size * z * _polynomial(z, _TANH_OVER), -2.0)
+        under = choose(is_small, _polynomial(z, _TANH_UNDER), under)
+        result = choose(is_small, size, 1.0) + over / under
+    return (result.bits | (x.bits & -(2**63))).as_float()  # with the sign of x
+
+
+def _elementary(compute: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return the code of a function that is computed in double precision."""
+
+    def function(x: Any) -> Any:
+        return compute(x.to(f64), x.raw.type == f32).to(x.raw.type)
 
     return function
 
 
-_ELEMENTARY: dict[str, Callable[[Code, Any], Any]] = {
-    name: _function(name) for name in ("exp", "expm1", "log", "log1p", "tanh")
-}
+_ELEMENTARY: dict[str, Callable[[Any], Any]] = {
+    "exp": _elementary(_exp), "expm1": _elementary(_expm1), "log": _elementary(_log),
+    "log1p": _elementary(_log1p), "tanh": _elementary(_tanh),
+}  # fmt: skip
 
 
 # --- Functions by NumPy's names.
 
-_INT = {llvm.FloatType(): llvm.IntType(32), llvm.DoubleType(): llvm.IntType(64)}
+
+def _sign_bit(bits: Any) -> Any:
+    return bits & -(1 << (bits.raw.type.width - 1))
 
 
-def negative(code: Code, a: Any) -> Any:
-    return code.builder.fsub(a.type(-0.0), a)  # NVVM lacks fneg on some architectures
+def _signbit(a: Any) -> Any:
+    return Integer(a.code, a.bits.raw, signed=True) < 0
 
 
-def _absolute(code: Code, a: Any) -> Any:
-    return code.libm("fabs", a) if code.is_cuda else code.intrinsic("fabs", a)
+def _copysign(a: Any, b: Any) -> Any:
+    size = a.bits & ((1 << (a.bits.raw.type.width - 1)) - 1)
+    return (size | _sign_bit(b.bits)).as_float(a.raw.type)
 
 
-def _is_nan(code: Code, a: Any) -> Any:
-    return code.builder.fcmp_unordered("uno", a, a)
+def _sign(a: Any) -> Any:
+    return choose(a > 0, 1.0, a < 0, -1.0, a == 0, 0.0, a)
 
 
-def is_zero(code: Code, a: Any) -> Any:
-    return code.builder.fcmp_ordered("==", a, a.type(0.0))
+def _fmod(a: Any, b: Any) -> Any:
+    return a.libm("fmod", b) if a.code.is_cuda else a.emit("frem", b)
 
 
-def _is_below(code: Code, a: Any) -> Any:
-    return code.builder.fcmp_ordered("<", a, a.type(0.0))
-
-
-def signbit(code: Code, a: Any) -> Any:
-    word = _INT[a.type]
-    return code.builder.icmp_signed("<", code.builder.bitcast(a, word), word(0))
-
-
-def _copysign(code: Code, a: Any, b: Any) -> Any:
-    builder, word = code.builder, _INT[a.type]
-    size = builder.and_(builder.bitcast(a, word), word((1 << (word.width - 1)) - 1))
-    sign = builder.and_(builder.bitcast(b, word), word(-(1 << (word.width - 1))))
-    return builder.bitcast(builder.or_(size, sign), a.type)
-
-
-def _sign(code: Code, a: Any) -> Any:
-    above = code.builder.fcmp_ordered(">", a, a.type(0.0))
-    return code.select(
-        above, a.type(1.0), _is_below(code, a), a.type(-1.0),
-        is_zero(code, a), a.type(0.0), a,
-    )  # fmt: skip
-
-
-def _fmod(code: Code, a: Any, b: Any) -> Any:
-    return code.libm("fmod", a, b) if code.is_cuda else code.builder.frem(a, b)
-
-
-def _floored(code: Code, a: Any, b: Any) -> tuple[Any, Any]:
+def _floored(a: Any, b: Any) -> tuple[Any, Any]:
     """Return fmod(a, b) adjusted to the sign of b, and whether it was adjusted."""
-    remainder = _fmod(code, a, b)
-    not_zero = code.builder.fcmp_unordered("!=", remainder, a.type(0.0))
-    differ = code.builder.xor(_is_below(code, remainder), _is_below(code, b))
-    is_adjusted = code.both(not_zero, differ)
-    adjusted = code.builder.select(is_adjusted, code.builder.fadd(remainder, b), remainder)
-    return code.select(not_zero, adjusted, _copysign(code, a.type(0.0), b)), is_adjusted
+    remainder = _fmod(a, b)
+    is_adjusted = is_off(remainder, b)
+    adjusted = choose(is_adjusted, remainder + b, remainder)
+    return choose(remainder != 0, adjusted, _copysign(a.like(0.0), b)), is_adjusted
 
 
-def _remainder(code: Code, a: Any, b: Any) -> Any:
-    return code.select(is_zero(code, b), _fmod(code, a, b), _floored(code, a, b)[0])
+def _remainder(a: Any, b: Any) -> Any:
+    return choose(b == 0, _fmod(a, b), _floored(a, b)[0])
 
 
-def _floor_divide(code: Code, a: Any, b: Any) -> Any:
-    builder = code.builder
-    remainder, is_adjusted = _fmod(code, a, b), _floored(code, a, b)[1]
-    exact = builder.fdiv(builder.fsub(a, remainder), b)
-    exact = builder.select(is_adjusted, builder.fsub(exact, a.type(1.0)), exact)
-    below = code.intrinsic("floor", exact)
-    is_short = builder.fcmp_ordered(">", builder.fsub(exact, below), a.type(0.5))
-    whole = builder.select(is_short, builder.fadd(below, a.type(1.0)), below)
-    plain = builder.fdiv(a, b)
-    signed_zero = _copysign(code, a.type(0.0), plain)
-    whole = builder.select(is_zero(code, exact), signed_zero, whole)
-    return builder.select(is_zero(code, b), plain, whole)
+def _floor_divide(a: Any, b: Any) -> Any:
+    remainder, is_adjusted = _fmod(a, b), _floored(a, b)[1]
+    exact = (a - remainder) / b
+    exact = choose(is_adjusted, exact - 1.0, exact)
+    below = exact.intrinsic("floor")
+    whole = choose(exact - below > 0.5, below + 1.0, below)
+    plain = a / b
+    signed_zero = _copysign(a.like(0.0), plain)
+    whole = choose(exact == 0, signed_zero, whole)
+    return choose(b == 0, plain, whole)
 
 
-def rint(code: Code, value: Any) -> Any:
+def rint(value: Any) -> Any:
     """Return a value rounded half to even; NVVM has no rint."""
     # Adding a number so large that no bits are left for a fraction rounds half to even.
-    builder = code.builder
-    big = value.type(2.0**23 if value.type == f32 else 2.0**52)
-    size = _absolute(code, value)
-    whole = builder.fsub(builder.fadd(size, big), big)
-    is_whole = builder.fcmp_unordered(">=", size, big)  # an integer already, or NaN
-    return builder.select(is_whole, value, _copysign(code, whole, value))
+    big = 2.0**23 if value.raw.type == f32 else 2.0**52
+    size = abs(value)
+    whole = _copysign(size + big - big, value)
+    is_fraction = size < big  # others are integers already, or NaN
+    return choose(is_fraction, whole, value)
 
 
-def _extreme(relation: str, skips_nan: bool) -> Callable[..., Any]:
-    """Return the code of the larger or smaller of two; a NaN is returned, or skipped."""
-
-    def beyond(code: Code, a: Any, b: Any) -> Any:
-        is_first = code.builder.fcmp_ordered(relation, a, b)
-        return code.select(code.either(is_first, _is_nan(code, b if skips_nan else a)), a, b)
-
-    return beyond
+def _nextafter(a: Any, b: Any) -> Any:
+    return _next_bits(a, b, a.bits, b.bits).as_float(a.raw.type)
 
 
-def _nextafter(code: Code, a: Any, b: Any) -> Any:
-    bits = [code.builder.bitcast(value, _INT[a.type]) for value in (a, b)]
-    return code.builder.bitcast(_next_bits(code, a, b, *bits), a.type)
-
-
-def next_narrow(code: Code, name: str, a: Any, b: Any) -> Any:
+def next_narrow(name: str, a: Any, b: Any) -> Any:
     """Return nextafter of 16-bit floats, which are held as float32."""
-    bits = [to_bits(code.builder, value, name) for value in (a, b)]
-    return from_bits(code.builder, _next_bits(code, a, b, *bits), name)
+    builder = a.code.builder
+    bits = [Integer(a.code, to_bits(builder, value.raw, name)) for value in (a, b)]
+    return Float(a.code, from_bits(builder, _next_bits(a, b, *bits).raw, name))
 
 
-def _next_bits(code: Code, a: Any, b: Any, a_bits: Any, b_bits: Any) -> Any:
-    builder, word = code.builder, a_bits.type
-    sign = builder.and_(b_bits, word(-(1 << (word.width - 1))))
-    grows = builder.fcmp_ordered(">", b, a)
-    outwards = builder.xor(grows, _is_below(code, a))
-    step = builder.select(outwards, word(1), word(-1))
-    return code.select(
-        _is_nan(code, a), a_bits, _is_nan(code, b), b_bits,
-        builder.fcmp_ordered("==", a, b), b_bits,
-        is_zero(code, a), builder.or_(sign, word(1)),
-        builder.add(a_bits, step),
+def _next_bits(a: Any, b: Any, a_bits: Any, b_bits: Any) -> Any:
+    step = choose((b > a) ^ (a < 0), a_bits.like(1), -1)
+    return choose(
+        a.is_nan(), a_bits, b.is_nan(), b_bits, a == b, b_bits,
+        a == 0, _sign_bit(b_bits) | 1, a_bits + step,
     )  # fmt: skip
 
 
-def _heaviside(code: Code, a: Any, b: Any) -> Any:
-    return code.select(
-        _is_nan(code, a), a, is_zero(code, a), b, _is_below(code, a), a.type(0.0), a.type(1.0)
-    )
+def _heaviside(a: Any, b: Any) -> Any:
+    return choose(a.is_nan(), a, a == 0, b, a < 0, 0.0, 1.0)
 
 
 def _log_of_sum(exp: str, at_equal: float, scale: float) -> Callable[..., Any]:
     """Return the code of logaddexp or logaddexp2: larger + log1p(exp(-difference))."""
 
-    def log_of_sum(code: Code, a: Any, b: Any) -> Any:
-        builder = code.builder
-        difference = builder.fsub(a, b)
-        larger = builder.select(_is_below(code, difference), b, a)
-        smaller = code.libm(exp, negative(code, _absolute(code, difference)))
-        added = builder.fmul(a.type(scale), code.libm("log1p", smaller))
-        result = builder.fadd(larger, added)
-        is_equal = builder.fcmp_ordered("==", a, b)
-        doubled = builder.fadd(a, a.type(at_equal))
-        return code.select(is_equal, doubled, _is_nan(code, difference), difference, result)
+    def log_of_sum(a: Any, b: Any) -> Any:
+        difference = a - b
+        larger = choose(difference < 0, b, a)
+        smaller = (-abs(difference)).libm(exp)
+        result = larger + scale * smaller.libm("log1p")
+        return choose(a == b, a + at_equal, difference.is_nan(), difference, result)
 
     return log_of_sum
 
 
-def _scaled(number: float) -> Callable[..., Any]:
-    return lambda code, a: code.builder.fmul(a, a.type(number))
-
-
-def _scaled_f32(code: Code, a: Any, top: float, bottom: float) -> Any:
-    number = np.float32(top) / np.float32(bottom) if a.type == f32 else top / bottom
-    return code.builder.fmul(a, a.type(float(number)))
-
-
-def _plain(name: str) -> Callable[..., Any]:
-    return lambda code, a, b: getattr(code.builder, name)(a, b)
-
-
-def _same(code: Code, a: Any) -> Any:
-    return a
-
-
-def _infinite(relation: str) -> Callable[..., Any]:
-    def infinite(code: Code, a: Any) -> Any:
-        return code.builder.fcmp_ordered(relation, _absolute(code, a), a.type(float("inf")))
-
-    return infinite
-
-
-def _intrinsic(name: str) -> Callable[..., Any]:
-    return lambda code, a: code.intrinsic(name, a)
+def _times_ratio(top: float, bottom: float) -> Callable[[Any], Any]:
+    """Return the code of a multiplication by a ratio that is rounded to the number's type."""
+    single = float(np.float32(top) / np.float32(bottom))
+    return lambda a: a * (single if a.raw.type == f32 else top / bottom)
 
 
 def _library(name: str) -> Callable[..., Any]:
     cpu = _ELEMENTARY.get(name)
     if cpu is None:
-        return lambda code, *values: code.libm(name, *values)
-    return lambda code, *values: code.libm(name, *values) if code.is_cuda else cpu(code, *values)
+        return lambda a, *others: a.libm(name, *others)
+    return lambda a: a.libm(name) if a.code.is_cuda else cpu(a)
 
 
 _LIBRARY = {
@@ -434,27 +325,15 @@ _LIBRARY = {
     )},
 }  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **values.FUNCTIONS,
     **{name: _library(math_name) for name, math_name in _LIBRARY.items()},
-    **{name: _intrinsic(name) for name in ("floor", "ceil", "trunc")},
-    "add": _plain("fadd"), "subtract": _plain("fsub"), "multiply": _plain("fmul"),
-    "divide": _plain("fdiv"), "floor_divide": _floor_divide, "remainder": _remainder,
-    "negative": negative, "positive": _same, "conjugate": _same, "absolute": _absolute,
-    "fabs": _absolute, "sign": _sign, "rint": rint, "copysign": _copysign, "signbit": signbit,
-    "square": lambda code, a: code.builder.fmul(a, a),
-    "reciprocal": lambda code, a: code.builder.fdiv(a.type(1.0), a),
-    "fmod": _fmod, "maximum": _extreme(">=", False), "minimum": _extreme("<=", False),
-    "fmax": _extreme(">=", True), "fmin": _extreme("<=", True),
-    "nextafter": _nextafter, "heaviside": _heaviside,
+    "floor": lambda a: a.intrinsic("floor"), "ceil": lambda a: a.intrinsic("ceil"),
+    "trunc": lambda a: a.intrinsic("trunc"), "fabs": abs, "rint": rint, "sign": _sign,
+    "divide": lambda a, b: a / b, "reciprocal": lambda a: 1.0 / a,
+    "floor_divide": _floor_divide, "remainder": _remainder, "fmod": _fmod,
+    "copysign": _copysign, "signbit": _signbit, "nextafter": _nextafter, "heaviside": _heaviside,
     "logaddexp": _log_of_sum("exp", float(np.log(2)), 1.0),
     "logaddexp2": _log_of_sum("exp2", 1.0, float(1 / np.log(2))),
-    "deg2rad": lambda code, a: _scaled_f32(code, a, np.pi, 180.0),
-    "rad2deg": lambda code, a: _scaled_f32(code, a, 180.0, np.pi),
-    "isnan": _is_nan, "isinf": _infinite("=="), "isfinite": _infinite("<"),
+    "deg2rad": _times_ratio(np.pi, 180.0), "rad2deg": _times_ratio(180.0, np.pi),
+    "isnan": Float.is_nan, "isinf": Float.is_infinite, "isfinite": Float.is_finite,
 }  # fmt: skip
-
-
-def compare(code: Code, relation: str, a: Any, b: Any) -> Any:
-    """Return whether a relation holds; with NaN only != does."""
-    if relation == "!=":
-        return code.builder.fcmp_unordered(relation, a, b)
-    return code.builder.fcmp_ordered(relation, a, b)

@@ -15,18 +15,86 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import types
 from numba.core import ir, ir_utils, rewrites
 
 from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError
 from gpualgo._operators.captured import DataPlaceholder, Slot, is_array
-from gpualgo._operators.key import python_function
+from gpualgo._operators.key import facts_of, python_function
 from gpualgo._operators.numpy_rules import codegen as slots
-from gpualgo._operators.numpy_rules import errors, intrinsics, storage, table
-from gpualgo._operators.numpy_rules.intrinsics import Lookup
-from gpualgo._operators.numpy_rules.storage import NARROW, NarrowValue, WeakValue
+from gpualgo._operators.numpy_rules import errors, rules, storage, table
+from gpualgo._operators.numpy_rules.storage import NARROW, Constant, Narrow, Weak
 from gpualgo._operators.operator import PYTHON, Operator
-from gpualgo._operators.tokens import reads_of
+from gpualgo._operators.tokens import contents_of
+
+# --- Finds the Python objects to which variables of numba's IR refer.
+
+
+class Lookup:
+    def __init__(self, func_ir: Any, args: tuple[Any, ...]) -> None:
+        self.func_ir, self.args = func_ir, args
+        self.values_passed_on = self._passed_on()
+
+    def definition(self, var: Any) -> Any:
+        """Return the IR value assigned to a variable, None if there are several assignments."""
+        definitions = self.func_ir._definitions.get(var.name, [])
+        return definitions[0] if len(definitions) == 1 else None
+
+    def constant(self, var: Any) -> tuple[bool, Any]:
+        """Return whether a variable is a known Python object, and the object."""
+        return self.constant_of(self.definition(var))
+
+    def constant_of(self, value: Any) -> tuple[bool, Any]:
+        if isinstance(value, (ir.Const, ir.Global, ir.FreeVar)):
+            return True, value.value
+        owner = self.owner_of(value)
+        if owner is not None and hasattr(owner, value.attr):
+            return True, getattr(owner, value.attr)
+        return False, None
+
+    def default_of(self, value: Any) -> tuple[bool, Any]:
+        """Return whether a parameter's default is a data number, and the number."""
+        ty = self.args[value.index] if value.index < len(self.args) else None
+        default = getattr(ty, "value", None) if isinstance(ty, types.Omitted) else None
+        return (True, default) if type(default) is DataPlaceholder else (False, None)
+
+    def owner_of(self, value: Any) -> pytypes.ModuleType | None:
+        """Return the module of an IR value that is a module's attribute, else None."""
+        if isinstance(value, ir.Expr) and value.op == "getattr":
+            is_known, owner = self.constant(value.value)
+            if is_known and isinstance(owner, pytypes.ModuleType):
+                return owner
+        return None
+
+    def counted_by(self, value: Any) -> Any:
+        """Return range or enumerate if a value is the next item of one, else None."""
+        for op in ("pair_first", "iternext", "getiter", "call"):
+            if not isinstance(value, ir.Expr) or value.op != op:
+                return None
+            value = value.func if op == "call" else value.value
+            while isinstance(value, ir.Var):
+                value = self.definition(value)
+        is_known, fn = self.constant_of(value)
+        return fn if is_known and fn in (range, enumerate) else None
+
+    def _passed_on(self) -> set[str]:
+        """Return the variables that are used other than by calling them."""
+        used: set[str] = set()
+        for block in self.func_ir.blocks.values():
+            for statement in block.body:
+                value = getattr(statement, "value", None)
+                if not isinstance(statement, ir.Assign):
+                    used.update(var.name for var in statement.list_vars())
+                elif isinstance(value, ir.Var):
+                    used.add(value.name)
+                elif isinstance(value, ir.Expr):
+                    names = [var.name for var in value.list_vars()]
+                    if value.op == "call":
+                        names.remove(value.func.name)
+                    used.update(names)
+        return used
+
 
 # --- Rewrites one block of numba's IR to calls and constants that promote as NumPy 2 does.
 
@@ -202,10 +270,10 @@ class Rewriter:
             raise errors.NotInAnOperator(
                 f"op holds the operator {fn.__name__!r}, which kernels do not support"
             )
-        return self._call_intrinsic(intrinsics.calling(entry, fn, len(args)), args, loc)
+        return self._call_intrinsic(rules.calling(entry, fn, len(args)), args, loc)
 
     def _conversion(self, name: str, var: Any, loc: Any) -> Any:
-        return self._call_intrinsic(intrinsics.converting(name), (var,), loc)
+        return self._call_intrinsic(rules.converting(name), (var,), loc)
 
     def _converted(self, name: str, var: Any, loc: Any) -> Any:
         return self._store(self._conversion(name, var, loc), loc)
@@ -232,10 +300,10 @@ def as_number(constant: Any) -> Any:
     """Return a constant with Python numbers and 16-bit floats wrapped in this package's types."""
     kind = type(constant)
     if kind in (int, float, complex):
-        return WeakValue(constant)
+        return Constant(constant, Weak(kind.__name__, (constant,)))
     if isinstance(constant, np.generic):
         name = dtypes.name_of(constant.dtype)
-        return NarrowValue(constant, name) if name in NARROW else constant
+        return Constant(constant, Narrow(name)) if name in NARROW else constant
     if kind is tuple:
         items = tuple(as_number(item) for item in constant)
         return items if any(a is not b for a, b in zip(items, constant, strict=True)) else constant
@@ -249,8 +317,7 @@ def _as_python(fn: Any, entry: Any) -> Any:
         raise errors.NotInAnOperator(
             f"op passes {entry.shown} as an argument; wrap it in a lambda of scalars"
         )
-    wrappers = (lambda a: fn(a), lambda a, b: fn(a, b), lambda a, b, c: fn(a, b, c))
-    return wrappers[lowest - 1]
+    return as_function(fn, lowest)
 
 
 def _is_recursive(fn: Any) -> bool:
@@ -271,12 +338,8 @@ def _is_recursive(fn: Any) -> bool:
 
 
 def _callees(fn: pytypes.FunctionType) -> list[Any]:
-    values = [fn.__globals__.get(name) for name in reads_of(fn.__code__).globals]
-    for cell in fn.__closure__ or ():
-        try:
-            values.append(cell.cell_contents)
-        except ValueError:  # empty
-            continue
+    values = [fn.__globals__.get(name) for name in facts_of(fn.__code__).reads.globals]
+    values += map(contents_of, fn.__closure__ or ())
     functions = [python_function(value) for value in values]
     return [function for function in functions if function is not None]
 

@@ -5,22 +5,24 @@ A rule determines the dtypes in which a function computes and which it returns, 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numba import types
+from numba.extending import intrinsic
 
 from gpualgo._base import dtypes, records
 from gpualgo._base.dtypes import WEAK, default_name, is_inexact, loop_of
 from gpualgo._operators.captured import ConstantNeeded
-from gpualgo._operators.numpy_rules import codegen, errors, integers
-from gpualgo._operators.numpy_rules.errors import Refused, source_of
+from gpualgo._operators.numpy_rules import codegen, errors
+from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded, source_of
 from gpualgo._operators.numpy_rules.storage import (
     WEAK_KINDS,
     Code,
     Weak,
+    cast,
     check_fits,
     common_name,
     described,
@@ -28,9 +30,11 @@ from gpualgo._operators.numpy_rules.storage import (
     native,
     scalar_name,
     scalar_type,
+    weak_constant,
     without_members,
 )
 from gpualgo._operators.numpy_rules.table import Entry
+from gpualgo._operators.numpy_rules.values import Integer, choose
 
 Resolved = tuple[Any, Callable[..., Any]]  # the signature and the code generator of an intrinsic
 Generate = Callable[[Code, list[Any]], Any]
@@ -78,7 +82,7 @@ def _folded(
     if isinstance(value, (bool, np.bool_)):
         return types.boolean, lambda code, _: code.context.get_constant(types.boolean, bool(value))
     ty = Weak(type(value).__name__, (value,))
-    return ty, lambda code, _: codegen.constant(code, ty)
+    return ty, lambda code, _: weak_constant(code.context, code.builder, ty, value)
 
 
 def _is_python(entry: Entry) -> bool:
@@ -94,7 +98,7 @@ def _plan(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Gener
     if entry.does in codegen.RELATIONS and not any(
         map(is_inexact, map(default_name, _names(args)))
     ):
-        return _compare_integers(codegen.RELATIONS[entry.does], args)
+        return _compare_integers(entry.does, args)
     call_names, result_name = _loop(entry, args)
     return _computed(entry, args, call_names, result_name)
 
@@ -149,46 +153,36 @@ def _compare_integers(relation: str, args: tuple[types.Type, ...]) -> tuple[type
 
 def _compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
     (left, a), (right, b) = sides
+    mirrored = codegen.MIRRORED.get(relation, relation)
     is_known = [isinstance(ty, Weak) and ty.is_constant for ty in (left, right)]
     if is_known == [True, False]:
-        mirrored = codegen.MIRRORED[relation]
         return _compared(code, mirrored, sides[::-1])
-    names = [str(scalar_name(ty)) for ty in (left, right)]
-    strong = default_name(names[0])
+    names = [default_name(str(scalar_name(ty))) for ty in (left, right)]
+    holds = codegen.RELATIONS[relation]
     if is_known[1]:
+        strong = names[0]
         limits = (0, 1) if strong == "bool" else (np.iinfo(strong).min, np.iinfo(strong).max)
         if not limits[0] <= right.value <= limits[1]:
-            is_true = _RELATION[relation](0, 1 if right.value > limits[1] else -1)
+            is_true = holds(0, 1 if right.value > limits[1] else -1)
             return code.context.get_constant(types.boolean, is_true)
         if strong == "bool":
             a, strong = codegen.widened(code, "bool", "uint8", a), "uint8"
         constant = code.context.get_constant(scalar_type(strong), right.value)
-        return codegen.compare(code, relation, strong, a, constant)
-    names = [default_name(name) for name in names]
+        return codegen.compute(code, relation, strong, [a, constant])
     joint = np.promote_types(*names).name
     if "float" in joint:  # a signed dtype and uint64
-        order = 1 if names[0] == "uint64" else -1
-        pair = [(names[0], a), (names[1], b)][::-order]
-        signed = codegen.widened(code, pair[0][0], "int64", pair[0][1])
-        relation = codegen.MIRRORED[relation] if order == 1 else relation
-        return integers.compare_mixed(code, relation, signed, pair[1][1])
-    a, b = (codegen.widened(code, n, joint, v) for n, v in zip(names, (a, b), strict=True))
-    return codegen.compare(code, relation, joint, a, b)
+        if names[0] == "uint64":
+            return _compared(code, mirrored, sides[::-1])
+        signed = Integer(code, codegen.widened(code, names[0], "int64", a), signed=True)
+        # A negative number is below all of uint64, as -1 is below 0.
+        return choose(signed < 0, holds(-1, 0), holds(signed.unsigned, Integer(code, b))).raw
+    pair = [codegen.widened(code, name, joint, v) for name, v in zip(names, (a, b), strict=True)]
+    return codegen.compute(code, relation, joint, pair)
 
 
-_RELATION: dict[str, Callable[[Any, Any], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq,
-    "!=": operator.ne,
-}  # fmt: skip
-
-
-def compared(code: Code, relation: str, sides: list[tuple[types.Type, Any]]) -> Any:
-    entry = Entry(relation, _DOES[relation], "operator", (2, 2))
+def compared(code: Code, does: str, sides: list[tuple[types.Type, Any]]) -> Any:
     types_, values = zip(*sides, strict=True)
-    return _plan(entry, types_)[1](code, list(values))
-
-
-_DOES = {relation: does for does, relation in codegen.RELATIONS.items()}
+    return _plan(Entry(does, does, "operator", (2, 2)), types_)[1](code, list(values))
 
 
 def _math(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Generate]:
@@ -217,7 +211,7 @@ def _extreme(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, Ge
         raise Refused(f"{entry.shown} needs an order, which complex numbers have not")
     weak = [ty for ty in args if isinstance(ty, Weak)]
     result = weak[0].joined(weak[1]) if len(weak) == 2 else scalar_type(name)
-    relation = ">" if entry.does == "max" else "<"
+    relation = "greater" if entry.does == "max" else "less"
     for ty in weak:
         if len(weak) == 1 and name != "bool" and not is_inexact(name):
             check_fits(ty, name)
@@ -240,17 +234,136 @@ def _contains(entry: Entry, args: tuple[types.Type, ...]) -> tuple[types.Type, G
 
     def generate(code: Code, values: list[Any]) -> Any:
         matches = [
-            compared(code, "==", [(ty, code.builder.extract_value(values[0], i)),
+            compared(code, "equal", [(ty, code.builder.extract_value(values[0], i)),
                                   (value, values[1])])
             for i, ty in enumerate(item_types)
         ]  # fmt: skip
-        return code.either(code.context.get_constant(types.boolean, False), *matches)
+        return reduce(code.builder.or_, matches, code.context.get_constant(types.boolean, False))
 
     return types.boolean, generate
 
 
 _STYLES: dict[str, Callable[..., tuple[types.Type, Generate]]] = {
     "numpy": _plan, "operator": _plan, "math": _math, "cmath": _cmath, "extreme": _extreme,
+}  # fmt: skip
+
+
+# --- Intrinsics by which the rewrite replaces the functions that operators call.
+
+_intrinsics: dict[tuple[Any, ...], Any] = {}
+
+
+def calling(entry: Entry, fn: Any, arity: int) -> Any:
+    lowest, highest = entry.arity
+    if not lowest <= arity <= highest:
+        expected = str(lowest) if lowest == highest else f"{lowest} or {highest}"
+        expected = f"{lowest} or more" if highest > lowest + 1 else expected
+        noun = "argument" if expected == "1" else "arguments"
+        raise Refused(f"{entry.shown} takes {expected} {noun} in an operator, not {arity}")
+
+    def resolved(*args: Any) -> Any:
+        return resolve(entry, fn, args)
+
+    typers: tuple[Callable[..., Any], ...] = (  # numba reads their signatures
+        lambda typingctx, a: resolved(a),
+        lambda typingctx, a, b: resolved(a, b),
+        lambda typingctx, a, b, c: resolved(a, b, c),
+    )
+    return _once((entry, fn, arity), typers[arity - 1], f"numpy_{entry.does}")
+
+
+def _once(key: Any, typer: Callable[..., Any], name: str) -> Any:
+    if key not in _intrinsics:
+        typer.__name__ = name
+        _intrinsics[key] = intrinsic(typer)
+    return _intrinsics[key]
+
+
+def converting(name: str) -> Any:
+    """Return the intrinsic of one of `_CONVERSIONS`, which changes the type of a value."""
+    convert = _CONVERSIONS[name]
+
+    def typer(typingctx: Any, value: Any) -> Any:
+        target = convert(value)
+
+        def generate(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            return cast(context, builder, args[0], value, target)
+
+        return target(value), generate
+
+    return _once(name, typer, name)
+
+
+def _plain(ty: Any) -> Any:
+    """Convert Python integers to int64, for numba's indices and ranges."""
+    if isinstance(ty, Weak):
+        if ty.kind != "int":
+            raise Refused(f"an index or a bound must be an integer, not {described(ty)}")
+        return types.int64
+    if isinstance(ty, types.BaseTuple) and any(isinstance(item, Weak) for item in ty):
+        return types.Tuple([_plain(item) for item in ty])
+    return ty
+
+
+def _index(ty: Any) -> Any:
+    """As `_plain`, for indices of tuples, which numba needs as constants."""
+    if isinstance(ty, Weak) and ty.data:
+        raise ValueNeeded(ty.data)
+    return _plain(ty)
+
+
+def _python(ty: Any) -> Any:
+    """Convert integers from numba's counters and lengths to weak Python integers."""
+    if isinstance(ty, types.BaseTuple):
+        return types.Tuple([_python(item) for item in ty])
+    return Weak("int") if isinstance(ty, types.Integer) else ty
+
+
+def _numbered(ty: Any) -> Any:
+    return types.Tuple([_python(ty[0]), *ty.types[1:]])
+
+
+def _uniform(ty: Any) -> Any:
+    """Convert a tuple to one whose items have a common type, so that it can be iterated."""
+    if not isinstance(ty, types.BaseTuple) or isinstance(ty, types.UniTuple) or not len(ty):
+        return ty
+    joint = _common_type(list(ty))
+    return ty if joint is None else types.UniTuple(joint, len(ty))
+
+
+def _common_type(items: list[Any]) -> Any:
+    """Return the common type of numbers, or of tuples of one length; None if there is none."""
+    if all(isinstance(item, types.BaseTuple) for item in items):
+        if len({len(item) for item in items}) > 1:
+            return None
+        columns = [_common_type(list(column)) for column in zip(*items, strict=True)]
+        return None if None in columns else types.Tuple(columns)
+    if any(scalar_name(item) is None for item in items):
+        return None
+    if not all(isinstance(item, Weak) for item in items):
+        return scalar_type(str(common_name(tuple(items))))
+    joint = items[0]
+    for item in items:
+        joint = joint.joined(item)
+    return joint
+
+
+def _any_value(ty: Any) -> Any:
+    """Convert a Python constant to one of unknown value, for arguments of recursive calls."""
+    return Weak(ty.kind) if isinstance(ty, Weak) else ty
+
+
+def _strong(ty: Any) -> Any:
+    """Convert Python numbers to their dtypes in an array."""
+    if isinstance(ty, types.BaseTuple):
+        items = tuple(map(_strong, ty))
+        return types.BaseTuple.from_types(items, getattr(ty, "instance_class", None))
+    return native(ty) if isinstance(ty, Weak) else ty
+
+
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "plain": _plain, "index": _index, "python": _python, "numbered": _numbered, "uniform": _uniform,
+    "any_value": _any_value, "strong": _strong,
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,18 +126,11 @@ def _text(value: complex) -> str:
     return repr(value) + bits
 
 
-class WeakValue:
-    """A Python scalar as a constant of numba's IR; numba reads its type from `_numba_type_`."""
+class Constant:
+    """A number as a constant of numba's IR; numba reads its type from `_numba_type_`."""
 
-    def __init__(self, value: complex) -> None:
-        self.value = value
-        self._numba_type_ = Weak(type(value).__name__, (value,))
-
-
-class NarrowValue:
-    def __init__(self, value: Any, dtype_name: str) -> None:
-        self.value = value
-        self._numba_type_ = Narrow(dtype_name)
+    def __init__(self, value: Any, ty: types.Type) -> None:
+        self.value, self._numba_type_ = value, ty
 
 
 def conversion(native: types.Type, target: types.Type) -> Conversion | None:
@@ -217,15 +210,19 @@ def described(ty: types.Type) -> str:
     if isinstance(ty, types.BaseTuple):
         others = [item for item in ty if scalar_name(item) is None]
         return f"a tuple that holds {described(others[0])}" if others else f"a tuple of {len(ty)}"
-    if isinstance(ty, (types.EnumMember, types.IntEnumMember)):
-        return "a member of an enumeration (take its value)"
-    if isinstance(ty, (types.EnumClass, types.IntEnumClass)):
-        return "an enumeration"
     if isinstance(ty, types.Array):
         return f"an array of {described(ty.dtype)}"
-    if isinstance(ty, (types.UnicodeType, types.StringLiteral)):
-        return "a string"
+    for kinds, text in _DESCRIPTIONS.items():
+        if isinstance(ty, kinds):
+            return text
     return f"no number ({str(ty).partition('(')[0].lower()})"
+
+
+_DESCRIPTIONS: dict[tuple[type, ...], str] = {
+    (types.EnumMember, types.IntEnumMember): "a member of an enumeration (take its value)",
+    (types.EnumClass, types.IntEnumClass): "an enumeration",
+    (types.UnicodeType, types.StringLiteral): "a string",
+}
 
 
 # --- Casts of weak Python numbers, which are exact also for integers beyond 64 bits.
@@ -271,15 +268,9 @@ def cast_between_weak(context: Any, builder: Any, source: Weak, target: Weak, va
     return cast_weak(context, builder, source, target.native, value)
 
 
-def weak_to_boolean(context: Any, builder: Any, source: Weak, target: Any, value: Any) -> Any:
-    if source.is_constant:
-        return context.get_constant(types.boolean, bool(source.value))
-    return context.is_true(builder, source.native, value)
-
-
 def weak_constant(context: Any, builder: Any, ty: Weak, value: Any) -> Any:
     """Return the LLVM constant of a Python number; 0 beyond 64 bits, as the type has its value."""
-    number: Any = value.value if isinstance(value, WeakValue) else value
+    number: Any = value.value if isinstance(value, Constant) else value
     if ty.kind == "int" and not -(2**63) <= number < 2**63:
         number = 0
     return context.get_constant_generic(builder, ty.native, number)
@@ -370,6 +361,8 @@ def _cast_native(context: Any, builder: Any, source: Any, target: Any, value: An
 
 
 def _to_boolean(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    if isinstance(source, Weak) and source.is_constant:
+        return context.get_constant(types.boolean, bool(source.value))
     return context.is_true(builder, native(source), value)
 
 
@@ -411,16 +404,15 @@ def install() -> None:
         lower_cast(Narrow, numbers)(_cast_native)
         lower_cast(numbers, Narrow)(_to_narrow)
         lower_cast(numbers, Weak)(_cast_native)
-    lower_cast(Weak, types.Boolean)(weak_to_boolean)
-    lower_cast(Narrow, types.Boolean)(_to_boolean)
+    for ours in (Weak, Narrow):
+        lower_cast(ours, types.Boolean)(_to_boolean)
+        lower_cast(ours, Narrow)(_to_narrow)
     lower_cast(types.Boolean, Narrow)(_to_narrow)
-    lower_cast(Weak, Narrow)(_to_narrow)
-    lower_cast(Narrow, Narrow)(_to_narrow)
     lower_cast(Weak, Weak)(cast_between_weak)
     lower_constant(Weak)(weak_constant)
 
     @lower_constant(Narrow)  # type: ignore[untyped-decorator]
-    def constant(context: Any, builder: Any, ty: Narrow, value: NarrowValue) -> Any:
+    def constant(context: Any, builder: Any, ty: Narrow, value: Constant) -> Any:
         return context.get_constant(types.float32, float(value.value))
 
 
@@ -513,23 +505,6 @@ class Code:
     def is_cuda(self) -> bool:
         return _is_cuda(self.builder)
 
-    def select(self, *cases: Any) -> Any:
-        """Return the value of the first true condition: condition, value, …, default."""
-        *pairs, result = cases
-        for condition, value in reversed(list(zip(pairs[::2], pairs[1::2], strict=True))):
-            result = self.builder.select(condition, value, result)
-        return result
-
-    def both(self, first: Any, *others: Any) -> Any:
-        for other in others:
-            first = self.builder.and_(first, other)
-        return first
-
-    def either(self, first: Any, *others: Any) -> Any:
-        for other in others:
-            first = self.builder.or_(first, other)
-        return first
-
     def libm(self, name: str, *values: Any) -> Any:
         ty = values[0].type
         suffix = "f" if ty == f32 else ""
@@ -552,22 +527,3 @@ class Code:
             return self.libm(name, *values)
         function = self.builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])
         return self.builder.call(function, values)
-
-    def loop(self, start: list[Any], goes_on: Callable[..., Any], step: Callable[..., Any]) -> Any:
-        builder = self.builder
-        before = builder.block
-        head = builder.append_basic_block("head")
-        body = builder.append_basic_block("body")
-        after = builder.append_basic_block("after")
-        builder.branch(head)
-        builder.position_at_end(head)
-        variables = [builder.phi(value.type) for value in start]
-        for variable, value in zip(variables, start, strict=True):
-            variable.add_incoming(value, before)
-        builder.cbranch(goes_on(*variables), body, after)
-        builder.position_at_end(body)
-        for variable, value in zip(variables, step(*variables), strict=True):
-            variable.add_incoming(value, builder.block)
-        builder.branch(head)
-        builder.position_at_end(after)
-        return variables

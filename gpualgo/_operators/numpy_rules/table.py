@@ -68,30 +68,22 @@ _ALIASES = {
     "atan": "arctan", "atan2": "arctan2", "acosh": "arccosh", "asinh": "arcsinh",
     "atanh": "arctanh", "degrees": "rad2deg", "radians": "deg2rad",
 }  # fmt: skip
+# Functions of the module `operator`: their symbols, if expressions have them, and computations.
 _OPERATOR = {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide",
-    "floordiv": "floor_divide", "mod": "remainder", "pow": "power", "and_": "bitwise_and",
-    "or_": "bitwise_or", "xor": "bitwise_xor", "lshift": "left_shift", "rshift": "right_shift",
-    "neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert", "inv": "invert",
-    "not_": "logical_not", "lt": "less", "le": "less_equal", "gt": "greater",
-    "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
+    "add": ("+", "add"), "sub": ("-", "subtract"), "mul": ("*", "multiply"),
+    "truediv": ("/", "divide"), "floordiv": ("//", "floor_divide"), "mod": ("%", "remainder"),
+    "pow": ("**", "power"), "and_": ("&", "bitwise_and"), "or_": ("|", "bitwise_or"),
+    "xor": ("^", "bitwise_xor"), "lshift": ("<<", "left_shift"), "rshift": (">>", "right_shift"),
+    "neg": ("-", "negative"), "pos": ("+", "positive"), "abs": ("", "absolute"),
+    "invert": ("~", "invert"), "inv": ("", "invert"), "not_": ("not", "logical_not"),
+    "lt": ("<", "less"), "le": ("<=", "less_equal"), "gt": (">", "greater"),
+    "ge": (">=", "greater_equal"), "eq": ("==", "equal"), "ne": ("!=", "not_equal"),
 }  # fmt: skip
-SYMBOLS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
-    "and_": "&", "or_": "|", "xor": "^", "lshift": "<<", "rshift": ">>", "neg": "-", "pos": "+",
-    "invert": "~", "not_": "not", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==",
-    "ne": "!=",
-}  # fmt: skip
-_MATH = {
-    "sqrt": "sqrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log2": "log2",
-    "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan",
-    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
-    "cbrt": "cbrt", "hypot": "hypot", "copysign": "copysign", "fmod": "fmod", "pow": "power",
-    "fabs": "fabs", "isnan": "isnan", "isinf": "isinf", "isfinite": "isfinite",
-    "degrees": "rad2deg", "radians": "deg2rad", "nextafter": "nextafter", "log": "log",
-    "erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "lgamma",
-}  # fmt: skip
+_MATH = (
+    "sqrt exp exp2 expm1 log2 log10 log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh "
+    "acosh atanh cbrt hypot copysign fmod pow fabs isnan isinf isfinite degrees radians nextafter "
+    "log erf erfc gamma lgamma"
+)
 _CMATH = ("sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "isnan", "isinf",
           "isfinite")  # fmt: skip
 CONSTRUCTED = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
@@ -102,10 +94,6 @@ CONTROL = ("if", "else", "while", "for", "break", "continue", "pass", "return", 
 PLAIN = ("len", "range", "enumerate", "zip", "slice", "tuple")
 
 
-def _does_arity(does: str) -> tuple[int, int]:
-    return (2, 2) if does in f" {_EXACT[2]} {_LIBM[2]} ".split() else (1, 1)
-
-
 def _ulp(does: str) -> int:
     if does == "lgamma":
         return 16 * LIBM_ULP  # Python's has the same error near its zeros
@@ -113,21 +101,20 @@ def _ulp(does: str) -> int:
     return LIBM_ULP if is_libm else 0
 
 
+def _row(name: str, does: str, style: str) -> Entry:
+    count = 2 if does in f"{_EXACT[2]} {_LIBM[2]}".split() else 1
+    return Entry(name, does, style, (count, count), _ulp(does))
+
+
 def _entries() -> list[Entry]:
-    entries = [
-        Entry(SYMBOLS[name], does, "operator", _does_arity(does), _ulp(does))
-        for name, does in _OPERATOR.items()
-        if name in SYMBOLS
-    ]
-    for names in (_EXACT, _LIBM):
-        for count, text in names.items():
-            entries += [Entry(f"np.{n}", n, "numpy", (count, count), _ulp(n)) for n in text.split()]
-    entries += [Entry(f"np.{n}", d, "numpy", _does_arity(d), _ulp(d)) for n, d in _ALIASES.items()]
-    entries += [
-        Entry(f"operator.{n}", d, "operator", _does_arity(d), _ulp(d)) for n, d in _OPERATOR.items()
-    ]
-    entries += [Entry(f"math.{n}", d, "math", _does_arity(d), _ulp(d)) for n, d in _MATH.items()]
-    entries += [Entry(f"cmath.{n}", n, "cmath", (1, 1), _ulp(n)) for n in _CMATH]
+    words = _OPERATOR.items()
+    entries = [_row(symbol, does, "operator") for _, (symbol, does) in words if symbol]
+    for text in (*_EXACT.values(), *_LIBM.values()):
+        entries += [_row(f"np.{name}", name, "numpy") for name in text.split()]
+    entries += [_row(f"np.{name}", does, "numpy") for name, does in _ALIASES.items()]
+    entries += [_row(f"operator.{word}", does, "operator") for word, (_, does) in words]
+    entries += [_row(f"math.{name}", _ALIASES.get(name, name), "math") for name in _MATH.split()]
+    entries += [_row(f"cmath.{name}", name, "cmath") for name in _CMATH]
     entries += [Entry(f"math.{n}", n, "whole") for n in ("floor", "ceil", "trunc")]
     entries += [
         Entry("operator.truth", "bool", "bool"),
@@ -166,10 +153,9 @@ ENTRIES = tuple(_entries())
 def function_of(entry: Entry) -> Any:
     module, _, name = entry.name.rpartition(".")
     if not module:
-        symbols = {
-            symbol: word for word, symbol in SYMBOLS.items() if _OPERATOR[word] == entry.does
-        }
-        return getattr(operator, symbols.get(entry.name, "contains"))
+        key = entry.name, entry.does
+        word = next((word for word, row in _OPERATOR.items() if row == key), "contains")
+        return getattr(operator, word)
     modules = {"np": np, "math": math, "cmath": cmath, "operator": operator, "builtins": builtins}
     return getattr(modules[module], name, None)
 
