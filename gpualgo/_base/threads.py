@@ -31,7 +31,7 @@ _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
+_lock = forks.lock()
 _bounds = threading.local()  # set by `at_most`
 
 
@@ -111,7 +111,15 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
             return 1
     threads = best_threads(remaining_seconds)
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
-    queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
+    _run_pieces(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
+    return threads
+
+
+def _run_pieces(
+    body: Callable[[int, int], None], first: int, last: int, pieces: int, threads: int
+) -> None:
+    """Call body for ranges of tasks, by so many threads; return after all have left body."""
+    queue = _Queue(body, first, last, pieces, threads)
     try:
         queue.wake(1)
         queue.work()
@@ -125,7 +133,6 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
     for helper in queue.helpers:
         if not helper.cancelled():
             helper.result()
-    return threads
 
 
 Own = TypeVar("Own")
@@ -153,44 +160,17 @@ def run_with_own(
 
 
 def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
-    """Call functions concurrently, the first in this thread, and return their results.
+    """Call functions concurrently, whatever bounds the threads of calls; return their results.
 
-    Returns, or raises the first exception, only after all have ended.
+    If one fails, those that have not begun are not called.
     """
-    if len(makes) < 2 or _num_cores() == 1:
-        return [function() for function in makes]
-    first, *others = (_Call(function) for function in makes)
-    helpers = [threading.Thread(target=each.run, name="gpualgo") for each in others]
-    started = []
-    try:
-        for helper in helpers:
-            helper.start()
-            started.append(helper)
-    except RuntimeError:
-        pass  # no thread can be started: this thread calls the remaining functions
-    for each in (first, *others[len(started) :]):
-        each.run()
-    for helper in started:
-        helper.join()
-    return [each.result() for each in (first, *others)]
+    results: list[Any] = [None] * len(makes)
 
+    def body(first: int, last: int) -> None:
+        results[first:last] = [function() for function in makes[first:last]]
 
-class _Call:
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._function = make
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self._value = self._function()
-        except BaseException as error:
-            self._error = error
-
-    def result(self) -> Any:
-        if self._error is not None:
-            raise self._error
-        return self._value
+    _run_pieces(body, 0, len(makes), len(makes), _num_cores())
+    return results
 
 
 class _Queue:
@@ -277,10 +257,9 @@ def _get_pool() -> ThreadPoolExecutor:
 
 @forks.in_child
 def _reset_after_fork() -> None:
-    """Drop the parent's pool and lock: the child has none of its threads."""
-    global _pool, _lock
+    """Drop the parent's pool: the child has none of its threads."""
+    global _pool
     _pool = None
-    _lock = threading.Lock()
 
 
 # --- Multiway selection in sorted runs: how many elements of each run are among the least `rank`.

@@ -6,10 +6,10 @@ Tests can replace a GPU by another `Device` (`put`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from functools import cache, cached_property
+from typing import Any, NamedTuple, Protocol
 
 from gpualgo._base import forks
 from gpualgo._driver import driver, pinned
@@ -267,30 +267,6 @@ def clear(address: int, size: int, stream: int) -> None:
 
 # --- One GPU: its properties, its memory, and the resources cached on it between calls.
 
-Value = TypeVar("Value")
-
-
-class _CachedAttribute(Generic[Value]):
-    """An attribute that is computed on first access, by one thread, and then cached."""
-
-    def __init__(self, find: Callable[[Any], Value]) -> None:
-        self._compute, self.__doc__ = find, find.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, device: None, owner: Any) -> _CachedAttribute[Value]: ...
-    @overload
-    def __get__(self, device: Device, owner: Any) -> Value: ...
-    def __get__(self, device: Device | None, owner: Any) -> Any:
-        if device is None:
-            return self
-        with device.lock:
-            if self._name not in device.__dict__:
-                device.__dict__[self._name] = self._compute(device)
-            return device.__dict__[self._name]
-
 
 class Device:
     """A GPU with an ordinal; use `get`."""
@@ -299,7 +275,6 @@ class Device:
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
-        self.lock = threading.RLock()
         self.context = context = Context(ordinal)
         self.pool = Pool(context)
         self.storage = storage = Storage(context, self.pool)
@@ -314,50 +289,52 @@ class Device:
         self.kept_workspace, self.second_workspace = storage.first, storage.second
         self.allocate, self.free = storage.allocate, storage.free
 
-    @_CachedAttribute
+    @cached_property
     def capability(self) -> tuple[int, int]:
         name = "COMPUTE_CAPABILITY"
         return self._attribute(f"{name}_MAJOR"), self._attribute(f"{name}_MINOR")
 
-    @_CachedAttribute
+    @cached_property
     def num_sms(self) -> int:
         return self._attribute("MULTIPROCESSOR_COUNT")
 
-    @_CachedAttribute
+    @cached_property
     def shared_limit(self) -> int:
         """The most shared memory of one block, in bytes."""
         return self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
-    @_CachedAttribute
+    @cached_property
     def memory_bytes(self) -> int:
         """Total memory, whoever uses it."""
         return int(check(driver.api().cuDeviceTotalMem(self.ordinal), "cuDeviceTotalMem"))
 
-    @_CachedAttribute
+    @cached_property
     def memory_bandwidth(self) -> float | None:
         """Peak memory bandwidth in bytes per second; None if the driver does not report it."""
         kilohertz = self._attribute("MEMORY_CLOCK_RATE")
         bits = self._attribute("GLOBAL_MEMORY_BUS_WIDTH")
         return 2e3 * kilohertz * bits / 8 or None  # double data rate
 
-    @_CachedAttribute
+    @cached_property
     def may_overlap(self) -> bool:
         """Whether a kernel may start while the previous one still runs, in graphs too."""
         version = check(driver.api().cuDriverGetVersion(), "cuDriverGetVersion")
         return bool(self.capability >= (9, 0) and version >= 12030)
 
-    @_CachedAttribute
+    @cached_property
     def array_stream(self) -> int:
         """A stream of this package that orders allocation and release of results.
 
         The producer stream of an array known by protocol may be destroyed before the array is.
         """
-        return self._new_stream()
+        stream: int = self.__dict__.setdefault("array_stream", self._new_stream())
+        return stream  # the same if several threads make one
 
-    @_CachedAttribute
+    @cached_property
     def copy_stream(self) -> int:
         """A stream of this package for copies of captured host arrays."""
-        return self._new_stream()
+        stream: int = self.__dict__.setdefault("copy_stream", self._new_stream())
+        return stream
 
     def _new_stream(self) -> int:
         with self.outside_capture():
@@ -373,7 +350,7 @@ class Device:
 _devices: dict[int, Device] = {}
 # Devices of parent processes, which a forked child must not release.
 _abandoned: list[dict[int, Device]] = []
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def get(ordinal: int) -> Device:
@@ -411,9 +388,9 @@ def known() -> list[Device]:
 @forks.in_child
 def _abandon() -> None:
     """Drop the parent's devices in a forked child."""
-    global _devices, _lock
+    global _devices
     _abandoned.append(_devices)
-    _devices, _lock = {}, threading.Lock()
+    _devices = {}
 
 
 # --- Queries the driver about addresses: device, allocation, page-locking.

@@ -123,8 +123,8 @@ def fill(
     if problem.device != CPU:
         from gpualgo._pipeline import host_whole
 
-        reason = f"{problem.inputs[0]} is empty, so the host writes out"
-        host_whole.sync_for_host_on(problem.device, stream, arrays[0], problem.where, reason)
+        reason = f"{problem.where}: {problem.inputs[0]} is empty, so the host writes out"
+        host_whole.begin(problem.device, stream, arrays[0], problem.where, reason)
     for result, part in zip(results, problem.parts_of(content), strict=True):
         result[...] = part
 

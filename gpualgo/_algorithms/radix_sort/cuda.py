@@ -436,7 +436,7 @@ def _(problem: Sort, call: planners.HostCall) -> bool:
     if arrays[0].size * sorter.item_bytes <= allowed:
         return False
     reason = f"{problem.where}: the arrays do not fit the GPU together, so the host takes part"
-    handle = host_whole.begin(problem, arrays[0], call.stream, reason)
+    handle = host_whole.begin(problem.device, call.stream, arrays[0], problem.where, reason)
     with host_whole.partial_write_guard(problem.where, arrays, results) as sorter.written:
         for budget in (allowed, allowed // 2, allowed // 4, allowed // 8):
             try:
