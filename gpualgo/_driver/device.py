@@ -193,8 +193,8 @@ def aligned(size: int) -> int:
 class Storage:
     def __init__(self, context: Context, pool: Pool) -> None:
         self._context, self._pool = context, pool
-        self._first: dict[int, int] = {}  # workspaces by stream id
-        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and its lock
+        # Workspaces, each with its lock, by number (0 or 1) and stream id.
+        self._workspaces: dict[tuple[int, int], tuple[int, threading.Lock]] = {}
         self._lock = threading.Lock()
 
     def first(self, stream: int) -> int:
@@ -205,8 +205,9 @@ class Storage:
         """
         if _thread.supplier is not None or driver.is_capturing(stream):
             return 0
-        identity = self._context.stream_id(stream)
-        return self._first.get(identity) or self._new_first(identity, stream)
+        key = 0, self._context.stream_id(stream)
+        workspace = self._workspaces.get(key) or self._new(key, stream)
+        return 0 if workspace is None else workspace[0]
 
     @contextmanager
     def second(self, stream: int) -> Iterator[int]:
@@ -217,36 +218,25 @@ class Storage:
         if _thread.supplier is not None or driver.is_capturing(stream):
             yield 0
             return
-        identity = self._context.stream_id(stream)
-        workspace = self._second.get(identity) or self._new_second(identity, stream)
+        key = 1, self._context.stream_id(stream)
+        workspace = self._workspaces.get(key) or self._new(key, stream)
         if workspace is None:
             yield 0
             return
         with workspace[1]:
             yield workspace[0]
 
-    def _new_first(self, identity: int, stream: int) -> int:
+    def _new(self, key: tuple[int, int], stream: int) -> tuple[int, threading.Lock] | None:
         with self._lock:
-            if identity not in self._first and not self._is_full():
-                self._first[identity] = self._new(stream)
-            return self._first.get(identity, 0)
-
-    def _new_second(self, identity: int, stream: int) -> tuple[int, threading.Lock] | None:
-        with self._lock:
-            if identity not in self._second and not self._is_full():
-                self._second[identity] = self._new(stream), threading.Lock()
-            return self._second.get(identity)
-
-    def _is_full(self) -> bool:
-        return len(self._first) + len(self._second) >= _MAX_WORKSPACES
-
-    def _new(self, stream: int) -> int:
-        # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
-        size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
-        with self._context.outside_capture():  # exempt from captures of other threads
-            address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
-        clear(address, size, stream)
-        return address
+            if key not in self._workspaces and len(self._workspaces) < _MAX_WORKSPACES:
+                # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
+                size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
+                with self._context.outside_capture():  # exempt from captures of other threads
+                    made = driver.api().cuMemAlloc(size)
+                    address = int(check(made, f"allocating {size} bytes"))
+                clear(address, size, stream)
+                self._workspaces[key] = address, threading.Lock()
+            return self._workspaces.get(key)
 
     def allocate(self, size: int, stream: int) -> int:
         """Return temporary storage, usable in stream order."""

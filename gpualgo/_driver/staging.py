@@ -104,11 +104,9 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
     def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
         for number, (offset, block) in enumerate(blocks):
             slot = lane.slots[number % 2]
-            if number > 1:
-                slot.wait()
+            slot.wait()
             np.copyto(slot.array(block.shape, block.dtype), block)
-            send(slot.address, target + offset, block.nbytes, lane.stream)
-            slot.record(lane.stream)
+            slot.send(target + offset, block.nbytes, lane.stream)
 
     _by_lanes(move, strided, device, stream)
 
@@ -152,8 +150,7 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
     def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
         for number, (offset, block) in enumerate(blocks):
             slot = lane.slots[number % 2]
-            fetch(source + offset, slot.address, block.nbytes, lane.stream)
-            slot.record(lane.stream)
+            slot.fetch(source + offset, block.nbytes, lane.stream)
             if number > 0:
                 land(lane.slots[1 - number % 2], blocks[number - 1][1])
         land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])

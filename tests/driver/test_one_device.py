@@ -132,7 +132,8 @@ def test_a_failed_release_holds_no_turn(fake: FakeDriver, monkeypatch: pytest.Mo
     with pytest.raises(RuntimeError, match="cuMemFreeAsync") as held:  # with all its frames
         lent.release()
     assert held.tb is not None
-    (_, turn), *_ = device.get(0).storage._second.values()
+    workspaces = device.get(0).storage._workspaces
+    (turn,) = [turn for (number, _), (_, turn) in workspaces.items() if number == 1]
     assert not turn.locked()
 
 

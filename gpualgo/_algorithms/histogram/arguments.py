@@ -231,10 +231,12 @@ def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
     from gpualgo._algorithms.extremes import minmax
 
     if view.device != CPU:
+        from gpualgo._arrays import ordering
         from gpualgo._driver import driver
 
+        own = (view.library.stream(view.device),)
         reason = "histogram: range= was not given, so the host reads x's"
-        driver.refuse_capture(_handle(stream, view), reason)
+        driver.refuse_capture(ordering.handle_for(stream, view, "histogram", own), reason)
     with recording.suspended():  # preparing a plan needs the range now
         lo, hi = minmax(x, stream=stream)
     if not isinstance(lo, np.generic):  # 0-d arrays
@@ -246,12 +248,6 @@ def _refuse_graph(reason: str, cure: str) -> None:
     """Raise RuntimeError while a graph is recorded: the host would read the data only once."""
     if recording.is_in_graph():
         raise RuntimeError(f"histogram: {reason}, which cannot be recorded in a graph; {cure}")
-
-
-def _handle(stream: Any, view: View) -> int:
-    from gpualgo._arrays import ordering
-
-    return ordering.handle_for(stream, view, "histogram", (view.library.stream(view.device),))
 
 
 def to_host(view: View, stream: Any) -> Array:
