@@ -120,21 +120,27 @@ def test_without_a_thread_to_be_had_the_caller_works(monkeypatch: pytest.MonkeyP
 
 
 def test_functions_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "_num_cores", lambda: 2)
+    _use(monkeypatch, 2)
     here, both = threading.get_ident(), threading.Barrier(2, timeout=30)
 
     def name() -> bool:
         both.wait()
         return threading.get_ident() == here
 
-    assert threads.run_concurrently(name, name) == [True, False]
+    assert sorted(threads.run_concurrently(name, name)) == [False, True]
     ended = []
 
     def fail() -> None:
+        both.wait()
         raise ZeroDivisionError
 
+    def end() -> None:
+        both.wait()
+        time.sleep(0.05)
+        ended.append(True)
+
     with pytest.raises(ZeroDivisionError):
-        threads.run_concurrently(fail, lambda: ended.append(True))
+        threads.run_concurrently(fail, end)
     assert ended
     assert threads.run_concurrently() == []
 
@@ -143,7 +149,7 @@ def test_functions_run_where_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPa
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(threads, "_num_cores", lambda: 2)
+    _use(monkeypatch, 2)
     monkeypatch.setattr(threading.Thread, "start", start)
     assert threads.run_concurrently(lambda: 1, lambda: 2, lambda: 3) == [1, 2, 3]
 

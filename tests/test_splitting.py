@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpualgo._base.threads import cuts
+from gpualgo._base.threads import cut
 from gpualgo._distributed import narrowed, splitters
 
 
@@ -20,7 +19,8 @@ def _wanted(runs: list[list[Any]], rank: int) -> list[int]:
 
 
 def _cuts(runs: list[list[Any]], ranks: list[int]) -> list[list[int]]:
-    return cuts([len(run) for run in runs], ranks, lambda r, i: runs[r][i])
+    lengths = [len(run) for run in runs]
+    return [cut(lengths, rank, lambda r, i: runs[r][i], 4) for rank in ranks]
 
 
 @settings(deadline=None)
@@ -38,11 +38,6 @@ def test_ties_go_by_run_and_then_by_place() -> None:
     assert _cuts(runs, [1, 3, 6, 9, 10]) == [[0, 0, 1], [2, 0, 1], [4, 1, 1], [4, 3, 2], [4, 3, 3]]
 
 
-def test_keys_of_several_numbers() -> None:
-    runs = [[(0, 2), (1, 0)], [(0, 1), (0, 3)]]
-    assert _cuts(runs, [1, 2, 3]) == [[0, 1], [1, 1], [1, 2]]
-
-
 def test_runs_are_read_a_few_times() -> None:
     runs = [sorted(i * 7919 % 100003 for i in range(r, 30000, 3)) for r in range(3)]
     reads = 0
@@ -53,14 +48,8 @@ def test_runs_are_read_a_few_times() -> None:
         return runs[r][i]
 
     lengths = [len(run) for run in runs]
-    assert cuts(lengths, [15000], read) == [_wanted(runs, 15000)]
+    assert cut(lengths, 15000, read, 17) == _wanted(runs, 15000)
     assert reads < 3 * 15 * 15  # log2 of 30000
-
-
-@pytest.mark.parametrize("ranks", [[-1], [4], [2, 1]])
-def test_ranks_that_are_none(ranks: list[int]) -> None:
-    with pytest.raises(ValueError, match="ranks must not decrease"):
-        cuts([2, 1], ranks, lambda r, i: i)
 
 
 @settings(deadline=None)

@@ -234,12 +234,7 @@ def _of_launch(launch: Launch, device: int, arrays: dict[int, Touched]) -> Step:
 def on_cpu(request: Request) -> tuple[Step, ...]:
     """Return the steps of a problem of host arrays on the CPU."""
     problem, views, op, init, out, _ = request
-    arrays = [host.array_of(view) for view in views]
-    if out is None:
-        results, _ = host.new_results(problem)
-    else:
-        targets = outputs.check(problem, views, init, out)
-        results = [host.array_of(target) for target in targets]
+    arrays, results, _ = host.operands(problem, views, init, out)
     if problem.is_empty or not any(result.size for result in results):
         return ()
     problem.encode(init)  # checks it

@@ -21,8 +21,8 @@ from gpualgo._driver import default_device, driver, streams
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import AUTO, CPU, WithBlock, name_of
 from gpualgo._operators.operator import Operator, as_operator, retried
-from gpualgo._pipeline import checks, host, inputs, outputs, planners
-from gpualgo._pipeline.problem import Array, Request
+from gpualgo._pipeline import checks, host, inputs, planners
+from gpualgo._pipeline.problem import Request
 from gpualgo._pipeline.run import run
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ class Graph:
 
 
 def _new_recording(device: int) -> Any:
-    return Recording(device) if device == CPU else CudaRecording(device)
+    return Recording() if device == CPU else CudaRecording(device)
 
 
 # Identifies an array by its memory: protocols create a new object for each access.
@@ -460,15 +460,11 @@ class _Job:
         self._request = request
         self._operator: Operator | None = problem.operator(op)
         library = views[0].library
-        self._arrays = [host.array_of(view) for view in views]
         problem.encode(init)  # checks init, even if nothing is computed
-        whole: Array | None = None
+        self._arrays, self._results, whole = host.operands(problem, views, init, out)
         if out is None:
-            self._results, whole = host.new_results(problem)
             owners = [library.from_numpy(result, self._arrays[0]) for result in self._results]
         else:
-            targets = outputs.check(problem, views, init, out)
-            self._results = [host.array_of(target) for target in targets]
             outs = out if type(out) is not View and isinstance(out, tuple) else (out,)
             owners = [array.owner if type(array) is View else array for array in outs]
         self._is_idle = not any(result.size for result in self._results)
@@ -514,20 +510,12 @@ def _recorded(request: Request) -> _Job:
         return retried(error, op, problem.op_key, lambda: _recorded(request.respecialized()))
 
 
-class Recording:
-    """A context manager that records calls, with the interface of `cuda_graph.Recording`."""
+class Recording(contextlib.nullcontext[None]):
+    """A context manager that records calls, with the interface of `CudaRecording`."""
 
-    def __init__(self, device: int) -> None:
+    def __init__(self) -> None:
+        super().__init__()
         self.jobs: list[_Job] = []
-
-    def __enter__(self) -> Recording:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
-        pass
 
     def record(self, request: Request) -> tuple[Any, Any]:
         """Record a call; return its result and the out= for recording it again."""

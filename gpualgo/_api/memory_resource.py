@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,78 @@ if TYPE_CHECKING:
 
 
 _WHERE = "set_memory_resource"
-_NAMES = ("cupy", "torch", "rmm")
+
+# --- The pools of CuPy, torch and RMM, with what calls use of a cuda.core MemoryResource.
+
+
+class _Buffer:
+    """Memory of a library, freed once nothing refers to the buffer."""
+
+    def __init__(self, handle: int, owner: Any = None) -> None:
+        self.handle, self.owner = handle, owner
+
+    def close(self, stream: Any) -> None:
+        """Do nothing: the caller drops the buffer."""
+
+
+class CuPyResource:
+    """CuPy's current allocator."""
+
+    def __init__(self, device: int) -> None:
+        import cupy
+
+        self._cupy, self._device = cupy, device
+
+    def allocate(self, size: int, *, stream: Any) -> _Buffer:
+        from gpualgo._arrays.frameworks import _cupy_stream
+
+        handle = int(stream.__cuda_stream__()[1])
+        with (
+            self._cupy.cuda.Device(self._device),
+            _cupy_stream(self._cupy, handle, self._device),
+        ):
+            memory = self._cupy.cuda.alloc(size)
+        return _Buffer(memory.ptr, memory)
+
+
+class TorchResource:
+    """Torch's caching allocator."""
+
+    def __init__(self, device: int) -> None:
+        import torch
+
+        self._torch, self._device = torch, device
+
+    def allocate(self, size: int, *, stream: Any) -> _Buffer:
+        handle = int(stream.__cuda_stream__()[1])
+        pointer = int(self._torch.cuda.caching_allocator_alloc(size, self._device, handle))
+        buffer = _Buffer(pointer)
+        free = weakref.finalize(buffer, self._torch.cuda.caching_allocator_delete, pointer)
+        free.atexit = False
+        return buffer
+
+
+class RMMResource:
+    """RMM's current resource of the device."""
+
+    def __init__(self, device: int) -> None:
+        import rmm  # type: ignore[import-not-found]
+
+        self._rmm = rmm
+
+    def allocate(self, size: int, *, stream: Any) -> _Buffer:
+        memory = self._rmm.DeviceBuffer(size=size, stream=self._rmm.pylibrmm.stream.Stream(stream))
+        return _Buffer(int(memory.ptr), memory)
+
+
+_ADAPTERS: dict[str, Callable[[int], Any]] = {
+    "cupy": CuPyResource,
+    "torch": TorchResource,
+    "rmm": RMMResource,
+}
+
+
+# --- The public function.
 
 
 def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> None:
@@ -65,44 +137,28 @@ def set_memory_resource(resource: ty.Resource, *, device: int | None = None) -> 
         ...
     ValueError: set_memory_resource: unknown resource 'malloc'; use 'cupy', 'torch' or 'rmm'
     """
-    if isinstance(resource, str) and resource not in _NAMES:
+    name = resource if isinstance(resource, str) else None
+    if name is not None and name not in _ADAPTERS:
         raise ValueError(f"{_WHERE}: unknown resource {resource!r}; use 'cupy', 'torch' or 'rmm'")
     from gpualgo._driver import driver
 
-    if not (resource is None or isinstance(resource, str)):
+    if resource is not None and not isinstance(resource, str):
         _check(resource)
-    if device is not None or not (resource is None or isinstance(resource, str)):
-        driver.require_device(0 if device is None else device)
-    if resource is None or isinstance(resource, str):
-        if not driver.is_installed():
-            _check_installed(resource)
-            return
-        for number in range(driver.device_count()) if device is None else (device,):
-            gpu.get(number).pool.set_resource(_adapter(resource, number))
+        own = int(resource.device_id)
+        driver.require_device(own if device is None else device)
+        if device is not None and own != device:
+            raise ValueError(
+                f"{_WHERE}: the resource is of cuda:{own}, not of cuda:{device}; make one there"
+            )
+        gpu.get(own).pool.set_resource(resource)
         return
-    if device is not None and int(resource.device_id) != device:
-        raise ValueError(
-            f"{_WHERE}: the resource is of cuda:{resource.device_id}, not of cuda:{device}; "
-            "make one there"
-        )
-    gpu.get(int(resource.device_id)).pool.set_resource(resource)
-
-
-def _check_installed(name: str | None) -> None:
-    """Raise ImportError, as with a GPU, unless the named library is installed."""
-    if name is not None and importlib.util.find_spec(name) is None:
+    if device is not None:
+        driver.require_device(device)
+    if driver.is_installed():
+        for number in range(driver.device_count()) if device is None else (device,):
+            gpu.get(number).pool.set_resource(None if name is None else _ADAPTERS[name](number))
+    elif name is not None and importlib.util.find_spec(name) is None:  # as with a GPU
         raise ImportError(f"{_WHERE}: {name} is not installed; install it, or pass None", name=name)
-
-
-def _adapter(name: str | None, device: int) -> Any:
-    if name is None:
-        return None
-    from gpualgo._base.imports import loading
-
-    with loading():
-        from gpualgo._api import memory_adapters as adapters
-
-    return adapters.ADAPTERS[name](device)
 
 
 def _check(resource: Any) -> None:

@@ -17,7 +17,7 @@ from gpualgo._base import strides as _strides
 from gpualgo._base.strides import bounds, dense_strides, merge
 from gpualgo._driver import device as addresses
 from gpualgo._driver import device as gpu
-from gpualgo._driver import driver, streams
+from gpualgo._driver import driver, staging, streams
 from gpualgo._driver.streams import Memory
 
 if TYPE_CHECKING:
@@ -150,16 +150,10 @@ class DeviceArray:
         """Return a NumPy copy; waits for `stream`, by default the array's own."""
         where = "copy_to_host"
         handle = self.stream if stream is None else streams.handle_of(stream, where)
-        low, high = bounds(self.shape, self.strides, self.dtype.itemsize)
-        raw = np.empty(high - low, np.uint8)
-        if raw.size:
-            with gpu.get(self.device).current():
-                driver.refuse_capture(handle, f"{where}: the call waits for the copy")
-                api = driver.api()
-                copied = api.cuMemcpyDtoHAsync(raw.ctypes.data, self.ptr + low, raw.size, handle)
-                driver.check(copied, "cuMemcpyDtoHAsync")
-                driver.synchronize(handle)
-        array: np.ndarray[Any, Any] = np.ndarray(self.shape, self.dtype, raw, -low, self.strides)
+        reason = f"{where}: the call waits for the copy"
+        array = staging.values(
+            self.ptr, self.shape, self.strides, self.dtype, self.device, handle, reason
+        )
         return array if array.flags.c_contiguous else array.copy()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:

@@ -173,7 +173,7 @@ def _fields_of(x: Any, where: str, leaves: list[Leaf], has_names: bool) -> Form:
 def parts_of(x: Any, form: Form) -> list[Any] | None:
     """Return the items of x for each scalar of a form; None if x has another structure."""
     keys: tuple[str, ...] | None = None
-    if isinstance(x, np.ndarray) and x.dtype.names is not None:
+    if isinstance(x, (np.ndarray, np.void)) and x.dtype.names is not None:
         keys, items = x.dtype.names, [x[name] for name in x.dtype.names]
     elif isinstance(x, tuple):
         keys, items = getattr(x, "_fields", None), list(x)

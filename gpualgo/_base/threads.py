@@ -11,8 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 from gpualgo._base import forks
 
@@ -31,7 +31,7 @@ _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
+_lock = forks.lock()
 _bounds = threading.local()  # set by `at_most`
 
 
@@ -111,7 +111,15 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
             return 1
     threads = best_threads(remaining_seconds)
     pieces = max(threads * _PIECES_PER_THREAD if threads > 1 else 1, num_bytes // _PIECE_BYTES)
-    queue = _Queue(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
+    _run_pieces(body, probe, num_tasks, min(pieces, num_tasks - probe), threads)
+    return threads
+
+
+def _run_pieces(
+    body: Callable[[int, int], None], first: int, last: int, pieces: int, threads: int
+) -> None:
+    """Call body for ranges of tasks, by so many threads; return after all have left body."""
+    queue = _Queue(body, first, last, pieces, threads)
     try:
         queue.wake(1)
         queue.work()
@@ -125,48 +133,20 @@ def run(body: Callable[[int, int], None], num_tasks: int, num_bytes: int) -> int
     for helper in queue.helpers:
         if not helper.cancelled():
             helper.result()
-    return threads
 
 
 def run_concurrently(*makes: Callable[[], Any]) -> list[Any]:
-    """Call functions concurrently, the first in this thread, and return their results.
+    """Call functions concurrently, whatever bounds the threads of calls; return their results.
 
-    Returns, or raises the first exception, only after all have ended.
+    If one fails, those that have not begun are not called.
     """
-    if len(makes) < 2 or _num_cores() == 1:
-        return [function() for function in makes]
-    first, *others = (_Call(function) for function in makes)
-    helpers = [threading.Thread(target=each.run, name="gpualgo") for each in others]
-    started = []
-    try:
-        for helper in helpers:
-            helper.start()
-            started.append(helper)
-    except RuntimeError:
-        pass  # no thread can be started: this thread calls the remaining functions
-    for each in (first, *others[len(started) :]):
-        each.run()
-    for helper in started:
-        helper.join()
-    return [each.result() for each in (first, *others)]
+    results: list[Any] = [None] * len(makes)
 
+    def body(first: int, last: int) -> None:
+        results[first:last] = [function() for function in makes[first:last]]
 
-class _Call:
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._function = make
-        self._value: Any = None
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        try:
-            self._value = self._function()
-        except BaseException as error:
-            self._error = error
-
-    def result(self) -> Any:
-        if self._error is not None:
-            raise self._error
-        return self._value
+    _run_pieces(body, 0, len(makes), len(makes), _num_cores())
+    return results
 
 
 class _Queue:
@@ -253,91 +233,34 @@ def _get_pool() -> ThreadPoolExecutor:
 
 @forks.in_child
 def _reset_after_fork() -> None:
-    """Drop the parent's pool and lock: the child has none of its threads."""
-    global _pool, _lock
+    """Drop the parent's pool: the child has none of its threads."""
+    global _pool
     _pool = None
-    _lock = threading.Lock()
 
 
-# --- Multiway selection in sorted runs: how many elements of each run are among the least `rank`.
-#
-# Elements are ordered by key, equal keys by run and then by index: the order of a stable sort
-# of all concatenated runs.
-
-Read: TypeAlias = Callable[[int, int], Any]
-"""(run, index) -> the key at that index, comparable with `<`."""
+# --- Selection in sorted runs.
 
 
-class _Pivot(NamedTuple):
-    run: int
-    place: int
-    key: Any
+def cut(
+    lengths: Sequence[int], rank: int, read: Callable[[int, int], int], num_bits: int
+) -> list[int]:
+    """Return how many elements of each sorted run are among the `rank` least ones of all.
 
-
-def cuts(lengths: Sequence[int], ranks: Sequence[int], read: Read) -> list[list[int]]:
-    """Return for each rank how many elements of each run are among the `rank` least ones.
-
-    `ranks` must not decrease. A rank takes about log(n) rounds, each of log(n) reads of each run.
+    `read(run, index)` returns a key of so many bits. Equal keys are ordered by run and index.
     """
-    results: list[list[int]] = []
-    low = [0] * len(lengths)
-    for rank in ranks:
-        if not sum(low) <= rank <= sum(lengths):
-            raise ValueError(
-                f"ranks must not decrease and lie between 0 and {sum(lengths)}, got {rank}; "
-                "sort them"
-            )
-        low = _cut(low, list(lengths), rank, read)
-        results.append(low)
-    return results
-
-
-def _cut(low: list[int], high: list[int], rank: int, read: Read) -> list[int]:
-    """Return the cut of a rank, which lies between the cuts `low` and `high`.
-
-    Elements below `low` are among the least, elements from `high` on are not. Each round decides
-    about half of the elements between them, as the pivot is a weighted median.
-    """
-    low = list(low)
-    while low != high:
-        missing = rank - sum(low)
-        if missing in (0, sum(high) - sum(low)):
-            return low if missing == 0 else high
-        pivot = _median(low, high, read)
-        before = [
-            _count(run, pivot.key, run < pivot.run, start, end, read)
-            if start < end and run != pivot.run  # its equal keys may be before `start`
-            else start
+    low, high, key = [0] * len(lengths), list(lengths), 0
+    for bit in reversed(range(num_bits)):
+        middle = [
+            bisect.bisect_left(range(end), key | 1 << bit, start, key=partial(read, run))
             for run, (start, end) in enumerate(zip(low, high, strict=True))
         ]
-        before[pivot.run] = pivot.place
-        if sum(before) < rank:
-            low, low[pivot.run] = before, pivot.place + 1
+        if sum(middle) <= rank:
+            low, key = middle, key | 1 << bit
         else:
-            high = before
+            high = middle
+    for run, end in enumerate(high):  # the elements in between have the same key
+        low[run] += min(end - low[run], rank - sum(low))
     return low
-
-
-def _median(low: list[int], high: list[int], read: Read) -> _Pivot:
-    """Return the median of the middle elements of the remaining ranges, weighted by their sizes."""
-    middles = [
-        _Pivot(run, (start + end) // 2, read(run, (start + end) // 2))
-        for run, (start, end) in enumerate(zip(low, high, strict=True))
-        if start < end
-    ]
-    middles.sort(key=lambda pivot: (pivot.key, pivot.run))
-    half = sum(high) - sum(low)
-    for pivot in middles:
-        half -= 2 * (high[pivot.run] - low[pivot.run])
-        if half <= 0:
-            return pivot
-    return middles[-1]
-
-
-def _count(run: int, key: Any, has_equal: bool, low: int, high: int, read: Read) -> int:
-    """Return how many elements of a run, between low and high, are less than a key (or equal)."""
-    find = bisect.bisect_right if has_equal else bisect.bisect_left
-    return find(range(high), key, low, high, key=lambda index: read(run, index))
 
 
 # --- Allocates the physical pages of new memory with several threads, before it is written.

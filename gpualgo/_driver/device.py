@@ -6,10 +6,10 @@ Tests can replace a GPU by another `Device` (`put`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
+from functools import cache, cached_property
+from typing import Any, NamedTuple, Protocol
 
 from gpualgo._base import forks
 from gpualgo._driver import driver, pinned
@@ -193,8 +193,8 @@ def aligned(size: int) -> int:
 class Storage:
     def __init__(self, context: Context, pool: Pool) -> None:
         self._context, self._pool = context, pool
-        self._first: dict[int, int] = {}  # workspaces by stream id
-        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and its lock
+        # Workspaces, each with its lock, by number (0 or 1) and stream id.
+        self._workspaces: dict[tuple[int, int], tuple[int, threading.Lock]] = {}
         self._lock = threading.Lock()
 
     def first(self, stream: int) -> int:
@@ -205,8 +205,9 @@ class Storage:
         """
         if _thread.supplier is not None or driver.is_capturing(stream):
             return 0
-        identity = self._context.stream_id(stream)
-        return self._first.get(identity) or self._new_first(identity, stream)
+        key = 0, self._context.stream_id(stream)
+        workspace = self._workspaces.get(key) or self._new(key, stream)
+        return 0 if workspace is None else workspace[0]
 
     @contextmanager
     def second(self, stream: int) -> Iterator[int]:
@@ -217,36 +218,25 @@ class Storage:
         if _thread.supplier is not None or driver.is_capturing(stream):
             yield 0
             return
-        identity = self._context.stream_id(stream)
-        workspace = self._second.get(identity) or self._new_second(identity, stream)
+        key = 1, self._context.stream_id(stream)
+        workspace = self._workspaces.get(key) or self._new(key, stream)
         if workspace is None:
             yield 0
             return
         with workspace[1]:
             yield workspace[0]
 
-    def _new_first(self, identity: int, stream: int) -> int:
+    def _new(self, key: tuple[int, int], stream: int) -> tuple[int, threading.Lock] | None:
         with self._lock:
-            if identity not in self._first and not self._is_full():
-                self._first[identity] = self._new(stream)
-            return self._first.get(identity, 0)
-
-    def _new_second(self, identity: int, stream: int) -> tuple[int, threading.Lock] | None:
-        with self._lock:
-            if identity not in self._second and not self._is_full():
-                self._second[identity] = self._new(stream), threading.Lock()
-            return self._second.get(identity)
-
-    def _is_full(self) -> bool:
-        return len(self._first) + len(self._second) >= _MAX_WORKSPACES
-
-    def _new(self, stream: int) -> int:
-        # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
-        size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
-        with self._context.outside_capture():  # exempt from captures of other threads
-            address = int(check(driver.api().cuMemAlloc(size), f"allocating {size} bytes"))
-        clear(address, size, stream)
-        return address
+            if key not in self._workspaces and len(self._workspaces) < _MAX_WORKSPACES:
+                # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
+                size = TICKET_BYTES + KEPT_BYTES + STATE_BYTES
+                with self._context.outside_capture():  # exempt from captures of other threads
+                    made = driver.api().cuMemAlloc(size)
+                    address = int(check(made, f"allocating {size} bytes"))
+                clear(address, size, stream)
+                self._workspaces[key] = address, threading.Lock()
+            return self._workspaces.get(key)
 
     def allocate(self, size: int, stream: int) -> int:
         """Return temporary storage, usable in stream order."""
@@ -267,30 +257,6 @@ def clear(address: int, size: int, stream: int) -> None:
 
 # --- One GPU: its properties, its memory, and the resources cached on it between calls.
 
-Value = TypeVar("Value")
-
-
-class _CachedAttribute(Generic[Value]):
-    """An attribute that is computed on first access, by one thread, and then cached."""
-
-    def __init__(self, find: Callable[[Any], Value]) -> None:
-        self._compute, self.__doc__ = find, find.__doc__
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    @overload
-    def __get__(self, device: None, owner: Any) -> _CachedAttribute[Value]: ...
-    @overload
-    def __get__(self, device: Device, owner: Any) -> Value: ...
-    def __get__(self, device: Device | None, owner: Any) -> Any:
-        if device is None:
-            return self
-        with device.lock:
-            if self._name not in device.__dict__:
-                device.__dict__[self._name] = self._compute(device)
-            return device.__dict__[self._name]
-
 
 class Device:
     """A GPU with an ordinal; use `get`."""
@@ -299,7 +265,6 @@ class Device:
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
-        self.lock = threading.RLock()
         self.context = context = Context(ordinal)
         self.pool = Pool(context)
         self.storage = storage = Storage(context, self.pool)
@@ -314,50 +279,52 @@ class Device:
         self.kept_workspace, self.second_workspace = storage.first, storage.second
         self.allocate, self.free = storage.allocate, storage.free
 
-    @_CachedAttribute
+    @cached_property
     def capability(self) -> tuple[int, int]:
         name = "COMPUTE_CAPABILITY"
         return self._attribute(f"{name}_MAJOR"), self._attribute(f"{name}_MINOR")
 
-    @_CachedAttribute
+    @cached_property
     def num_sms(self) -> int:
         return self._attribute("MULTIPROCESSOR_COUNT")
 
-    @_CachedAttribute
+    @cached_property
     def shared_limit(self) -> int:
         """The most shared memory of one block, in bytes."""
         return self._attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
 
-    @_CachedAttribute
+    @cached_property
     def memory_bytes(self) -> int:
         """Total memory, whoever uses it."""
         return int(check(driver.api().cuDeviceTotalMem(self.ordinal), "cuDeviceTotalMem"))
 
-    @_CachedAttribute
+    @cached_property
     def memory_bandwidth(self) -> float | None:
         """Peak memory bandwidth in bytes per second; None if the driver does not report it."""
         kilohertz = self._attribute("MEMORY_CLOCK_RATE")
         bits = self._attribute("GLOBAL_MEMORY_BUS_WIDTH")
         return 2e3 * kilohertz * bits / 8 or None  # double data rate
 
-    @_CachedAttribute
+    @cached_property
     def may_overlap(self) -> bool:
         """Whether a kernel may start while the previous one still runs, in graphs too."""
         version = check(driver.api().cuDriverGetVersion(), "cuDriverGetVersion")
         return bool(self.capability >= (9, 0) and version >= 12030)
 
-    @_CachedAttribute
+    @cached_property
     def array_stream(self) -> int:
         """A stream of this package that orders allocation and release of results.
 
         The producer stream of an array known by protocol may be destroyed before the array is.
         """
-        return self._new_stream()
+        stream: int = self.__dict__.setdefault("array_stream", self._new_stream())
+        return stream  # the same if several threads make one
 
-    @_CachedAttribute
+    @cached_property
     def copy_stream(self) -> int:
         """A stream of this package for copies of captured host arrays."""
-        return self._new_stream()
+        stream: int = self.__dict__.setdefault("copy_stream", self._new_stream())
+        return stream
 
     def _new_stream(self) -> int:
         with self.outside_capture():
@@ -373,7 +340,7 @@ class Device:
 _devices: dict[int, Device] = {}
 # Devices of parent processes, which a forked child must not release.
 _abandoned: list[dict[int, Device]] = []
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def get(ordinal: int) -> Device:
@@ -411,9 +378,9 @@ def known() -> list[Device]:
 @forks.in_child
 def _abandon() -> None:
     """Drop the parent's devices in a forked child."""
-    global _devices, _lock
+    global _devices
     _abandoned.append(_devices)
-    _devices, _lock = {}, threading.Lock()
+    _devices = {}
 
 
 # --- Queries the driver about addresses: device, allocation, page-locking.

@@ -103,7 +103,7 @@ def require_device(ordinal: int) -> None:
         )
 
 
-_shared_lock = threading.Lock()  # guards the shared-memory limits of all kernels
+_shared_lock = forks.lock()  # guards the shared-memory limits of all kernels
 is_simple = False  # one device, and not a forked child: launches need no context switch
 
 
@@ -115,8 +115,8 @@ def _set_simple(count: int) -> None:
 
 @forks.in_child
 def _reset_in_child() -> None:
-    global is_simple, _shared_lock
-    is_simple, _shared_lock = False, threading.Lock()
+    global is_simple
+    is_simple = False
 
 
 def is_lost() -> bool:

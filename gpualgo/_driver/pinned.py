@@ -124,12 +124,27 @@ def copy_by(how: Copy) -> None:
 class Block:
     """A pinned buffer, and an event that is recorded after its last copy."""
 
-    __slots__ = ("address", "event", "is_in_doubt", "is_used")
+    __slots__ = ("address", "bytes", "event", "is_in_doubt", "is_used")
 
-    def __init__(self, address: int) -> None:
-        self.address, self.is_used = address, False
-        self.is_in_doubt = False  # a copy may be in flight that the event does not cover
-        self.event = check(driver.api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
+    def __init__(self, size: int) -> None:
+        api = driver.api()
+        # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
+        self.address = int(check(api.cuMemHostAlloc(size, 1), "allocating pinned memory"))
+        self.is_used = self.is_in_doubt = False  # in doubt: a copy that the event does not cover
+        try:
+            self.event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+        except BaseException:
+            api.cuMemFreeHost(self.address)
+            raise
+        raw = (ctypes.c_ubyte * size).from_address(self.address)
+        self.bytes: np.ndarray[Any, Any] = np.ctypeslib.as_array(raw)
+
+    def array(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0
+    ) -> np.ndarray[Any, Any]:
+        """Return the buffer from an offset on as an array."""
+        size = math.prod(shape) * dtype.itemsize
+        return self.bytes[offset : offset + size].view(dtype).reshape(shape)
 
     def wait(self) -> None:
         if self.is_used:
@@ -139,18 +154,26 @@ class Block:
     def send(self, target: int, size: int, stream: int) -> None:
         self.is_in_doubt = True
         result = driver.api().cuMemcpyHtoDAsync(target, self.address, size, stream)
-        self._record(result, "cuMemcpyHtoDAsync", stream)
+        self.is_in_doubt = result[0] == 0  # a refused copy is not in flight
+        check(result, "cuMemcpyHtoDAsync")
+        self.record(stream)
 
     def fetch(self, source: int, size: int, stream: int) -> None:
         self.is_in_doubt = True
         result = driver.api().cuMemcpyDtoHAsync(self.address, source, size, stream)
-        self._record(result, "cuMemcpyDtoHAsync", stream)
+        self.is_in_doubt = result[0] == 0
+        check(result, "cuMemcpyDtoHAsync")
+        self.record(stream)
 
-    def _record(self, result: Any, what: str, stream: int) -> None:
-        self.is_in_doubt = result[0] == 0  # a refused copy is not in flight
-        check(result, what)
+    def record(self, stream: int) -> None:
+        """Let `wait` wait for the work that is queued so far."""
         check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
         self.is_used, self.is_in_doubt = True, False
+
+    def free(self) -> None:
+        """Free the buffer, which must be unused."""
+        check(driver.api().cuEventDestroy(self.event), "cuEventDestroy")
+        check(driver.api().cuMemFreeHost(self.address), "cuMemFreeHost")
 
 
 class PinnedRing:
@@ -165,14 +188,7 @@ class PinnedRing:
 
     def _add(self) -> None:
         with self._context.outside_capture():  # exempt from captures of other threads
-            # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
-            result = driver.api().cuMemHostAlloc(BLOCK_BYTES, 1)
-            address = int(check(result, "allocating pinned memory"))
-            try:
-                self.blocks.append(Block(address))
-            except BaseException:
-                driver.api().cuMemFreeHost(address)
-                raise
+            self.blocks.append(Block(BLOCK_BYTES))
 
     def _grow(self, count: int) -> int:
         """Allocate blocks until there are `count`, if possible; return how many there are."""
@@ -278,48 +294,15 @@ SLOT_BYTES = 4 << 20  # size of a pinned buffer
 MOST_LANES = 8
 
 
-class Slot:
-    """A pinned buffer, and an event that is recorded after its last copy."""
-
-    __slots__ = ("address", "bytes", "event")
-
-    def __init__(self) -> None:
-        api = driver.api()
-        # 1: CU_MEMHOSTALLOC_PORTABLE, usable from every context.
-        self.address = int(check(api.cuMemHostAlloc(SLOT_BYTES, 1), "allocating pinned memory"))
-        raw = (ctypes.c_ubyte * SLOT_BYTES).from_address(self.address)
-        self.bytes: np.ndarray[Any, Any] = np.ctypeslib.as_array(raw)
-        self.event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
-
-    def array(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0
-    ) -> np.ndarray[Any, Any]:
-        """Return the buffer from an offset on as an array."""
-        size = math.prod(shape) * dtype.itemsize
-        return self.bytes[offset : offset + size].view(dtype).reshape(shape)
-
-    def wait(self) -> None:
-        """Wait for the work that was queued before the last `record`."""
-        check(driver.api().cuEventSynchronize(self.event), "cuEventSynchronize")
-
-    def record(self, stream: int) -> None:
-        check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
-
-    def free(self) -> None:
-        """Free the buffer, which must be unused."""
-        check(driver.api().cuEventDestroy(self.event), "cuEventDestroy")
-        check(driver.api().cuMemFreeHost(self.address), "cuMemFreeHost")
-
-
 class CopyLane:
     """A stream with two pinned buffers: the host uses one while the other is copied."""
 
     __slots__ = ("slots", "stream")
 
     def __init__(self, new_stream: Callable[[], int]) -> None:
-        first = Slot()
+        first = Block(SLOT_BYTES)
         try:
-            second = Slot()
+            second = Block(SLOT_BYTES)
         except BaseException:
             first.free()
             raise

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpualgo._base import threads
+from gpualgo._base.strides import bounds
 from gpualgo._driver import device, driver
 from gpualgo._driver import device as gpu
 from gpualgo._driver.driver import check
@@ -30,6 +31,7 @@ GAPS_BYTES = 16 << 20  # one thread makes smaller strided arrays contiguous; lan
 PAGES_BYTES = 256 << 20  # pages of a result are populated in parts of this size before they arrive
 
 Array: TypeAlias = np.ndarray[Any, Any]
+Ints: TypeAlias = tuple[int, ...]
 Block: TypeAlias = tuple[int, Array]  # device offset, and the host memory
 
 
@@ -102,11 +104,9 @@ def upload_all(sources: Sequence[Array], target: int, device: int, stream: int) 
     def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
         for number, (offset, block) in enumerate(blocks):
             slot = lane.slots[number % 2]
-            if number > 1:
-                slot.wait()
+            slot.wait()
             np.copyto(slot.array(block.shape, block.dtype), block)
-            send(slot.address, target + offset, block.nbytes, lane.stream)
-            slot.record(lane.stream)
+            slot.send(target + offset, block.nbytes, lane.stream)
 
     _by_lanes(move, strided, device, stream)
 
@@ -150,8 +150,7 @@ def download_all(source: int, targets: Sequence[Array], device: int, stream: int
     def move(lane: CopyLane, blocks: Sequence[Block]) -> None:
         for number, (offset, block) in enumerate(blocks):
             slot = lane.slots[number % 2]
-            fetch(source + offset, slot.address, block.nbytes, lane.stream)
-            slot.record(lane.stream)
+            slot.fetch(source + offset, block.nbytes, lane.stream)
             if number > 0:
                 land(lane.slots[1 - number % 2], blocks[number - 1][1])
         land(lane.slots[(len(blocks) - 1) % 2], blocks[-1][1])
@@ -257,6 +256,25 @@ def send(host: int, target: int, size: int, stream: int) -> None:
 def fetch(source: int, host: int, size: int, stream: int) -> None:
     """Queue a copy from device to host; into pageable memory it is complete on return."""
     check(driver.api().cuMemcpyDtoHAsync(host, source, size, stream), "cuMemcpyDtoHAsync")
+
+
+def values(
+    pointer: int, shape: Ints, strides: Ints, dtype: np.dtype[Any], device: int, stream: int,
+    reason: str,
+) -> Array:  # fmt: skip
+    """Return a copy of a device array, with its strides, after waiting for a stream.
+
+    `reason`: why the host reads it, for the error during a capture.
+    """
+    low, high = bounds(shape, strides, dtype.itemsize)
+    raw = np.empty(high - low, np.uint8)
+    if raw.size:
+        with gpu.get(device).current():
+            driver.refuse_capture(stream, reason)
+            fetch(pointer + low, raw.ctypes.data, raw.nbytes, stream)
+            driver.synchronize(stream)
+    array: Array = np.ndarray(shape, dtype, raw, -low, strides)
+    return array
 
 
 def sends(host: int, target: int, size: int, stream: int) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpualgo._arrays.forms import Form
+from gpualgo._arrays.forms import Form, form_of, parts_of
 from gpualgo._arrays.view import View, as_view, has_duplicates
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CompileError, shown
@@ -377,40 +377,15 @@ def dtypes_of(dtype: Any, names: Sequence[str], where: str) -> tuple[Any, ...]:
 
 def numbers_of(value: Any, names: Sequence[str], where: str, what: str) -> tuple[Any, ...]:
     """Return the scalars of a nested tuple that has the structure of an element, flattened."""
-
-    def flatten(value: Any, shape: Any) -> list[Any]:
-        if shape is None:
-            return [value]
-        fields, items = shape
-        if isinstance(value, (np.void, np.ndarray)) and value.dtype.names is not None:
-            value = _Fields(value.dtype.names, tuple(value[name] for name in value.dtype.names))
-        own = getattr(value, "_fields", None)
-        is_alike = isinstance(value, tuple) and len(value) == len(items)
-        if not is_alike or (own is not None and fields is not None and own != fields):
-            no_function(value, where, what)
-            shown = type(value).__name__ if not isinstance(value, tuple) else repr(value)
-            raise TypeError(
-                f"{where}: {what} must be a tuple like the elements, with "
-                f"{', '.join(f'{what}[{name}]' for name in names)}; got {shown}"
-            )
-        scalars: list[Any] = []
-        for item, inner in zip(value, items, strict=True):
-            scalars += flatten(item, inner)
-        return scalars
-
-    shape = records.nest_fields(names, [None] * len(names), records.fields_of)
-    return tuple(flatten(value, shape))
-
-
-class _Fields(tuple[Any, ...]):
-    """The values of a structured scalar as a named tuple."""
-
-    _fields: tuple[str, ...]
-
-    def __new__(cls, fields: tuple[str, ...], values: tuple[Any, ...]) -> _Fields:
-        self = super().__new__(cls, values)
-        self._fields = fields
-        return self
+    numbers = parts_of(value, form_of(names))
+    if numbers is not None:
+        return tuple(numbers)
+    no_function(value, where, what)
+    shown = repr(value) if isinstance(value, tuple) else type(value).__name__
+    raise TypeError(
+        f"{where}: {what} must be a tuple like the elements, with "
+        f"{', '.join(f'{what}[{name}]' for name in names)}; got {shown}"
+    )
 
 
 def encoded(value: Any, acc: Dtype, where: str, what: str = "init") -> np.ndarray[Any, Any]:
@@ -439,9 +414,12 @@ def classes_of(dtype: Any) -> Any:
 class RowInit(NamedTuple):
     """Per-row initial values: the structure and dtypes of the arrays, which are the last inputs."""
 
-    pattern: Any
-    classes: Any  # of the tuples in `pattern`
-    num_arrays: int
+    form: Form | None
+    dtypes: tuple[Dtype, ...]
+
+    @property
+    def num_arrays(self) -> int:
+        return len(self.dtypes)
 
 
 def requested_dtype(found: Dtype, dtype: Any, where: str) -> Dtype:

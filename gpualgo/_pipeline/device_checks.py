@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from gpualgo._arrays import ordering
-from gpualgo._arrays.view import View, as_view, byte_bounds
+from gpualgo._arrays.view import View, as_view
 from gpualgo._base.log import flag
-from gpualgo._driver import default_device, driver, staging
-from gpualgo._driver import device as gpu
+from gpualgo._driver import default_device, staging
 from gpualgo._driver.default_device import CPU
 
 VARIABLE = "GPUALGO_CHECK"
@@ -21,19 +20,14 @@ def are_on() -> bool:
     return flag(VARIABLE) is True
 
 
-def values(view: View, where: str, stream: Any) -> np.ndarray[Any, Any]:
+def values(
+    view: View, where: str, stream: Any, why: str = f"{VARIABLE} is set, so values are checked"
+) -> np.ndarray[Any, Any]:
     """Return the values of a device array after waiting for its stream."""
     handle = ordering.handle_for(stream, view, where, (view.library.stream(view.device),))
-    low, high = byte_bounds(view)
-    raw_bytes = np.empty(high - low, np.uint8)
-    with gpu.get(view.device).current():
-        driver.refuse_capture(handle, f"{where}: {VARIABLE} is set, so values are checked")
-        staging.fetch(low, raw_bytes.ctypes.data, raw_bytes.nbytes, handle)
-        driver.synchronize(handle)
-    array: np.ndarray[Any, Any] = np.ndarray(
-        view.shape, view.dtype, raw_bytes, view.ptr - low, view.strides
+    return staging.values(
+        view.ptr, view.shape, view.strides, view.dtype, view.device, handle, f"{where}: {why}"
     )
-    return array
 
 
 def on_host(array: Any, where: str, stream: Any) -> np.ndarray[Any, Any]:
@@ -52,5 +46,5 @@ def of_host(view: View, where: str, stream: Any, why: str) -> np.ndarray[Any, An
     if stream is not None and device != CPU:
         from gpualgo._pipeline import host_whole
 
-        host_whole.sync_for_host_on(device, stream, array, where, why)
+        host_whole.begin(device, stream, array, where, f"{where}: {why}")
     return array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +24,8 @@ def run(
     if stream is not None:
         problem = problem.on_gpu(views, op, init)
     library = views[0].library
-    arrays = [array_of(view) for view in views]
     start = problem.encode(init)  # checks it before anything is written
-    whole: Array | None = None  # structured array that has the results as fields
-    if out is None:
-        results, whole = new_results(problem)
-    else:
-        targets = outputs.check(problem, views, init, out)
-        results = [array_of(target) for target in targets]
+    arrays, results, whole = operands(problem, views, init, out)
     operator = problem.operator(op)
     if problem.device == CPU:
         checks.no_stream(stream, problem.where)
@@ -90,7 +85,18 @@ def run_plan(
         plan.run(arrays, results, 0 if start is None else address(start))
 
 
-def new_results(problem: Problem) -> tuple[list[Array], Array | None]:
+def operands(
+    problem: Problem, views: Sequence[View], init: Any, out: Any
+) -> tuple[list[Array], list[Array], Array | None]:
+    """Return the inputs, the results, and the structured array that has new results as fields."""
+    arrays = [array_of(view) for view in views]
+    if out is None:
+        return (arrays, *_new_results(problem))
+    targets = outputs.check(problem, tuple(views), init, out)
+    return arrays, [array_of(target) for target in targets], None
+
+
+def _new_results(problem: Problem) -> tuple[list[Array], Array | None]:
     """Return new result arrays, and the structured array whose fields they are, if any."""
     results, structure = problem.results, problem.structure
     if structure is not None:
@@ -123,8 +129,8 @@ def fill(
     if problem.device != CPU:
         from gpualgo._pipeline import host_whole
 
-        reason = f"{problem.inputs[0]} is empty, so the host writes out"
-        host_whole.sync_for_host_on(problem.device, stream, arrays[0], problem.where, reason)
+        reason = f"{problem.where}: {problem.inputs[0]} is empty, so the host writes out"
+        host_whole.begin(problem.device, stream, arrays[0], problem.where, reason)
     for result, part in zip(results, problem.parts_of(content), strict=True):
         result[...] = part
 
@@ -150,7 +156,6 @@ def _staged(
     """Run on the problem's device; return the staging strategy used, for the log."""
     from gpualgo._driver import device as gpu
     from gpualgo._pipeline import host_small, host_whole
-    from gpualgo._pipeline import host_whole as host_blocks
 
     device, where = problem.device, problem.where
     if (stand_in := gpu.get(device).stand_in) is not None:
@@ -162,7 +167,7 @@ def _staged(
             if host_small.run(problem, arrays, results, op, init, encoded, is_new):
                 return "as small arrays"
     if op is not None:
-        op = host_blocks.operator_on_device(op, device, stream, where)
+        op = host_whole.operator_on_device(op, device, stream, where)
     with gpu.get(device).current():
         device_views = host_whole.page_locked_views(
             [*arrays, *results], device, where, is_aligned=not problem.copies_page_locked

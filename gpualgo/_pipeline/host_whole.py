@@ -125,7 +125,8 @@ def on_device(
             places = page_locked_views(arrays, device, where, is_aligned=not is_copied)
         has_pageable = None in places
         if has_pageable and stream is not None:
-            sync_for_host(handle, pageable(places.index(None) < len(inputs), where))
+            driver.refuse_capture(handle, pageable(places.index(None) < len(inputs), where))
+            driver.synchronize(handle)
         operands = [
             _Operand(array, place, is_copied) for array, place in zip(arrays, places, strict=True)
         ]
@@ -181,20 +182,17 @@ def handle_on(device: int, stream: Any, array: np.ndarray[Any, Any], where: str)
     return ordering.handle_for(stream, view, where)
 
 
-def sync_for_host(stream: int, reason: str) -> None:
-    """Wait for a stream before the host reads or writes arrays; refuse if it is being captured."""
-    driver.refuse_capture(stream, reason)
-    driver.synchronize(stream)
+def begin(device: int, stream: Any, array: np.ndarray[Any, Any], where: str, reason: str) -> int:
+    """Return the stream, after waiting for a given stream= as the host reads or writes arrays.
 
-
-def sync_for_host_on(
-    device: int, stream: Any, array: np.ndarray[Any, Any], where: str, reason: str
-) -> None:
-    """Wait for stream= on a device, if given, before the host reads or writes arrays."""
+    `reason`: for the error if it is being captured.
+    """
+    handle = handle_on(device, stream, array, where)
     if stream is not None:
-        handle = handle_on(device, stream, array, where)
         with gpu.get(device).current():
-            sync_for_host(handle, f"{where}: {reason}")
+            driver.refuse_capture(handle, reason)
+            driver.synchronize(handle)
+    return handle
 
 
 def pageable(is_input: bool, where: str) -> str:
@@ -324,14 +322,6 @@ def allowed_bytes(device: int) -> int:
     """Return how much memory a call may use: a share of the GPU's total, whoever uses the rest."""
     share, denominator = ALLOWED
     return gpu.get(device).memory_bytes * share // denominator
-
-
-def begin(problem: Problem, array: Array, stream: Any, reason: str) -> int:
-    """Return the stream of a call, after waiting for a given stream= as the host takes part."""
-    handle = handle_on(problem.device, stream, array, problem.where)
-    if stream is not None:
-        sync_for_host(handle, reason)
-    return handle
 
 
 def placeholder_views(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpualgo._arrays.forms import Form, structure_of
+from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple, structure_of
 from gpualgo._arrays.view import NumPy, View, layout_of, view_of
 from gpualgo._base import dtypes, records
 from gpualgo._base.errors import CapturesChanged, CompileError
@@ -78,35 +78,18 @@ def parse(
 
 def parse_arrays(init: Any, where: str) -> tuple[Views, RowInit]:
     """Return the views of init's arrays, and their structure and dtypes."""
-    views: list[View] = []
-    found = _pattern(init, f"{where}: init", views)
-    return tuple(views), RowInit(found, checks.classes_of(found), len(views))
-
-
-def _pattern(init: Any, path: str, views: list[View]) -> Any:
-    """Return init's structure and dtypes; append the views of its arrays to `views`."""
-    if isinstance(init, tuple):
-        items = [_pattern(item, f"{path}[{i}]", views) for i, item in enumerate(init)]
-        make = getattr(type(init), "_make", tuple)
-        return make(items)
-    if isinstance(init, np.ndarray) and init.dtype.names is not None:
-        views.extend(view_of(init[name], f"{path}[{name!r}]") for name in init.dtype.names)
-        return init.dtype
-    if isinstance(init, np.generic) or not (isinstance(init, np.ndarray) or _is_foreign(init)):
-        raise TypeError(
-            f"{path} is a {type(init).__name__} next to arrays; pass an array of one number "
-            "for each row"
-        )
-    views.append(view_of(init, path))
-    return views[-1].dtype
-
-
-def zeros(pattern: Any) -> Any:
-    """Return a zero initial value with init's structure and dtypes."""
-    if isinstance(pattern, tuple):
-        make = getattr(type(pattern), "_make", tuple)
-        return make([zeros(item) for item in pattern])
-    return np.zeros((), pattern)
+    name, form = f"{where}: init", None
+    leaves = [(init, name)]
+    if is_tuple(init):
+        leaves, form = flatten_tuple(init, name)
+    for x, name in leaves:
+        if isinstance(x, np.generic) or not (isinstance(x, np.ndarray) or _is_foreign(x)):
+            raise TypeError(
+                f"{name} is a {type(x).__name__} next to arrays; pass an array of one number "
+                "for each row"
+            )
+    views = tuple([view_of(x, name) for x, name in leaves])
+    return views, RowInit(form, tuple([view.dtype for view in views]))
 
 
 def check(
@@ -401,7 +384,8 @@ def auto_module() -> Any:
 
 def _problem_of_rows(kind: type[Problem], call: Call, row_init: checks.RowInit) -> Problem:
     """Return the problem of a call whose last inputs are initial values for each row."""
-    count, init = row_init.num_arrays, zeros(row_init.pattern)
+    zeros, count = [np.zeros((), dtype) for dtype in row_init.dtypes], row_init.num_arrays
+    init = zeros[0] if row_init.form is None else row_init.form.packed(zeros)
     views, inits, where = call.views[:-count], call.views[-count:], call.where
     problem = kind(call._replace(views=views, init=init, params=call.params[:-1]))
     shape, acc, form = problem.row_shape, problem.acc, problem.form

@@ -45,7 +45,7 @@ def test_what_is_told_of_the_cpu_is_what_runs(case: Case, monkeypatch: pytest.Mo
         told = ga.explain(case.function, *args, **options)
         request = describe("a test", case.function, args, options)
         problem, views, op, init, *_ = request
-        results, _ = host.new_results(problem)
+        _, results, _ = host.operands(problem, views, init, None)
         assert told.bytes_written == sum(x.nbytes for x in results)
         if problem.is_empty or not any(x.size for x in results):
             assert told.steps == ()

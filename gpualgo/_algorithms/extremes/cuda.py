@@ -67,7 +67,7 @@ def _(problem: Extremes, call: planners.HostCall) -> bool:
     if call.op is not None or call.device_views[0] is not None or x.nbytes <= BLOCK_BYTES:
         return False
     reason = host_whole.pageable(is_input=True, where=problem.where)
-    handle = host_whole.begin(problem, x, call.stream, reason)
+    handle = host_whole.begin(problem.device, call.stream, x, problem.where, reason)
     totals = [np.empty(problem.shape, result.dtype) for result in call.results]
     best = [np.empty(problem.shape, x.dtype)] if problem.has_index else totals
     for block in host_whole.indices(x.shape, range(x.ndim), x.dtype.itemsize, BLOCK_BYTES):

@@ -10,12 +10,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gpualgo._arrays.view import View, address_of, as_view, byte_bounds
+from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import shown
-from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks
+from gpualgo._pipeline import checks, device_checks
 
 Array = np.ndarray[Any, Any]
 
@@ -196,14 +195,8 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
         return 0, 1
     _refuse_graph("range= was not given, so the host reads x's", "pass range=")
     if view.device == CPU and computed is None:
-        x = view.library.to_numpy(view.owner)
-        device = default_device.of_streams()
-        if stream is not None and device != CPU:
-            from gpualgo._pipeline import host_whole as whole
-
-            reason = "range= was not given, so the host reads x"
-            whole.sync_for_host_on(device, stream, x, "histogram", reason)
-        lo, hi = _ends_of(x)
+        why = "range= was not given, so the host reads x"
+        lo, hi = _ends_of(device_checks.of_host(view, "histogram", stream, why))
     else:
         lo, hi = _ends_by_kernel(view.owner if computed is None else computed, view, stream)
     return widen(*finite_ends(lo, hi, name))
@@ -238,10 +231,12 @@ def _ends_by_kernel(x: Any, view: View, stream: Any) -> tuple[Any, Any]:
     from gpualgo._algorithms.extremes import minmax
 
     if view.device != CPU:
+        from gpualgo._arrays import ordering
         from gpualgo._driver import driver
 
+        own = (view.library.stream(view.device),)
         reason = "histogram: range= was not given, so the host reads x's"
-        driver.refuse_capture(_handle(stream, view), reason)
+        driver.refuse_capture(ordering.handle_for(stream, view, "histogram", own), reason)
     with recording.suspended():  # preparing a plan needs the range now
         lo, hi = minmax(x, stream=stream)
     if not isinstance(lo, np.generic):  # 0-d arrays
@@ -255,28 +250,13 @@ def _refuse_graph(reason: str, cure: str) -> None:
         raise RuntimeError(f"histogram: {reason}, which cannot be recorded in a graph; {cure}")
 
 
-def _handle(stream: Any, view: View) -> int:
-    from gpualgo._arrays import ordering
-
-    return ordering.handle_for(stream, view, "histogram", (view.library.stream(view.device),))
-
-
 def to_host(view: View, stream: Any) -> Array:
     """Return a NumPy copy of a small array; synchronises if it is on a device."""
     if view.device == CPU:
         return np.array(view.library.to_numpy(view.owner))
-    from gpualgo._driver import device as gpu
-    from gpualgo._driver import driver, staging
-
     _refuse_graph("the host reads edges that lie on the GPU", "prepare the plan before")
-    low, high = byte_bounds(view)
-    raw = np.empty(high - low, np.uint8)
-    handle = _handle(stream, view)
-    driver.refuse_capture(handle, "histogram: the host reads edges or a range that lie on the GPU")
-    if raw.size:
-        with gpu.get(view.device).current():
-            staging.download(low, raw, view.device, handle)  # synchronous, to pageable memory
-    return np.ndarray(view.shape, view.dtype, raw, address_of(view) - low, view.strides).copy()
+    why = "the host reads edges or a range that lie on the GPU"
+    return device_checks.values(view, "histogram", stream, why).copy()
 
 
 def counter_dtype(dtype: Any, num_samples: int) -> np.dtype[Any]:

@@ -31,9 +31,8 @@ def _(problem: Histogram, call: planners.HostCall) -> bool:
         return False
     if None not in places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
         return False
-    handle = host_whole.begin(
-        problem, arrays[0], call.stream, host_whole.pageable(is_input=True, where=problem.where)
-    )
+    reason = host_whole.pageable(is_input=True, where=problem.where)
+    handle = host_whole.begin(problem.device, call.stream, arrays[0], problem.where, reason)
     if len(problem.axes) == arrays[0].ndim:  # order does not matter: use that of memory
         order = order_of(arrays[0].shape, [x.strides for x in arrays])
         arrays = [x.transpose(order) for x in arrays] if order else arrays

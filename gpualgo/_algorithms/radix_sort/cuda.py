@@ -30,7 +30,7 @@ from gpualgo._algorithms.transform import cuda as elementwise
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, dense_view
 from gpualgo._base import records
-from gpualgo._base.threads import cuts
+from gpualgo._base.threads import cut
 from gpualgo._cuda import build
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.plan import KEPT, NONE, TICKETS, Clear, Launch, Piece, Plan
@@ -436,7 +436,7 @@ def _(problem: Sort, call: planners.HostCall) -> bool:
     if arrays[0].size * sorter.item_bytes <= allowed:
         return False
     reason = f"{problem.where}: the arrays do not fit the GPU together, so the host takes part"
-    handle = host_whole.begin(problem, arrays[0], call.stream, reason)
+    handle = host_whole.begin(problem.device, call.stream, arrays[0], problem.where, reason)
     with host_whole.partial_write_guard(problem.where, arrays, results) as sorter.written:
         for budget in (allowed, allowed // 2, allowed // 4, allowed // 8):
             try:
@@ -550,13 +550,13 @@ class _OutOfCoreSort:
         rank = ranks_of(self.dtypes[: problem.num_keys], problem.directions, bits)
         keys = [x.view(f"u{x.dtype.itemsize}") for x in runs[: problem.num_keys]]
 
-        def read(run: int, offset: int) -> tuple[int, ...]:
+        def read(run: int, offset: int) -> int:
             index = ends[run][0] + offset
             return rank([int(x[index]) for x in keys])
 
-        ranks = [0, *(end for _, end in ends)]
-        table = cuts([end - start for start, end in ends], ranks, read)
-        return [[start + cut for (start, _), cut in zip(ends, row, strict=True)] for row in table]
+        lengths, num_bits = [end - start for start, end in ends], sum(8 * x.itemsize for x in keys)
+        table = [cut(lengths, end, read, num_bits) for end in (0, *(end for _, end in ends))]
+        return [[start + n for (start, _), n in zip(ends, row, strict=True)] for row in table]
 
     # --- plans --------------------------------------------------------------------------------
 

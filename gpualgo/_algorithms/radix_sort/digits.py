@@ -180,10 +180,13 @@ def rank_of(dtype: Dtype, descending: bool, bits: tuple[int, int]) -> Callable[[
 
 def ranks_of(
     keys: Sequence[Dtype], directions: Sequence[bool], bits: tuple[int, int] | None
-) -> Callable[[Sequence[int]], tuple[int, ...]]:
-    """Return the same for keys of several numbers; all bits are compared if `bits` is None."""
+) -> Callable[[Sequence[int]], int]:
+    """Return the same for keys of several numbers, of which the first one has the highest bits."""
+    ends = np.cumsum([8 * dtype.itemsize for dtype in reversed(keys)])[::-1].tolist()
     ranks = [
-        rank_of(dtype, is_descending, bits or (0, 8 * dtype.itemsize))
-        for dtype, is_descending in zip(keys, directions, strict=True)
+        (end - 8 * dtype.itemsize, rank_of(dtype, is_descending, bits or (0, 8 * dtype.itemsize)))
+        for dtype, is_descending, end in zip(keys, directions, ends, strict=True)
     ]
-    return lambda numbers: tuple(rank(n) for rank, n in zip(ranks, numbers, strict=True))
+    return lambda numbers: sum(
+        rank(n) << shift for (shift, rank), n in zip(ranks, numbers, strict=True)
+    )

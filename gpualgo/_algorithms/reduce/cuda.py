@@ -318,7 +318,8 @@ def _(problem: Reduction, call: planners.HostCall) -> bool:
     if None not in call.device_views[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
         return False
     where = problem.where
-    handle = host_whole.begin(problem, arrays[0], call.stream, host_whole.pageable(True, where))
+    reason = host_whole.pageable(True, where)
+    handle = host_whole.begin(problem.device, call.stream, arrays[0], where, reason)
     axes = problem.axes
     if len(axes) == arrays[0].ndim and all(x.flags.c_contiguous for x in arrays):
         arrays, axes = [x.reshape(-1) for x in arrays], (0,)

@@ -241,7 +241,7 @@ def _(problem: Scan, call: planners.HostCall) -> bool:
             return False  # lines that are columns in one array and rows in another
         order = _order_of(sources[0]) or ()
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
-    handle = host_whole.begin(problem, arrays[0], stream, reason)
+    handle = host_whole.begin(problem.device, stream, arrays[0], problem.where, reason)
     start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
     with host_whole.partial_write_guard(problem.where, arrays, results) as written:
         _run(Work(problem, arrays, results, op, start, handle, order, written), strategy)

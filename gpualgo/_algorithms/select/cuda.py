@@ -295,7 +295,7 @@ def _(problem: Selecting, call: planners.HostCall) -> bool:
         block_bytes = sum(array.nbytes for array in arrays) + 1
     places = call.device_views  # views of arrays that kernels access in place
     reason = host_whole.pageable(None in places[: len(arrays)], problem.where)
-    handle = host_whole.begin(problem, arrays[0], call.stream, reason)
+    handle = host_whole.begin(problem.device, call.stream, arrays[0], problem.where, reason)
     if call.stream is None and any(places):  # work queued there comes first
         driver.synchronize(handle)
     operands = [Operand(array, place) for array, place in zip(arrays, places, strict=False)]
