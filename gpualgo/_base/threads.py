@@ -31,7 +31,7 @@ _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
-_lock = threading.Lock()
+_lock = forks.Lock()
 _bounds = threading.local()  # set by `at_most`
 
 
@@ -203,7 +203,7 @@ class _Queue:
         self.helpers: list[Future[None]] = []
         self._asleep = min(threads, pieces) - 1  # how many more helpers may be woken
         self._next = 0
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
 
     def wake(self, most: int) -> None:
         """Wake up to `most` helpers while pieces remain; each helper wakes two more.
@@ -277,10 +277,9 @@ def _get_pool() -> ThreadPoolExecutor:
 
 @forks.in_child
 def _reset_after_fork() -> None:
-    """Drop the parent's pool and lock: the child has none of its threads."""
-    global _pool, _lock
+    """Drop the parent's pool: the child has none of its threads."""
+    global _pool
     _pool = None
-    _lock = threading.Lock()
 
 
 # --- Multiway selection in sorted runs: how many elements of each run are among the least `rank`.

@@ -25,7 +25,7 @@ class Pool:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._handle: Any = None  # this package's pool, once created
         self._resource: Any = None  # the caller's cuda.core MemoryResource
         self._lent: dict[int, Any] = {}  # buffers from resources, by address
@@ -194,8 +194,8 @@ class Storage:
     def __init__(self, context: Context, pool: Pool) -> None:
         self._context, self._pool = context, pool
         self._first: dict[int, int] = {}  # workspaces by stream id
-        self._second: dict[int, tuple[int, threading.Lock]] = {}  # and its lock
-        self._lock = threading.Lock()
+        self._second: dict[int, tuple[int, forks.Lock]] = {}  # and its lock
+        self._lock = forks.Lock()
 
     def first(self, stream: int) -> int:
         """Return a stream's workspace for one launch; 0 if the call has to allocate its own.
@@ -231,10 +231,10 @@ class Storage:
                 self._first[identity] = self._new(stream)
             return self._first.get(identity, 0)
 
-    def _new_second(self, identity: int, stream: int) -> tuple[int, threading.Lock] | None:
+    def _new_second(self, identity: int, stream: int) -> tuple[int, forks.Lock] | None:
         with self._lock:
             if identity not in self._second and not self._is_full():
-                self._second[identity] = self._new(stream), threading.Lock()
+                self._second[identity] = self._new(stream), forks.Lock()
             return self._second.get(identity)
 
     def _is_full(self) -> bool:
@@ -299,7 +299,7 @@ class Device:
 
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
-        self.lock = threading.RLock()
+        self.lock = forks.Lock()
         self.context = context = Context(ordinal)
         self.pool = Pool(context)
         self.storage = storage = Storage(context, self.pool)
@@ -373,7 +373,7 @@ class Device:
 _devices: dict[int, Device] = {}
 # Devices of parent processes, which a forked child must not release.
 _abandoned: list[dict[int, Device]] = []
-_lock = threading.Lock()
+_lock = forks.Lock()
 
 
 def get(ordinal: int) -> Device:
@@ -411,9 +411,9 @@ def known() -> list[Device]:
 @forks.in_child
 def _abandon() -> None:
     """Drop the parent's devices in a forked child."""
-    global _devices, _lock
+    global _devices
     _abandoned.append(_devices)
-    _devices, _lock = {}, threading.Lock()
+    _devices = {}
 
 
 # --- Queries the driver about addresses: device, allocation, page-locking.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -27,13 +26,12 @@ class Memory(NamedTuple):
 
 
 _opened: dict[tuple[int, int], bool] = {}  # whether two GPUs access each other's memory
-_lock = threading.Lock()
+_lock = forks.Lock()
 
 
 @forks.in_child
 def _forget() -> None:
-    global _opened, _lock
-    _opened, _lock = {}, threading.Lock()
+    _opened.clear()
 
 
 def open_both(a: int, b: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import threading
 import weakref
 from contextlib import suppress
 from typing import Any
@@ -136,13 +135,7 @@ def release(address: int, device: int, events: dict[int, Any]) -> None:
 
 
 _in_use: dict[Any, list[tuple[Any, Any]]] = {}  # by stream, oldest first
-_in_use_lock = threading.RLock()  # reentrant: a finalizer may run while it is held
-
-
-@forks.in_child
-def _renew_lock() -> None:
-    global _in_use_lock
-    _in_use_lock = threading.RLock()
+_in_use_lock = forks.Lock()
 
 
 def keep_until_done(stream: int, device: int, *objects: Any) -> None:
