@@ -14,13 +14,13 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 63_223,
+    "gpualgo": 63_218,
     "gpualgo/_algorithms": 24_733,
     "gpualgo/_api": 2_287,
     "gpualgo/_arrays": 1_793,
     "gpualgo/_base": 2_415,
     "gpualgo/_cli": 1_143,
-    "gpualgo/_cpu": 3_290,
+    "gpualgo/_cpu": 3_285,
     "gpualgo/_cuda": 1_895,
     "gpualgo/_distributed": 155,
     "gpualgo/_driver": 2_112,
