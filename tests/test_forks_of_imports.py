@@ -68,6 +68,27 @@ def test_nobody_loads_before_forks_wait_for_it(monkeypatch: pytest.MonkeyPatch) 
     assert seen == ["registered", "loads", "loads", "loads"]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_child_holds_the_locks_of_the_forking_thread_alone() -> None:
+    own, others, taken, done = forks.Lock(), forks.Lock(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with others:
+            taken.set()
+            done.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    taken.wait()
+    with own:
+        pid = os.fork()
+        if pid == 0:
+            os._exit(not (own._is_owned() and others.acquire(blocking=False)))
+    done.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def test_a_child_knows_of_a_lock_that_was_lost() -> None:
     lock, taken, done = threading.RLock(), threading.Event(), threading.Event()
     assert forks._are_free([lock])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 import threading
 import types
@@ -14,7 +15,7 @@ import pytest
 from support import a_few
 
 import gpualgo as ga
-from gpualgo._base import imports, recording
+from gpualgo._base import forks, imports, recording
 from gpualgo._base.memo import paused
 from gpualgo._cpu.memory import _State
 from gpualgo._driver import default_device
@@ -97,6 +98,30 @@ def test_locks_are_free_and_garbage_is_collected() -> None:
         in_another_thread(enter)
         seen += 1
     assert seen > 10
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no such timer")
+def test_signals_leave_no_lock_held() -> None:
+    lock, seen = forks.Lock(), 0
+
+    def interrupt(*_: Any) -> None:
+        nonlocal seen
+        seen += 1
+        raise Interrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        while seen < 300:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 2e-4)
+                for _ in range(10**6):
+                    with lock:
+                        pass
+            except Interrupt:
+                assert not lock._is_owned()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_parts_of_a_package_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

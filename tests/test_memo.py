@@ -206,20 +206,28 @@ def test_a_child_waits_for_no_thread_of_its_parent() -> None:
         assert go_on.wait(WAIT)
         return "parent"
 
-    thread = threading.Thread(target=memo.made, args=("key", slow))
-    thread.start()
-    assert started.wait(WAIT)
-    with memo._lock:
-        child = os.fork()
-        if child == 0:
-            worker = threading.Thread(
-                target=lambda: os._exit(memo.made("key", lambda: "child") != "child")
-            )
-            worker.start()
-            worker.join(WAIT)
-            os._exit(2)
+    def hold() -> None:
+        with memo._lock:
+            held.set()
+            assert go_on.wait(WAIT)
+
+    held = threading.Event()
+    targets = lambda: memo.made("key", slow), hold
+    threads = [threading.Thread(target=target) for target in targets]
+    for thread, is_there in zip(threads, (started, held), strict=True):
+        thread.start()
+        assert is_there.wait(WAIT)
+    child = os.fork()
+    if child == 0:
+        worker = threading.Thread(
+            target=lambda: os._exit(memo.made("key", lambda: "child") != "child")
+        )
+        worker.start()
+        worker.join(WAIT)
+        os._exit(2)
     go_on.set()
-    thread.join(WAIT)
+    for thread in threads:
+        thread.join(WAIT)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert memo.get("key") == "parent"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import weakref
 from collections.abc import Sequence
 from types import TracebackType
@@ -540,12 +539,7 @@ class Executable:
 
     def __init__(self, recorded: Recording) -> None:
         self._jobs = recorded.jobs
-        self.renew()
-        _all.add(self)
-
-    def renew(self) -> None:
-        """Create a new lock: in a forked child no launch is running."""
-        self._lock = threading.RLock()  # reentrant: a signal handler may launch, too
+        self._lock = forks.Lock()
 
     def launch(self, stream: Any) -> None:
         """Run all calls; return when they are done."""
@@ -558,12 +552,3 @@ class Executable:
         """Take over another recording of the same calls, after a running launch has finished."""
         with self._lock:
             self._jobs = recorded.jobs
-
-
-_all: weakref.WeakSet[Executable] = weakref.WeakSet()
-
-
-@forks.in_child
-def _renew() -> None:
-    for executable in list(_all):
-        executable.renew()

@@ -10,8 +10,9 @@ import os
 import sys
 import threading
 import time
+import weakref
+from _thread import RLock
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 PATIENCE = 60.0  # seconds that a fork waits for each lock: a thread may never release it
@@ -26,6 +27,7 @@ _BROKEN = (
 
 _hooks: list[Callable[[], None]] = []  # one for each module, in the order of their imports
 _locks: list[Any] = []  # in the order in which they are acquired
+_every: weakref.WeakSet[Lock] = weakref.WeakSet()
 _held = threading.local()
 _is_broken = False  # this process was forked while a lock was held
 
@@ -36,11 +38,23 @@ def in_child(hook: Callable[[], None]) -> Callable[[], None]:
     return hook
 
 
-def lock() -> AbstractContextManager[bool]:
-    """Return a reentrant lock that is free in each forked child."""
-    new: Any = threading.RLock()  # in C: no interrupt comes between `with` and its acquisition
-    in_child(new._at_fork_reinit)
-    return new  # type: ignore[no-any-return]
+class Lock(RLock):  # type: ignore[misc]  # final for type checkers alone
+    """A reentrant lock that is free in each forked child, unless the forking thread holds it.
+
+    No signal handler raises between its acquisition by `with` and the block, or before its release.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        _every.add(self)
+
+    if sys.version_info >= (3, 14):
+        # Since then `with` calls `__enter__` as any function: if that is written in C, Python
+        # handles signals between its return and the block. It handles none after an iteration, nor
+        # when a Python function returns. `__exit__` stays in C: Python handles none before it.
+        def __enter__(self) -> bool:
+            return not [*iter(self.acquire, True)]  # calls `acquire` until it returns True
 
 
 def wait_for(lock: Any, around: Any = None) -> None:
@@ -112,10 +126,12 @@ def _are_free(locks: list[Any]) -> bool:
 
 def _reset_child() -> None:
     global _is_broken
-    if hasattr(_held, "locks"):
-        _is_broken |= _held.has_missed
-        _release_locks()
+    _is_broken |= getattr(_held, "has_missed", False)
+    _release_locks()
     _is_broken |= not _are_free(_locks)  # a lock may have been registered while the fork began
+    for lock in list(_every):
+        if not lock._is_owned():  # type: ignore[attr-defined]
+            lock._at_fork_reinit()  # type: ignore[attr-defined]
     for hook in _hooks:
         hook()
 

@@ -7,7 +7,6 @@ returns an incomplete package.
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,8 +18,8 @@ PATIENCE = 60.0  # seconds to wait for somebody else's import
 _IN_PARTS = ("numba", "llvmlite")  # packages that find their modules in sys.modules, and fail
 _PACKAGES = ("cuda.core", "cuda.bindings", "cupy", "llvmlite", "numba")
 
-_lock = threading.RLock()
-_registering = forks.lock()
+_lock = forks.Lock()
+_registering = forks.Lock()
 _is_registered = _is_loading = False
 
 

@@ -7,7 +7,6 @@ arrays, register it with `weigh`; all memos of the process together keep at most
 from __future__ import annotations
 
 import gc
-import threading
 import weakref
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ class _Computation:
     __slots__ = ("lock", "waiting")
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()  # numba compiles recursively
+        self.lock = forks.Lock()  # reentrant: numba compiles recursively
         self.waiting = 0
 
 
@@ -45,8 +44,7 @@ class Memo(Generic[Value]):
         # `get` for hashable keys (others raise TypeError), without the cost of a Python call.
         self.look: Callable[[Any], Value | None] = self._values.get
         self._computations: dict[Hashable, _Computation] = {}
-        self._lock = threading.RLock()  # a finalizer may run while it is held
-        _memos.add(self)
+        self._lock = forks.Lock()
 
     def get(self, key: Any) -> Value | None:
         try:
@@ -60,9 +58,8 @@ class Memo(Generic[Value]):
             hash(key)
         except TypeError:
             return value
-        surplus = []  # released outside the lock
         with self._lock:
-            surplus.append(self._values.pop(key, None))
+            surplus = [self._values.pop(key, None)]  # released outside the lock
             while self._values and len(self._values) >= self.limit:
                 surplus.append(self._values.pop(next(iter(self._values))))
             self._values[key] = value
@@ -150,10 +147,6 @@ class Memo(Generic[Value]):
         with self._lock:
             return list(self._values.values())
 
-    def _reset_locks(self) -> None:
-        """Reset locks in a forked child, which lacks the threads that held them."""
-        self._lock, self._computations = threading.RLock(), {}
-
 
 class _Weighed(NamedTuple):
     value: weakref.ref[Any]
@@ -161,15 +154,8 @@ class _Weighed(NamedTuple):
     memo: Memo[Any]
 
 
-_memos: weakref.WeakSet[Memo[Any]] = weakref.WeakSet()
 _weighed: dict[int, _Weighed] = {}  # by the value's id, the oldest first
-_budget_lock = forks.lock()
-
-
-@forks.in_child
-def _reset_all_locks() -> None:
-    for memo in list(_memos):
-        memo._reset_locks()
+_budget_lock = forks.Lock()
 
 
 # --- Pauses Python's garbage collector while a compiler is loaded or runs.
@@ -179,7 +165,7 @@ def _reset_all_locks() -> None:
 
 
 _pauses: set[int] = set()  # ids of the pauses under way
-_pause_lock = forks.lock()
+_pause_lock = forks.Lock()
 _was_enabled = False  # before the first of them
 
 

@@ -71,7 +71,7 @@ _PAUSABLE = 0x20 | 0x80 | 0x200  # inspect's CO_GENERATOR, CO_COROUTINE, CO_ASYN
 _CONTEXTS = ("contextlib", __name__)  # their own generators and coroutines are skipped
 active = 0  # recordings under way in all threads; every call checks this first
 _thread = _Thread()
-_lock = forks.lock()
+_lock = forks.Lock()
 _recordings: tuple[_Recording, ...] = ()  # the latest last
 _held: list[Any] = []  # kept for graphs of other libraries, whose lifetime is unknown
 

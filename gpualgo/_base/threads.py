@@ -31,7 +31,7 @@ _PIECE_BYTES = 1 << 26  # most work of a thread between checks for signals
 _PIECES_PER_THREAD = 4
 
 _pool: ThreadPoolExecutor | None = None
-_lock = forks.lock()
+_lock = forks.Lock()
 _bounds = threading.local()  # set by `at_most`
 
 
@@ -159,7 +159,7 @@ class _Queue:
         self.helpers: list[Future[None]] = []
         self._asleep = min(threads, pieces) - 1  # how many more helpers may be woken
         self._next = 0
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
 
     def wake(self, most: int) -> None:
         """Wake up to `most` helpers while pieces remain; each helper wakes two more.

@@ -152,7 +152,7 @@ def compile_shell(function: Callable[..., None]) -> bytes:
         return bitcode
 
 
-def machine_code(shell: bytes, operator: bytes | None) -> image.Code:
+def machine_code(shell: bytes, operator: bytes | None) -> image.Image:
     check()
     with global_compiler_lock:
         module, machine = link_modules(shell, operator)
@@ -215,6 +215,8 @@ def link_modules(shell: bytes, operator: bytes | None) -> tuple[Any, Any]:
     _hide(module, image.ENTRY)
     library._optimize_final_module()
     module.verify()
+    if image.MACHINE == "aarch64":  # by default, code there holds addresses in parts
+        return module, _target_machine(codegen, reloc="pic", codemodel="small")
     return module, codegen._tm
 
 
@@ -237,11 +239,16 @@ def _widest(codegen: Any) -> Any:
     """
     widest = copy(codegen)
     widest._tm_features += ",-prefer-256-bit"
-    options = {"opt": config.OPT}
-    widest._customize_tm_options(options)
-    triple = binding.get_process_triple()
-    widest._tm = binding.Target.from_triple(triple).create_target_machine(**options)
+    widest._tm = _target_machine(widest)
     return widest
+
+
+@cache
+def _target_machine(codegen: Any, **others: Any) -> Any:
+    options = {"opt": config.OPT}
+    codegen._customize_tm_options(options)
+    target = binding.Target.from_triple(binding.get_process_triple())
+    return target.create_target_machine(**options | others)
 
 
 # --- Operators.

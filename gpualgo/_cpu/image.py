@@ -12,30 +12,45 @@ import platform
 import struct
 import sys
 import weakref
-from collections.abc import Callable
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpualgo._base.imports import loading
 
-_ALLOCATED, _WRITABLE, _THREAD_LOCAL = 2, 1, 0x400
-_NOBITS, _RELA, _SYMTAB, _UNWIND = 8, 4, 2, 0x70000001
-_R_64, _R_PC32, _R_PLT32, _R_PC64 = 1, 2, 4, 24
+_ALLOCATED, _WRITABLE = 2, 1
+_NOBITS, _RELA, _SYMTAB = 8, 4, 2
+
+# Relocations of x86-64 (below 256) and AArch64, by what they write: a word with an address, or the
+# distance to it in so many bytes; and into an instruction the distance in words, the distance of
+# pages, or the low 12 bits of an address, shifted. Some refer to a word with the symbol's address.
+_ADDRESSES = (1, 257)
+_DISTANCES = {2: 4, 4: 4, 24: 8, 260: 8, 261: 4}
+_BRANCHES, _PAGES = (282, 283), (275, 311)
+_LOW_BITS = {277: 0, 278: 0, 284: 1, 285: 2, 286: 3, 299: 4, 312: 3}
+_BY_WORD = (311, 312)
+_JUMP = struct.pack("<II", 0x58000050, 0xD61F0200)  # ldr x16, #8; br x16
 
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 
-SUPPORTED = sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 1 << 32
+ENTRY = "gpualgo_entry"
+"""Symbol of a kernel: `int32 gpualgo_entry(int64...)` returns 0 unless an operator raised."""
+
+WORDS = "gpualgo_words_"
+"""Prefix of the symbol of an operator's captured words; the operator's digest follows."""
+
+OBJECT = -1
+MACHINE = platform.machine()
+SUPPORTED = sys.platform == "linux" and MACHINE in ("x86_64", "aarch64") and sys.maxsize > 1 << 32
 
 
 class Image(NamedTuple):
-    """A block of machine code, the offset of its entry, and the words to relocate."""
+    """A block of machine code and the words to relocate, or an object file for LLVM."""
 
     content: bytes
-    entry: int
+    entry: int  # offset in the block, or OBJECT
     own: tuple[int, ...]  # offsets of words to which the block's address is added
     others: tuple[tuple[int, str], ...]  # the same for a symbol's address
 
@@ -51,66 +66,104 @@ class _Section(NamedTuple):
     alignment: int
 
 
+class _Symbol(NamedTuple):
+    name: str
+    section: int  # 0 if undefined
+    offset: int  # within the section
+
+
+def of_object(content: bytes, needed: list[str]) -> Image:
+    """Return a kernel's object file as a block if possible; `needed` names undefined symbols."""
+    return link(content, ENTRY) or Image(content, OBJECT, (), tuple((0, name) for name in needed))
+
+
 def link(content: bytes, entry: str) -> Image | None:
     """Return an ELF object as a block; None if it uses an unsupported feature."""
     if not SUPPORTED or content[:6] != b"\x7fELF\x02\x01":
         return None
     sections = _sections(content)
-    starts: dict[int, int] = {}
-    block = bytearray()
+    block = _Block()
     for index, section in enumerate(sections):
-        if not section.flags & _ALLOCATED or section.kind == _UNWIND or not section.size:
+        if not section.flags & _ALLOCATED or section.name == ".eh_frame" or not section.size:
             continue
-        if section.flags & _THREAD_LOCAL or section.alignment > mmap.PAGESIZE:
-            return None
-        if section.flags & _WRITABLE and ".data.rel.ro" not in section.name:
+        is_variable = section.flags & _WRITABLE and ".data.rel.ro" not in section.name
+        if is_variable or section.kind == _NOBITS or section.alignment > mmap.PAGESIZE:
             return None  # the block is read-only once it is loaded
-        block += bytes(-len(block) % max(section.alignment, 1))
-        starts[index] = len(block)
-        is_empty = section.kind == _NOBITS
-        end = section.offset + section.size
-        block += bytes(section.size) if is_empty else content[section.offset : end]
+        data = content[section.offset : section.offset + section.size]
+        block.starts[index] = block.append(data, section.alignment)
     symbols = _symbols(content, sections)
-    own: list[int] = []
-    others: list[tuple[int, str]] = []
     for section in sections:
-        if section.kind != _RELA or section.info not in starts:
+        if section.kind != _RELA or section.info not in block.starts:
             continue
         for position in range(section.offset, section.offset + section.size, _RELOCATION.size):
             offset, info, addend = _RELOCATION.unpack_from(content, position)
-            offset += starts[section.info]
-            name, section_index, value = symbols[info >> 32]
-            if not _relocate(block, offset, info & 0xFFFFFFFF, name, starts.get(section_index),
-                             value + addend, section_index == 0, own, others):  # fmt: skip
+            offset += block.starts[section.info]
+            if not block.relocate(offset, info & 0xFFFFFFFF, symbols[info >> 32], addend):
                 return None
-    for name, section_index, value in symbols:
-        if name == entry and section_index in starts:
-            return Image(bytes(block), starts[section_index] + value, tuple(own), tuple(others))
+    for symbol in symbols:
+        start = block.find(symbol)
+        if symbol.name == entry and start is not None:
+            return Image(bytes(block.content), start, tuple(block.own), tuple(block.others))
     return None
 
 
-def _relocate(
-    block: bytearray, offset: int, kind: int, name: str, start: int | None, value: int,
-    is_other: bool, own: list[int], others: list[tuple[int, str]],
-) -> bool:  # fmt: skip
-    """Apply one relocation to the block; return False if its kind is not supported."""
-    if kind == _R_64 and (start is not None or (is_other and name)):
-        struct.pack_into("<q", block, offset, value + (start or 0))
-        if start is None:
-            others.append((offset, name))
+class _Block:
+    def __init__(self) -> None:
+        self.content, self.starts = bytearray(), dict[int, int]()  # starts of sections
+        self.own, self.others = list[int](), list[tuple[int, str]]()  # see `Image`
+        self._jumps: dict[_Symbol, int] = {}
+
+    def append(self, content: bytes, alignment: int) -> int:
+        self.content += bytes(-len(self.content) % max(alignment, 1)) + content
+        return len(self.content) - len(content)
+
+    def find(self, symbol: _Symbol) -> int | None:
+        """Return a symbol's offset in the block, None if it is not there."""
+        start = self.starts.get(symbol.section)
+        return None if start is None else start + symbol.offset
+
+    def relocate(self, offset: int, kind: int, symbol: _Symbol, addend: int) -> bool:
+        """Apply one relocation; return False if it is not supported."""
+        target = self.find(symbol)
+        if target is None and (symbol.section or not symbol.name):
+            return False
+        if kind in _ADDRESSES:
+            struct.pack_into("<q", self.content, offset, addend + (target or 0))
+            if target is None:
+                self.others.append((offset, symbol.name))
+            else:
+                self.own.append(offset)
+            return True
+        if kind in _BY_WORD or (kind in _BRANCHES and target is None):
+            target = self._jump(symbol) + (len(_JUMP) if kind in _BY_WORD else 0)
+        if target is None:
+            return False
+        target += addend
+        distance = target - offset
+        if kind in _DISTANCES:
+            size = _DISTANCES[kind]
+            if not -(1 << 8 * size - 1) <= distance < 1 << 8 * size - 1:
+                return False
+            self.content[offset : offset + size] = distance.to_bytes(size, "little", signed=True)
+            return True
+        if kind in _BRANCHES and -(1 << 27) <= distance < 1 << 27:
+            bits = distance >> 2 & 0x3FFFFFF
+        elif kind in _PAGES:
+            pages = (target >> 12) - (offset >> 12)
+            bits = (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
+        elif kind in _LOW_BITS:
+            bits = (target & 0xFFF) >> _LOW_BITS[kind] << 10
         else:
-            own.append(offset)
+            return False
+        _add_to(self.content, "<I", offset, bits)
         return True
-    if start is None:
-        return False
-    distance = start + value - offset
-    if kind == _R_PC64:
-        struct.pack_into("<q", block, offset, distance)
-        return True
-    if kind in (_R_PC32, _R_PLT32) and -(1 << 31) <= distance < 1 << 31:
-        struct.pack_into("<i", block, offset, distance)
-        return True
-    return False
+
+    def _jump(self, symbol: _Symbol) -> int:
+        """Return the offset of code that jumps to a symbol; the symbol's address follows it."""
+        if symbol not in self._jumps:
+            self._jumps[symbol] = self.append(_JUMP + bytes(8), 8)
+            self.relocate(self._jumps[symbol] + len(_JUMP), _ADDRESSES[0], symbol, 0)
+        return self._jumps[symbol]
 
 
 def _sections(content: bytes) -> list[_Section]:
@@ -123,8 +176,7 @@ def _sections(content: bytes) -> list[_Section]:
     ]  # fmt: skip
 
 
-def _symbols(content: bytes, sections: list[_Section]) -> list[tuple[str, int, int]]:
-    """Return each symbol's name, section (0 if undefined) and offset within the section."""
+def _symbols(content: bytes, sections: list[_Section]) -> list[_Symbol]:
     symbols = []
     for section in sections:
         if section.kind != _SYMTAB:
@@ -132,38 +184,12 @@ def _symbols(content: bytes, sections: list[_Section]) -> list[tuple[str, int, i
         strings = sections[section.link].offset
         for position in range(section.offset, section.offset + section.size, _SYMBOL.size):
             name, _, _, section_index, value, _ = _SYMBOL.unpack_from(content, position)
-            symbols.append((_text(content, strings + name), section_index, value))
+            symbols.append(_Symbol(_text(content, strings + name), section_index, value))
     return symbols
 
 
 def _text(content: bytes, start: int) -> str:
     return content[start : content.index(b"\0", start)].decode()
-
-
-class LoadedImage:
-    """A block in executable memory, which is freed with this object.
-
-    It stays when the interpreter exits: a daemon thread may still run in it. Such a thread ends
-    when it asks for the GIL, and the unwinder then reads the code of all its callers.
-    """
-
-    def __init__(self, image: Image, address_of: Callable[[str], int]) -> None:
-        size = max(len(image.content), 1)
-        memory = mmap.mmap(
-            -1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE
-        )
-        keep_alive_forever(memory)
-        weakref.finalize(self, _release, memory).atexit = False
-        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-        block = bytearray(image.content)
-        for offset in image.own:
-            _add_to_word(block, offset, base)
-        for offset, name in image.others:
-            _add_to_word(block, offset, address_of(name))
-        memory[: len(block)] = bytes(block)
-        if _libc().mprotect(base, size, mmap.PROT_READ | mmap.PROT_EXEC):
-            raise OSError(ctypes.get_errno(), "memory cannot be made executable")
-        self.address = base + image.entry
 
 
 def keep_alive_forever(thing: Any) -> None:
@@ -176,86 +202,47 @@ def _release(thing: Any) -> None:
     ctypes.pythonapi.Py_DecRef(ctypes.py_object(thing))
 
 
-def _add_to_word(block: bytearray, offset: int, address: int) -> None:
-    (value,) = struct.unpack_from("<Q", block, offset)
-    struct.pack_into("<Q", block, offset, (value + address) % (1 << 64))
-
-
-@cache
-def _libc() -> Any:
-    library = ctypes.CDLL(None, use_errno=True)
-    library.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return library
-
-
-def encode_image(image: Image) -> tuple[bytes, ...]:
-    """Return an image as the fields of a cache file."""
-    own = struct.pack(f"<{len(image.own)}Q", *image.own)
-    others = "\n".join(f"{offset} {name}" for offset, name in image.others)
-    return struct.pack("<Q", image.entry), own, others.encode(), image.content
-
-
-def decode_image(fields: tuple[bytes, ...]) -> Image:
-    """Return the image in a cache file's fields, which have been checked."""
-    entry, own, others, content = fields
-    pairs = (line.split(" ", 1) for line in others.decode().splitlines())
-    return Image(
-        content, struct.unpack("<Q", entry)[0], struct.unpack(f"<{len(own) // 8}Q", own),
-        tuple((int(offset), name) for offset, name in pairs),
-    )  # fmt: skip
-
-
-# --- Machine code of a kernel, as stored on disk and as loaded into memory.
-
-ENTRY = "gpualgo_entry"
-"""Symbol of a kernel: `int32 gpualgo_entry(int64...)` returns 0 unless an operator raised."""
-
-WORDS = "gpualgo_words_"
-"""Prefix of the symbol of an operator's captured words; the operator's digest follows."""
-
-_OBJECT, _IMAGE = b"object", b"image"
-
-
-class Code(NamedTuple):
-    kind: bytes
-    fields: tuple[bytes, ...]
-
-
-def of_object(content: bytes, needed: list[str]) -> Code:
-    """Return the code of an object file; `needed` names its undefined symbols."""
-    block = link(content, ENTRY)
-    if block is not None:
-        return Code(_IMAGE, encode_image(block))
-    return Code(_OBJECT, ("\n".join(needed).encode(), content))
-
-
-def encode(code: Code) -> tuple[bytes, ...]:
-    return code.kind, *code.fields
-
-
-def decode(fields: tuple[bytes, ...] | None) -> Code | None:
-    """Return the code in a cache file's fields; None if they are missing or malformed."""
-    if fields is None or (fields[0], len(fields)) not in ((_IMAGE, 5), (_OBJECT, 3)):
-        return None
-    return Code(fields[0], fields[1:])
+def _add_to(block: bytearray | mmap.mmap, format: str, offset: int, number: int) -> None:
+    (value,) = struct.unpack_from(format, block, offset)
+    struct.pack_into(format, block, offset, (value + number) % (1 << 64))
 
 
 class Loaded:
-    """Executable code, which keeps its operator's captured words alive."""
+    """Executable code, which is freed with this object; it keeps an operator's captured words.
 
-    def __init__(self, code: Code, words: np.ndarray[Any, Any] | None) -> None:
+    The memory stays when the interpreter exits: a daemon thread may still run in it. Such a thread
+    ends when it asks for the GIL, and the unwinder then reads the code of all its callers.
+    """
+
+    def __init__(self, image: Image, words: np.ndarray[Any, Any] | None) -> None:
         self._words = words
-        if code.kind == _IMAGE:
-            block = LoadedImage(decode_image(code.fields), self._address_of)
-            self._code: Any = block
-        else:
+        if image.entry == OBJECT:
             with loading():
                 from gpualgo._cpu import llvm
 
-            names = code.fields[0].decode().splitlines()
-            symbols = {name: self._address_of(name) for name in names}
-            self._code = llvm.Loaded(code.fields[1], ENTRY, symbols)
-        self.address: int = self._code.address
+            symbols = {name: self._address_of(name) for _, name in image.others}
+            self._code = llvm.Loaded(image.content, ENTRY, symbols)
+            self.address = self._code.address
+            return
+        size = max(len(image.content), 1)
+        memory = mmap.mmap(
+            -1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, mmap.PROT_READ | mmap.PROT_WRITE
+        )
+        keep_alive_forever(memory)
+        weakref.finalize(self, _release, memory).atexit = False
+        base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+        memory[: len(image.content)] = image.content
+        for offset in image.own:
+            _add_to(memory, "<Q", offset, base)
+        for offset, name in image.others:
+            _add_to(memory, "<Q", offset, self._address_of(name))
+        if MACHINE == "aarch64":  # its cores do not see by themselves that memory has become code
+            clear = ctypes.CDLL("libgcc_s.so.1")["__clear_cache"]
+            clear(ctypes.c_void_p(base), ctypes.c_void_p(base + size))
+        mprotect, area = ctypes.CDLL(None, use_errno=True).mprotect, ctypes.c_size_t(size)
+        if mprotect(ctypes.c_void_p(base), area, mmap.PROT_READ | mmap.PROT_EXEC):
+            raise OSError(ctypes.get_errno(), "memory cannot be made executable")
+        self.address = base + image.entry
 
     def _address_of(self, name: str) -> int:
         if name.startswith(WORDS):

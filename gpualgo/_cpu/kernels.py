@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import marshal
 import os
 import platform
 import struct
@@ -271,16 +272,16 @@ def _load(
     if applied is not None:
         count_code(applied.op)
     words = None if applied is None else applied.words
-    cached = machine.decode(read_entry(*parts))
-    if cached is not None:
+    entry = read_entry(*parts)
+    if entry is not None:
         with contextlib.suppress(RuntimeError):  # it needs a symbol that numba no longer has
-            loaded = machine.Loaded(cached, words)
+            loaded = machine.Loaded(machine.Image(*marshal.loads(entry[0])), words)
             log.log(log.INFO, "found on disk: CPU kernel %s%s", parts[1], _of_operator(applied))
             return loaded
     with paused(), log.timed_block("compiled CPU kernel %s%s", parts[1], _of_operator(applied)):
         compiled = _compile(key, write, applied)
     loaded = machine.Loaded(compiled, words)
-    write_entry(machine.encode(compiled), *parts)
+    write_entry((marshal.dumps(tuple(compiled)),), *parts)
     return loaded
 
 
@@ -290,7 +291,7 @@ def _of_operator(applied: Applied | None) -> str:
 
 def _compile(
     key: tuple[Hashable, ...], write: KernelSource, applied: Applied | None
-) -> machine.Code:
+) -> machine.Image:
     with loading():
         from gpualgo._cpu import compiler
 

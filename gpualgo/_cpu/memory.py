@@ -38,7 +38,7 @@ class _State:
 
     def renew(self) -> None:
         """Reset the lock and the users: a forked child lacks the parent's threads."""
-        self._lock = threading.RLock()  # reentrant: a finalizer may run while it is held
+        self._lock = forks.Lock()
         self._changed = threading.Condition(self._lock)
         self._arrays: bytes | None = b""
         self._numbers: bytes | None = b""
@@ -86,7 +86,7 @@ _INTERRUPTS = (
 
 # Weak keys: whoever runs an operator's code holds the key.
 _states: weakref.WeakKeyDictionary[Key, _State] = weakref.WeakKeyDictionary()
-_lock = threading.RLock()  # reentrant: a finalizer may run while it is held
+_lock = forks.Lock()
 
 
 def state_of(key: Key) -> _State:
@@ -133,9 +133,6 @@ class _Bound(AbstractContextManager[None]):
 
 @forks.in_child
 def _after_fork() -> None:
-    """Replace locks that a thread of the parent may have held."""
-    global _lock
-    _lock = threading.RLock()
     for state in list(_states.values()):
         state.renew()
 

@@ -31,7 +31,8 @@ class _Member:
     """A thread that polls for jobs each time its gate is opened."""
 
     def __init__(self, team: Team, number: int) -> None:
-        self.is_awake, self.gate = False, threading.Lock()
+        self.is_awake = False
+        self.gate = threading.Lock()  # noqa: TID251  # one thread closes it, another opens it
         self.gate.acquire()
         scratch = Memory(MEMORY_BYTES)
         self.thread = threading.Thread(
@@ -124,7 +125,7 @@ def _address_of_yield() -> int:
 _YIELD = _address_of_yield()
 _team: Team | None = None
 _is_refused = False  # the kernels cannot be compiled in this process
-_making = threading.RLock()  # reentrant: a signal handler or finalizer may run while it is held
+_making = forks.Lock()
 
 
 def current() -> Team | None:
@@ -147,11 +148,11 @@ def current() -> Team | None:
 @forks.in_child
 def _forget() -> None:
     """Forget the parent's team: its threads do not exist in the child."""
-    global _team, _making
+    global _team
     if _team is not None:
         atexit.unregister(_team.stop)
         _team.job.words[at.JOB_INSIDE] = 0  # a signal handler may fork while this thread leads
-    _team, _making = None, threading.RLock()
+    _team = None
 
 
 def _kernel(name: str) -> Kernel:

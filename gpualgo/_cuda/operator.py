@@ -128,7 +128,7 @@ def compile_operator(
 
 MAX_LOADED = 64  # loaded copies that are kept without running
 
-_captured_lock = forks.lock()  # reentrant: a finalizer may run while it is held
+_captured_lock = forks.Lock()
 _kernels: weakref.WeakValueDictionary[Any, BoundKernel] = weakref.WeakValueDictionary()
 _recent: OrderedDict[int, tuple[BoundKernel, _Loaded]] = OrderedDict()  # most recently used last
 

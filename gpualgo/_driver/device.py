@@ -25,7 +25,7 @@ class Pool:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
         self._handle: Any = None  # this package's pool, once created
         self._resource: Any = None  # the caller's cuda.core MemoryResource
         self._lent: dict[int, Any] = {}  # buffers from resources, by address
@@ -194,8 +194,8 @@ class Storage:
     def __init__(self, context: Context, pool: Pool) -> None:
         self._context, self._pool = context, pool
         # Workspaces, each with its lock, by number (0 or 1) and stream id.
-        self._workspaces: dict[tuple[int, int], tuple[int, threading.Lock]] = {}
-        self._lock = threading.Lock()
+        self._workspaces: dict[tuple[int, int], tuple[int, forks.Lock]] = {}
+        self._lock = forks.Lock()
 
     def first(self, stream: int) -> int:
         """Return a stream's workspace for one launch; 0 if the call has to allocate its own.
@@ -213,20 +213,21 @@ class Storage:
     def second(self, stream: int) -> Iterator[int]:
         """Yield a stream's second workspace, for several launches in turn; 0 if unavailable.
 
-        While it is held, no other thread queues launches that use it.
+        While it is held, no other thread queues launches that use it, and no signal handler or
+        finalizer of this one.
         """
         if _thread.supplier is not None or driver.is_capturing(stream):
             yield 0
             return
         key = 1, self._context.stream_id(stream)
         workspace = self._workspaces.get(key) or self._new(key, stream)
-        if workspace is None:
+        if workspace is None or workspace[1]._is_owned():  # type: ignore[attr-defined]
             yield 0
             return
         with workspace[1]:
             yield workspace[0]
 
-    def _new(self, key: tuple[int, int], stream: int) -> tuple[int, threading.Lock] | None:
+    def _new(self, key: tuple[int, int], stream: int) -> tuple[int, forks.Lock] | None:
         with self._lock:
             if key not in self._workspaces and len(self._workspaces) < _MAX_WORKSPACES:
                 # Not from the pool: the first cuMemAllocAsync of a process takes milliseconds.
@@ -235,7 +236,7 @@ class Storage:
                     made = driver.api().cuMemAlloc(size)
                     address = int(check(made, f"allocating {size} bytes"))
                 clear(address, size, stream)
-                self._workspaces[key] = address, threading.Lock()
+                self._workspaces[key] = address, forks.Lock()
             return self._workspaces.get(key)
 
     def allocate(self, size: int, stream: int) -> int:
@@ -340,7 +341,7 @@ class Device:
 _devices: dict[int, Device] = {}
 # Devices of parent processes, which a forked child must not release.
 _abandoned: list[dict[int, Device]] = []
-_lock = forks.lock()
+_lock = forks.Lock()
 
 
 def get(ordinal: int) -> Device:

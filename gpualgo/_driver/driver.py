@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -103,7 +102,7 @@ def require_device(ordinal: int) -> None:
         )
 
 
-_shared_lock = forks.lock()  # guards the shared-memory limits of all kernels
+_shared_lock = forks.Lock()  # guards the shared-memory limits of all kernels
 is_simple = False  # one device, and not a forked child: launches need no context switch
 
 
@@ -248,7 +247,7 @@ class Context:
     def __init__(self, ordinal: int) -> None:
         self.ordinal = ordinal
         self._handle: Any = None
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
 
     @property
     def handle(self) -> Any:

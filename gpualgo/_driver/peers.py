@@ -26,7 +26,7 @@ class Memory(NamedTuple):
 
 
 _opened: dict[tuple[int, int], bool] = {}  # whether two GPUs access each other's memory
-_lock = forks.lock()
+_lock = forks.Lock()
 
 
 def open_both(a: int, b: int) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gpualgo._base import forks
 from gpualgo._driver import driver
 from gpualgo._driver.driver import Context, check
 
@@ -55,7 +56,7 @@ class SmallBuffers:
         self._idle: list[SmallBuffer] = []
         self._in_doubt: list[SmallBuffer] = []
         self._count = 0
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
 
     def take(self) -> SmallBuffer | None:
         """Return an unused tray; None if no further one can be allocated."""
@@ -257,7 +258,7 @@ class PinnedRings:
         self._context = context
         self._idle: list[PinnedRing] = []
         self._free = threading.Semaphore(MOST_STAGES)
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
 
     @contextmanager
     def lend(self, stream: int) -> Iterator[PinnedRing | None]:
@@ -316,7 +317,7 @@ class CopyLanes:
         self._new_stream = new_stream
         self._idle: list[CopyLane] = []
         self._count = 0  # number of lanes created
-        self._changed = threading.Condition()
+        self._changed = threading.Condition(forks.Lock())
 
     @contextmanager
     def lend(self) -> Iterator[CopyLane]:

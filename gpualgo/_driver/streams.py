@@ -135,7 +135,7 @@ def release(address: int, device: int, events: dict[int, Any]) -> None:
 
 
 _in_use: dict[Any, list[tuple[Any, Any]]] = {}  # by stream, oldest first
-_in_use_lock = forks.lock()  # reentrant: a finalizer may run while it is held
+_in_use_lock = forks.Lock()  # reentrant: a finalizer may run while it is held
 
 
 def keep_until_done(stream: int, device: int, *objects: Any) -> None:

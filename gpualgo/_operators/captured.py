@@ -177,7 +177,7 @@ class Binding:
         return [pair for pair in alive if pair[0] is not None]
 
 
-_lock = forks.lock()
+_lock = forks.Lock()
 _bindings: weakref.WeakValueDictionary[Addresses, Binding] = weakref.WeakValueDictionary()
 
 

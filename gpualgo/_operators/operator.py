@@ -533,7 +533,7 @@ _MOST_ORIGINS = 1024
 ELEMENT = "element"  # name of the generated function of a lazy array's element
 
 _codes: dict[tuple[object, ...], set[str]] = {}  # digests by the operator's source location
-_lock = forks.lock()
+_lock = forks.Lock()
 
 
 def source_location(fn: Any) -> str:

@@ -293,7 +293,7 @@ def _names(argval: Any) -> tuple[str, ...]:
 # --- Keys of callables, and the tokens of what they capture: hashable, compared by value.
 
 _keys: weakref.WeakValueDictionary[Token, Key] = weakref.WeakValueDictionary()
-_lock = forks.lock()
+_lock = forks.Lock()
 
 
 def intern(

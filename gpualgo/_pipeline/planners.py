@@ -100,7 +100,7 @@ def _import_if_present(name: str) -> None:
 
 _MOST_PLANS = 64  # of one problem, for different alignments and outputs
 _PLAN_BYTES = 1 << 12  # what a plan takes, roughly
-_lock = forks.lock()
+_lock = forks.Lock()
 
 
 def keep(problem: Problem, plans: dict[Any, Any], key: Any, plan: Any) -> None:

@@ -164,7 +164,7 @@ found = kernel("mend", 4, 0)
 method = kernels._method("call")
 addresses = [found.loaded.address, ctypes.c_void_p.from_address(method + 8).value]
 kernel_code = [found]
-gone = image.LoadedImage(image.Image(bytes(99), 0, (), ()), str)
+gone = image.Loaded(image.Image(bytes(99), 0, (), ()), None)
 address = gone.address
 assert is_there(address)
 del found, gone

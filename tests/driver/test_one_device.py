@@ -96,6 +96,15 @@ def test_when_a_call_needs_storage_of_its_own(
     assert fake.named("cuMemFreeAsync") == [("cuMemFreeAsync", own, 2)]
 
 
+def test_a_call_within_a_call_has_its_own_second_workspace(fake: FakeDriver) -> None:
+    """A signal handler or finalizer may call between two launches of this thread."""
+    gpu = device.get(0)
+    with gpu.second_workspace(0x10) as outer, gpu.second_workspace(0x10) as inner:
+        assert outer > 0 == inner
+    with gpu.second_workspace(0x10) as again:
+        assert again == outer
+
+
 def test_the_second_workspace_is_one_threads_at_a_time(fake: FakeDriver) -> None:
     gpu = device.get(0)
     inside, most = 0, 0
@@ -134,7 +143,7 @@ def test_a_failed_release_holds_no_turn(fake: FakeDriver, monkeypatch: pytest.Mo
     assert held.tb is not None
     workspaces = device.get(0).storage._workspaces
     (turn,) = [turn for (number, _), (_, turn) in workspaces.items() if number == 1]
-    assert not turn.locked()
+    assert not turn._is_owned()
 
 
 def test_a_resource_is_of_its_gpu_alone(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ from gpualgo._operators.operator import Operator
 from gpualgo._pipeline import planners
 
 if TYPE_CHECKING:
-    from gpualgo._cpu.image import LoadedImage
+    from gpualgo._cpu.image import Loaded
 
 # --- Reductions of whole arrays by NumPy's vectorised loops, with the bits of the kernels.
 #
@@ -555,7 +555,7 @@ def _launches(layout: Layout, op: Operator, acc: Dtype) -> _Passes:
     return passes
 
 
-def _launch(kernel: Kernel, pass_: Pass, code: LoadedImage | None) -> Launch:
+def _launch(kernel: Kernel, pass_: Pass, code: Loaded | None) -> Launch:
     """Return the launch of a pass; its arguments are init, input and output addresses.
 
     `code` computes the elements, if they are computed.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import queue
-import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from gpualgo._algorithms.transform import tuning
 from gpualgo._algorithms.transform.problem import Transformation
 from gpualgo._algorithms.transform.tuning import Applied
 from gpualgo._arrays.view import View, strides_for
-from gpualgo._base import records, threads
+from gpualgo._base import forks, records, threads
 from gpualgo._base.records import Element, Interleaved
 from gpualgo._base.strides import Dims, merge, order_of
 from gpualgo._cuda import build
@@ -378,7 +377,7 @@ class _Blocks:
         widest = max(operand.array.dtype.itemsize for operand in operands)
         self.indices = [(*index, ...) for index in staging.pieces(shape, widest, self.share)]
         self._plans: dict[Any, Plan] = {}
-        self._lock = threading.Lock()
+        self._lock = forks.Lock()
 
     def run(self) -> None:
         device = gpu.get(self.device)
