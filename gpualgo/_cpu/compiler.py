@@ -9,7 +9,6 @@ elements as stored in memory, float16 and bfloat16 as uint16 bits.
 from __future__ import annotations
 
 import ctypes
-import inspect
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cache
@@ -21,7 +20,6 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils, compiler, compiler_lock, config
 from numba.core.compiler_lock import global_compiler_lock
-from numba.extending import intrinsic
 
 from gpualgo._base import forks, records
 from gpualgo._base.records import Argument, Separate
@@ -29,7 +27,7 @@ from gpualgo._cpu import image
 from gpualgo._cpu import llvm as own
 from gpualgo._cpu import memory as state
 from gpualgo._cpu.image import WORDS
-from gpualgo._cpu.packing import storage
+from gpualgo._cpu.packing import instruction, storage
 from gpualgo._operators.captured import NUMBER_WORDS, STATE_WORDS
 from gpualgo._operators.numpy_rules import rewrite
 from gpualgo._operators.numpy_rules import storage as elements
@@ -106,25 +104,17 @@ def operator_call(arg_dtypes: tuple[Argument, ...], result_dtype: np.dtype[Any])
     # numba also generates machine code, which never runs but needs an address for each symbol.
     binding.add_symbol(OPERATOR, ctypes.addressof(_PLACEHOLDER))
 
-    def operator(_typing: Any, *_: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            convention = context.call_conv
-            function_type = convention.get_function_type(signature.return_type, signature.args)
-            function = cgutils.get_or_insert_function(builder.module, function_type, OPERATOR)
-            status, value = convention.call_function(
-                builder, function, signature.return_type, signature.args, values
-            )
-            with cgutils.if_unlikely(builder, status.is_error):
-                convention.return_status_propagate(builder, status)
-            return value
+    @instruction(result, *args)
+    def operator(context: Any, builder: Any, *values: Any) -> Any:
+        convention = context.call_conv
+        function_type = convention.get_function_type(result, args)
+        function = cgutils.get_or_insert_function(builder.module, function_type, OPERATOR)
+        status, value = convention.call_function(builder, function, result, args, values)
+        with cgutils.if_unlikely(builder, status.is_error):
+            convention.return_status_propagate(builder, status)
+        return value
 
-        return result(*args), generate
-
-    names = ["_typing", *(f"x{i}" for i in range(len(args)))]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [inspect.Parameter(name, kind) for name in names]
-    operator.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    return intrinsic(operator)
+    return operator
 
 
 def compile_shell(function: Callable[..., None]) -> bytes:
@@ -385,11 +375,9 @@ def cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
 
 @cache
 def _cast(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
-    def convert(_typing: Any, _value: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            value = _from_storage(context, builder, args[0], source)
-            return _to_storage(context, builder, value, element_type(source), target)
+    @instruction(storage(target), storage(source))
+    def convert(context: Any, builder: Any, stored: Any) -> Any:
+        value = _from_storage(context, builder, stored, source)
+        return _to_storage(context, builder, value, element_type(source), target)
 
-        return storage(target)(storage(source)), generate
-
-    return intrinsic(convert)
+    return convert

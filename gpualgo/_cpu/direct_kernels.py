@@ -13,7 +13,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from gpualgo._cpu import plan as at
 from gpualgo._cpu.compiler import cast
@@ -21,15 +20,18 @@ from gpualgo._cpu.fields import access_by_index, field_offsets
 from gpualgo._cpu.packing import (
     copy_bytes,
     inline,
+    instruction,
     load,
     load_each,
     pointer_to,
     pointers_to,
+    stack,
+    status,
     storage,
     store,
 )
 
-_WORD, _STATUS = ir.IntType(64), ir.IntType(32)
+_WORD = ir.IntType(64)
 _words = pointer_to(types.intp)
 
 _to_int = types.ExternalFunction("PyLong_AsLongLong", types.intp(types.intp))
@@ -39,46 +41,15 @@ _acquire_gil = types.ExternalFunction("PyEval_RestoreThread", types.void(types.i
 _tuple_item = types.ExternalFunction("PyTuple_GetItem", types.intp(types.intp, types.intp))
 
 
-def _run(_typing: Any, kernel: Any, args: Any) -> Any:
-    """Call a kernel by its address and return its status."""
-
-    def generate(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        function_type = ir.FunctionType(_STATUS, [_WORD] * len(signature.args[1]))
-        target = builder.inttoptr(values[0], function_type.as_pointer())
-        args = [builder.extract_value(values[1], i) for i in range(len(function_type.args))]
-        return builder.zext(builder.call(target, args), _WORD)
-
-    return types.intp(types.intp, types.UniTuple(types.intp, len(args))), generate
-
-
-_status_of = intrinsic(_run)
-
-
-def _stack(count: int) -> Any:
-    """Return an intrinsic that reserves words on the caller's stack and returns their address."""
-
-    def words(_typing: Any) -> Any:
-        def generate(_context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-            return builder.ptrtoint(cgutils.alloca_once(builder, _WORD, count), _WORD)
-
-        return types.intp(), generate
-
-    return intrinsic(words)
-
-
-def call_kernel() -> Callable[[int, int, int], int]:
-    """Return the source of f(four ints): status of the kernel at `self`, without the GIL."""
-
-    def call(kernel: int, args: int, _count: int) -> int:
-        argv = _words(args)
-        code, table, scratch = _to_int(kernel), _to_int(load(argv, 0)), _to_int(load(argv, 1))
-        first, last = _to_int(load(argv, 2)), _to_int(load(argv, 3))
-        thread = _release_gil()
-        status = _status_of(code, (table, scratch, first, last))
-        _acquire_gil(thread)
-        return _to_object(status)  # type: ignore[no-any-return]
-
-    return call
+def call_kernel(kernel: int, args: int, _count: int) -> int:
+    """f(four ints): return the status of the kernel at `self`, which runs without the GIL."""
+    argv = _words(args)
+    code, table, scratch = _to_int(kernel), _to_int(load(argv, 0)), _to_int(load(argv, 1))
+    first, last = _to_int(load(argv, 2)), _to_int(load(argv, 3))
+    thread = _release_gil()
+    result = status(code, (table, scratch, first, last))
+    _acquire_gil(thread)
+    return _to_object(result)  # type: ignore[no-any-return]
 
 
 def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int]:
@@ -88,12 +59,12 @@ def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int
     address. The tables are the call's own copy; the kernels run without the GIL. Returns the first
     status that is not 0.
     """
-    stack = _stack(most_words)
+    words = stack(most_words)
 
     def call(self_object: int, args: int, count: int) -> int:
         block, array_type = _tuple_item(self_object, 0), _tuple_item(self_object, 1)
         int_type, argv = load(_words(block + offset), -1), _words(args)
-        head, table = _words(_to_int(block)), stack()
+        head, table = _words(_to_int(block)), words()
         if count != 1 + load(head, at.LAUNCH_NUM_SLOTS):
             return _to_object(2)  # type: ignore[no-any-return]
         copy_bytes(table, load(head, at.LAUNCH_TABLE), 8 * load(head, at.LAUNCH_WORDS))
@@ -110,19 +81,31 @@ def launch_kernel(offset: int, most_words: int) -> Callable[[int, int, int], int
         for _ in range(load(head, at.LAUNCH_NUM_INNER)):
             store(_words(table), load(head, place), scratch + load(head, place + 1))
             place += 2
-        thread, status = _release_gil(), 0
+        thread, result = _release_gil(), 0
         for _ in range(load(head, at.LAUNCH_NUM_STEPS)):
-            if status == 0:
+            if result == 0:
                 code, start, tasks = load(head, place), load(head, place + 1), load(head, place + 2)
-                status = _status_of(code, (table + 8 * start, scratch, 0, tasks))
+                result = status(code, (table + 8 * start, scratch, 0, tasks))
             place += 3
         _acquire_gil(thread)
-        return _to_object(status)  # type: ignore[no-any-return]
+        return _to_object(result)  # type: ignore[no-any-return]
 
     return call
 
 
-# --- Kernel that computes elements from inputs and writes them to scratch memory.
+# --- Kernels that convert numbers, and that compute elements and write them to scratch memory.
+
+
+def convert_kernel(source: np.dtype[Any], target: np.dtype[Any]) -> Callable[..., None]:
+    """Return the source of `layout.converter`'s function."""
+    as_source, as_target = pointer_to(storage(source)), pointer_to(storage(target))
+    convert = cast(source, target)
+
+    def convert_all(converted: int, numbers: int, count: int) -> None:
+        for i in range(count):
+            store(as_target(converted), i, convert(load(as_source(numbers), i)))
+
+    return convert_all
 
 
 def compute_kernel(
@@ -162,77 +145,45 @@ def copy_pieces(table: int, scratch: int, first: int, last: int) -> None:
 # reads INSIDE. These accesses are sequentially consistent, so one of the two sees the other:
 # once the leader reads 0 in INSIDE, no member reads the job or runs its kernel.
 
-_TEAM_WORD = ir.IntType(64)
 _ORDER = "seq_cst"
 _X86, _ARM = ("llvm.x86.sse2.pause", ()), ("llvm.aarch64.hint", (1,))
 _PAUSES = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}
 
 
 def _pointer_to_word(builder: Any, job: Any, index: Any) -> Any:
-    return builder.gep(builder.inttoptr(job, _TEAM_WORD.as_pointer()), [index])
+    return builder.gep(builder.inttoptr(job, _WORD.as_pointer()), [index])
 
 
-def _read(_typing: Any, job: Any, index: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.load_atomic(_pointer_to_word(builder, *args), _ORDER, 8)
-
-    return types.intp(types.intp, types.intp), generate
+@instruction(types.intp, types.intp, types.intp)
+def read(_context: Any, builder: Any, *place: Any) -> Any:
+    return builder.load_atomic(_pointer_to_word(builder, *place), _ORDER, 8)
 
 
-def _write(_typing: Any, job: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        builder.store_atomic(args[2], _pointer_to_word(builder, *args[:2]), _ORDER, 8)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp, types.intp), generate
+@instruction(types.void, types.intp, types.intp, types.intp)
+def write(_context: Any, builder: Any, job: Any, index: Any, value: Any) -> None:
+    builder.store_atomic(value, _pointer_to_word(builder, job, index), _ORDER, 8)
 
 
-def _add(_typing: Any, job: Any, index: Any, value: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        return builder.atomic_rmw("add", _pointer_to_word(builder, *args[:2]), args[2], _ORDER)
-
-    return types.intp(types.intp, types.intp, types.intp), generate
+@instruction(types.intp, types.intp, types.intp, types.intp)
+def add(_context: Any, builder: Any, job: Any, index: Any, value: Any) -> Any:
+    return builder.atomic_rmw("add", _pointer_to_word(builder, job, index), value, _ORDER)
 
 
-def _pause(_typing: Any) -> Any:
+@instruction(types.void)
+def pause(_context: Any, builder: Any) -> None:
     """Let the other hardware thread of this core run."""
-
-    def generate(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        name, values = _PAUSES.get(platform.machine().lower(), ("", ()))
-        if name:
-            operands = [ir.Constant(ir.IntType(32), value) for value in values]
-            kind = ir.FunctionType(ir.VoidType(), [value.type for value in operands])
-            builder.call(cgutils.get_or_insert_function(builder.module, kind, name), operands)
-        return context.get_dummy_value()
-
-    return types.void(), generate
+    name, values = _PAUSES.get(platform.machine().lower(), ("", ()))
+    if name:
+        operands = [ir.Constant(ir.IntType(32), value) for value in values]
+        kind = ir.FunctionType(ir.VoidType(), [value.type for value in operands])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, name), operands)
 
 
-def _status(_typing: Any, function: Any, args: Any) -> Any:
-    """Call a kernel by its address and return its status."""
-
-    def generate(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        function_type = ir.FunctionType(ir.IntType(32), [_TEAM_WORD] * len(signature.args[1]))
-        target = builder.inttoptr(values[0], function_type.as_pointer())
-        words = [builder.extract_value(values[1], i) for i in range(len(function_type.args))]
-        return builder.sext(builder.call(target, words), _TEAM_WORD)
-
-    return types.intp(types.intp, types.UniTuple(types.intp, len(args))), generate
-
-
-def _call_yield(_typing: Any, function: Any) -> Any:
+@instruction(types.void, types.intp)
+def give_way(_context: Any, builder: Any, function: Any) -> None:
     """Call a C function without arguments by its address."""
-
-    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-        function_type = ir.FunctionType(ir.IntType(32), [])
-        builder.call(builder.inttoptr(values[0], function_type.as_pointer()), [])
-        return context.get_dummy_value()
-
-    return types.void(types.intp), generate
-
-
-read, write, add = map(intrinsic, (_read, _write, _add))
-pause, status, give_way = map(intrinsic, (_pause, _status, _call_yield))
+    function_type = ir.FunctionType(ir.IntType(32), [])
+    builder.call(builder.inttoptr(function, function_type.as_pointer()), [])
 
 
 @inline

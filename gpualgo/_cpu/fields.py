@@ -7,6 +7,7 @@ memory have this layout, too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -14,10 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from gpualgo._base import records
-from gpualgo._cpu.packing import Record, pointers_to, put, storage
+from gpualgo._base import dtypes, records
+from gpualgo._cpu.compiler import cast
+from gpualgo._cpu.packing import (
+    Record,
+    inline,
+    instruction,
+    load_from,
+    pointers_to,
+    put,
+    storage,
+    values_in,
+)
 
 
 class Leaves(NamedTuple):
@@ -41,7 +51,9 @@ def access_by_index(dtype: np.dtype[Any]) -> Leaves:
     stored, sizes = tuple(map(storage, numbers)), tuple(number.itemsize for number in numbers)
     pointers = pointers_to(stored, tuple(range(len(numbers))))
     apart = _pointers_apart(stored, field_offsets(dtype))
-    return Leaves(len(numbers), sizes, pointers, apart, _loader(element), _storer(element))
+    each = types.Tuple([types.CPointer(number) for number in stored])
+    load, store = _access(element, _at_index, each, types.intp)
+    return Leaves(len(numbers), sizes, pointers, apart, load, store)
 
 
 class Placed(NamedTuple):
@@ -61,8 +73,9 @@ class Placed(NamedTuple):
 def access_by_address(dtype: np.dtype[Any]) -> Placed:
     addresses = types.UniTuple(types.intp, len(records.field_dtypes(dtype)))
     element = storage(dtype)
-    read, write = _reader(addresses, element), _writer(addresses, element)
-    return Placed(_addresses_in_table(addresses), _address_mover(addresses), read, write)
+    read, write = _access(element, _at_addresses, addresses)
+    words = values_in(addresses, range(addresses.count))
+    return Placed(words, _address_mover(addresses), read, write)
 
 
 def field_offsets(dtype: np.dtype[Any]) -> tuple[int, ...]:
@@ -74,123 +87,159 @@ def field_offsets(dtype: np.dtype[Any]) -> tuple[int, ...]:
 def _pointers_apart(numbers: tuple[Any, ...], offsets: tuple[int, ...]) -> Any:
     pointers = types.Tuple([types.CPointer(number) for number in numbers])
 
-    def as_pointers(_typing: Any, address: Any, capacity: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            # All pointers share one base, so LLVM sees that they do not overlap.
-            base = builder.inttoptr(args[0], ir.IntType(8).as_pointer())
-            values = []
-            for pointer, size in zip(pointers, offsets, strict=True):
-                distance = builder.mul(args[1], ir.Constant(ir.IntType(64), size))
-                pointer_value = builder.gep(base, [distance], inbounds=True)
-                values.append(builder.bitcast(pointer_value, context.get_value_type(pointer)))
-            return context.make_tuple(builder, pointers, values)
+    @instruction(pointers, types.intp, types.intp)
+    def as_pointers(context: Any, builder: Any, address: Any, capacity: Any) -> Any:
+        # All pointers share one base, so LLVM sees that they do not overlap.
+        base = builder.inttoptr(address, ir.IntType(8).as_pointer())
+        values = []
+        for pointer, size in zip(pointers, offsets, strict=True):
+            distance = builder.mul(capacity, ir.Constant(ir.IntType(64), size))
+            pointer_value = builder.gep(base, [distance], inbounds=True)
+            values.append(builder.bitcast(pointer_value, context.get_value_type(pointer)))
+        return context.make_tuple(builder, pointers, values)
 
-        return pointers(types.intp, types.intp), generate
-
-    return intrinsic(as_pointers)
+    return as_pointers
 
 
-def _loader(element: Any) -> Any:
-    def load(_typing: Any, pointers: Any, index: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            values = []
-            for i, pointer in enumerate(signature.args[0]):
-                address = builder.gep(builder.extract_value(args[0], i), [args[1]], inbounds=True)
-                model = context.data_model_manager[pointer.dtype]
-                values.append(model.load_from_data_pointer(builder, address, 1))
-            return _build_element(context, builder, element, values)
-
-        return element(pointers, types.intp), generate
-
-    return intrinsic(load)
+def _at_index(_context: Any, builder: Any, pointers: Any, index: Any, numbers: Any) -> list[Any]:
+    return [
+        builder.gep(builder.extract_value(pointers, i), [index], inbounds=True)
+        for i in range(len(numbers))
+    ]
 
 
-def _storer(element: Any) -> Any:
-    def store(_typing: Any, pointers: Any, index: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            numbers = _numbers(builder, element, args[2])
-            for i, (pointer, number) in enumerate(zip(signature.args[0], numbers, strict=True)):
-                address = builder.gep(builder.extract_value(args[0], i), [args[1]], inbounds=True)
-                put(context, builder, pointer.dtype, number, address)
-            return context.get_dummy_value()
-
-        return types.void(pointers, types.intp, element), generate
-
-    return intrinsic(store)
+def _at_addresses(context: Any, builder: Any, addresses: Any, numbers: Any) -> list[Any]:
+    return [
+        builder.inttoptr(
+            builder.extract_value(addresses, i), context.get_value_type(types.CPointer(number))
+        )
+        for i, number in enumerate(numbers)
+    ]
 
 
-def _addresses_in_table(addresses: Any) -> Any:
-    def words(_typing: Any, table: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            first = builder.inttoptr(args[0], ir.IntType(64).as_pointer())
-            indices = (ir.Constant(ir.IntType(64), i) for i in range(addresses.count))
-            values = [builder.load(builder.gep(first, [index])) for index in indices]
-            return context.make_tuple(builder, addresses, values)
+def _access(element: Any, find: Callable[..., list[Any]], *where: Any) -> tuple[Any, Any]:
+    """Return intrinsics that load and store an element.
 
-        return addresses(types.intp), generate
+    `find` returns the pointers to its numbers, from arguments of the types `where`.
+    """
+    numbers = element.leaves if isinstance(element, Record) else (element,)
 
-    return intrinsic(words)
+    @instruction(element, *where)
+    def read(context: Any, builder: Any, *args: Any) -> Any:
+        pairs = zip(numbers, find(context, builder, *args, numbers), strict=True)
+        values = [load_from(context, builder, *pair) for pair in pairs]
+        if not isinstance(element, Record):
+            return values[0]
+        record = ir.Constant(context.get_value_type(element), ir.Undefined)
+        for i, number in enumerate(values):
+            record = builder.insert_value(record, number, i)
+        return record
+
+    @instruction(types.void, *where, element)
+    def write(context: Any, builder: Any, *args: Any) -> None:
+        *place, value = args
+        pointers = find(context, builder, *place, numbers)
+        for i, (number, pointer) in enumerate(zip(numbers, pointers, strict=True)):
+            part = builder.extract_value(value, i) if isinstance(element, Record) else value
+            put(context, builder, number, part, pointer)
+
+    return read, write
 
 
 def _address_mover(addresses: Any) -> Any:
-    def moved(_typing: Any, _addresses: Any, steps: Any, n: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            values = []
-            for i in range(addresses.count):
-                distance = builder.mul(builder.extract_value(args[1], i), args[2])
-                values.append(builder.add(builder.extract_value(args[0], i), distance))
-            return context.make_tuple(builder, addresses, values)
+    @instruction(addresses, addresses, addresses, types.intp)
+    def moved(context: Any, builder: Any, start: Any, steps: Any, n: Any) -> Any:
+        values = []
+        for i in range(addresses.count):
+            distance = builder.mul(builder.extract_value(steps, i), n)
+            values.append(builder.add(builder.extract_value(start, i), distance))
+        return context.make_tuple(builder, addresses, values)
 
-        return addresses(addresses, addresses, types.intp), generate
-
-    return intrinsic(moved)
+    return moved
 
 
-def _reader(addresses: Any, element: Any) -> Any:
-    def read(_typing: Any, _addresses: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            values = []
-            for i, number in enumerate(_types(element)):
-                pointer_type = context.get_value_type(types.CPointer(number))
-                address = builder.inttoptr(builder.extract_value(args[0], i), pointer_type)
-                model = context.data_model_manager[number]
-                values.append(model.load_from_data_pointer(builder, address, 1))
-            return _build_element(context, builder, element, values)
-
-        return element(addresses), generate
-
-    return intrinsic(read)
+# --- Comparison by value in CPU kernels, of elements in their storage representation.
 
 
-def _writer(addresses: Any, element: Any) -> Any:
-    def write(_typing: Any, _addresses: Any, _value: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            numbers = _numbers(builder, element, args[1])
-            for i, (ty, number) in enumerate(zip(_types(element), numbers, strict=True)):
-                pointer_type = context.get_value_type(types.CPointer(ty))
-                address = builder.inttoptr(builder.extract_value(args[0], i), pointer_type)
-                put(context, builder, ty, number, address)
-            return context.get_dummy_value()
-
-        return types.void(addresses, element), generate
-
-    return intrinsic(write)
+def before(element: np.dtype[Any], directions: tuple[bool, ...]) -> Any:
+    """Return before(a, b): NumPy's order; zeros are equal, NaN is last in both directions."""
+    if element.names is None:
+        return _before_number(element, directions[0])
+    compare = _never
+    for i in reversed(range(len(element.names))):
+        dtype = records.field_dtypes(element)[i]
+        first = _before_number(dtype, directions[i])
+        compare = _before_by(_field(storage(element), i), first, compare)
+    return compare
 
 
-def _types(element: Any) -> tuple[Any, ...]:
-    return element.leaves if isinstance(element, Record) else (element,)
+def same_value(element: np.dtype[Any]) -> Any:
+    """Return same(a, b): whether all numbers of two elements are equal by value; all NaN are."""
+    if element.names is None:
+        return _same_number(element)
+    same = _always
+    for i, dtype in enumerate(records.field_dtypes(element)):
+        same = _same_by(_field(storage(element), i), _same_number(dtype), same)
+    return same
 
 
-def _build_element(context: Any, builder: Any, element: Any, numbers: list[Any]) -> Any:
-    if not isinstance(element, Record):
-        return numbers[0]
-    record = ir.Constant(context.get_value_type(element), ir.Undefined)
-    for i, number in enumerate(numbers):
-        record = builder.insert_value(record, number, i)
-    return record
+@inline
+def _always(a: Any, b: Any) -> Any:
+    return True
 
 
-def _numbers(builder: Any, element: Any, value: Any) -> list[Any]:
-    if not isinstance(element, Record):
-        return [value]
-    return [builder.extract_value(value, i) for i in range(len(element.leaves))]
+def _same_by(get_field: Any, number: Any, others: Any) -> Any:
+    return inline(lambda a, b: others(a, b) & number(get_field(a), get_field(b)))
+
+
+def _same_number(dtype: np.dtype[Any]) -> Any:
+    if dtypes.kind(dtype) == "f" and dtype.itemsize == 2:
+        wide = cast(dtype, np.dtype(np.float32))
+        return inline(lambda a, b: _same(wide(a), wide(b)))
+    return _same
+
+
+_same = inline(lambda a, b: (a == b) | ((a != a) & (b != b)))
+
+
+@inline
+def _never(a: Any, b: Any) -> Any:
+    return False
+
+
+def _before_by(get_field: Any, first: Any, tie_break: Any) -> Any:
+    """Return a comparison by one field, then by `tie_break` if the fields are equal."""
+
+    def compare(a: Any, b: Any) -> Any:
+        x, y = get_field(a), get_field(b)
+        if first(x, y):
+            return True
+        if first(y, x):
+            return False
+        return tie_break(a, b)
+
+    return inline(compare)
+
+
+def _before_number(dtype: np.dtype[Any], descending: bool) -> Any:
+    if dtypes.kind(dtype) != "f":
+        return _greater if descending else _smaller
+    compare = _greater_float if descending else _smaller_float
+    if dtype.itemsize > 2:
+        return compare
+    wide = cast(dtype, np.dtype(np.float32))
+    return inline(lambda a, b: compare(wide(a), wide(b)))
+
+
+_smaller = inline(lambda a, b: a < b)
+_greater = inline(lambda a, b: a > b)
+_smaller_float = inline(lambda a, b: (a < b) | ((b != b) & (a == a)))
+_greater_float = inline(lambda a, b: (a > b) | ((b != b) & (a == a)))
+
+
+def _field(record: Any, i: int) -> Any:
+    @instruction(record.leaves[i], record)
+    def extract(_context: Any, builder: Any, value: Any) -> Any:
+        return builder.extract_value(value, i)
+
+    return extract

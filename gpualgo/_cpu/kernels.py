@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -199,10 +200,25 @@ KernelSource = Callable[..., Callable[..., None]]
 """Returns a kernel's Python source function; its argument is the operator call, if there is one."""
 
 _kernels: Memo[Any] = Memo(1024)
-_functions: Memo[machine.Loaded] = Memo(256)
-_entries: Memo[machine.Loaded] = Memo(256)
+_functions: Memo[machine.Loaded] = Memo(512)
 _shells: Memo[bytes] = Memo(64)
-_pinned: list[machine.Loaded] = []  # keeps code whose address was given out
+_pinned: dict[int, machine.Loaded] = {}  # keeps code whose address was given out
+
+
+def named(module: str, name: str, *options: Hashable) -> tuple[tuple[Hashable, ...], KernelSource]:
+    """Return the key and source of a kernel: what a function returns for an operator and options.
+
+    `module`: an algorithm, whose `cpu_kernels` has the function, or a module of the package with a
+    dot in its name. A function that takes neither operator nor options is the kernel itself.
+    """
+
+    def write(*fn: Any) -> Callable[..., None]:
+        path = module if "." in module else f"_algorithms.{module}.cpu_kernels"
+        function: Any = getattr(import_module(f"gpualgo.{path}"), name)
+        kernel: Callable[..., None] = function(*fn, *options) if fn or options else function
+        return kernel
+
+    return (module, name, *options), write
 
 
 def get_kernel(
@@ -227,13 +243,9 @@ def get_code(
 
 def get_entry(key: tuple[Hashable, ...], write: KernelSource) -> int:
     """Return the address of a key's C function of words, which stays valid for good."""
-
-    def make() -> machine.Loaded:
-        loaded = _load(key, write, None)
-        _pinned.append(loaded)
-        return loaded
-
-    return _entries.made(key, make).address
+    loaded = get_code(key, write)
+    _pinned[loaded.address] = loaded
+    return loaded.address
 
 
 def _memory_key(key: tuple[Hashable, ...], applied: Applied | None) -> tuple[Hashable, ...]:
@@ -341,22 +353,16 @@ def scratch(num_bytes: int) -> np.ndarray[Any, Any]:
 
 
 def compute_code(
-    op: Operator, source: records.Computed, acc: np.dtype[Any], capacity: int
+    op: Operator, element: records.Computed, acc: np.dtype[Any], capacity: int
 ) -> machine.Loaded:
     """Return the code of f(slots, memory, count), which computes elements from numbers.
 
     `slots` are the numbers' addresses. It writes the elements, converted to acc, to memory for
     `capacity` elements, and replaces the addresses in slots by theirs.
     """
-    numbers = tuple(map(records.operand_dtype, source.numbers))
-
-    def write(fn: Any) -> Any:
-        from gpualgo._cpu.direct_kernels import compute_kernel
-
-        return compute_kernel(fn, numbers, source.result, acc, capacity)
-
-    applied = Applied(op, numbers, source.result)
-    return get_code(("computing", numbers, source.result, acc, capacity), write, applied)
+    numbers = tuple(map(records.operand_dtype, element.numbers))
+    code = named("_cpu.direct_kernels", "compute_kernel", numbers, element.result, acc, capacity)
+    return get_code(*code, Applied(op, numbers, element.result))
 
 
 # --- Kernels wrapped as built-in functions of CPython, which calls them ten times as fast as
@@ -382,7 +388,7 @@ class _Method(ctypes.Structure):
 def status_function(kernel: Kernel) -> Callable[[int, int, int, int], int]:
     """Return a function that calls a kernel and returns its status. It does not hold it."""
     code: Any = kernel
-    entry, method = int(code.loaded.address), _method("call")
+    entry, method = int(code.loaded.address), _method("call_kernel")
     function: Callable[[int, int, int, int], int] = (
         by_ctypes(entry) if method is None else _function(method, entry)
     )
@@ -408,7 +414,7 @@ def launch_function(
     None if wrappers are not supported or the tables are too long for a stack.
     """
     table = np.concatenate([step.table for step in steps])
-    method = _method("launch", OFFSET, _MOST_WORDS) if has_fields else None
+    method = _method("launch_kernel", OFFSET, _MOST_WORDS) if has_fields else None
     if method is None or len(table) > _MOST_WORDS:
         return None
     head = [len(table), address(table), len(slots), len(inner), len(steps), *slots]
@@ -438,15 +444,8 @@ def _method(name: str, *options: int) -> int | None:
     """Return the address of a wrapper's PyMethodDef, None if wrappers are not supported."""
     if not _IS_SUPPORTED:
         return None
-
-    def write() -> Callable[..., Any]:
-        from gpualgo._cpu import direct_kernels
-
-        source: Callable[..., Any] = getattr(direct_kernels, f"{name}_kernel")(*options)
-        return source
-
     try:
-        loaded = get_code(("direct", name, *options), write)
+        loaded = get_code(*named("_cpu.direct_kernels", name, *options))
     except RuntimeError as error:  # the process lacks a function of the stable ABI
         log.log(log.INFO, "kernels are called through ctypes, which is slower: %s", error)
         return None

@@ -15,23 +15,22 @@ import numpy as np
 
 from gpualgo._base import threads
 from gpualgo._cpu import team
-from gpualgo._cpu.kernels import Kernel, Step, check, launch_function, status_function
+from gpualgo._cpu.kernels import Kernel, Step, check, launch_function, scratch, status_function
 from gpualgo._cpu.memory import FREE, MEMORY_BYTES, Memory, address, return_scratch, take_scratch
 from gpualgo._cpu.plan import Array, Make, Plan, Routine
 
 empty, pop_free, add_free = np.empty, FREE.pop, FREE.append
 UNKNOWN = float("inf")
-_MOST_LOSSES = 6  # limits the runs of one thread in a row to 63
 
 
-class CostEstimate:
+class CostEstimate(team.Losses):
     """Estimated single-thread time of a launch, which decides how many threads run it."""
 
-    __slots__ = ("_alone", "_losses", "seconds")
+    __slots__ = ("seconds",)
 
     def __init__(self) -> None:
+        super().__init__()
         self.seconds = UNKNOWN
-        self._alone, self._losses = 0, 0  # calls left for one thread; recent failures of several
 
     @property
     def is_light(self) -> bool:
@@ -47,8 +46,8 @@ class CostEstimate:
         `kernel` returns a status or raises; `entry` is the address of its code.
         """
         seconds, members, leader = self.seconds, 0, None
-        if self._alone > 0:
-            self._alone -= 1
+        if self.alone > 0:
+            self.alone -= 1
         elif seconds >= team.LEAST_SECONDS and tasks > 1 and scratch.num_bytes <= MEMORY_BYTES:
             most = threads.num_threads()
             if most > 1:
@@ -61,20 +60,11 @@ class CostEstimate:
             self.seconds = perf_counter() - start
         else:
             check(members < 0)
-            self._learn_from_team(perf_counter() - start, members)
-
-    def _learn_from_team(self, elapsed: float, members: int) -> None:
-        """Update the estimate from a call by several threads.
-
-        If they were not faster than one, the next calls use one thread: either other processes use
-        the cores, or the work has grown and one thread's time has to be measured again.
-        """
-        if elapsed > self.seconds:
-            self._losses = min(self._losses + 1, _MOST_LOSSES)
-            self._alone = (1 << self._losses) - 1
-        else:
-            self._losses = max(self._losses - 1, 0)
-            self.seconds = min(self.seconds, elapsed * members)
+            elapsed = perf_counter() - start
+            is_loss = elapsed > self.seconds  # or the work has grown: one thread measures it again
+            self.note(is_loss)
+            if not is_loss:
+                self.seconds = min(self.seconds, elapsed * members)
 
     def run_any(
         self, kernel: Callable[[int, int, int, int], int | None], entry: int, table: int,
@@ -95,6 +85,23 @@ class CostEstimate:
         start = perf_counter()
         count = threads.run(body, tasks, work)
         self.seconds = (perf_counter() - start) * count
+
+
+def run_tasks(
+    kernel: Kernel,
+    table: Array,
+    num_tasks: int,
+    work: int,
+    scratch_bytes: int = 0,
+    first_task: int = 0,
+) -> None:
+    """Run a kernel's tasks from `first_task` on by as many threads as `work` is worth."""
+
+    def body(first: int, last: int) -> None:
+        memory = scratch(scratch_bytes)
+        kernel(address(table), address(memory), first_task + first, first_task + last)
+
+    threads.run(body, num_tasks, work)
 
 
 class Launch:

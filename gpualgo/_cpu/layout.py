@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpualgo._base import records
-from gpualgo._cpu.kernels import get_entry
+from gpualgo._cpu.kernels import get_entry, named
 from gpualgo._cpu.memory import address as address
 from gpualgo._cpu.plan import Field
 
@@ -53,38 +53,19 @@ def packer(itemsize: int) -> int:
     start + 1, ... in C order. It is compiled once for each element size. Kernels of all dtypes and
     operators call it by address, so they contain no code for layouts.
     """
-
-    def write() -> Callable[..., None]:
-        from gpualgo._cpu.packing import pack_kernel
-
-        return pack_kernel(itemsize)
-
-    return get_entry(("packer", itemsize), write)
+    return get_entry(*named("_cpu.packing", "pack_kernel", itemsize))
 
 
 def counter() -> int:
     """Return the address of a packer for index inputs: it writes indices to the buffer."""
-
-    def write() -> Callable[..., None]:
-        from gpualgo._cpu.packing import count_kernel
-
-        return count_kernel(records.ORIGIN)
-
-    return get_entry(("counter",), write)
+    return get_entry(*named("_cpu.packing", "count_kernel", records.ORIGIN))
 
 
 def converter(source: np.dtype[Any], target: np.dtype[Any]) -> int:
     """Return the address of ``f(converted, numbers, count)``; 0 if no conversion is needed."""
     if source == target:
         return 0
-
-    def write() -> Callable[..., None]:
-        from gpualgo._cpu.compiler import cast
-        from gpualgo._cpu.packing import convert_kernel, storage
-
-        return convert_kernel(cast(source, target), storage(source), storage(target))
-
-    return get_entry(("converter", source, target), write)
+    return get_entry(*named("_cpu.direct_kernels", "convert_kernel", source, target))
 
 
 class ScratchLayout:
@@ -230,7 +211,7 @@ def group_packers(
 
 def splitter(group: Group) -> int:
     """Return the address of a function like `layout.packer`'s that packs all arrays of a group."""
-    return _entry("splitter", group)
+    return _mover(group, False)
 
 
 def joiner(group: Group) -> int:
@@ -238,13 +219,9 @@ def joiner(group: Group) -> int:
 
     The group must be `is_all`: the function would overwrite bytes between its numbers.
     """
-    return _entry("joiner", group)
+    return _mover(group, True)
 
 
-def _entry(kind: str, group: Group) -> int:
-    def write() -> Callable[..., None]:
-        from gpualgo._cpu.packing import interleaved_kernel
-
-        return interleaved_kernel(group.step, group.fields, kind == "joiner")
-
-    return get_entry((kind, group.step, *map(tuple, group.fields)), write)
+def _mover(group: Group, is_joined: bool) -> int:
+    options = group.step, group.fields, is_joined
+    return get_entry(*named("_cpu.packing", "interleaved_kernel", *options))

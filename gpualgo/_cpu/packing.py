@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -22,6 +23,26 @@ from gpualgo._cpu.plan import CONVERT, CONVERTED, DIRECT, PACK, PACKED, SIZE, Fi
 def inline(function: Callable[..., Any]) -> Any:
     """Compile a function together with the kernels that call it."""
     return numba.njit(error_model="numpy")(function)
+
+
+def instruction(result: Any, *args: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator: generate(context, builder, *args) becomes an intrinsic of these types."""
+
+    def decorate(generate: Callable[..., Any]) -> Any:
+        def lower(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            value = generate(context, builder, *values)
+            return context.get_dummy_value() if result == types.void else value
+
+        def typed(_typing: Any, *_: Any) -> Any:
+            return result(*args), lower
+
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = ["_typing", *(f"x{i}" for i in range(len(args)))]
+        parameters = [inspect.Parameter(name, kind) for name in names]
+        typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return intrinsic(typed)
+
+    return decorate
 
 
 # --- Numba types of elements: a record's fields in registers, and in memory with NumPy's layout.
@@ -128,63 +149,52 @@ def pointer_to(element: Any) -> Any:
     """Return an intrinsic that converts an integer address to a pointer to `element`."""
     pointer = types.CPointer(element)
 
-    def as_pointer(_typing: Any, address: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return builder.inttoptr(args[0], context.get_value_type(pointer))
+    @instruction(pointer, types.intp)
+    def as_pointer(context: Any, builder: Any, address: Any) -> Any:
+        return builder.inttoptr(address, context.get_value_type(pointer))
 
-        return pointer(types.intp), generate
-
-    return intrinsic(as_pointer)
+    return as_pointer
 
 
 @cache
 def pointers_to(elements: tuple[Any, ...], slots: tuple[int, ...]) -> Any:
     """Return an intrinsic that reads slots of a table of addresses as a tuple of pointers."""
-    pointers = types.Tuple([types.CPointer(element) for element in elements])
+    return values_in(types.Tuple([types.CPointer(element) for element in elements]), slots)
 
-    def as_pointers(_typing: Any, table: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            values = []
-            for pointer, slot in zip(pointers, slots, strict=True):
-                entry = builder.inttoptr(args[0], context.get_value_type(pointer).as_pointer())
-                entry = builder.gep(entry, [ir.Constant(ir.IntType(64), slot)])
-                values.append(builder.load(entry))
-            return context.make_tuple(builder, pointers, values)
 
-        return pointers(types.intp), generate
+def values_in(values: Any, slots: Sequence[int]) -> Any:
+    """Return an intrinsic that reads slots of a table of words as a tuple of these types."""
 
-    return intrinsic(as_pointers)
+    @instruction(values, types.intp)
+    def read(context: Any, builder: Any, table: Any) -> Any:
+        loaded = []
+        for value, slot in zip(values, slots, strict=True):
+            entry = builder.inttoptr(table, context.get_value_type(value).as_pointer())
+            loaded.append(builder.load(builder.gep(entry, [ir.Constant(ir.IntType(64), slot)])))
+        return context.make_tuple(builder, values, loaded)
+
+    return read
 
 
 def _load(context: Any, builder: Any, element: Any, pointer: Any, index: Any) -> Any:
-    model = context.data_model_manager[element]
+    return load_from(context, builder, element, builder.gep(pointer, [index], inbounds=True))
+
+
+def load_from(context: Any, builder: Any, element: Any, pointer: Any) -> Any:
     # Alignment 1: arrays may be unaligned, and unaligned vector loads cost nothing extra.
-    return model.load_from_data_pointer(builder, builder.gep(pointer, [index], inbounds=True), 1)
+    return context.data_model_manager[element].load_from_data_pointer(builder, pointer, 1)
 
 
 @cache
 def reader(element: Any) -> Any:
-    def read(_typing: Any, _address: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(element)))
-            return context.data_model_manager[element].load_from_data_pointer(builder, pointer, 1)
-
-        return element(types.intp), generate
-
-    return intrinsic(read)
+    as_element = pointer_to(element)
+    return inline(lambda address: load(as_element(address), 0))
 
 
 @cache
 def writer(element: Any) -> Any:
-    def write(_typing: Any, _address: Any, _value: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], context.get_value_type(types.CPointer(element)))
-            put(context, builder, element, args[1], pointer)
-            return context.get_dummy_value()
-
-        return types.void(types.intp, element), generate
-
-    return intrinsic(write)
+    as_element = pointer_to(element)
+    return inline(lambda address, value: store(as_element(address), 0, value))
 
 
 def _load_one(_typing: Any, pointer: Any, index: Any) -> Any:
@@ -220,41 +230,59 @@ def _same(_typing: Any, value: Any) -> Any:
     return value(value), lambda context, builder, signature, args: args[0]
 
 
-def _copy_bytes(_typing: Any, target: Any, source: Any, size: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        byte = ir.IntType(8).as_pointer()
-        copy = builder.module.declare_intrinsic("llvm.memcpy", [byte, byte, ir.IntType(64)])
-        target, source = (builder.inttoptr(arg, byte) for arg in args[:2])
-        builder.call(copy, [target, source, args[2], ir.Constant(ir.IntType(1), 0)])
-        return context.get_dummy_value()
+def _status(_typing: Any, function: Any, args: Any) -> Any:
+    """Call a compiled function of intp arguments by its address and return its status."""
 
-    return types.void(types.intp, types.intp, types.intp), generate
+    def generate(_context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        count = len(signature.args[1])
+        function_type = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * count)
+        target = builder.inttoptr(values[0], function_type.as_pointer())
+        words = [builder.extract_value(values[1], i) for i in range(count)]
+        return builder.zext(builder.call(target, words), ir.IntType(64))
+
+    return types.intp(types.intp, types.UniTuple(types.intp, len(args))), generate
 
 
 def _call(_typing: Any, function: Any, args: Any) -> Any:
-    """Call a compiled function of intp arguments by its address; its code is not compiled again.
+    """Call such a function, whose code is not compiled again.
 
     If the function reports an error, which an operator within raised, the caller returns it, too.
     """
+    signature, generate_status = _status(_typing, function, args)
 
-    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        function_type = ir.FunctionType(ir.IntType(32), [ir.IntType(64)] * len(signature.args[1]))
-        target = builder.inttoptr(values[0], function_type.as_pointer())
-        args = [builder.extract_value(values[1], i) for i in range(len(function_type.args))]
-        status = builder.call(target, args)
-        with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, status)):
+    def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+        failed = generate_status(context, builder, signature, values)
+        with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, failed)):
             context.call_conv.return_exc(builder)
         return context.get_dummy_value()
 
-    return types.void(types.intp, types.UniTuple(types.intp, len(args))), generate
+    return types.void(*signature.args), generate
+
+
+@instruction(types.void, types.intp, types.intp, types.intp)
+def copy_bytes(context: Any, builder: Any, target: Any, source: Any, size: Any) -> None:
+    byte = ir.IntType(8).as_pointer()
+    copy = builder.module.declare_intrinsic("llvm.memcpy", [byte, byte, ir.IntType(64)])
+    target, source = builder.inttoptr(target, byte), builder.inttoptr(source, byte)
+    builder.call(copy, [target, source, size, ir.Constant(ir.IntType(1), 0)])
 
 
 load = intrinsic(_load_one)
 load_each = intrinsic(_load_each)
 store = intrinsic(_store)
 same = intrinsic(_same)
-copy_bytes = intrinsic(_copy_bytes)
+status = intrinsic(_status)
 call = intrinsic(_call)
+
+
+def stack(count: int) -> Any:
+    """Return an intrinsic that reserves words on the caller's stack and returns their address."""
+
+    @instruction(types.intp)
+    def words(_context: Any, builder: Any) -> Any:
+        return builder.ptrtoint(cgutils.alloca_once(builder, _I64, count), _I64)
+
+    return words
 
 
 _LONG_BYTES = 128  # the least for which memcpy is faster than a loop
@@ -299,17 +327,6 @@ def _fetched(
 # Compiled together with the kernels that call them.
 offset = numba.njit(nogil=True, error_model="numpy")(_offset)
 dense_address = numba.njit(nogil=True, error_model="numpy")(_fetched)
-
-
-def convert_kernel(cast: Any, source: Any, target: Any) -> Callable[..., None]:
-    """Return the source of `layout.converter`'s function for two types."""
-    as_source, as_target = pointer_to(source), pointer_to(target)
-
-    def convert(converted: int, numbers: int, count: int) -> None:
-        for i in range(count):
-            store(as_target(converted), i, cast(load(as_source(numbers), i)))
-
-    return convert
 
 
 def count_kernel(origin: int) -> Callable[..., None]:
@@ -516,18 +533,14 @@ def _vector_mover(layout: _Layout, count: int) -> Any:
 
 
 def _mover(layout: _Layout, move: Callable[..., None]) -> Any:
-    def intrinsic_move(_typing: Any, dense: Any, done: Any, strided: Any, i: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            dense, done, strided, i = args
-            pointer = _BYTE.as_pointer()
-            element = builder.inttoptr(strided, pointer)
-            element = _advance(builder, element, builder.mul(i, _constant(layout.step)))
-            move(builder, builder.inttoptr(dense, pointer), element, builder.add(done, i))
-            return context.get_dummy_value()
+    @instruction(types.void, types.intp, types.intp, types.intp, types.intp)
+    def move_from(_context: Any, builder: Any, dense: Any, done: Any, strided: Any, i: Any) -> None:
+        pointer = _BYTE.as_pointer()
+        element = builder.inttoptr(strided, pointer)
+        element = _advance(builder, element, builder.mul(i, _constant(layout.step)))
+        move(builder, builder.inttoptr(dense, pointer), element, builder.add(done, i))
 
-        return types.void(types.intp, types.intp, types.intp, types.intp), generate
-
-    return intrinsic(intrinsic_move)
+    return move_from
 
 
 def _run_of(builder: Any, dense: Any, field: Field, index: Any) -> Any:

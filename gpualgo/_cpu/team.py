@@ -11,13 +11,12 @@ import atexit
 import contextlib
 import ctypes
 import threading
-from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
 from gpualgo._base import forks, log, threads
 from gpualgo._cpu import plan as at
-from gpualgo._cpu.kernels import Kernel, get_kernel, status_function
+from gpualgo._cpu.kernels import Kernel, get_kernel, named, status_function
 from gpualgo._cpu.memory import MEMORY_BYTES, Memory
 
 # Range of one thread's time that is worth sharing; above it, sleeping threads do as well.
@@ -25,6 +24,24 @@ LEAST_SECONDS, MOST_SECONDS = 3e-5, 4e-3
 SPINS = 4000  # polls, of 10 to 45 ns each
 MEMBER_SECONDS = 1e-5  # what a further member costs all others
 _PIECES_PER_MEMBER = 8
+
+
+class Losses:
+    """How often several threads were slower than one lately, as other processes use the cores.
+
+    One thread runs the next 1, 3, 7, ... calls then, at most 63.
+    """
+
+    __slots__ = ("alone", "losses")
+
+    def __init__(self) -> None:
+        self.alone = self.losses = 0  # calls left for one thread; recent losses
+
+    def note(self, is_loss: bool) -> None:
+        """Count a call by several threads."""
+        self.losses = min(self.losses + 1, 6) if is_loss else max(self.losses - 1, 0)
+        if is_loss:
+            self.alone = (1 << self.losses) - 1
 
 
 class _Member:
@@ -156,13 +173,7 @@ def _forget() -> None:
 
 
 def _kernel(name: str) -> Kernel:
-    def write() -> Callable[..., None]:
-        from gpualgo._cpu import direct_kernels
-
-        source: Callable[..., None] = getattr(direct_kernels, name)
-        return source
-
-    return get_kernel(("team", name), write)
+    return get_kernel(*named("_cpu.direct_kernels", name))
 
 
 # --- Copies of memory by the threads of `team`, for transfers to and from a GPU.
@@ -170,22 +181,17 @@ def _kernel(name: str) -> Kernel:
 LEAST_BYTES = 256 << 10  # the least that is worth several threads
 PIECE_BYTES = 64 << 10
 BYTE_SECONDS = 2e-10  # estimate for one thread; decides how many threads copy
-_MOST_LOSSES = 6
 
 _kernels: list[Any] = []
 _is_copy_refused = False  # the kernel cannot be compiled in this process
 
 
-class _CostEstimate:
-    """Measured speed of one thread; decides whether several threads run the next copies.
-
-    Several threads are slower than one if other processes use their cores. As in
-    `launch.CostEstimate`, one thread then runs the next 1, 3, 7, ... copies, at most 63.
-    """
+class _CostEstimate(Losses):
+    """Measured speed of one thread; decides whether several threads run the next copies."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.byte_seconds = 0.0  # 0: not measured yet
-        self.alone, self.losses = 0, 0
 
     def by_one(self, target: int, source: int, size: int) -> None:
         """Copy with one thread and measure the time."""
@@ -199,11 +205,7 @@ class _CostEstimate:
 
     def learn(self, seconds: float, size: int) -> None:
         """Update the estimate from a copy by several threads."""
-        if seconds > size * self.byte_seconds:
-            self.losses = min(self.losses + 1, _MOST_LOSSES)
-            self.alone = (1 << self.losses) - 1
-        else:
-            self.losses = max(self.losses - 1, 0)
+        self.note(seconds > size * self.byte_seconds)
 
 
 _cost = _CostEstimate()
@@ -242,15 +244,9 @@ def _entry() -> int:
     global _is_copy_refused
     if not _kernels:
         try:
-            _kernels.append(get_kernel(("copy",), _write))
+            _kernels.append(_kernel("copy_pieces"))
         except RuntimeError as error:
             log.log(log.INFO, "copies use one thread: %s", error)
             _is_copy_refused = True
             return 0
     return int(_kernels[0].loaded.address)
-
-
-def _write() -> Callable[..., None]:
-    from gpualgo._cpu.direct_kernels import copy_pieces
-
-    return copy_pieces

@@ -207,7 +207,7 @@ class Operator:
         self.commutative = bool(commutative) or self.name is not None
 
     @property
-    def captures(self) -> Resolved:
+    def _captures(self) -> Resolved:
         """Key, captured arrays in the order of compiled code, and packed data numbers, as of now.
 
         The key is shared by operators with equal code and captured values. It contains the dtypes
@@ -219,15 +219,15 @@ class Operator:
 
     @property
     def key(self) -> Key:
-        return intern(("builtin", self.name)) if self.is_known else self.captures.key
+        return intern(("builtin", self.name)) if self.is_known else self._captures.key
 
     @property
     def arrays(self) -> tuple[View, ...]:
-        return () if self.is_known else self.captures.arrays
+        return () if self.is_known else self._captures.arrays
 
     @property
     def words(self) -> bytes:
-        return b"" if self.is_known else self.captures.captured
+        return b"" if self.is_known else self._captures.captured
 
     @property
     def is_known(self) -> bool:
@@ -258,7 +258,7 @@ class Operator:
     @property
     def source(self) -> Operator:
         """Operator of the function that computes the elements of a fused operator."""
-        return _new(self.fn, None, self.identity, part=SOURCE, resolved=self.captures)
+        return _new(self.fn, None, self.identity, part=SOURCE, resolved=self._captures)
 
     def as_of(self, op_key: Any, where: str) -> Operator:
         """Return this operator with the key and arrays that it had when `op_key` was computed.
@@ -277,7 +277,7 @@ class Operator:
 
     def with_arrays(self, views: tuple[View, ...]) -> Operator:
         """Return this operator with its captured arrays replaced by others of the same layouts."""
-        return self._with(self.captures._replace(arrays=views))
+        return self._with(self._captures._replace(arrays=views))
 
     def _with(self, resolved: Resolved) -> Operator:
         return _new(self.fn, self.name, self.identity, self.commutative, self.part, resolved)

@@ -108,8 +108,8 @@ def test_elements_are_taken_apart_and_put_together(name: str, step: int) -> None
 
 def test_results_are_those_of_arrays_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     x, made = filled(DTYPES["packed"]), []
-    entry = layout._entry
-    monkeypatch.setattr(layout, "_entry", lambda *of: made.append(of) or entry(*of))
+    mover = layout._mover
+    monkeypatch.setattr(layout, "_mover", lambda *of: made.append(of) or mover(*of))
     outs = np.zeros_like(x), np.zeros_like(x)[::-1]
 
     def op(p: Any, q: Any) -> Any:
@@ -131,7 +131,7 @@ def test_results_are_those_of_arrays_apart(monkeypatch: pytest.MonkeyPatch) -> N
         return [np.asarray(part).tobytes() for found in results() for part in parts(found)]
 
     found = as_bytes(1)
-    assert {kind for kind, _ in made} == {"splitter", "joiner"}
+    assert {is_joined for _, is_joined in made} == {False, True}
     want = as_bytes(1 << 40)
     assert found == want == as_bytes(1)  # the second time by what the first has prepared
     turned = ga.transform(turn, x)

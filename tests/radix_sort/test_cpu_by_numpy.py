@@ -234,8 +234,9 @@ def test_runs_are_merged(runs: int, dtype: str, monkeypatch: pytest.MonkeyPatch)
     _use(monkeypatch, 3)
     for n in (runs, 1000, 40_001):
         keys = _keys(dtype, n)
-        parts = [np.sort(keys[n * i // runs : n * (i + 1) // runs]) for i in range(runs)]
+        run = -(-n // runs)
+        parts = [np.sort(keys[run * i : run * (i + 1)]) for i in range(runs)]
         merged = np.empty_like(keys)
-        cpu_numpy.merge(np.concatenate(parts), merged, runs)
+        cpu_numpy.merge(np.concatenate(parts), merged, run)
         parts = [np.sort(np.concatenate(parts[i : i + 2])) for i in range(0, runs, 2)]
         np.testing.assert_array_equal(merged, np.concatenate(parts))

@@ -185,10 +185,11 @@ def test_aggregates_that_come_late(
     """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
     from gpualgo._algorithms.scan import cpu as scan
     from gpualgo._algorithms.scan import problem as parameters
+    from gpualgo._cpu.kernels import get_kernel, named
     from gpualgo._cpu.layout import address
 
     def backwards(arguments: Any, num_tasks: int, _: int, num_memory: int) -> None:
-        kernel = scan.take_links()
+        kernel = get_kernel(*named("scan", "take_links"))
         for task in reversed(range(num_tasks)):
             arguments[parameters.NEXT] = task
             memory = np.zeros(num_memory, np.uint8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -12,7 +12,7 @@ from gpualgo._algorithms.by_index import problem as at
 from gpualgo._algorithms.by_index.problem import ByIndex, check_indices
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
-from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.plan import Plan, compiled
@@ -65,16 +65,6 @@ def _(problem: ByIndex, arrays: Sequence[Array], results: Sequence[Array], op: O
 
 
 def _kernel(kind: str, problem: ByIndex, op: Operator) -> Kernel:
-    acc, index = problem.acc, problem.index
-
-    def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.by_index import cpu_kernels as kernels
-
-        if kind == "direct":
-            return kernels.direct_kernel(fn, acc, index)
-        if kind == "fold":
-            return kernels.fold_kernel(fn, acc, index)
-        return kernels.join_kernel(fn, acc)
-
-    key = ("by_index", kind, acc, None if kind == "join" else index)
-    return get_kernel(key, write, Applied(op, (acc, acc), acc))
+    acc, options = problem.acc, () if kind == "join" else (problem.index,)
+    code = named("by_index", f"{kind}_kernel", acc, *options)
+    return get_kernel(*code, Applied(op, (acc, acc), acc))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from gpualgo._algorithms.by_key.problem import EXCLUSIVE, REDUCE, ByKey
 from gpualgo._algorithms.select import cpu as selection
 from gpualgo._algorithms.select import problem as table_at
 from gpualgo._base import records, threads
-from gpualgo._cpu.kernels import Applied, Kernel, get_code, get_kernel, scratch
+from gpualgo._cpu.kernels import Applied, get_code, get_kernel, named, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
@@ -36,14 +36,15 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
     slots = [first + at.INIT, first + at.PARTS, *job.input_slots, *job.output_slots[hidden:]]
     if reduces:
         slots.append(first + at.TOTAL)
+    walk = get_kernel(*named("by_key", "by_key_kernel"))
     parts, record, routines = job.tasks, extra[at.RECORD], [job.routine("by key")]
     if parts == 1:  # its record is in scratch memory
-        launch = job.launch(walk(), slots, 1, {}, in_turn)
+        launch = job.launch(walk, slots, 1, {}, in_turn)
         return Plan(lambda arrays, results, init: launch((init, 0, *arrays, *results)), routines)
-    counting = job.launch(walk(), slots, parts, {table_at.COUNTS: 1}, at_once)
-    writing = job.launch(walk(), slots, parts, {}, at_once)
+    counting = job.launch(walk, slots, parts, {table_at.COUNTS: 1}, at_once)
+    writing = job.launch(walk, slots, parts, {}, at_once)
     join_table = in_words([extra[at.FOLD], 0, parts - 1, record])
-    join = Launch(joining(), join_table, [1], 0, 1, 0, job.held)
+    join = Launch(get_kernel(*named("by_key", "join_kernel")), join_table, [1], 0, 1, 0, job.held)
     table = job.table({}, in_turn)
 
     def run(arrays: Sequence[Array], results: Sequence[Array], init: int) -> None:
@@ -55,7 +56,7 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
         else:
             arguments, memory = table.copy(), scratch(job.room.size)
             arguments[slots] = [init, *map(address, (state, *arrays, *results))]
-            walk()(address(arguments), address(memory), 0, parts)
+            walk(address(arguments), address(memory), 0, parts)
 
     return Plan(run, routines)
 
@@ -69,20 +70,14 @@ def _job_of(
     element = records.record(map(str, range(len(kinds))), kinds)
     job = selection.Job(problem.source, arrays, element, op)
     job.work += bytes_of(outs)
-    differs = [0] * len(kinds)
-    if problem.has_eq:
-        job.head[table_at.MARK] = job.code(selection.equality_code(op.source, problem.key))
-    else:
-        differs[:num_keys] = [job.code(selection.differing(kind)) for kind in kinds[:num_keys]]
+    eq = op.source if problem.has_eq else None
+    job.head[table_at.MARK] = job.code(selection.equality_code(eq, problem.key))
     hidden = 0 if reduces else num_keys  # keys of a scan are read only
-    job.writes = [[0, kinds[k].itemsize, 0, 0, 0, 0, differs[k]] for k in range(hidden)]
-    job.writes += [
-        selection.written(out, differ) for out, differ in zip(outs, differs[hidden:], strict=True)
-    ]
+    job.writes = [[0, kinds[k].itemsize, 0, 0, 0, 0] for k in range(hidden)]
+    job.writes += map(selection.written, outs)
     room = job.room
     job.head |= {
-        table_at.COMPARES: 1, table_at.MARKS: room.take(at.CHUNK),
-        table_at.PACKED: room.take(16 * at.CHUNK),
+        table_at.MARKS: room.take(at.CHUNK), table_at.PACKED: room.take(16 * at.CHUNK),
     }  # fmt: skip
     record = at.VALUE + 2 * at.value_bytes(acc.itemsize)
     acc_bytes = sum(number.itemsize for number in records.field_dtypes(acc))
@@ -95,33 +90,9 @@ def _job_of(
 
 
 def _fold_code(problem: ByKey, op: Operator) -> Any:
-    mode, acc, has_init = problem.mode, problem.acc, problem.has_init
-
-    def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.by_key import cpu_kernels
-
-        if mode == REDUCE:
-            return cpu_kernels.reduce_kernel(fn, acc, has_init)
-        return cpu_kernels.scan_kernel(fn, acc, has_init, mode == EXCLUSIVE)
-
-    return get_code(("by key", mode, acc, has_init), write, Applied(op, (acc, acc), acc))
-
-
-def walk() -> Kernel:
-    def write() -> Callable[..., None]:
-        from gpualgo._algorithms.by_key.cpu_kernels import by_key_kernel
-
-        return by_key_kernel
-
-    return get_kernel(("by key",), write)
-
-
-def joining() -> Kernel:
-    """Return the kernel that passes open runs from part to part."""
-
-    def write() -> Callable[..., None]:
-        from gpualgo._algorithms.by_key.cpu_kernels import join_kernel
-
-        return join_kernel
-
-    return get_kernel(("by key", "join"), write)
+    acc, options = problem.acc, (problem.acc, problem.has_init)
+    if problem.mode == REDUCE:
+        code = named("by_key", "reduce_kernel", *options)
+    else:
+        code = named("by_key", "scan_kernel", *options, problem.mode == EXCLUSIVE)
+    return get_code(*code, Applied(op, (acc, acc), acc))

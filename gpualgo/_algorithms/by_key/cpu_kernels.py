@@ -17,20 +17,12 @@ from numba import types
 from gpualgo._algorithms.by_key import problem as at
 from gpualgo._algorithms.by_key.problem import value_bytes
 from gpualgo._algorithms.select import problem as select_at
-from gpualgo._algorithms.select.cpu_kernels import copy_out, input_entries, load_chunk, mark_changes
+from gpualgo._algorithms.select.cpu_kernels import copy_out, input_entries, load_chunk
 from gpualgo._cpu.fields import access_by_index
 from gpualgo._cpu.packing import call, inline, load, pointer_to, reader, storage, store, writer
 
 _words = pointer_to(types.intp)
 _bytes = pointer_to(types.uint8)
-
-
-def _mark_runs(table: int, scratch: int, writes: int, count: int) -> None:
-    p = _words(table)
-    if load(p, select_at.MARK):
-        call(load(p, select_at.MARK), (scratch + load(p, select_at.MARKS), scratch, count))
-    else:
-        mark_changes(table, scratch, writes, count)
 
 
 def _set_addresses(
@@ -90,8 +82,8 @@ def _write_last_run(table: int, scratch: int, records: int, e: Any, state: int) 
         results += at.CHUNK * load(_words(record), select_at.SIZE)
 
 
-_mark, _place, _write, _close = (
-    inline(_mark_runs), inline(_set_addresses), inline(_write_results), inline(_write_last_run),
+_place, _write, _close = (
+    inline(_set_addresses), inline(_write_results), inline(_write_last_run),
 )  # fmt: skip
 
 
@@ -120,9 +112,10 @@ def by_key_kernel(table: int, scratch: int, first: int, last: int) -> None:
             earlier = min(1, start)  # an element that is read for comparison only
             n = min(at.CHUNK - 1, stop - start)
             load_chunk(table, scratch, start - earlier, n + earlier)
-            _mark(table, scratch, records, n + earlier)
+            marks = scratch + load(p, select_at.MARKS)
+            call(load(p, select_at.MARK), (marks, scratch, n + earlier))
             _place(e, scratch, records, start, earlier, outputs, counts != 0)
-            heads_before, marks = load(s, at.HEADS), scratch + load(p, select_at.MARKS) + earlier
+            heads_before, marks = load(s, at.HEADS), marks + earlier
             xs, ys = scratch + load(e, at.XS), scratch + load(e, at.YS)
             call(load(e, at.FOLD), (at.ELEMENTS, state, marks, xs, n, ys))
             if not counts:

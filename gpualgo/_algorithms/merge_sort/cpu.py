@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,8 +10,9 @@ import numpy as np
 from gpualgo._algorithms.merge_sort import problem as mk
 from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison, Merge, MergeSort
 from gpualgo._algorithms.radix_sort.cpu import each_part, fetch, rows_of
-from gpualgo._base import threads
-from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, scratch
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
+from gpualgo._cpu.launch import run_tasks
+from gpualgo._cpu.layout import table
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, bytes_of, compiled
 from gpualgo._pipeline import planners
@@ -78,14 +79,14 @@ def _sort_of(
         far = address(temp), address(values_temp)
         source, target = near, far if passes % 2 else near
         numbers = [address(keys), _address(values), *target, length, block, blocks]
-        _run_tasks(sort_blocks, numbers, num_rows * blocks, block_work, scratch_bytes)
+        run_tasks(sort_blocks, table(numbers), num_rows * blocks, block_work, scratch_bytes)
         run = block
         for _ in range(passes):
             source, target = target, near if target is far else far
             pairs = -(-length // (2 * run))
             pieces = max(1, min(2 * run, length) // mk.PIECE_ITEMS)
             numbers = [*source, *source, *target, length, run, run, run, pairs, pieces]
-            _run_tasks(merge, numbers, num_rows * pairs * pieces, work)
+            run_tasks(merge, table(numbers), num_rows * pairs * pieces, work)
             run *= 2
 
     return sort
@@ -96,29 +97,16 @@ def _address(array: Array | None) -> int:
 
 
 def _kernel(name: str, order: Comparison, value_bytes: int) -> Kernel:
-    element, directions = order.element, order.directions
+    options = order.element, order.directions, value_bytes
+    return compared("merge_sort", name, order, *options)
 
-    def generate(fn: Any = None) -> Any:
-        from gpualgo._algorithms.merge_sort import cpu_kernels
 
-        return getattr(cpu_kernels, name)(fn, element, directions, value_bytes)
-
-    key = ("merge_sort", name, element, directions, value_bytes)
+def compared(module: str, name: str, order: Comparison, *options: Hashable) -> Kernel:
+    """Return a kernel whose first argument is the comparison function, None for one by value."""
     if order.op is None:
-        return get_kernel(key, generate)
-    return get_kernel(key, generate, Applied(order.op, (element, element), BOOL))
-
-
-def _run_tasks(
-    kernel: Kernel, numbers: Sequence[int], num_tasks: int, work: int, scratch_bytes: int = 0
-) -> None:
-    table = np.array(numbers, np.int64)
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(scratch_bytes)
-        kernel(address(table), address(memory), first, last)
-
-    threads.run(body, num_tasks, work)
+        return get_kernel(*named(module, name, None, *options))
+    applied = Applied(order.op, (order.element, order.element), BOOL)
+    return get_kernel(*named(module, name, *options), applied)
 
 
 # --- arrays as rows (dense) ------------------------------------------------------------------
@@ -128,19 +116,27 @@ def to_dense_rows(
     sources: Sequence[Array], targets: Sequence[Array], element: np.dtype[Any]
 ) -> tuple[Array, Array]:
     """Return dense rows of elements to sort, and their target, which may be the same array."""
-    source, target, shape = sources[0], targets[0], targets[0].shape
-    if len(sources) > 1:
-        packed = np.empty(source.shape, element)
-        for name, field in zip(element.names or (), sources, strict=True):
-            copied(field, packed[name])
-        return packed.reshape(shape), packed.reshape(shape)
-    if element.kind == "V" and element.names is None:
-        source, target = source.view(element), target.view(element)
-    dense = target if target.flags.c_contiguous else np.empty(shape, target.dtype)
-    if source.flags.c_contiguous:
-        return source.reshape(shape), dense
-    copied(source, dense.reshape(source.shape))
-    return dense, dense
+    dense = _dense_target(targets, element)
+    return _dense(sources, element).reshape(dense.shape), dense
+
+
+def _dense(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
+    """Return elements as one dense array: the array itself if possible."""
+    items = arrays[0].view(element) if element.kind == "V" and len(arrays) == 1 else arrays[0]
+    if len(arrays) == 1 and items.flags.c_contiguous:
+        return items
+    dense = np.empty(items.shape, element)
+    fields = [dense] if len(arrays) == 1 else [dense[name] for name in element.names or ()]
+    for source, field in zip([items, *arrays[1:]], fields, strict=True):
+        copied(source, field)
+    return dense
+
+
+def _dense_target(results: Sequence[Array], element: np.dtype[Any]) -> Array:
+    """Return a dense array for the results: the output itself if possible."""
+    if len(results) == 1 and results[0].flags.c_contiguous:
+        return results[0].view(element) if element.kind == "V" else results[0]
+    return np.empty(results[0].shape, element)
 
 
 def copy_to_targets(home: Array, targets: Sequence[Array]) -> None:
@@ -186,7 +182,7 @@ def _(problem: Merge, arrays: Sequence[Array], results: Sequence[Array], op: Any
         a_items, b_items = map(_address, items)
         numbers = [address(a), a_items, address(b), b_items, address(out), _address(out_values)]
         lengths = [size, length, other_length, 0, 1, pieces]
-        _run_tasks(merge, [*numbers, *lengths], pieces, work)
+        run_tasks(merge, table(numbers, lengths), pieces, work)
         copy_to_targets(out, results[:count])
         if is_word and out_values is not None:
             copy_to_targets(out_values, results[count:])
@@ -203,20 +199,3 @@ def _concatenated(first: Array, second: Array) -> Array:
     joined = np.empty(first.size + second.size, first.dtype)
     joined[: first.size], joined[first.size :] = first, second
     return joined
-
-
-def _dense(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
-    if len(arrays) == 1:
-        items = arrays[0].view(element) if element.kind == "V" else arrays[0]
-        return np.ascontiguousarray(items)
-    packed = np.empty(arrays[0].shape, element)
-    for name, field in zip(element.names or (), arrays, strict=True):
-        copied(field, packed[name])
-    return packed
-
-
-def _dense_target(results: Sequence[Array], element: np.dtype[Any]) -> Array:
-    """Return a dense array for the results: the output itself if possible."""
-    if len(results) == 1 and results[0].flags.c_contiguous:
-        return results[0].view(element) if element.kind == "V" else results[0]
-    return np.empty(results[0].shape, element)

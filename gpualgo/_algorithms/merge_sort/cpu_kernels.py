@@ -12,74 +12,15 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic
 
 from gpualgo._algorithms.merge_sort import problem as mk
-from gpualgo._base import dtypes, records
-from gpualgo._cpu.compiler import cast
-from gpualgo._cpu.packing import copy_bytes, inline, load, pointer_to, storage, store
-
-# --- Comparison by value in CPU kernels, of elements in their storage representation.
-
-
-def before(element: np.dtype[Any], directions: tuple[bool, ...]) -> Any:
-    """Return before(a, b): NumPy's order; zeros are equal, NaN is last in both directions."""
-    if element.names is None:
-        return _before_number(element, directions[0])
-    compare = _never
-    for i in reversed(range(len(element.names))):
-        dtype = records.field_dtypes(element)[i]
-        compare = _before_by(_field(i), _before_number(dtype, directions[i]), compare)
-    return compare
-
-
-@inline
-def _never(a: Any, b: Any) -> Any:
-    return False
-
-
-def _before_by(get_field: Any, first: Any, tie_break: Any) -> Any:
-    """Return a comparison by one field, then by `tie_break` if the fields are equal."""
-
-    def compare(a: Any, b: Any) -> Any:
-        x, y = get_field(a), get_field(b)
-        if first(x, y):
-            return True
-        if first(y, x):
-            return False
-        return tie_break(a, b)
-
-    return inline(compare)
-
-
-def _before_number(dtype: np.dtype[Any], descending: bool) -> Any:
-    if dtypes.kind(dtype) != "f":
-        return _greater if descending else _smaller
-    compare = _greater_float if descending else _smaller_float
-    if dtype.itemsize > 2:
-        return compare
-    wide = cast(dtype, np.dtype(np.float32))
-    return inline(lambda a, b: compare(wide(a), wide(b)))
-
-
-_smaller = inline(lambda a, b: a < b)
-_greater = inline(lambda a, b: a > b)
-_smaller_float = inline(lambda a, b: (a < b) | ((b != b) & (a == a)))
-_greater_float = inline(lambda a, b: (a > b) | ((b != b) & (a == a)))
-
-
-def _field(i: int) -> Any:
-    def extract(_typing: Any, record: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-            return builder.extract_value(args[0], i)
-
-        return record.leaves[i](record), generate
-
-    return intrinsic(extract)
-
+from gpualgo._base import records
+from gpualgo._cpu.fields import before
+from gpualgo._cpu.packing import copy_bytes, inline, load, pointer_to, stack, storage, store
 
 _words = pointer_to(types.intp)
 _RUN = mk.RUN
+_LANES, _LEAST_STEPS = 4, 16  # parts that one loop merges, and the least steps of it
 
 
 class _DeviceFunctions:
@@ -99,15 +40,33 @@ class _DeviceFunctions:
                 inline(lambda a, b: fn(b, a)) if directions[0] else inline(lambda a, b: fn(a, b))
             )
 
+    def move(self) -> Any:
+        """Return move(a, i, b, j, out, va, vb, vout): writes the lesser of a[i] and b[j].
+
+        It returns 1 if that is b[j], else 0, without a branch.
+        """
+        as_key, as_value, first = self.as_key, self.as_value, self.first
+        value_bytes = self.value_bytes
+
+        def move(a: int, i: int, b: int, j: int, out: int, va: int, vb: int, vout: int) -> int:
+            x, y = load(as_key(a), i), load(as_key(b), j)
+            takes_b = first(y, x)
+            store(as_key(out), i + j, y if takes_b else x)
+            if value_bytes:
+                v, w = load(as_value(va), i), load(as_value(vb), j)
+                store(as_value(vout), i + j, w if takes_b else v)
+            return 1 if takes_b else 0
+
+        return inline(move)
+
     def finish(self) -> Any:
-        """Return finish(a, na, b, nb, out, va, vb, vout): merges the remaining elements."""
+        """Return finish(a, i, na, b, j, nb, out, va, vb, vout): merges a[i:na] and b[j:nb]."""
         as_key, as_value, first = self.as_key, self.as_value, self.first
         size, value_bytes = self.key_bytes, self.value_bytes
 
         def finish(
-            a: int, na: int, b: int, nb: int, out: int, va: int, vb: int, vout: int
-        ) -> None:  # fmt: skip
-            i = j = 0
+            a: int, i: int, na: int, b: int, j: int, nb: int, out: int, va: int, vb: int, vout: int
+        ) -> None:
             while True:
                 steps = min(na - i, nb - j)
                 if steps <= 0:
@@ -255,7 +214,7 @@ def sort_kernel(
                     elif nb == width:
                         meet(a, b, width, out, va, vb, vout)
                     else:
-                        finish(a, na, b, nb, out, va, vb, vout)
+                        finish(a, 0, na, b, 0, nb, out, va, vb, vout)
                 here, there, v_here, v_there = there, here, v_there, v_here
                 width *= 2
 
@@ -265,15 +224,19 @@ def sort_kernel(
 def merge_kernel(
     fn: Any, key: np.dtype[Any], directions: tuple[bool, ...], value_bytes: int
 ) -> Callable[..., None]:
-    """Return the kernel that merges pairs of runs, piece by piece (merge path)."""
+    """Return the kernel that merges pairs of runs, piece by piece (merge path).
+
+    Four parts of a piece are merged in one loop: each step of a part depends on its previous one.
+    """
     functions = _DeviceFunctions(fn, key, directions, value_bytes)
-    size = functions.key_bytes
-    split, finish = functions.splitting(), functions.finish()
+    size, words = functions.key_bytes, stack(2 * (_LANES + 1))
+    move, finish, split = functions.move(), functions.finish(), functions.splitting()
 
     def kernel(table: int, scratch: int, begin: int, end: int) -> None:
         p = _words(table)
         length, first, second = load(p, mk.LENGTH), load(p, mk.FIRST), load(p, mk.SECOND)
         pairs, pieces = load(p, mk.PAIRS), load(p, mk.PIECES)
+        bounds, rests = _words(words()), _words(words())
         for task in range(begin, end):
             pair = task // pieces
             piece = task - pair * pieces
@@ -285,16 +248,50 @@ def merge_kernel(
             b_start = start + load(p, mk.SECOND_BEGIN)
             a, b = load(p, mk.A_KEYS) + start * size, load(p, mk.B_KEYS) + b_start * size
             low, high = (na + nb) * piece // pieces, (na + nb) * (piece + 1) // pieces
-            i, k = split(a, na, b, nb, low), split(a, na, b, nb, high)
-            k = max(i, min(k, i + high - low))  # stay in bounds even if the runs are not sorted
-            j, m = low - i, high - k
             va = vb = vout = 0
             if value_bytes:
-                va = load(p, mk.A_VALUES) + (start + i) * value_bytes
-                vb = load(p, mk.B_VALUES) + (b_start + j) * value_bytes
-                vout = load(p, mk.TO_VALUES) + (start + low) * value_bytes
-            out = load(p, mk.TO_KEYS) + (start + low) * size
-            finish(a + i * size, k - i, b + j * size, m - j, out, va, vb, vout)
+                va = load(p, mk.A_VALUES) + start * value_bytes
+                vb = load(p, mk.B_VALUES) + b_start * value_bytes
+                vout = load(p, mk.TO_VALUES) + start * value_bytes
+            out = load(p, mk.TO_KEYS) + start * size
+            index = i = low
+            for lane in range(_LANES + 1):
+                previous, index = index, low + (high - low) * lane // _LANES
+                found = split(a, na, b, nb, index)
+                # Bounds hold even if the runs are not sorted.
+                i = found if lane == 0 else max(i, min(found, i + index - previous))
+                store(bounds, 2 * lane, i)
+                store(bounds, 2 * lane + 1, index - i)
+            i0, j0, i1, j1 = load(bounds, 0), load(bounds, 1), load(bounds, 2), load(bounds, 3)
+            i2, j2, i3, j3 = load(bounds, 4), load(bounds, 5), load(bounds, 6), load(bounds, 7)
+            a1, b1, a2, b2, a3, b3 = i1, j1, i2, j2, i3, j3  # the ends of the parts
+            a4, b4 = load(bounds, 8), load(bounds, 9)
+            while True:
+                steps = min(
+                    min(min(a1 - i0, b1 - j0), min(a2 - i1, b2 - j1)),
+                    min(min(a3 - i2, b3 - j2), min(a4 - i3, b4 - j3)),
+                )
+                if steps < _LEAST_STEPS:
+                    break
+                for _ in range(steps):
+                    s0 = move(a, i0, b, j0, out, va, vb, vout)
+                    s1 = move(a, i1, b, j1, out, va, vb, vout)
+                    s2 = move(a, i2, b, j2, out, va, vb, vout)
+                    s3 = move(a, i3, b, j3, out, va, vb, vout)
+                    i0, j0, i1, j1 = i0 + 1 - s0, j0 + s0, i1 + 1 - s1, j1 + s1
+                    i2, j2, i3, j3 = i2 + 1 - s2, j2 + s2, i3 + 1 - s3, j3 + s3
+            store(rests, 0, i0)
+            store(rests, 1, j0)
+            store(rests, 2, i1)
+            store(rests, 3, j1)
+            store(rests, 4, i2)
+            store(rests, 5, j2)
+            store(rests, 6, i3)
+            store(rests, 7, j3)
+            for k in range(0, 2 * _LANES, 2):
+                a_end, b_end = load(bounds, k + 2), load(bounds, k + 3)
+                i, j = load(rests, k), load(rests, k + 1)
+                finish(a, i, a_end, b, j, b_end, out, va, vb, vout)
 
     return kernel
 

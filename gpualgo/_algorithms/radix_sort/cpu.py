@@ -12,7 +12,6 @@ from gpualgo._algorithms.radix_sort import cpu_numpy
 from gpualgo._algorithms.radix_sort.cpu_digits import (
     WORD_SIZES,
     Order,
-    WordOrder,
     as_bytes,
     by_digits,
     routine_of,
@@ -217,7 +216,7 @@ def _order_of(problem: Sort, group: Group) -> Order:
     return Order(group.dtype, bool(group.descending), problem.begin_bit, problem.end_bit)
 
 
-_word_order = cache(WordOrder)
+_word_order = cache(Order)
 
 
 def rows_of(arrays: Sequence[Array], axis: int | None) -> list[Array]:

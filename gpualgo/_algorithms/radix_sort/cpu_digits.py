@@ -12,8 +12,8 @@ from gpualgo._algorithms.radix_sort import cpu_numpy, problem
 from gpualgo._algorithms.radix_sort import digits as rk
 from gpualgo._algorithms.radix_sort.digits import flipped_bits, opposite_signs
 from gpualgo._base import dtypes, threads
-from gpualgo._cpu.kernels import Kernel, get_entry, get_kernel, scratch
-from gpualgo._cpu.launch import Launch
+from gpualgo._cpu.kernels import Kernel, get_entry, get_kernel, named
+from gpualgo._cpu.launch import Launch, run_tasks
 from gpualgo._cpu.layout import is_dense, merge, packer, table
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Routine, compiled
@@ -36,16 +36,21 @@ _INFINITY = {"float16": 0x7C00, "bfloat16": 0x7F80, "float32": 0x7F800000,
 
 
 class Order:
-    """Order of two keys: their dtype, the direction and the bits compared."""
+    """Order of keys, which may be words of several numbers, and the bits compared."""
 
     def __init__(
-        self, dtype: np.dtype[Any], descending: bool, begin: int = 0, end: int | None = None
-    ) -> None:
-        self.size, self.descending = dtype.itemsize, descending
-        self.is_float = dtypes.kind(dtype) == "f"
-        self.used = (1 << (8 * self.size if end is None else end)) - (1 << begin)
-        self.infinity = _INFINITY.get(str(dtypes.name_of(dtype)), 0)
-        self.flip = _inverted(dtype, descending)
+        self, dtype: problem.Dtype, descending: problem.Descending, begin: int = 0,
+        end: int | None = None,
+    ) -> None:  # fmt: skip
+        self.size, self.descending = dtype.itemsize, descending is True
+        self.used = (1 << (problem.used_bits(dtype) if end is None else end)) - (1 << begin)
+        # Bits of a key that are inverted before its code is computed.
+        self.flip = flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
+        numbers = problem.numbers(dtype, descending)
+        self.floats = [
+            (number.shift, number.bits, _INFINITY[str(dtypes.name_of(number.dtype))])
+            for number in numbers if dtypes.kind(number.dtype) == "f"
+        ]  # fmt: skip
 
     @property
     def is_whole(self) -> bool:
@@ -53,59 +58,26 @@ class Order:
 
     def numbers(self) -> list[int]:
         """Return the kernels' parameters from slot CODES on, as signed words."""
-        numbers = [self._codes(), self.size, self.flip, self.infinity, self.used]
+        codes = entry("codes", self.size, *self.floats)
+        numbers = [codes, self.size, self.flip, self.used]
         return [number - (number >> 63 << 64) for number in numbers]
 
-    def _codes(self) -> int:
-        """Return the address of the kernel that converts keys to codes."""
-        return entry("codes", self.size, self.is_float)
 
-
-class WordOrder(Order):
-    """Order of words that pack several numbers; all their bits are compared."""
-
-    def __init__(self, dtype: problem.Dtype, descending: problem.Descending) -> None:
-        super().__init__(np.dtype(f"u{dtype.itemsize}"), False, 0, problem.used_bits(dtype))
-        self.flip = _inverted(dtype, descending)
-        floats = [n for n in problem.numbers(dtype, descending) if dtypes.kind(n.dtype) == "f"]
-        self.is_float = bool(floats)
-        self._floats: list[int] = []
-        for number in floats:
-            infinity = _INFINITY[str(dtypes.name_of(number.dtype))]
-            self._floats += [number.shift, number.bits, infinity]
-
-    def _codes(self) -> int:
-        return entry("word_codes", self.size, *self._floats) if self._floats else super()._codes()
-
-
-def _inverted(dtype: problem.Dtype, descending: problem.Descending) -> int:
-    """Return which bits of a key are inverted before its code is computed."""
-    return flipped_bits(dtype, descending) | opposite_signs(dtype, descending)
-
-
-def entry(name: str, *options: int | str) -> int:
-    """Return the address of the kernel that `<name>_kernel(*options)` generates."""
-    return get_entry(("radix_sort", name, *options), lambda: _generate(name, *options))
+def entry(name: str, *options: int | tuple[int, ...]) -> int:
+    """Return the address of a kernel of `cpu_kernels`."""
+    return get_entry(*named("radix_sort", f"{name}_kernel", *options))
 
 
 def invoke() -> Kernel:
     """Return the kernel that Python calls; it runs another kernel without the GIL."""
-    return get_kernel(("radix_sort", "invoke"), lambda: _generate("invoke"))
-
-
-def _generate(name: str, *options: int | str) -> Callable[..., None]:
-    from gpualgo._algorithms.radix_sort import cpu_kernels
-
-    function: Callable[..., None] = getattr(cpu_kernels, f"{name}_kernel")(*options)
-    return function
+    return get_kernel(*named("radix_sort", "invoke_kernel"))
 
 
 # --- Sort by digits: one thread sorts a row within its caches, or all cores sort a long row.
 
 LONG_ROW = 1 << 17  # from this many keys on, all cores sort one row together
 _LONG_FOR_TWO = 1 << 19  # the same where each row would get at most two threads
-_LINE_BYTES = 1 << 23  # rows of at least this size, with values, are written past the caches
-_LINE_BITS, _CACHE_BITS = 11, 8  # widest digit of a pass, with and without write-combining
+_WIDEST = 9  # bits of a digit: a pass over a long row writes to up to 512 buckets
 _PARTS_PER_THREAD = 4
 _PART_KEYS = 1 << 15  # fewer keys do not repay separate counters
 
@@ -186,10 +158,10 @@ class _Column:
 
     def __init__(self, source: Array | None, target: Array | None, size: int, length: int) -> None:
         self.target, self.size, self.length = target, size, length
-        self.out = target if target is not None and _is_dense(target) else None
+        self.out = target if target is not None and target.flags.c_contiguous else None
         self.temp: Array | None = None
         self.source = source  # None: positions
-        if source is not None and not _is_dense(source):
+        if source is not None and not source.flags.c_contiguous:
             self.source = self.make_out()
             cpu_numpy.copy_rows(self.source, source, 64 * self.source.nbytes)
 
@@ -227,13 +199,8 @@ class _Column:
         result = self.source if is_sorted else self.make_out()
         if result is None:
             result = np.arange(self.length, dtype=f"u{self.size}").view(f"V{self.size}")
-        if address(result) != address(self.target) or not _is_dense(self.target):
+        if address(result) != address(self.target) or not self.target.flags.c_contiguous:
             cpu_numpy.copy_rows(self.target, result, 64 * self.target.nbytes)
-
-
-def _is_dense(array: Array) -> bool:
-    """Return whether a row is contiguous and aligned, as line writes require."""
-    return array.strides[0] == array.itemsize and address(array) % array.itemsize == 0
 
 
 class _LongRow:
@@ -263,18 +230,17 @@ class _LongRow:
 
     def sort(self) -> None:
         order = self.order
-        if order.size <= 2 and self.values is None and not order.is_float and order.is_whole:
+        if order.size <= 2 and self.values is None and not order.floats and order.is_whole:
             self._count_and_fill()
             return
-        is_large = self.bytes >= _LINE_BYTES
-        digits = _digits(self._survey(), _LINE_BITS if is_large else _CACHE_BITS)
+        digits = _digits(self._survey(), _WIDEST)
         if digits:
-            self._sort_by(digits, is_large)
+            self._sort_by(digits)
         self.keys.finish(not digits)
         if self.values is not None:
             self.values.finish(not digits)
 
-    def _sort_by(self, digits: list[tuple[int, int]], is_large: bool) -> None:
+    def _sort_by(self, digits: list[tuple[int, int]]) -> None:
         passes = len(digits)
         keys = self.keys.route(passes)
         values = [0] * (passes + 1) if self.values is None else self.values.route(passes)
@@ -282,17 +248,11 @@ class _LongRow:
             self.table[[rk.KEYS, rk.VALUES]] = keys[i], values[i]
             self.table[[rk.OUT_KEYS, rk.OUT_VALUES]] = keys[i + 1], values[i + 1]
             self._count(shift, bits)
-            self._move(is_large, 1 << bits)
+            self._run(entry("scatter", self.order.size, self.value_size), rk.CODES_BYTES)
 
     def _run(self, kernel_address: int, scratch_bytes: int = 0) -> None:
         self.table[rk.ENTRY] = kernel_address
-        table, kernel = address(self.table), invoke()
-
-        def body(first: int, last: int) -> None:
-            memory = scratch(scratch_bytes)
-            kernel(table, address(memory), first, last)
-
-        threads.run(body, self.parts, self.bytes)
+        run_tasks(invoke(), self.table, self.parts, self.bytes, scratch_bytes)
 
     def _survey(self) -> int:
         """Return the bits in which codes differ; 0 if the row is already in order."""
@@ -309,13 +269,6 @@ class _LongRow:
         self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
         self.table[rk.ENTRY] = entry("place")
         invoke()(address(self.table), 0, 0, 1)
-
-    def _move(self, is_large: bool, buckets: int) -> None:
-        sizes = (self.order.size, self.value_size)
-        if is_large:
-            self._run(entry("line", *sizes), rk.scratch_bytes(buckets))
-        else:
-            self._run(entry("scatter", *sizes), rk.CODES_BYTES)
 
     def _count_and_fill(self) -> None:
         """Counting sort of integers of one or two bytes."""

@@ -11,12 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from gpualgo._algorithms.radix_sort import digits as at
-from gpualgo._cpu.packing import call, copy_bytes, inline, load, offset, pointer_to, store
+from gpualgo._cpu.packing import (
+    call,
+    copy_bytes,
+    inline,
+    load,
+    offset,
+    pointer_to,
+    storage,
+    store,
+)
 
 as_intp = pointer_to(types.intp)
 unsigned = pointer_to(types.uint64)
@@ -29,62 +36,32 @@ def word(size: int) -> Any:
     return types.Integer.from_bitwidth(8 * (min(size, 8) or 1), signed=False)
 
 
-def invoke_kernel() -> Callable[..., None]:
-    """Return the kernel that Python calls; it runs another kernel without the GIL."""
-
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        call(load(as_intp(table), at.ENTRY), (table, scratch, first, last))
-
-    return kernel
+def invoke_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Run another kernel without the GIL; Python calls this one."""
+    call(load(as_intp(table), at.ENTRY), (table, scratch, first, last))
 
 
-def codes_kernel(size: int, is_float: bool) -> Callable[..., None]:
-    """Return codes(keys, count, codes, flip, infinity), which converts keys to unsigned words.
+def codes_kernel(size: int, *floats: tuple[int, int, int]) -> Callable[..., None]:
+    """Return codes(keys, count, codes, flip), which converts keys to unsigned words.
 
-    flip inverts key bits: the sign bit of signed integers; if descending, all bits of integers or
-    the sign of floats. A float of magnitude m has the code middle ± m, so both zeros have one code.
-    NaN (magnitude above infinity) has all bits set, whatever its sign.
+    `floats`: lowest bit, width and infinity of each float in a key. flip inverts key bits: the sign
+    bit of signed integers; if descending, all bits of integers or the sign of floats. Then the bits
+    of integers are codes already. A float of magnitude m has the code middle ± m, so both zeros
+    have one code. NaN (magnitude above infinity) has all bits set, whatever its sign.
     """
-    make, as_key = word(size), pointer_to(word(size))
-    top, middle = np.uint64(8 * size - 1), np.uint64(1 << 8 * size - 1)
-
-    def integer_codes(keys: int, count: int, codes: int, flip: int, infinity: int) -> None:
-        source, target, mask = as_key(keys), unsigned(codes), make(flip)
-        for i in range(count):
-            store(target, i, np.uint64(load(source, i) ^ mask))
-
-    def float_codes(keys: int, count: int, codes: int, flip: int, infinity: int) -> None:
-        source, target, mask, limit = as_key(keys), unsigned(codes), make(flip), make(infinity)
-        for i in range(count):
-            bits = make(load(source, i) ^ mask)
-            magnitude, negative = make(bits & (middle - _ONE)), make(_ZERO - (bits >> top))
-            code = make(middle + (magnitude ^ negative) - negative)
-            is_nan = make(_ZERO - np.uint64(magnitude > limit))
-            store(target, i, np.uint64(make(code | is_nan)))
-
-    return float_codes if is_float else integer_codes
-
-
-def word_codes_kernel(size: int, *floats: int) -> Callable[..., None]:
-    """Return the codes function of words that pack several numbers, some of them floats.
-
-    `floats`: lowest bit, width and infinity of each float. The bits of other numbers are codes
-    already.
-    """
-    make, as_key = word(size), pointer_to(word(size))
-    fields = [floats[i : i + 3] for i in range(0, len(floats), 3)]
-    float_bits = sum((1 << bits) - 1 << shift for shift, bits, _ in fields)
+    as_key = pointer_to(word(size))
+    float_bits = sum((1 << bits) - 1 << shift for shift, bits, _ in floats)
     plain = np.uint64((1 << 64) - 1 ^ float_bits)
 
     @inline
     def code_of(bits: Any) -> Any:
         return bits & plain
 
-    for field in fields:
+    for field in floats:
         code_of = _with_float(code_of, *field)
 
-    def codes_of(keys: int, count: int, codes: int, flip: int, infinity: int) -> None:
-        source, target, mask = as_key(keys), unsigned(codes), np.uint64(make(flip))
+    def codes_of(keys: int, count: int, codes: int, flip: int) -> None:
+        source, target, mask = as_key(keys), unsigned(codes), np.uint64(flip)
         for i in range(count):
             store(target, i, code_of(np.uint64(load(source, i)) ^ mask))
 
@@ -111,86 +88,74 @@ def _with_float(code_of: Any, shift: int, bits: int, infinity: int) -> Any:
 def read_codes(table: int, keys: int, count: int, codes: int) -> None:
     """Write the codes of `count` keys from an address on."""
     p = as_intp(table)
-    call(load(p, at.CODES), (keys, count, codes, load(p, at.FLIP), load(p, at.INFINITY)))
+    call(load(p, at.CODES), (keys, count, codes, load(p, at.FLIP)))
 
 
-def survey_kernel() -> Callable[..., None]:
-    """Return the kernel that finds the bits in which codes differ, and whether codes ever fall."""
-
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, code = as_intp(table), unsigned(scratch)
-        used, length, parts = load(unsigned(table), at.USED), load(p, at.LENGTH), load(p, at.PARTS)
-        keys, size = load(p, at.KEYS), load(p, at.KEY_BYTES)
-        survey = unsigned(load(p, at.SURVEY))
-        for part in range(first, last):
-            i, stop = length * part // parts, length * (part + 1) // parts
-            read_codes(table, keys, 1, scratch)
-            head = load(code, 0)
-            read_codes(table, keys + size * max(0, i - 1), 1, scratch)
-            differ, falls = _ZERO, _ZERO
-            while i < stop:
-                count = min(at.BLOCK, stop - i)
-                read_codes(table, keys + size * i, count, scratch + 8)
-                for j in range(count):
-                    bits = load(code, j + 1)
-                    differ |= bits ^ head
-                    falls |= np.uint64(bits & used < load(code, j) & used)
-                store(code, 0, load(code, count))
-                i += count
-            store(survey, 2 * part, differ & used)
-            store(survey, 2 * part + 1, falls)
-
-    return kernel
+def survey_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Find the bits in which codes differ, and whether codes ever fall."""
+    p, code = as_intp(table), unsigned(scratch)
+    used, length, parts = load(unsigned(table), at.USED), load(p, at.LENGTH), load(p, at.PARTS)
+    keys, size = load(p, at.KEYS), load(p, at.KEY_BYTES)
+    survey = unsigned(load(p, at.SURVEY))
+    for part in range(first, last):
+        i, stop = length * part // parts, length * (part + 1) // parts
+        read_codes(table, keys, 1, scratch)
+        head = load(code, 0)
+        read_codes(table, keys + size * max(0, i - 1), 1, scratch)
+        differ, falls = _ZERO, _ZERO
+        while i < stop:
+            count = min(at.BLOCK, stop - i)
+            read_codes(table, keys + size * i, count, scratch + 8)
+            for j in range(count):
+                bits = load(code, j + 1)
+                differ |= bits ^ head
+                falls |= np.uint64(bits & used < load(code, j) & used)
+            store(code, 0, load(code, count))
+            i += count
+        store(survey, 2 * part, differ & used)
+        store(survey, 2 * part + 1, falls)
 
 
-def count_kernel() -> Callable[..., None]:
-    """Return the kernel that counts the keys of each part in each bucket."""
-
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, code = as_intp(table), unsigned(scratch)
-        length, parts, buckets = load(p, at.LENGTH), load(p, at.PARTS), load(p, at.BUCKETS)
-        keys, size, shift = load(p, at.KEYS), load(p, at.KEY_BYTES), load(unsigned(table), at.SHIFT)
-        mask = np.uint64(buckets - 1)
-        # Alternate between two counters per bucket: equal neighbours need not wait for each other.
-        even = counters(scratch + at.CODES_BYTES)
-        odd = counters(scratch + at.CODES_BYTES + 4 * buckets)
-        for part in range(first, last):
-            for b in range(2 * buckets):
-                store(even, b, np.uint32(0))
-            i, stop = length * part // parts, length * (part + 1) // parts
-            while i < stop:
-                count = min(at.BLOCK, stop - i)
-                read_codes(table, keys + size * i, count, scratch)
-                for j in range(0, count - 1, 2):
-                    b = types.intp((load(code, j) >> shift) & mask)
-                    c = types.intp((load(code, j + 1) >> shift) & mask)
-                    store(even, b, np.uint32(load(even, b) + 1))
-                    store(odd, c, np.uint32(load(odd, c) + 1))
-                if count & 1:
-                    b = types.intp((load(code, count - 1) >> shift) & mask)
-                    store(even, b, np.uint32(load(even, b) + 1))
-                i += count
-            total = as_intp(load(p, at.COUNTS) + 8 * buckets * part)
-            for b in range(buckets):
-                store(total, b, types.intp(load(even, b)) + types.intp(load(odd, b)))
-
-    return kernel
-
-
-def place_kernel() -> Callable[..., None]:
-    """Return the kernel that turns counts into each part's first index in each bucket."""
-
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p = as_intp(table)
-        parts, buckets, count = load(p, at.PARTS), load(p, at.BUCKETS), as_intp(load(p, at.COUNTS))
-        total = 0
+def count_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Count the keys of each part in each bucket."""
+    p, code = as_intp(table), unsigned(scratch)
+    length, parts, buckets = load(p, at.LENGTH), load(p, at.PARTS), load(p, at.BUCKETS)
+    keys, size, shift = load(p, at.KEYS), load(p, at.KEY_BYTES), load(unsigned(table), at.SHIFT)
+    mask = np.uint64(buckets - 1)
+    # Alternate between two counters per bucket: equal neighbours need not wait for each other.
+    even = counters(scratch + at.CODES_BYTES)
+    odd = counters(scratch + at.CODES_BYTES + 4 * buckets)
+    for part in range(first, last):
+        for b in range(2 * buckets):
+            store(even, b, np.uint32(0))
+        i, stop = length * part // parts, length * (part + 1) // parts
+        while i < stop:
+            count = min(at.BLOCK, stop - i)
+            read_codes(table, keys + size * i, count, scratch)
+            for j in range(0, count - 1, 2):
+                b = types.intp((load(code, j) >> shift) & mask)
+                c = types.intp((load(code, j + 1) >> shift) & mask)
+                store(even, b, np.uint32(load(even, b) + 1))
+                store(odd, c, np.uint32(load(odd, c) + 1))
+            if count & 1:
+                b = types.intp((load(code, count - 1) >> shift) & mask)
+                store(even, b, np.uint32(load(even, b) + 1))
+            i += count
+        total = as_intp(load(p, at.COUNTS) + 8 * buckets * part)
         for b in range(buckets):
-            for part in range(parts):
-                size = load(count, part * buckets + b)
-                store(count, part * buckets + b, total)
-                total += size
+            store(total, b, types.intp(load(even, b)) + types.intp(load(odd, b)))
 
-    return kernel
+
+def place_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Turn counts into each part's first index in each bucket."""
+    p = as_intp(table)
+    parts, buckets, count = load(p, at.PARTS), load(p, at.BUCKETS), as_intp(load(p, at.COUNTS))
+    total = 0
+    for b in range(buckets):
+        for part in range(parts):
+            size = load(count, part * buckets + b)
+            store(count, part * buckets + b, total)
+            total += size
 
 
 def fill_kernel(size: int) -> Callable[..., None]:
@@ -338,185 +303,209 @@ def take_kernel(size: int, value_size: int) -> Callable[..., None]:
     return take
 
 
-def row_kernel() -> Callable[..., None]:
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        copy_bytes(scratch, table, 8 * at.SIZE)
-        p, own, work = as_intp(table), as_intp(scratch), scratch + at.ROW_WORK
-        length = load(p, at.LENGTH)
-        size, value_size = load(p, at.KEY_BYTES), load(p, at.VALUE_BYTES)
-        x = scratch + at.BUFFERS
-        y = x + (length * size + 63) // 64 * 64
-        vx = y + (length * size + 63) // 64 * 64
-        vy = vx + (length * value_size + 63) // 64 * 64
-        store(own, at.PARTS, 1)
-        store(own, at.COUNTS, scratch + at.ROW_COUNTS)
-        store(own, at.SURVEY, scratch + at.ROW_SURVEY)
-        for row in range(first, last):
-            row_addresses(table, row, scratch + at.ROW)
-            keys, values = load(own, at.ROW // 8), load(own, at.ROW // 8 + 1)
-            out_keys, out_values = load(own, at.ROW // 8 + 2), load(own, at.ROW // 8 + 3)
-            if load(p, at.PACKS):
-                pack(table, 0, keys, x, 1)
-                keys = x
-            if load(p, at.PACKS + 1):
-                pack(table, 1, values, vx, 1)
-                values = vx
-            differ, more = _ZERO, False
-            if length <= at.SHORT:
-                read_codes(table, keys, length, work)
-                _rank(work, scratch + at.ROW_COUNTS, length, load(unsigned(table), at.USED))
-                call(load(p, at.TAKE), (scratch + at.ROW_COUNTS, length, keys, values, y, vy))
-                keys, values = y, vy
-            else:
-                store(own, at.KEYS, keys)
-                call(load(p, at.FIND), (scratch, work, 0, 1))
-                if load(own, at.ROW_SURVEY // 8 + 1):
-                    differ = load(unsigned(scratch), at.ROW_SURVEY // 8)
-                more = differ != _ZERO or (value_size > 0 and values == 0)
-            while more:
-                differ = _next_digit(scratch, differ)
-                more = differ != _ZERO
-                target = y if keys == x else x
-                value_target = vy if values == vx else vx
-                if not more:  # the last pass writes to the outputs, if these are free
-                    if not load(p, at.PACKS + 2) and out_keys != keys:
-                        target = out_keys
-                    if not load(p, at.PACKS + 3) and out_values != values:
-                        value_target = out_values
-                store(own, at.KEYS, keys)
-                store(own, at.VALUES, values)
-                store(own, at.OUT_KEYS, target)
-                store(own, at.OUT_VALUES, value_target)
-                call(load(p, at.COUNT), (scratch, work, 0, 1))
-                call(load(p, at.PLACE), (scratch, work, 0, 1))
-                call(load(p, at.MOVE), (scratch, work, 0, 1))
-                keys, values = target, value_target
-            if load(p, at.PACKS + 2):
-                pack(table, 2, out_keys, keys, 0)
-            elif out_keys and out_keys != keys:
-                copy_bytes(out_keys, keys, length * size)
-            if load(p, at.PACKS + 3):
-                pack(table, 3, out_values, values, 0)
-            elif out_values and out_values != values:
-                copy_bytes(out_values, values, length * value_size)
+def row_kernel(table: int, scratch: int, first: int, last: int) -> None:
+    """Sort rows, each within this thread's caches."""
+    copy_bytes(scratch, table, 8 * at.SIZE)
+    p, own, work = as_intp(table), as_intp(scratch), scratch + at.ROW_WORK
+    length = load(p, at.LENGTH)
+    size, value_size = load(p, at.KEY_BYTES), load(p, at.VALUE_BYTES)
+    x = scratch + at.BUFFERS
+    y = x + (length * size + 63) // 64 * 64
+    vx = y + (length * size + 63) // 64 * 64
+    vy = vx + (length * value_size + 63) // 64 * 64
+    store(own, at.PARTS, 1)
+    store(own, at.COUNTS, scratch + at.ROW_COUNTS)
+    store(own, at.SURVEY, scratch + at.ROW_SURVEY)
+    for row in range(first, last):
+        row_addresses(table, row, scratch + at.ROW)
+        keys, values = load(own, at.ROW // 8), load(own, at.ROW // 8 + 1)
+        out_keys, out_values = load(own, at.ROW // 8 + 2), load(own, at.ROW // 8 + 3)
+        if load(p, at.PACKS):
+            pack(table, 0, keys, x, 1)
+            keys = x
+        if load(p, at.PACKS + 1):
+            pack(table, 1, values, vx, 1)
+            values = vx
+        differ, more = _ZERO, False
+        if length <= at.SHORT:
+            read_codes(table, keys, length, work)
+            _rank(work, scratch + at.ROW_COUNTS, length, load(unsigned(table), at.USED))
+            call(load(p, at.TAKE), (scratch + at.ROW_COUNTS, length, keys, values, y, vy))
+            keys, values = y, vy
+        else:
+            store(own, at.KEYS, keys)
+            call(load(p, at.FIND), (scratch, work, 0, 1))
+            if load(own, at.ROW_SURVEY // 8 + 1):
+                differ = load(unsigned(scratch), at.ROW_SURVEY // 8)
+            more = differ != _ZERO or (value_size > 0 and values == 0)
+        while more:
+            differ = _next_digit(scratch, differ)
+            more = differ != _ZERO
+            target = y if keys == x else x
+            value_target = vy if values == vx else vx
+            if not more:  # the last pass writes to the outputs, if these are free
+                if not load(p, at.PACKS + 2) and out_keys != keys:
+                    target = out_keys
+                if not load(p, at.PACKS + 3) and out_values != values:
+                    value_target = out_values
+            store(own, at.KEYS, keys)
+            store(own, at.VALUES, values)
+            store(own, at.OUT_KEYS, target)
+            store(own, at.OUT_VALUES, value_target)
+            call(load(p, at.COUNT), (scratch, work, 0, 1))
+            call(load(p, at.PLACE), (scratch, work, 0, 1))
+            call(load(p, at.MOVE), (scratch, work, 0, 1))
+            keys, values = target, value_target
+        if load(p, at.PACKS + 2):
+            pack(table, 2, out_keys, keys, 0)
+        elif out_keys and out_keys != keys:
+            copy_bytes(out_keys, keys, length * size)
+        if load(p, at.PACKS + 3):
+            pack(table, 3, out_values, values, 0)
+        elif out_values and out_values != values:
+            copy_bytes(out_values, values, length * value_size)
+
+
+# --- Kernels around NumPy's sorts: restore zeros and NaNs, count runs.
+#
+# NumPy orders numbers, not their bits: zeros of either sign, and NaNs, may change order or lose
+# their bits. All other equal keys have equal bits.
+
+_KINDS = {"i": "int", "u": "uint", "f": "float"}
+
+
+def pointer_of(kind: str, size: int) -> Any:
+    return pointer_to(storage(np.dtype(f"{_KINDS[kind]}{8 * size}")))
+
+
+@inline
+def _sorts_before(b: Any, a: Any, falls: int) -> Any:
+    """Return whether b sorts before a, which is earlier in the input; NaN is last."""
+    return ((b > a) if falls else (b < a)) | ((a != a) & (b == b))
+
+
+def ordered_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, int], int]:
+    """Return f(keys, 0, length, 0): 1 if a key sorts before its left neighbour, else 0.
+
+    It stops at the first block that has one, so unsorted keys cost almost nothing.
+    """
+    as_key = pointer_of(kind, size)
+
+    def kernel(keys: int, _: int, length: int, _unused: int) -> int:
+        key, i = as_key(keys), 1
+        while i < length:
+            stop, is_unordered = min(length, i + at.BLOCK), False
+            for j in range(i, stop):
+                is_unordered |= _sorts_before(load(key, j), load(key, j - 1), falls)
+            if is_unordered:
+                return 1
+            i = stop
+        return 0
 
     return kernel
 
 
-# --- Kernel that moves keys by whole cache lines, for rows larger than the caches.
-#
-# Each bucket collects a line in cache before writing it: the "software write-combining" of N.
-# Satish et al. (SIGMOD 2010, 10.1145/1807167.1807207).
+def mend_kernel(size: int, falls: int) -> Callable[..., None]:
+    """Return the kernel that restores zeros and NaNs of sorted rows; a task is a row.
+
+    Its table: the addresses of adjacent rows of keys and of the sorted rows, and a row's length.
+    """
+    as_key, as_bits = pointer_of("f", size), pointer_to(word(size))
+    negative_zero = np.uint64(1 << 8 * size - 1)
+
+    @inline
+    def count_before(row: int, length: int, with_zeros: bool, with_numbers: bool) -> int:
+        """Return how many keys sort before zeros, and how many with zeros or all numbers."""
+        low, high = 0, length
+        while low < high:
+            middle = (low + high) // 2
+            key = load(as_key(row), middle)
+            is_before = key > 0.0 if falls else key < 0.0
+            if is_before or (with_zeros and key == 0.0) or (with_numbers and key == key):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    @inline
+    def has_negative_zero(keys: int, length: int) -> Any:
+        i, has_any = 0, False
+        while i < length and not has_any:
+            stop = min(length, i + at.BLOCK)
+            for j in range(i, stop):
+                has_any |= load(as_bits(keys), j) == negative_zero
+            i = stop
+        return has_any
+
+    @inline
+    def gather(keys: int, length: int, row: int, index: int, todo: int, wants_nan: bool) -> None:
+        """Write all zeros (or NaNs) of keys to row[index:]; there are `todo` of them.
+
+        There may be fewer if another thread has written to keys since the row was copied.
+        """
+        source, target, i = as_key(keys), as_key(row), 0
+        while todo > 0 and i < length:
+            stop, has_any = min(length, i + at.BLOCK), False
+            for j in range(i, stop):
+                key = load(source, j)
+                has_any |= (key != key) if wants_nan else (key == 0.0)
+            if has_any:
+                for j in range(i, stop):
+                    key = load(source, j)
+                    store(target, index, key)  # overwritten unless wanted
+                    is_wanted = (key != key) if wants_nan else (key == 0.0)
+                    index += 1 if is_wanted else 0
+                    todo -= 1 if is_wanted else 0
+                    if todo == 0:
+                        break
+            i = stop
+
+    def kernel(table: int, _: int, first: int, last: int) -> None:
+        p = as_intp(table)
+        keys, rows, length = load(p, 0), load(p, 1), load(p, 2)
+        for i in range(first, last):
+            source, row = keys + i * length * size, rows + i * length * size
+            zero = count_before(row, length, False, False)
+            above = count_before(row, length, True, False)
+            nan = count_before(row, length, True, True)
+            # A single zero has kept its sign. Without negative zeros all zeros are equal.
+            if above - zero > 1 and has_negative_zero(source, length):
+                gather(source, length, row, zero, above - zero, False)
+            gather(source, length, row, nan, length - nan, True)
+
+    return kernel
 
 
-def _stream_line(_typing: Any, target: Any, source: Any) -> Any:
-    """Write an aligned cache line with a non-temporal store, without reading it first."""
-
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        line = ir.VectorType(ir.IntType(64), at.LINE // 8)
-        value = builder.load(builder.inttoptr(args[1], line.as_pointer()), align=at.LINE)
-        stored = builder.store(value, builder.inttoptr(args[0], line.as_pointer()), align=at.LINE)
-        one = ir.Constant(ir.IntType(32), 1)
-        stored.set_metadata("nontemporal", builder.module.add_metadata([one]))
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp), generate
+# --- The kernel that estimates the cost of a merge sort.
 
 
-def _fence(_typing: Any) -> Any:
-    """Order non-temporal stores before this thread's later writes."""
+def levels_kernel(kind: str, size: int, falls: int) -> Callable[[int, int, int, int], int]:
+    """Return f(keys, stride, length, is_strided): cost of a merge sort; from MANY on, digits are
+    faster.
 
-    def generate(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
+    The limit is two levels, or for short rows a quarter of all. Distances reach up to a 32nd of the
+    row, so a single turning point is rarely sampled. Time of the digit sort relative to NumPy's (a
+    Xeon, one thread, 10^6 float64): sorted 4.5, falling 29, ten rising rows 2.6, 64 rising rows
+    0.9, a hundredth of the keys swapped 0.9, random 0.2.
+    """
+    as_key = pointer_of(kind, size)
 
-    return types.void(), generate
-
-
-_stream = intrinsic(_stream_line)
-_order = intrinsic(_fence)
-
-
-@inline
-def _flush(end: int, line: int, filled: int, valid: int, size: int) -> None:
-    """Write the last `valid` of a line's first `filled` items so that they end at address `end`."""
-    if valid * size >= at.LINE:
-        _stream(end - at.LINE, line)
-    else:
-        num_bytes = min(filled, valid) * size
-        copy_bytes(end - num_bytes, line + filled * size - num_bytes, num_bytes)
-
-
-@inline
-def _flush_rest(out: int, lines: int, ends: int, starts: int, buckets: int, size: int) -> None:
-    bucket_end, start = as_intp(ends), as_intp(starts)
-    for b in range(buckets):
-        end = load(bucket_end, b)
-        filled = (end + out % at.LINE // size) & (at.LINE // size - 1)
-        _flush(
-            out + end * size, lines + at.LINE * b, filled, min(filled, end - load(start, b)), size
-        )
-
-
-def line_kernel(size: int, value_size: int) -> Callable[..., None]:
-    """Return the kernel that moves the keys of each part; outputs are aligned to their items."""
-    as_key, as_value = pointer_to(word(size)), pointer_to(word(value_size))
-    cast, nwords, value_bytes = word(value_size), -(-value_size // 8), value_size or 1
-    per_line, values_per_line = at.LINE // size, at.LINE // value_bytes
-
-    def kernel(table: int, scratch: int, first: int, last: int) -> None:
-        p, u = as_intp(table), unsigned(table)
-        keys, values = load(p, at.KEYS), load(p, at.VALUES)
-        out_keys, out_values = load(p, at.OUT_KEYS), load(p, at.OUT_VALUES)
-        length, parts, buckets = load(p, at.LENGTH), load(p, at.PARTS), load(p, at.BUCKETS)
-        shift, mask = load(u, at.SHIFT), np.uint64(buckets - 1)
-        source, value_source = as_key(keys), as_value(values)
-        value_scratch = scratch + at.LINE * buckets
-        starts = value_scratch + at.LINE * buckets
-        codes = starts + 8 * buckets
-        lines, value_lines, start = as_key(scratch), as_value(value_scratch), as_intp(starts)
-        phase, value_phase = out_keys % at.LINE // size, out_values % at.LINE // value_bytes
-        code = unsigned(codes)
-        for part in range(first, last):
-            places = load(p, at.COUNTS) + 8 * buckets * part
-            next_index = as_intp(places)
-            copy_bytes(starts, places, 8 * buckets)
-            i, stop = length * part // parts, length * (part + 1) // parts
-            while i < stop:
-                count = min(at.BLOCK, stop - i)
-                read_codes(table, keys + size * i, count, codes)
-                for j in range(count):
-                    b = types.intp((load(code, j) >> shift) & mask)
-                    place = load(next_index, b) + 1
-                    store(next_index, b, place)
-                    if nwords == 0 or out_keys:
-                        slot = (place - 1 + phase) & (per_line - 1)
-                        store(lines, b * per_line + slot, load(source, i + j))
-                        if slot == per_line - 1:
-                            line = scratch + at.LINE * b
-                            end, valid = out_keys + place * size, place - load(start, b)
-                            if valid >= per_line:
-                                _stream(end - at.LINE, line)
-                            else:
-                                _flush(end, line, per_line, valid, size)
-                    if nwords:
-                        slot = (place - 1 + value_phase) & (values_per_line - 1)
-                        offset = nwords * (b * values_per_line + slot)
-                        if nwords == 1:
-                            value = load(value_source, i + j) if values else cast(i + j)
-                            store(value_lines, offset, value)
-                        else:
-                            store(value_lines, offset, load(value_source, 2 * (i + j)))
-                            store(value_lines, offset + 1, load(value_source, 2 * (i + j) + 1))
-                        if slot == values_per_line - 1:
-                            line = value_scratch + at.LINE * b
-                            end, valid = out_values + place * value_bytes, place - load(start, b)
-                            _flush(end, line, values_per_line, valid, value_bytes)
-                i += count
-            if out_keys:
-                _flush_rest(out_keys, scratch, places, starts, buckets, size)
-            if nwords:
-                _flush_rest(out_values, value_scratch, places, starts, buckets, value_bytes)
-        _order()
+    def kernel(keys: int, stride: int, length: int, is_strided: int) -> int:
+        step = stride if is_strided else size
+        samples, scales = min(256, max(32, length >> 7)), 1
+        while 32 << scales < length:
+            scales += 1
+        if length < 3:
+            return 0
+        turns, state = 0, np.uint64(1)
+        for i in range(samples):
+            gap = 1 << i % scales
+            state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
+            index = (np.int64(state >> np.uint64(40)) * (length - 2 * gap)) >> 24
+            start = keys + step * index
+            a, b = load(as_key(start), 0), load(as_key(start + step * gap), 0)
+            c = load(as_key(start + 2 * step * gap), 0)
+            turns += _sorts_before(b, a, falls) != _sorts_before(c, b, falls)
+        return 400 * turns * scales // (samples * min(8, scales))
 
     return kernel

@@ -27,10 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.radix_sort import digits as at
 from gpualgo._base import threads
-from gpualgo._cpu.kernels import Kernel, get_kernel, scratch, status_function
-from gpualgo._cpu.launch import Launch
+from gpualgo._cpu.kernels import Kernel, get_kernel, named, status_function
+from gpualgo._cpu.launch import Launch, run_tasks
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Make, Plan, Routine, compiled, of_numpy
 
@@ -120,7 +119,7 @@ def _is_zen4() -> bool:
 
 # --- Sorts of keys without values.
 
-_PIECES_PER_THREAD = 4
+_PIECE_KEYS = 1 << 14  # merged by one task
 _BLOCK_BYTES = 1 << 22  # of rows with gaps that are copied at once
 
 
@@ -273,11 +272,11 @@ class SortByNumPy:
         length, rounds, flip = len(out), runs.bit_length() - 1, self.flip
         buffers = [out, np.empty(length, out.dtype)]
         current = rounds % 2
-        begins = [length * run // runs for run in range(runs + 1)]
+        run_keys = -(-length // runs)
 
         def body(first: int, last: int) -> None:
             for run in range(first, last):
-                part = slice(begins[run], begins[run + 1])
+                part = slice(run * run_keys, (run + 1) * run_keys)
                 target = buffers[current][part]
                 if flip is not None:
                     flip(source[part], target)
@@ -286,9 +285,9 @@ class SortByNumPy:
                 target.sort()
 
         threads.run(body, runs, 64 * out.nbytes)
-        while runs > 1:
-            merge(buffers[current], buffers[1 - current], runs)
-            current, runs = 1 - current, runs // 2
+        while run_keys < length:
+            merge(buffers[current], buffers[1 - current], run_keys)
+            current, run_keys = 1 - current, 2 * run_keys
         if flip is not None:
 
             def restore(first: int, last: int) -> None:
@@ -297,18 +296,14 @@ class SortByNumPy:
             threads.run(restore, length, 64 * out.nbytes)
 
 
-def merge(source: Array, target: Array, runs: int) -> None:
-    """Merge neighbouring ascending runs, whose lengths are nearly equal."""
-    pairs = runs // 2
-    pieces = max(1, _PIECES_PER_THREAD * threads.num_threads() // pairs)
-    numbers = address(source), address(target), len(source), runs, pieces
-    table, run = np.array(numbers, np.int64), kernel("merge", source.dtype.kind, source.itemsize)
-
-    def body(first: int, last: int) -> None:
-        memory = scratch(at.MERGE_BYTES)
-        run(address(table), address(memory), first, last)
-
-    threads.run(body, pairs * pieces, 64 * source.nbytes)
+def merge(source: Array, target: Array, run: int) -> None:
+    """Merge neighbouring ascending runs of so many keys; the last one may be shorter."""
+    length, pairs = len(source), -(-len(source) // (2 * run))
+    pieces = max(1, min(2 * run, length) // _PIECE_KEYS)
+    numbers = address(source), 0, address(source), 0, address(target), 0
+    table = np.array([*numbers, length, run, run, run, pairs, pieces], np.int64)
+    code = named("merge_sort", "merge_kernel", None, source.dtype, (False,), 0)
+    run_tasks(get_kernel(*code), table, pairs * pieces, 64 * source.nbytes)
 
 
 def copy_rows(target: Array, source: Array, work: int) -> None:
@@ -321,13 +316,7 @@ def copy_rows(target: Array, source: Array, work: int) -> None:
 
 
 def kernel(name: str, *options: int | str) -> Kernel:
-    def generate() -> Callable[..., None]:
-        from gpualgo._algorithms.radix_sort import cpu_numpy_kernels
-
-        function: Callable[..., None] = getattr(cpu_numpy_kernels, f"{name}_kernel")(*options)
-        return function
-
-    return get_kernel(("radix_sort", name, *options), generate)
+    return get_kernel(*named("radix_sort", f"{name}_kernel", *options))
 
 
 # --- Stable orders: NumPy counts integers of one and two bytes. It merges other keys run by run

@@ -25,9 +25,7 @@ CODES_BYTES = 8 * BLOCK
 # written. COUNTS holds a number for each part and bucket, SURVEY two words for each part. ENTRY is
 # the kernel that `invoke` runs.
 KEYS, VALUES, OUT_KEYS, OUT_VALUES, LENGTH, PARTS, COUNTS, SURVEY, SHIFT, BUCKETS = range(10)
-ENTRY, CODES, KEY_BYTES, FLIP, INFINITY, USED, SIZE = range(10, 17)
-
-LINE = 64  # bytes written to memory at once
+ENTRY, CODES, KEY_BYTES, FLIP, USED, SIZE = range(10, 16)
 
 SHORT = 128  # up to this many keys, each is compared with all others
 ROW_BITS = 8  # digit width
@@ -45,18 +43,6 @@ ROW_COUNTS = ROW + 32
 ROW_SURVEY = ROW_COUNTS + (8 << ROW_BITS)
 ROW_WORK = ROW_SURVEY + 16
 BUFFERS = (ROW_WORK + CODES_BYTES + (8 << ROW_BITS) + 63) // 64 * 64
-
-
-def scratch_bytes(buckets: int) -> int:
-    return (2 * LINE + 8) * buckets + CODES_BYTES
-
-
-# --- A merge of runs. SOURCE: address of the runs; SORTED: address of the merged keys.
-
-SOURCE, SORTED, NUM_KEYS, RUNS, PIECES = range(5)
-
-LANES = 4  # of a piece, merged in an interleaved loop
-MERGE_BYTES = 8 * 3 * (LANES + 1)  # of scratch memory
 
 
 DIGIT_BITS = 8

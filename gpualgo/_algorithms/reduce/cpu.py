@@ -19,7 +19,7 @@ from gpualgo._base import records, threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import Element
 from gpualgo._base.strides import dense_strides, squeezed
-from gpualgo._cpu.kernels import Applied, Kernel, compute_code, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, compute_code, get_kernel, named
 from gpualgo._cpu.launch import Launch, plan_in_sequence
 from gpualgo._cpu.layout import (
     MOST_OFFSETS,
@@ -400,15 +400,9 @@ def _capacity(layout: Layout, acc: Dtype) -> int:
 
 
 def kernel(op: Operator, acc: Dtype, layout: Layout) -> Kernel:
-    column, is_computed = layout.column, isinstance(layout.dtype, records.Computed)
-
-    def write(fn: Any) -> Any:
-        from gpualgo._algorithms.reduce import cpu_kernels
-
-        write = cpu_kernels.column_kernel if column else cpu_kernels.tile_kernel
-        return write(fn, acc, is_computed)
-
-    return get_kernel(("reduce", acc, column, is_computed), write, Applied(op, (acc, acc), acc))
+    name = "column_kernel" if layout.column else "tile_kernel"
+    code = named("reduce", name, acc, isinstance(layout.dtype, records.Computed))
+    return get_kernel(*code, Applied(op, (acc, acc), acc))
 
 
 @lru_cache(256)

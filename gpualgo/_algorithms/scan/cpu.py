@@ -15,7 +15,7 @@ from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records, threads
 from gpualgo._cpu.image import Loaded
-from gpualgo._cpu.kernels import Applied, Kernel, get_code, get_kernel, scratch
+from gpualgo._cpu.kernels import Applied, get_code, get_kernel, named, scratch
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
 from gpualgo._cpu.memory import address
@@ -260,7 +260,8 @@ def plan_of(
     if links.is_cut:
         launch = partial(_run_links, links, arguments, places, work, functions)
     else:
-        launch = Launch(emit_all(), arguments, places, links.scratch_bytes, tasks, work, functions)
+        emit_all, num_bytes = get_kernel(*named("scan", "emit_all")), links.scratch_bytes
+        launch = Launch(emit_all, arguments, places, num_bytes, tasks, work, functions)
         if not any(shifts):
             return launch.plan(routine)
 
@@ -321,46 +322,12 @@ def _functions(
     links: Links, op: Operator, is_exclusive: bool, source: Dtype, acc: Dtype
 ) -> list[Loaded]:
     """Return the code of emit, and of aggregate and fold if rows are cut."""
-    kind, options = links.kind, links.options
-    # column functions convert through the packing table
-    read = source if kind == "strips" else None
-
-    def write(index: int, fn: Any) -> Any:
-        from gpualgo._algorithms.scan import cpu_kernels
-        from gpualgo._algorithms.scan import cpu_kernels as cpu_columns
-
-        if read is None:
-            return cpu_columns.column_functions(fn, acc, is_exclusive)[index]
-        return cpu_kernels.strip_functions(fn, read, acc, is_exclusive, *options)[index]
-
-    def code_of(index: int, name: str) -> Loaded:
-        key = ("scan", kind, name, read, acc, is_exclusive, options)
-        return get_code(key, partial(write, index), Applied(op, (acc, acc), acc))
-
-    emit = code_of(2, "emit")
-    return [emit, code_of(0, "aggregate"), code_of(1, "fold")] if links.is_cut else [emit]
-
-
-def emit_all() -> Kernel:
-    """Return the kernel that emits the links of rows that are not cut."""
-
-    def write() -> Any:
-        from gpualgo._algorithms.scan import cpu_kernels
-
-        return cpu_kernels.emit_all
-
-    return get_kernel(("scan", "emit_all"), write)
-
-
-def take_links() -> Kernel:
-    """Return the kernel that takes links in order until `burst` are done or none remain."""
-
-    def write() -> Any:
-        from gpualgo._algorithms.scan import cpu_kernels
-
-        return cpu_kernels.take_links
-
-    return get_kernel(("scan", "take_links"), write)
+    options: tuple[Any, ...] = acc, is_exclusive
+    if links.kind == "strips":  # column functions convert through the packing table
+        options = *options, source, *links.options
+    names = ("emit", "aggregate", "fold") if links.is_cut else ("emit",)
+    codes = [named("scan", f"{links.kind}_kernel", name, *options) for name in names]
+    return [get_code(*code, Applied(op, (acc, acc), acc)) for code in codes]
 
 
 def _run_links(
@@ -384,7 +351,7 @@ def _run_chain(
     arguments: np.ndarray[Any, Any], num_tasks: int, num_bytes: int, num_memory: int
 ) -> None:
     """Let each thread take links in order until none remain."""
-    kernel = take_links()
+    kernel = get_kernel(*named("scan", "take_links"))
     burst = max(1, num_tasks * _PIECE_BYTES // num_bytes)  # links between two signal checks
 
     def work(limit: int, burst: int) -> None:

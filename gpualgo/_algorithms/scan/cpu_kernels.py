@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from gpualgo._algorithms.scan import problem as at
 from gpualgo._base import records
@@ -19,6 +18,7 @@ from gpualgo._cpu.packing import (
     copy_bytes,
     dense_address,
     inline,
+    instruction,
     load,
     offset,
     pointer_to,
@@ -45,37 +45,26 @@ and of the one before; link 0 initialises it. emit scans a link from its prefix.
 _words = pointer_to(types.intp)
 
 
-def _take(_typing: Any, pointer: Any, index: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        address = builder.gep(args[0], [args[1]])
-        return builder.atomic_rmw("add", address, ir.Constant(ir.IntType(64), 1), "monotonic")
-
-    return types.intp(pointer, types.intp), generate
+_WORD_POINTER = types.CPointer(types.intp)
 
 
-def _publish(_typing: Any, pointer: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        address = builder.gep(args[0], [args[1]])
-        builder.store_atomic(ir.Constant(ir.IntType(64), 1), address, "release", 8)
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.intp), generate
+@instruction(types.intp, _WORD_POINTER, types.intp)
+def fetch_increment(_context: Any, builder: Any, pointer: Any, index: Any) -> Any:
+    place = builder.gep(pointer, [index])
+    return builder.atomic_rmw("add", place, ir.Constant(ir.IntType(64), 1), "monotonic")
 
 
-def _is_published(_typing: Any, pointer: Any, index: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, args: Any) -> Any:
-        builder.fence("acquire")  # orders the flag after all earlier reads
-        flag = builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
-        return builder.icmp_signed("!=", flag, ir.Constant(ir.IntType(64), 0))
-
-    return types.boolean(pointer, types.intp), generate
+@instruction(types.void, _WORD_POINTER, types.intp)
+def publish(_context: Any, builder: Any, pointer: Any, index: Any) -> None:
+    place = builder.gep(pointer, [index])
+    builder.store_atomic(ir.Constant(ir.IntType(64), 1), place, "release", 8)
 
 
-fetch_increment, publish, is_published = (
-    intrinsic(_take),
-    intrinsic(_publish),
-    intrinsic(_is_published),
-)
+@instruction(types.boolean, _WORD_POINTER, types.intp)
+def is_published(_context: Any, builder: Any, pointer: Any, index: Any) -> Any:
+    builder.fence("acquire")  # orders the flag after all earlier reads
+    flag = builder.load_atomic(builder.gep(pointer, [index]), "acquire", 8)
+    return builder.icmp_signed("!=", flag, ir.Constant(ir.IntType(64), 0))
 
 
 def emit_all(table: int, scratch: int, first: int, last: int) -> None:
@@ -124,21 +113,16 @@ def take_links(table: int, scratch: int, first: int, last: int) -> None:
 # --- Functions of a scan along rows or parts of rows: four strips of elements at once.
 
 
-def _one_by_one(_typing: Any) -> Any:
-    def generate(context: Any, builder: Any, _signature: Any, _args: Any) -> Any:
-        builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
-        return context.get_dummy_value()
-
-    return types.void(), generate
+@instruction(types.void)
+def one_by_one(_context: Any, builder: Any) -> None:
+    """Prevent LLVM from gathering distant elements into vectors."""
+    builder.asm(ir.FunctionType(ir.VoidType(), []), "", "", [], True)
 
 
-one_by_one = intrinsic(_one_by_one)  # prevents LLVM from gathering distant elements into vectors
-
-
-def strip_functions(
-    fn: Any, source: np.dtype[Any], acc: np.dtype[Any], exclusive: bool, dense: bool
-) -> tuple[Function, Function, Function]:
-    """Return aggregate, fold and emit for strips: tiles of a cut row, or whole rows.
+def strips_kernel(
+    fn: Any, name: str, acc: np.dtype[Any], exclusive: bool, source: np.dtype[Any], dense: bool
+) -> Function:
+    """Return aggregate, fold or emit for strips: tiles of a cut row, or whole rows.
 
     A chain's prefix holds the value that each strip of a link starts from, then the next link's.
     There an element is one record; in x and out its fields are in separate arrays.
@@ -238,7 +222,7 @@ def strip_functions(
             scan_strips(table, x, y, spacing, n, m, start, a_size if is_cut else 0)
             q += 1 if is_whole else n
 
-    return aggregate, fold, emit
+    return {"aggregate": aggregate, "fold": fold, "emit": emit}[name]
 
 
 def _reader(source: np.dtype[Any], acc: np.dtype[Any]) -> Any:
@@ -309,10 +293,8 @@ def _through(
 # --- Functions of a scan down columns: whole rows of neighbouring elements, one after another.
 
 
-def column_functions(
-    fn: Any, acc: np.dtype[Any], exclusive: bool
-) -> tuple[Function, Function, Function]:
-    """Return aggregate, fold and emit; a chain is up to COLUMNS columns, a link TILE rows.
+def columns_kernel(fn: Any, name: str, acc: np.dtype[Any], exclusive: bool) -> Function:
+    """Return aggregate, fold or emit; a chain is up to COLUMNS columns, a link TILE rows.
 
     A chain's prefix is two rows: the prefix of this link and that of the next. Rows in scratch
     memory store all elements' first fields, then the second fields, and so on.
@@ -427,4 +409,4 @@ def column_functions(
                 else:
                     write(table, scratch, r, total_address, width)
 
-    return aggregate, fold, emit
+    return {"aggregate": aggregate, "fold": fold, "emit": emit}[name]

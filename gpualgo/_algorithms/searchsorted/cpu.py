@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gpualgo._algorithms.merge_sort.problem import BOOL, Comparison
+from gpualgo._algorithms.merge_sort.cpu import compared
+from gpualgo._algorithms.merge_sort.problem import Comparison
 from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._algorithms.searchsorted.problem import Search
-from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
+from gpualgo._cpu.kernels import Kernel
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.plan import Plan, compiled
@@ -69,16 +70,5 @@ def _joined(arrays: Sequence[Array], element: np.dtype[Any]) -> Array:
 def _kernel(
     problem: Search, order: Comparison, sides: Sequence[np.dtype[Any]], is_dense: bool
 ) -> Kernel:
-    element, directions, index = order.element, order.directions, problem.results[0].dtype
-    is_right = problem.is_right
-
-    def write(fn: Any = None) -> Callable[..., None]:
-        from gpualgo._algorithms.searchsorted.cpu_kernels import search_kernel
-
-        return search_kernel(
-            fn, (sides[0], sides[1]), element, directions, is_right, index, is_dense
-        )
-
-    key = ("searchsorted", *sides, element, directions, is_right, index, is_dense)
-    applied = None if order.op is None else Applied(order.op, (element, element), BOOL)
-    return get_kernel(key, write, applied)
+    options = order.element, order.directions, problem.is_right, problem.results[0].dtype, is_dense
+    return compared("searchsorted", "search_kernel", order, tuple(sides), *options)

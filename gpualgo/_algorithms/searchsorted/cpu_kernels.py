@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from gpualgo._algorithms.merge_sort.cpu_kernels import before
 from gpualgo._algorithms.searchsorted import problem as at
 from gpualgo._base import dtypes
 from gpualgo._cpu.compiler import cast
+from gpualgo._cpu.fields import before
 from gpualgo._cpu.packing import inline, load, pointer_to, same, storage, store
 
 _words = pointer_to(types.intp)

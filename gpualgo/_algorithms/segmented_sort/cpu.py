@@ -21,7 +21,8 @@ from gpualgo._algorithms.segmented_sort.problem import SegmentedSort
 from gpualgo._arrays.forms import Form
 from gpualgo._arrays.view import view_of
 from gpualgo._base import threads
-from gpualgo._cpu.kernels import get_kernel
+from gpualgo._cpu.kernels import get_kernel, named
+from gpualgo._cpu.launch import run_tasks
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import Plan, Routine, compiled, of_numpy
 from gpualgo._pipeline import planners
@@ -110,20 +111,8 @@ def _sort_short(keys: Array, ends: Array) -> None:
     steps = ends[:-1] - ends[0] + np.arange(len(ends) - 1)
     bounds = np.searchsorted(steps, np.arange(num_tasks + 1) * at.TASK)
     table = np.array([address(keys), address(ends), address(bounds)], np.int64)
-    kernel, args = (
-        get_kernel(("segmented_sort", "insert", keys.dtype.str), _generator(keys.dtype)),
-        address(table),
-    )
-    threads.run(lambda first, last: kernel(args, 0, first, last), num_tasks, 4 * keys.nbytes)
-
-
-def _generator(dtype: np.dtype[Any]) -> Any:
-    def generate() -> Any:
-        from gpualgo._algorithms.merge_sort.cpu_kernels import segments_kernel
-
-        return segments_kernel(dtype, at.SHORT)
-
-    return generate
+    kernel = get_kernel(*named("merge_sort", "segments_kernel", keys.dtype, at.SHORT))
+    run_tasks(kernel, table, num_tasks, 4 * keys.nbytes)
 
 
 def _sort_long(keys: Array, ends: Array, which: Array) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from gpualgo._algorithms.segments import problem as at
 from gpualgo._algorithms.segments.problem import Segmented, SegmentedReduction, SegmentedScan
 from gpualgo._algorithms.transform import cpu
 from gpualgo._base import records
-from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import table
 from gpualgo._cpu.memory import address
@@ -97,17 +97,8 @@ def _copy_outside(offsets: Array, elements: Sequence[Array], results: Sequence[A
 
 
 def _kernel(kind: str, op: Operator, acc: np.dtype[Any]) -> Kernel:
-    folds = kind in ("reduce", "tail")
-
-    def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.segments import cpu_kernels as kernels
-
-        if folds:
-            make_kernel = kernels.reduce_kernel if kind == "reduce" else kernels.tail_kernel
-            return make_kernel(fn, acc, op.commutative)
-        if kind in _BY_ONE:
-            return (kernels.join_kernel if kind == "join" else kernels.carry_kernel)(fn, acc)
-        return kernels.scan_kernel(fn, acc, kind == "exclusive")
-
-    key = ("segments", kind, acc, folds and op.commutative)
-    return get_kernel(key, write, Applied(op, (acc, acc), acc))
+    options = (op.commutative,) if kind in ("reduce", "tail") else ()
+    if kind in ("exclusive", "inclusive"):
+        kind, options = "scan", (kind == "exclusive",)
+    code = named("segments", f"{kind}_kernel", acc, *options)
+    return get_kernel(*code, Applied(op, (acc, acc), acc))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,9 +18,9 @@ from gpualgo._cpu.kernels import (
     get_code,
     get_entry,
     get_kernel,
-    scratch,
+    named,
 )
-from gpualgo._cpu.launch import Launch
+from gpualgo._cpu.launch import Launch, run_tasks
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
@@ -136,17 +136,13 @@ def first_of(source: records.Source, arrays: Sequence[Array], op: Operator | Non
     table, slots = job.table({}), [at.TASK_OFFSETS, *job.input_slots]
 
     def run(arrays: Sequence[Array], outs: Sequence[Array], _: int) -> None:
-        kernel, arguments, found = seek(), table.copy(), np.empty(job.tasks, np.int64)
+        arguments, found = table.copy(), np.empty(job.tasks, np.int64)
         arguments[slots] = [address(array) for array in (found, *arrays)]
-
-        def body(first: int, last: int) -> None:
-            memory = scratch(job.room.size)
-            kernel(address(arguments), address(memory), start + first, start + last)
-
         start, size, indices = 0, _FIRST_LOOK, found[:0]
         while start < job.tasks and not indices.size:  # each batch is _GROWTH times larger
             size = min(size, job.tasks - start)
-            threads.run(body, size, job.work * size // job.tasks)
+            work = job.work * size // job.tasks
+            run_tasks(seek(), arguments, size, work, job.room.size, start)
             indices = found[start : start + size]
             indices = indices[indices >= 0]
             start, size = start + size, size * _GROWTH
@@ -237,21 +233,18 @@ def _job_of(
     element = records.register_dtype(source)
     is_plain = criterion == MARKED and not isinstance(source, records.Computed)
     job = Job(source, arrays, element, op, counts_positions=is_plain)
-    leaves = records.field_dtypes(element)
-    differs = [0] * len(outs)
-    if criterion == IF or (criterion == HEADS and op is not None and op.name != _NO_OPERATOR.name):
+    if criterion == IF:
         assert op is not None
-        code = _predicate_code if criterion == IF else equality_code
-        job.head[at.MARK] = job.code(code(op, element))
+        job.head[at.MARK] = job.code(_predicate_code(op, element))
     elif criterion == HEADS:
-        differs[: len(leaves)] = [job.code(differing(leaf)) for leaf in leaves]
-    if criterion == HEADS and len(outs) > len(leaves):
-        job.head[at.NUMBERS] = job.room.take(8 * at.CHUNK)
-    job.head[at.COMPARES] = criterion == HEADS
+        job.head[at.MARK] = job.code(equality_code(op, element))
+        job.head[at.COMPARES] = 1
+        if len(outs) > len(records.field_dtypes(element)):
+            job.head[at.NUMBERS] = job.room.take(8 * at.CHUNK)
     job.head[at.MARKS], job.head[at.PACKED] = job.room.take(at.CHUNK), job.room.take(16 * at.CHUNK)
     # Inputs are the outputs' fields, then marks, unless elements are computed.
     counts = job.counts if is_plain else [False] * len(outs)
-    job.writes = [written(*each) for each in zip(outs, differs, counts, strict=False)]
+    job.writes = [written(*each) for each in zip(outs, counts, strict=False)]
     return job
 
 
@@ -296,90 +289,35 @@ def _entry(
     return field_arguments(0, records.operand_dtype(number), target, is_direct, at.CHUNK, room)
 
 
-def written(out: Array, differs: int, counts: bool = False) -> list[int]:
+def written(out: Array, counts: bool = False) -> list[int]:
     """Return the entry of an output in the kernel's table, without its address."""
     size, stride = out.itemsize, out.strides[0]
     pack = 0 if stride == size else packer(size)
-    pick = _index_picker() if counts else _picker(size)
-    return [0, size, stride, out.shape[0], pick, pack, differs]
-
-
-def _index_picker() -> int:
-    """Return the address of the function that writes the marked indices."""
-
-    def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import place_kernel
-
-        return place_kernel(records.ORIGIN)
-
-    return get_entry(("pick places",), write)
-
-
-def _picker(itemsize: int) -> int:
-    """Return the address of the function that compacts the marked numbers of an item size."""
-
-    def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import pick_kernel
-
-        return pick_kernel(itemsize)
-
-    return get_entry(("pick", itemsize), write)
+    pick = ("place_kernel", records.ORIGIN) if counts else ("pick_kernel", size)
+    return [0, size, stride, out.shape[0], get_entry(*named("select", *pick)), pack]
 
 
 def _predicate_code(op: Operator, element: np.dtype[Any]) -> Any:
     """Return the code of f(marks, slots, count), which applies a predicate."""
     numbers = records.field_dtypes(element)
     argument = Separate(element) if element.names is not None else element
-
-    def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import mark_kernel
-
-        return mark_kernel(fn, numbers)
-
-    return get_code(("mark", numbers), write, Applied(op, (argument,), _BOOL))
+    return get_code(*named("select", "mark_kernel", numbers), Applied(op, (argument,), _BOOL))
 
 
-def equality_code(op: Operator, element: np.dtype[Any]) -> Any:
-    """Return the code of f(marks, slots, count), which marks the first elements of runs."""
+def equality_code(op: Operator | None, element: np.dtype[Any]) -> Any:
+    """Return the code of f(marks, slots, count), which marks the first elements of runs.
 
-    def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import head_kernel
-
-        return head_kernel(fn, element)
-
-    return get_code(("head", element), write, Applied(op, (element, element), _BOOL))
-
-
-def differing(number: np.dtype[Any]) -> Any:
-    """Return the code of f(marks, numbers, count), which compares values of a dtype."""
-
-    def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import differ_kernel
-
-        return differ_kernel(fn, number)
-
-    applied = Applied(Operator(same_value), (number, number), _BOOL)
-    return get_code(("differ", number), write, applied)
-
-
-def same_value(a: Any, b: Any) -> Any:
-    """Return whether numbers are equal by value; all NaN are equal."""
-    return a == b or (a != a and b != b)
+    Without op elements are equal by value.
+    """
+    if op is None or op.name == _NO_OPERATOR.name:
+        return get_code(*named("select", "head_kernel", None, element))
+    applied = Applied(op, (element, element), _BOOL)
+    return get_code(*named("select", "head_kernel", element), applied)
 
 
 def walk() -> Kernel:
-    def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import select_kernel
-
-        return select_kernel
-
-    return get_kernel(("select",), write)
+    return get_kernel(*named("select", "select_kernel"))
 
 
 def seek() -> Kernel:
-    def write() -> Callable[..., None]:
-        from gpualgo._algorithms.select.cpu_kernels import seek_kernel
-
-        return seek_kernel
-
-    return get_kernel(("seek",), write)
+    return get_kernel(*named("select", "seek_kernel"))

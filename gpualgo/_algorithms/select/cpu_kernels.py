@@ -13,7 +13,7 @@ import numpy as np
 from numba import types
 
 from gpualgo._algorithms.select import problem as at
-from gpualgo._cpu.fields import access_by_index
+from gpualgo._cpu.fields import access_by_index, same_value
 from gpualgo._cpu.packing import (
     call,
     copy_bytes,
@@ -45,33 +45,20 @@ def mark_kernel(fn: Any, numbers: tuple[np.dtype[Any], ...]) -> Callable[..., No
 
 
 def head_kernel(fn: Any, element: np.dtype[Any]) -> Callable[..., None]:
-    """Return f(marks, slots, count): writes 1 for the first element of each run, else 0."""
+    """Return f(marks, slots, count): writes 1 for the first element of each run, else 0.
+
+    `fn` says which elements are equal; None: those whose numbers are, all NaN among them.
+    """
     read = access_by_index(element)
     pointers, get = read.pointers, read.load
+    is_same = same_value(element) if fn is None else fn
 
     def mark(marks: int, slots: int, count: int) -> None:
         target, source = _bytes(marks), pointers(slots)
         store(target, 0, types.uint8(1))
         for i in range(1, count):
-            is_equal = fn(get(source, i - 1), get(source, i))
+            is_equal = is_same(get(source, i - 1), get(source, i))
             store(target, i, types.uint8(0 if is_equal else 1))
-
-    return mark
-
-
-def differ_kernel(fn: Any, number: np.dtype[Any]) -> Callable[..., None]:
-    """Return f(marks, numbers, count): the same for one field of an element.
-
-    The first element is marked; marks of the others are only added.
-    """
-    pointer = pointer_to(storage(number))
-
-    def mark(marks: int, numbers: int, count: int) -> None:
-        target, source = _bytes(marks), pointer(numbers)
-        store(target, 0, types.uint8(1))
-        for i in range(1, count):
-            is_equal = fn(load(source, i - 1), load(source, i))
-            store(target, i, load(target, i) | types.uint8(0 if is_equal else 1))
 
     return mark
 
@@ -102,18 +89,6 @@ def _copy_out(record: int, packed: int, index: int, count: int) -> None:
         copy_bytes(load(p, at.OUT) + index * load(p, at.SIZE), packed, count * load(p, at.SIZE))
 
 
-def _mark_changes(table: int, scratch: int, writes: int, count: int) -> None:
-    """Mark the elements of which a field differs from the previous element's."""
-    p, slots = _words(table), _words(scratch)
-    marks = scratch + load(p, at.MARKS)
-    for i in range(count):
-        store(_bytes(marks), i, types.uint8(0))
-    for k in range(load(p, at.OUTPUTS)):
-        differs = load(_words(writes + 8 * k * at.WRITTEN), at.DIFFERS)
-        if differs:
-            call(differs, (marks, load(slots, k), count))
-
-
 def _input_entries(table: int) -> int:
     ndim: int = load(_words(table), at.NDIM)
     return table + 8 * (at.TAIL + ndim)
@@ -123,7 +98,7 @@ def _fetch(table: int, scratch: int, start: int, count: int) -> None:
     """Load some elements, compute them if needed, and store their addresses in the slots."""
     p, slots = _words(table), _words(scratch)
     ndim, inputs, compute = load(p, at.NDIM), load(p, at.INPUTS), load(p, at.COMPUTE)
-    is_plain = load(p, at.COUNTS) and not (compute or load(p, at.MARK) or load(p, at.COMPARES))
+    is_plain = load(p, at.COUNTS) and not (compute or load(p, at.MARK))
     # counting needs the marks only, the last input
     for k in range(inputs - 1 if is_plain else 0, inputs):
         entry = input_entries(table) + 8 * k * (at.READ + ndim)
@@ -141,7 +116,6 @@ input_entries = numba.njit(nogil=True, error_model="numpy")(_input_entries)
 load_chunk = numba.njit(nogil=True, error_model="numpy")(_fetch)
 _counted = numba.njit(nogil=True, error_model="numpy")(_count)
 copy_out = numba.njit(nogil=True, error_model="numpy")(_copy_out)
-mark_changes = numba.njit(nogil=True, error_model="numpy")(_mark_changes)
 
 
 def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
@@ -164,9 +138,6 @@ def select_kernel(table: int, scratch: int, first: int, last: int) -> None:
             if load(p, at.MARK):
                 marks = scratch + load(p, at.MARKS)
                 call(load(p, at.MARK), (marks, scratch, n + earlier))
-            elif load(p, at.COMPARES):
-                marks = scratch + load(p, at.MARKS)
-                mark_changes(table, scratch, writes, n + earlier)
             marks += earlier
             if load(p, at.NUMBERS):
                 numbers = scratch + load(p, at.NUMBERS)

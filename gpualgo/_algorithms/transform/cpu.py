@@ -18,7 +18,7 @@ from gpualgo._algorithms.transform.problem import (
 )
 from gpualgo._base import records
 from gpualgo._base.memo import Memo
-from gpualgo._cpu.kernels import Applied, Kernel, get_kernel
+from gpualgo._cpu.kernels import Applied, Kernel, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import (
     MOST_OFFSETS,
@@ -228,16 +228,4 @@ def _mode(dims: Dims, operand: int, dtype: np.dtype[Any]) -> int:
 def _kernel(applied: Applied, slots: tuple[int, ...]) -> Kernel:
     result, inputs = applied.result_dtype, records.slots(applied.arguments)
     assert result is not None
-    outputs = records.field_dtypes(result)
-
-    def write(fn: Any) -> Callable[..., None]:
-        from gpualgo._algorithms.transform.cpu_kernels import transform_kernel
-        from gpualgo._cpu.fields import access_by_index
-        from gpualgo._cpu.packing import pointers_to, storage
-
-        # LLVM vectorises an in-place loop only if both pointers are the same value.
-        sources = pointers_to(tuple(map(storage, inputs)), slots)
-        sizes = [dtype.itemsize for dtype in (*outputs, *inputs)]
-        return transform_kernel(fn, access_by_index(result), sources, sizes)
-
-    return get_kernel(("transform", *outputs, *inputs, slots), write, applied)
+    return get_kernel(*named("transform", "transform_kernel", result, inputs, slots), applied)

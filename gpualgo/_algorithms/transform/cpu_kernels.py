@@ -5,25 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba import types
 
 from gpualgo._algorithms.transform import problem as at
-from gpualgo._cpu.fields import Leaves
-from gpualgo._cpu.packing import call, load, load_each, offset, pointer_to, store
+from gpualgo._cpu.fields import access_by_index
+from gpualgo._cpu.packing import (
+    call,
+    load,
+    load_each,
+    offset,
+    pointer_to,
+    pointers_to,
+    storage,
+    store,
+)
 
 _words = pointer_to(types.intp)
 
 
 def transform_kernel(
-    fn: Any, written: Leaves, as_sources: Any, sizes: list[int]
+    fn: Any, result: np.dtype[Any], inputs: tuple[np.dtype[Any], ...], slots: tuple[int, ...]
 ) -> Callable[..., None]:
-    """Return the kernel: arrays that are not dense are packed in chunks, then one dense loop."""
-    operands, outputs = len(sizes), written.number
-    as_targets, put = written.pointers, written.store
-    buffer_bytes = at.CHUNK * max(sizes)
+    """Return the kernel: arrays that are not dense are packed in chunks, then one dense loop.
+
+    `slots`: that of each input's pointer, or of an output that the input is transformed into in
+    place. LLVM vectorises such a loop only if both pointers are the same value.
+    """
+    outputs, sizes, as_targets, _, _, put = access_by_index(result)
+    as_sources = pointers_to(tuple(map(storage, inputs)), slots)
+    operands = outputs + len(inputs)
+    buffer_bytes = at.CHUNK * max(*sizes, *[number.itemsize for number in inputs])
 
     def kernel(arguments: int, scratch: int, first: int, last: int) -> None:
-        p, slots = _words(arguments), _words(scratch)
+        p, places = _words(arguments), _words(scratch)
         ndim, row = load(p, at.NDIM), load(p, at.ROW)
         lengths = arguments + 8 * (at.HEAD + at.RECORD * operands)
         start, stop = first * at.CHUNK, min(last * at.CHUNK, load(p, at.COUNT))
@@ -42,7 +57,7 @@ def transform_kernel(
                     if k >= outputs and mode != at.GROUP_MEMBER:
                         call(mode, (buffer, address, start, count, ndim, lengths, strides, 1))
                     address = buffer
-                store(slots, k, address)
+                store(places, k, address)
             targets, sources = as_targets(scratch), as_sources(scratch)
             for i in range(count):
                 put(targets, i, fn(*load_each(sources, i)))
@@ -51,7 +66,7 @@ def transform_kernel(
                 mode, address = load(record, at.MODE), load(record, at.START)
                 if mode > at.GROUP_MEMBER:
                     strides = lengths + 8 * ndim * (k + 1)
-                    call(mode, (load(slots, k), address, start, count, ndim, lengths, strides, 0))
+                    call(mode, (load(places, k), address, start, count, ndim, lengths, strides, 0))
             start += count
 
     return kernel
