@@ -39,7 +39,7 @@ START = """if True:
 FEW = (
     START
     + """
-        print(bits(ga.transform(lambda a: np.sin(a) ** 1.5 + math.exp(a), x[:50])))
+        print(bits(ga.transform(lambda a: math.erf(a) + math.exp(a), x[:50])))
         print(bits(ga.transform(look_up, np.arange(9))))
         table = other
         print(bits(ga.transform(look_up, np.arange(9))))

@@ -1,7 +1,13 @@
-"""exp, expm1, log, log1p and tanh on the CPU: how accurate, and the same bits at every place."""
+"""Elementary functions on the CPU: how accurate, and the same bits at every place.
+
+`--exhaustive` walks over all float32, and over ten million float64 of every function.
+"""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -9,11 +15,17 @@ import numpy as np
 import pytest
 
 import gpualgo as ga
+from gpualgo._operators.numpy_rules import elementary
 
 Array = np.ndarray[Any, Any]
-FUNCTIONS = (np.exp, np.expm1, np.log, np.log1p, np.tanh)
-# Units in the last place. A float32 is computed in float64 and rounded, a float64 as it is.
-MOST = {"float32": 0.52, "float64": 1.5}
+OF_ONE = (
+    np.exp, np.exp2, np.expm1, np.log, np.log2, np.log10, np.log1p, np.sinh, np.cosh, np.tanh,
+    np.arcsinh, np.arccosh, np.arctanh, np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan,
+    np.cbrt,
+)  # fmt: skip
+FUNCTIONS = (*OF_ONE, np.arctan2, np.hypot, np.power)
+# Units in the last place. A float32 is computed in float32, or in float64 and rounded.
+MOST = {"float32": 1.0, "float64": 1.5}
 _HAS_WIDER = np.finfo(np.longdouble).nmant >= 63
 
 
@@ -23,8 +35,8 @@ def on_cpu() -> Any:
         yield
 
 
-def _samples(dtype: str) -> Array:
-    random, count = np.random.default_rng(0), 40_000
+def _samples(dtype: str, count: int = 30_000, seed: int = 0) -> Array:
+    random = np.random.default_rng(seed)
     bits = random.integers(0, 2 ** (8 * np.dtype(dtype).itemsize), count, np.uint64)
     near = 2.0 ** random.integers(-60, 12, count)
     made = [
@@ -34,23 +46,72 @@ def _samples(dtype: str) -> Array:
         (1 + random.uniform(-1, 1, count) / near).astype(dtype),
         random.uniform(-760, 720, count).astype(dtype),
         random.uniform(-110, 92, count).astype(dtype),
+        (random.integers(-9999, 9999, count) * (np.pi / 4)).astype(dtype),
     ]
     return np.concatenate(made)
+
+
+def _arguments(fn: Any, x: Array) -> list[Array]:
+    """Return x, and for two arguments others with it, for powers such that many are finite."""
+    if fn.nin == 1:
+        return [x]
+    other = np.random.default_rng(1).permutation(x)
+    if fn is np.power:
+        half = other.size // 2
+        limits = (-745, 710) if x.dtype == np.float64 else (-104, 89)
+        size = np.random.default_rng(2).uniform(*limits, half)
+        with np.errstate(all="ignore"):
+            other[:half] = size / np.log(np.abs(x[:half].astype(np.float64)))
+    return [x, other]
+
+
+def _check(fn: Any, arguments: list[Array], reference: Any, most: float) -> None:
+    found = ga.transform(fn, *arguments)
+    with np.errstate(all="ignore"):
+        exact = fn(*(a.astype(reference) for a in arguments))
+        want = exact.astype(found.dtype)
+        is_finite = np.isfinite(want) & np.isfinite(found)
+        rest = [values[~is_finite] for values in (found, want)]
+        ours = fn(*(a[~is_finite] for a in arguments))  # NumPy's may be infinite a little earlier
+        same = (rest[0] == rest[1]) | (rest[0] == ours) | (np.isnan(rest[0]) & np.isnan(rest[1]))
+        assert same.all()
+        error = np.abs(found - exact)[is_finite] / np.spacing(np.abs(want[is_finite]))
+    assert error.max(initial=0) <= most
+    is_zero = (want == 0) & (found == 0)
+    assert np.array_equal(np.signbit(found[is_zero]), np.signbit(want[is_zero]))
 
 
 @pytest.mark.skipif(not _HAS_WIDER, reason="no float here is wider than float64")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_accuracy(fn: Callable[..., Any], dtype: str) -> None:
-    x = _samples(dtype)
-    found = ga.transform(fn, x)
-    with np.errstate(all="ignore"):
-        exact = fn(x.astype(np.longdouble))
-        want = exact.astype(dtype)
-        is_finite = np.isfinite(want)
-        assert np.array_equal(found[~is_finite], want[~is_finite], equal_nan=True)
-        error = np.abs(found - exact)[is_finite] / np.spacing(np.abs(want[is_finite]))
-    assert error.max() <= MOST[dtype]
+    _check(fn, _arguments(fn, _samples(dtype)), np.longdouble, MOST[dtype])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("fn", OF_ONE, ids=lambda fn: fn.__name__)
+def test_accuracy_of_all_float32(fn: Callable[..., Any]) -> None:
+    step = 1 << 24
+    for start in range(0, 1 << 32, step):
+        x = np.arange(start, start + step, dtype=np.uint64).astype(np.uint32).view(np.float32)
+        _check(fn, [x], np.float64, MOST["float32"])
+
+
+@pytest.mark.skipif(not _HAS_WIDER, reason="no float here is wider than float64")
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
+def test_accuracy_of_many_float64(fn: Callable[..., Any], seed: int) -> None:
+    _check(fn, _arguments(fn, _samples("float64", 150_000, seed)), np.longdouble, MOST["float64"])
+
+
+def test_numbers_next_to_multiples_of_a_quarter_turn() -> None:
+    """Those float64 and float32 that are nearest to one, relatively; J.-M. Muller, 2006."""
+    nearest = 6381956970095103 * 2.0**797
+    for dtype, x in (("float64", nearest), ("float32", 16367173 * 2.0**72)):
+        found = ga.transform(np.cos, np.array([x, -x], dtype))
+        want = -4.68716592425462761112e-19 if dtype == "float64" else np.cos(x)
+        np.testing.assert_array_max_ulp(found, np.full(2, want, dtype), 1)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -73,8 +134,9 @@ def test_edges(fn: Callable[..., Any], dtype: str) -> None:
     x = np.array(plain + [-value for value in plain], dtype)
     with np.errstate(all="ignore"):
         x = np.concatenate((x, np.nextafter(x, np.inf), np.nextafter(x, -np.inf)))
-        want = fn(x)
-    found = ga.transform(fn, x)
+        arguments = [a.ravel() for a in np.meshgrid(*[x] * fn.nin)]
+        want = fn(*arguments)
+    found = ga.transform(fn, *arguments)
     is_plain = ~np.isfinite(want) | (want == 0)
     assert np.array_equal(found[is_plain], want[is_plain], equal_nan=True)
     is_zero = want == 0
@@ -86,17 +148,49 @@ def test_edges(fn: Callable[..., Any], dtype: str) -> None:
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda fn: fn.__name__)
 def test_the_same_bits_at_every_place(fn: Callable[..., Any], dtype: str) -> None:
     """In vectors, in what is left of a loop, alone, as a row with gaps, and in a reduction."""
-    x = np.abs(_samples(dtype)[40_000:41_000])
-    whole = ga.transform(fn, x)
+    x = np.abs(_samples(dtype)[30_000:31_000])
+    arguments = _arguments(fn, x)
+    whole = ga.transform(fn, *arguments)
     for start in range(8):
         for count in range(40):
-            part = ga.transform(fn, x[start : start + count])
+            part = ga.transform(fn, *(a[start : start + count] for a in arguments))
             assert part.tobytes() == whole[start : start + count].tobytes()
-    assert ga.transform(fn, x[::3]).tobytes() == whole[::3].tobytes()
-    lazy = fn(ga.lazy.asarray(x))
+    assert ga.transform(fn, *(a[::3] for a in arguments)).tobytes() == whole[::3].tobytes()
+    lazy = fn(*map(ga.lazy.asarray, arguments))
     assert np.asarray(lazy).tobytes() == whole.tobytes()
-    largest = ga.reduce(lazy, np.array(-np.inf, dtype), lambda a, b: a if a > b else b)
-    assert largest == whole.max()
+    largest = ga.reduce(lazy, np.array(-np.inf, dtype), lambda a, b: np.fmax(a, b))
+    assert largest == np.nanmax(whole)
+
+
+_BITS = """
+import hashlib
+import sys
+sys.path[:0] = {path!r}
+import numpy as np
+import gpualgo as ga
+import test_elementary as tests
+
+for fn in tests.FUNCTIONS:
+    for dtype in ("float32", "float64"):
+        found = ga.transform(fn, *tests._arguments(fn, tests._samples(dtype, 3_000)))
+        found[np.isnan(found)] = np.nan
+        print(fn.__name__, dtype, hashlib.sha256(found.tobytes()).hexdigest())
+"""
+
+
+def test_the_same_bits_without_fused_multiply_add() -> None:
+    """And on any other processor: exact products have the same bits with and without it."""
+
+    def run(**variables: str) -> str:
+        program = _BITS.format(path=[os.path.dirname(__file__), *sys.path])
+        environment = {**os.environ, "GPUALGO_DEVICE": "cpu", **variables}
+        done = subprocess.run(
+            [sys.executable, "-c", program], env=environment, check=True, stdout=subprocess.PIPE
+        )
+        return done.stdout.decode()
+
+    plain = run(NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
+    assert plain == run()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -112,14 +206,18 @@ def test_no_library_is_called(
     monkeypatch.setattr(
         image, "of_object", lambda made, needed: objects.append(made) or of_object(made, needed)
     )
-    x = np.linspace(0.5, 1.5, 100).astype(dtype)
+    x = np.linspace(0.5, 0.95, 100).astype(dtype) + (fn is np.arccosh)
+    x = x.astype(dtype)
     nobodys = 1 + int(np.random.default_rng().integers(1 << 30))  # a kernel that no cache has
-    made = ga.transform(lambda a: fn(a) if a > -nobodys else a, x)
-    np.testing.assert_array_max_ulp(made, fn(x), 4)
+    if fn.nin == 1:
+        made = ga.transform(lambda a: fn(a) if a > -nobodys else a, x)
+    else:
+        made = ga.transform(lambda a: fn(a, a) if a > -nobodys else a, x)
+    np.testing.assert_array_max_ulp(made, fn(*[x] * fn.nin), 4)
     assert objects
-    name = fn.__name__.encode()
-    for symbol in (name, name + b"f"):
-        assert b"\0" + symbol + b"\0" not in b"".join(objects)
+    for name in elementary.FUNCTIONS:
+        for symbol in (name.encode(), name.encode() + b"f"):
+            assert b"\0" + symbol + b"\0" not in b"".join(objects)
 
 
 def test_heavy_arithmetic_has_the_widest_vectors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -491,8 +491,6 @@ def _at(context: Any, builder: Any, pointer: Any, offset: int, ty: types.Type) -
 
 # libdevice names that differ from those in Python's math.
 _LIBDEVICE = {"gamma": "tgamma"}
-# C functions to call on the CPU: numba's math lacks them, or lowers them to an LLVM intrinsic.
-_EXTERNAL = ("cbrt", "exp2", "pow")
 i1, f32, f64 = llvm.IntType(1), llvm.FloatType(), llvm.DoubleType()
 
 
@@ -507,16 +505,10 @@ class Code:
 
     def libm(self, name: str, *values: Any) -> Any:
         ty = values[0].type
-        suffix = "f" if ty == f32 else ""
-        if self.is_cuda or name in _EXTERNAL:
-            symbol = f"__nv_{_LIBDEVICE.get(name, name)}" if self.is_cuda else name
+        if self.is_cuda:
+            symbol = f"__nv_{_LIBDEVICE.get(name, name)}" + ("f" if ty == f32 else "")
             kind = llvm.FunctionType(ty, [ty] * len(values))
-            function = cgutils.get_or_insert_function(self.builder.module, kind, symbol + suffix)
-            if symbol == "pow":
-                # LLVM replaces calls with some constants, such as 8 ** a by exp2. A number must
-                # give the same bits as a constant and as data.
-                for attribute in ("nobuiltin", "nounwind", "readnone"):
-                    function.attributes.add(attribute)
+            function = cgutils.get_or_insert_function(self.builder.module, kind, symbol)
             return self.builder.call(function, values)
         scalar = types.float32 if ty == f32 else types.float64
         signature = scalar(*(scalar,) * len(values))
