@@ -279,7 +279,7 @@ def _windows() -> list[Case]:
     f = ga.rolling
     return [
         Case(f, "several tiles", ((LONG, "float32"),), {"window": 100}),
-        Case(f, "long windows", (((3001,), "int32"),), {"window": 1100}),
+        Case(f, "long windows", (((3001,), "int32"),), {"window": 600}),
         Case(f, "rows", (((37, 211), "float32"),), {"axis": 1, "window": 7}),
         Case(
             f, "columns", (((211, 37), "int16"),), {"axis": 0, "window": 20, "dtype": "int64"}
