@@ -20,6 +20,7 @@ from gpualgo._algorithms.merge_sort import sort as sort
 from gpualgo._algorithms.radix_sort import argsort as argsort
 from gpualgo._algorithms.radix_sort import radix_sort as radix_sort
 from gpualgo._algorithms.reduce import reduce as reduce
+from gpualgo._algorithms.rolling import rolling as rolling
 from gpualgo._algorithms.runs import RunLengthEncoded as RunLengthEncoded
 from gpualgo._algorithms.runs import run_length_encode as run_length_encode
 from gpualgo._algorithms.scan import exclusive_scan as exclusive_scan

@@ -37,6 +37,7 @@ def _calls() -> dict[str, Callable[[], Any]]:
         "transform": lambda: ga.transform(_double, x),
         "transform with out": lambda: ga.transform(_double, x, out=y),
         "adjacent_difference": lambda: ga.adjacent_difference(x),
+        "rolling": lambda: ga.rolling(x, 10),
         "reduce": lambda: ga.reduce(x),
         "reduce with out": lambda: ga.reduce(x, out=total),
         "reduce of rows": lambda: ga.reduce(rows, 0, max, axis=1),
@@ -80,6 +81,7 @@ def _plans() -> dict[str, Callable[[], Any]]:
     prepared = {
         "transform": (ga.prepare(ga.transform, _double, x), x, _array()),
         "adjacent_difference": (ga.prepare(ga.adjacent_difference, x), x, _array()),
+        "rolling": (ga.prepare(ga.rolling, x, 10), x, _array(shape=(N - 9,))),
         "reduce": (ga.prepare(ga.reduce, x), x, _array(shape=())),
         "inclusive_scan": (ga.prepare(ga.inclusive_scan, x), x, _array()),
         "exclusive_scan": (ga.prepare(ga.exclusive_scan, x, 0, operator.add), x, _array()),
@@ -152,10 +154,10 @@ def _marked(plan: Any, *others: FakeArray) -> Callable[..., Any]:
 
 SEGMENTED = ("segmented_reduce", "segmented_inclusive_scan", "segmented_exclusive_scan",
              "segmented_sort")  # fmt: skip
-PLANS = ("transform", "adjacent_difference", "reduce", "inclusive_scan", "exclusive_scan",
-         "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax", "sort", "merge_sort",
-         "merge", "searchsorted", *SEGMENTED, "top_k", "kth_value", "select", "stable_partition",
-         "run_length_encode", "reduce_by_key", "inclusive_scan_by_key",
+PLANS = ("transform", "adjacent_difference", "rolling", "reduce", "inclusive_scan",
+         "exclusive_scan", "radix_sort", "argsort", "histogram", "argmin", "argmax", "minmax",
+         "sort", "merge_sort", "merge", "searchsorted", *SEGMENTED, "top_k", "kth_value", "select",
+         "stable_partition", "run_length_encode", "reduce_by_key", "inclusive_scan_by_key",
          "exclusive_scan_by_key", "reduce_by_index")  # fmt: skip
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
 # Who waits is decided on the way.

@@ -142,6 +142,9 @@ ga.reduce(x, keepdims="no")  # error
 ga.inclusive_scan(x, axis=(0, 1))  # error
 ga.inclusive_scan(x, reverse="no")  # error
 ga.exclusive_scan(x, keepdims=True)  # error
+ga.rolling(x, np.int32(3), max, axis=0)
+ga.rolling(x, 2.5)  # error
+ga.rolling(x, 3, axis=None)  # error
 
 # dtype
 ga.reduce(x, dtype=np.float32)
@@ -253,6 +256,7 @@ assert_type(ga.transform(abs, Interfaced()), np.ndarray[Any, Any])
 assert_type(ga.transform(abs, t), torch.Tensor)
 assert_type(ga.transform(abs, raw), ga.DeviceArray)
 assert_type(ga.inclusive_scan(x), np.ndarray[Any, Any])
+assert_type(ga.rolling(x, 3), np.ndarray[Any, Any])
 assert_type(ga.exclusive_scan(t, axis=0), torch.Tensor)
 assert_type(ga.histogram(x, 3), np.ndarray[Any, Any])
 assert_type(ga.argsort(floats), np.ndarray[Any, Any])

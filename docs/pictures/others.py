@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from svg import Picture
 
@@ -70,6 +70,28 @@ def adjacent_difference() -> Picture:
     return p
 
 
+def rolling() -> Picture:
+    p = Picture("rolling", 760, 240, "A window: a suffix of a block and a prefix of the next")
+    blocks, cell = [[3, 1, 4], [1, 5, 9], [2, 6, 5]], 56
+    rows = [
+        [x for block in blocks for x in block],
+        [x for block in blocks for x in [*accumulate(block[::-1])][::-1]],
+        [x for block in blocks for x in accumulate(block)],
+    ]
+    for y, row in zip((30, 90, 150), rows, strict=True):
+        p.cells(20, y, row, "aaabbbccc", cell)
+    for k in (1, 2):
+        p.line((20 + 3 * k * cell, 20), (20 + 3 * k * cell, 190), kind="dash")
+    p.arrow(20 + 1.5 * cell, 118, 20 + 2.9 * cell, 206)
+    p.arrow(20 + 3.5 * cell, 178, 20 + 3.1 * cell, 206)
+    p.box(20 + 2 * cell, 206, 2 * cell, 30, "y[1] = 5 + 1")
+    p.lines(540, 48, "x, in blocks of three")
+    p.lines(540, 108, "suffixes: a scan from the right")
+    p.lines(540, 168, "prefixes: a scan from the left")
+    p.lines(540, 226, "each window: one more call of op")
+    return p
+
+
 def find() -> Picture:
     p = Picture(
         "find", 760, 230, "Finding and counting: reductions of marks that are never in memory"
@@ -112,4 +134,4 @@ def extremes() -> Picture:
     return p
 
 
-ALL = [linking, transform, adjacent_difference, find, extremes]
+ALL = [linking, transform, adjacent_difference, rolling, find, extremes]

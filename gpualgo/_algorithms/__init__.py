@@ -19,6 +19,7 @@ _NAMES = {
     "merge_sort": ("merge_sort", "merge", "sort"),
     "radix_sort": ("radix_sort", "argsort"),
     "reduce": ("reduce",),
+    "rolling": ("rolling",),
     "runs": ("run_length_encode",),
     "scan": ("inclusive_scan", "exclusive_scan"),
     "searchsorted": ("searchsorted",),

@@ -30,12 +30,7 @@ from gpualgo._driver import default_device, driver
 from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import is_lazy
 from gpualgo._operators.captured import is_array
-from gpualgo._operators.operator import (
-    Operator,
-    as_operator,
-    operator_key,
-    operator_key_of_function,
-)
+from gpualgo._operators.operator import Operator, as_operator, operator_key
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Problem, Request
 from gpualgo._pipeline.run import known_plan, run
@@ -106,6 +101,13 @@ def changeable(op: Any, problem: Problem) -> Any:
     return None if operator.name is not None else operator.fn
 
 
+def _operator_key_of_function(op_key: Any) -> Any:
+    """Return the operator key that an operator's bare function would have."""
+    if type(op_key) is not tuple or len(op_key) == 2:
+        return op_key
+    return op_key[0] if len(op_key) == 3 else op_key[:2]
+
+
 # --- The last call of a plan, for launching it again with the same two arrays.
 
 
@@ -156,7 +158,7 @@ class Plan:
         self._name = f"{request.problem.where}: an argument of the plan"
         self._layouts = [layout_of(view) for view in views]
         self._op = changeable(request.op, request.problem)
-        self._key = operator_key_of_function(request.problem.op_key)
+        self._key = _operator_key_of_function(request.problem.op_key)
         self._repeat: Repeat | None = None
         self._has_tuples = request.problem.broadcasts_arguments or any(
             form is not None for form in request.problem.forms

@@ -276,7 +276,7 @@ def _load(spec: Spec, capability: tuple[int, int], device: int) -> tuple[driver.
 
 
 def _memory_key(spec: Spec) -> tuple[Any, ...]:
-    op = None if spec.op is None else spec.op.key
+    op = None if spec.op is None else spec.op.code
     return spec.header, spec.expression, op, spec.arg_dtypes, spec.result_dtype, spec.computed
 
 

@@ -35,10 +35,9 @@ from gpualgo._operators.captured import (
     pack,
     view_of,
 )
-from gpualgo._operators.operator import OPERATOR, SOURCE, Operator
+from gpualgo._operators.operator import SOURCE, Operator
 
 NUMBER_NAME = "gpualgo_number"
-_NAMES = {None: "gpualgo_operator", OPERATOR: "gpualgo_operator", SOURCE: "gpualgo_input"}
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,8 @@ def compile_operator(
             with translate_errors(op.shown, arg_dtypes):
                 compiled = device_function(fn).compile(args)
             result = result_of(op.shown, compiled.signature.return_type, result_dtype)
-            target.add_entry(_NAMES[op.part], compiled, arg_dtypes, result)
+            name = "gpualgo_input" if op.part == SOURCE else "gpualgo_operator"
+            target.add_entry(name, compiled, arg_dtypes, result)
             ltoir = target.compile_modules(compiled.library, capability, nvvm)
         finally:
             for function in functions.values():

@@ -165,7 +165,9 @@ def check_associativity(op: Operator, where: str) -> None:
 
 
 MAX_ARITY = 8
-OPERATOR, SOURCE = 0, 1  # parts of a fused operator (`joint.joint`)
+# Parts of a fused operator (`joint.joint`); f(b, a) of a function f, or of a fused operator's f.
+OPERATOR, SOURCE, MIRRORED, MIRRORED_PART = range(4)
+_CELLS = {OPERATOR: 0, SOURCE: 1, MIRRORED_PART: 0}  # of the fused pair
 
 
 class Operator:
@@ -247,13 +249,14 @@ class Operator:
     @property
     def function(self) -> Any:
         """Function to compile, which reads no variables."""
-        function = self.key.function
-        return function if self.part is None else _part_of(function, self.part)
+        function = _part_of(self.key.function, self.part)
+        is_mirrored = self.part in (MIRRORED, MIRRORED_PART)
+        return (lambda a, b: function(b, a)) if is_mirrored else function
 
     @property
     def shown(self) -> Any:
         """Function that the caller passed, for messages."""
-        return self.fn if self.part is None else _part_of(self.fn, self.part)
+        return _part_of(self.fn, self.part)
 
     @property
     def source(self) -> Operator:
@@ -305,8 +308,17 @@ def _new(
     return result
 
 
-def _part_of(function: Any, part: int) -> Any:
-    return function.__closure__[part].cell_contents
+def _part_of(function: Any, part: int | None) -> Any:
+    cell = _CELLS.get(part)  # type: ignore[arg-type]
+    return function if cell is None else function.__closure__[cell].cell_contents
+
+
+def mirrored(op: Operator) -> Operator:
+    """Return the operator of op(b, a), with op's key and captured values; op if it commutes."""
+    if op.commutative:
+        return op
+    part = MIRRORED if op.part is None else MIRRORED_PART
+    return _new(op.fn, None, part=part, resolved=op._resolved or resolve(op.fn))
 
 
 def _frozen_identity(identity: Any) -> Any:
@@ -404,13 +416,6 @@ def retried(error: Exception, op: Any, op_key: Any, attempt: Callable[[], Result
             raise
     finally:  # a frame that refers to its own error is a cycle, which keeps the caller's arrays
         del error
-
-
-def operator_key_of_function(op_key: Any) -> Any:
-    """Return the operator key that an operator's bare function would have."""
-    if type(op_key) is not tuple or len(op_key) == 2:
-        return op_key
-    return op_key[0] if len(op_key) == 3 else op_key[:2]
 
 
 def as_operator(op: Any, where: str, arity: int, op_key: Any = None) -> Operator:

@@ -56,6 +56,7 @@ def _arguments(name: str, x: Any, is_tuple: bool) -> tuple[tuple[Any, ...], dict
         "exclusive_scan": ((x, init, op), {}),
         "transform": ((_swapped if is_tuple else abs, x), {}),
         "adjacent_difference": ((x, op), {}),
+        "rolling": ((x, 2, op), {}),
         "reduce_by_index": ((keys, x, 3, init, op), {}),
         "reduce_by_key": ((keys, x, None, op), NEIGHBOURS),
         "inclusive_scan_by_key": ((keys, x, None, op), NEIGHBOURS),

@@ -275,9 +275,29 @@ def _histograms() -> list[Case]:
     ]  # fmt: skip
 
 
+def _windows() -> list[Case]:
+    f = ga.rolling
+    return [
+        Case(f, "several tiles", ((LONG, "float32"),), {"window": 100}),
+        Case(f, "long windows", (((3001,), "int32"),), {"window": 600}),
+        Case(f, "rows", (((37, 211), "float32"),), {"axis": 1, "window": 7}),
+        Case(
+            f, "columns", (((211, 37), "int16"),), {"axis": 0, "window": 20, "dtype": "int64"}
+        ),
+        Case(f, "single elements", (((5, 7, 6), "float32"),), {"axis": 1, "window": 1}),
+        Case(f, "an operator", (((3001,), "int32"),), {"window": 5}, shifted, captures=True),
+        Case(f, "empty", (((0, 4), "float32"),), {"window": 3}),
+        Case(
+            f, "tuples in columns", (((211, 37), "int32"), ((1, 37), "float64")),
+            {"axis": 0, "window": 9}, paired, captures=True, is_tuple=True,
+        ),
+        Case(f, "lazy columns", (((211, 37), "int32"),), {"axis": 0, "window": 3}, is_lazy=True),
+    ]  # fmt: skip
+
+
 CASES = [
     *_reductions(), *_scans(ga.inclusive_scan), *_scans(ga.exclusive_scan), *_transformations(),
-    *_differences(), *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin),
+    *_differences(), *_windows(), *_sorts(), *_argsorts(), *_histograms(), *_extremes(ga.argmin),
     *_extremes(ga.argmax), *_extremes(ga.minmax), *selections(ga.select), *finds(ga.find),
     *selections(ga.stable_partition), *finds(ga.count), *runs(), *searches(), *firsts(), *ranks(),
     *_sorts_by(ga.merge_sort), *_sorts_by(ga.sort), *_merges(),

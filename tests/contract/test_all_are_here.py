@@ -36,7 +36,8 @@ def test_sizes_and_shapes(function: Callable[..., Any]) -> None:
     shapes = [case.inputs[0][0] for case in cases_of(function)]
     assert max(np.prod(shape) for shape in shapes) >= 100_000
     # Others take arrays of no axes.
-    dimensions = {"merge": {1}, "searchsorted": {1}, "adjacent_difference": {1, 2}}
+    dimensions = {"merge": {1}, "searchsorted": {1}, "adjacent_difference": {1, 2},
+                  "rolling": {1, 2}}  # fmt: skip
     wanted = {1} if function.__name__.startswith("segmented") else {0, 1, 2}
     wanted = dimensions.get(function.__name__, wanted)
     assert {min(len(shape), 2) for shape in shapes} == wanted

@@ -52,6 +52,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]
     "reduce": (ga.reduce, (None, last), {}),
     "scan": (ga.inclusive_scan, (None, last), {}),
     "differences": (ga.adjacent_difference, (last,), {}),
+    "windows": (ga.rolling, (), {"window": 3, "op": last}),
     "copy": (ga.copy, (), {}),
     "segments": (ga.segmented_inclusive_scan, (OFFSETS, None, last), {}),
     "sort": (ga.radix_sort, (), {}),

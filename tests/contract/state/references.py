@@ -46,6 +46,11 @@ def scanned(
     return found.reshape(x.shape) if axis is None else np.moveaxis(found, 0, axis)
 
 
+def windows(x: Host, window: int, op: Op = np.add) -> Host:
+    views = np.lib.stride_tricks.sliding_window_view(x, window, -1)
+    return scanned(views, op, axis=-1)[..., -1]
+
+
 def groups(keys: Host, *, consecutive: bool) -> tuple[Host, list[Host]]:
     """Return each group's key and the places of its elements."""
     keys = keys.reshape(-1)

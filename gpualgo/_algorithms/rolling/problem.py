@@ -1,0 +1,86 @@
+"""Checked arguments of rolling windows, and what each step reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpualgo._algorithms.scan.problem import Scan
+from gpualgo._base import records
+from gpualgo._pipeline.problem import Array, Call, Result
+
+# Kinds of steps: elements are read, converted or computed; copied; combined from each to the end of
+# its block, and from its block's start to each; results are combined from two.
+ELEMENTS, COPY, SUFFIXES, PREFIXES, COMBINE = range(5)
+
+
+class Step(NamedTuple):
+    kind: int
+    inputs: list[Array]
+    outs: list[Array]
+
+
+class Rolling(Scan):
+    """The elements are copied to buffers, with the axis last, and scanned there in blocks.
+
+    A block is as long as a window. So the grouping does not depend on the layout of the elements.
+    """
+
+    def __init__(self, call: Call) -> None:
+        axis, window, dtype, form, classes = call.params
+        super().__init__(call._replace(params=(axis, False, dtype, form, classes)))
+        assert self.axis is not None
+        length = self.shape[self.axis]
+        if window < 1:
+            raise ValueError(f"{self.where}: window is {window}; pass a positive number")
+        if window > length:
+            raise ValueError(
+                f"{self.where}: window is {window}, and axis {self.axis} has {length} elements; "
+                "pass a window that is not longer"
+            )
+        self.params, self.window, self.length = call.params, window, length
+        self.count = length - window + 1  # of results along the axis
+        shape = (*self.shape[: self.axis], self.count, *self.shape[self.axis + 1 :])
+        self.results = tuple(Result(shape, r.dtype, order=r.order) for r in self.results)
+        # Two buffers of whole blocks for each field; copies of the last element fill the last one.
+        self.buffer_shape = (*self.row_shape, -(-length // window) * window)
+        self.buffers = records.field_dtypes(self.acc) * 2 if window > 1 else ()
+
+    def steps(
+        self, arrays: Sequence[Array], outs: Sequence[Array], buffers: Sequence[Array]
+    ) -> list[Step]:
+        """Return the steps in order; all arrays are views of these ones."""
+        axis, window, length = self.axis, self.window, self.length
+        assert axis is not None
+        inputs = [np.moveaxis(np.broadcast_to(x, self.shape), axis, -1) for x in arrays]
+        results = [np.moveaxis(out, axis, -1) for out in outs]
+        if window == 1:
+            return [Step(ELEMENTS, inputs, results)]
+        prefixes, suffixes = buffers[: len(outs)], buffers[len(outs) :]
+
+        def part(arrays: Sequence[Array], *bounds: int | None) -> list[Array]:
+            return [array[..., slice(*bounds)] for array in arrays]
+
+        def blocks(arrays: Sequence[Array]) -> list[Array]:
+            return [array.reshape(*array.shape[:-1], -1, window) for array in arrays]
+
+        rest = part(prefixes, length, None)
+        last = [np.broadcast_to(x, rest[0].shape) for x in part(prefixes, length - 1, length)]
+        pairs = part(suffixes, self.count) + part(prefixes, window - 1, length)
+        whole = part(prefixes, window - 1, length, window)  # of windows that are blocks
+        steps = [
+            Step(ELEMENTS, inputs, part(prefixes, length)),
+            Step(COPY, last, rest),
+            Step(SUFFIXES, blocks(prefixes), blocks(suffixes)),
+            Step(PREFIXES, blocks(prefixes), blocks(prefixes)),
+            Step(COMBINE, pairs, results),
+            Step(COPY, whole, part(results, None, None, window)),
+        ]
+        return [step for step in steps if step.outs[0].size]
+
+
+def argument_of(element: np.dtype[Any]) -> records.Argument:
+    """Return an element, whose fields are in arrays of their own, as an operator's argument."""
+    return records.Separate(element) if records.is_record(element) else element
