@@ -15,7 +15,7 @@ from numba.np import arrayobj
 
 from gpualgo._base.dtypes import WEAK, default_name, is_inexact
 from gpualgo._operators.captured import WHOLE_POWERS, Number, Slot
-from gpualgo._operators.numpy_rules import complexes, floats, integers
+from gpualgo._operators.numpy_rules import floats, integers
 from gpualgo._operators.numpy_rules.errors import Refused, ValueNeeded
 from gpualgo._operators.numpy_rules.storage import (
     NARROW,
@@ -68,6 +68,8 @@ def _function_of(does: str, name: str) -> Callable[..., Any] | None:
     if name == "bool":
         functions = integers.BOOL
     elif name.startswith("complex"):
+        from gpualgo._operators.numpy_rules import complexes
+
         functions = complexes.FUNCTIONS
     else:
         functions = floats.FUNCTIONS if is_inexact(name) else integers.FUNCTIONS
