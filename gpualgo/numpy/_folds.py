@@ -87,7 +87,7 @@ def _accumulated_dtype(ufunc: np.ufunc, own: Any, dtype: Any, out: Any, name: st
     if dtype is not None:
         return dtypes.as_dtype(dtype, name)
     if out is not None:  # as in NumPy
-        return _call.dtype_of(out, name)
+        return ufunc.resolve_dtypes((_call.dtype_of(out, name), own, None))[2]
     if rule is reductions.OWN:
         return ufunc.resolve_dtypes((own, own, None))[2]
     return reductions.sum_dtype(own) if rule is reductions.SUM else own

@@ -10,7 +10,6 @@ import numpy as np
 from gpualgo._algorithms.by_index import reduce_by_index
 from gpualgo._algorithms.segments import segmented_reduce
 from gpualgo._algorithms.transform import copy
-from gpualgo._algorithms.transform.problem import NUMBERS
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
 from gpualgo._pipeline import checks
@@ -32,28 +31,28 @@ def at(ufunc: np.ufunc, a: Any, indices: Any, b: Any, name: str) -> None:
         operands = () if b is None else (host_of(array_of(b, f"{name}: b"), name),)
         ufunc.at(a, items if isinstance(indices, tuple) else items[0], *operands)
         return
-    kind = _call.dtype_of(x, name)
+    kind, wide, is_weak = _call.dtype_of(x, name), None, type(b) in (int, float, complex)
     combine = np.add if ufunc is np.subtract else ufunc
-    if type(b) not in NUMBERS:
-        b = array_of(b, f"{name}: b")
-    b_kind = type(b) if type(b) in NUMBERS else _call.dtype_of(b, name)
-    wide = ufunc.resolve_dtypes((kind, b_kind, None))[2] if ufunc.nin == 2 else None
-    if combine not in reductions.RULES or wide is None or wide.kind != kind.kind:
+    if combine in reductions.RULES:
+        b = b if is_weak else array_of(b, f"{name}: b")
+        given = type(b) if is_weak else _call.dtype_of(b, name)
+        wide = ufunc.resolve_dtypes((kind, given, None))[2]
+    if wide is None or wide.kind != kind.kind:
         raise NotTaken(
             f"{name}: on a GPU the ufunc must be associative, or subtract, and its result of the "
             f"kind of a, {kind}; convert b, or use numpy.{name} on the host"
         )
     positions = _positions(x, items, name)
-    if type(b) in NUMBERS:
+    if is_weak:
         b = np.asarray(b, wide)
     if type(b) is np.ndarray:
         b = copy_to_device_of(x, b, name)
     values = _call.cast(lazy_of(b), wide, name).broadcast_to(positions.shape)
     if combine is not ufunc:
         values = applied(np.negative, (values,), name)
-    flat = x if x.ndim == 1 else copy(lazy_of(x).reshape(-1))
+    flat, op = _call.cast(lazy_of(x).reshape(-1), wide, name), reductions.operator_of(combine, wide)
     with checks.renamed_errors(name, "reduce_by_index", {}):
-        result = reduce_by_index(positions, values, flat.shape[0], flat, combine, dtype=wide)
+        result = reduce_by_index(positions, values, flat.shape[0], copy(flat), op, dtype=wide)
     _call.evaluate_into(lazy_of(result).reshape(tuple(x.shape)), x, name)
 
 
@@ -66,35 +65,36 @@ def _next_position(position: Any, index: Any, length: Any) -> Any:
 def _positions(a: Any, items: tuple[Any, ...], name: str) -> Any:
     """Return the positions of indexed elements in C order, as an array of the index's shape."""
     shape = tuple(a.shape)
-    items = tuple(np.asarray(one) if isinstance(one, (list, int)) else one for one in items)
-    if not all(hasattr(one, "dtype") and one.dtype.kind in "iu" for one in items):
+    items = tuple(
+        np.asarray(one, None if np.size(one) else INDEX)
+        if isinstance(one, (list, int, np.generic))
+        else one
+        for one in items
+    )
+    if not items or not all(hasattr(one, "dtype") and one.dtype.kind in "iu" for one in items):
         if any(hasattr(one, "dtype") and not isinstance(one, np.ndarray) for one in items):
             raise NotTaken(f"{name}: indices on a GPU must be arrays of integers")
         every = np.arange(math.prod(shape)).reshape(shape)
-        return lazy_of(copy_to_device_of(a, every[items if len(items) > 1 else items[0]], name))
+        picked = np.asarray(every[items if len(items) != 1 else items[0]])
+        return lazy_of(copy_to_device_of(a, picked, name))
     if len(items) > len(shape):
         raise IndexError(f"{name}: a has {len(shape)} axes, but {len(items)} were indexed")
-    rest = shape[len(items) :]
-    index_shape = np.broadcast_shapes(*[tuple(one.shape) for one in items])
-    full_shape = (*index_shape, *rest)
+    index_shape, rest = np.broadcast_shapes(*(one.shape for one in items)), shape[len(items) :]
+    ones = (1,) * len(rest)
+    along = [np.arange(n).reshape(n, *ones[axis:]) for axis, n in enumerate(rest, 1)]
     position: Any = np.int64(0)
-    for axis, (index, length) in enumerate(zip(items, shape, strict=False)):
+    for axis, (index, length) in enumerate(zip((*items, *along), shape, strict=True)):
         if isinstance(index, np.ndarray):
             wrong = index[(index < -length) | (index >= length)]
             if wrong.size:
-                raise IndexError(
-                    f"{name}: index {wrong.flat[0]} is out of bounds for axis {axis} with size "
-                    f"{length}"
-                )
+                place = f"axis {axis} with size {length}"
+                raise IndexError(f"{name}: index {wrong.flat[0]} is out of bounds for {place}")
             index = copy_to_device_of(a, index, name)
-        index = lazy_of(index).broadcast_to(index_shape)
+        index = lazy_of(index)
+        if axis < len(items) and ones:
+            index = index.broadcast_to(index_shape).reshape(*index_shape, *ones)
         position = applied(_next_position, (position, index.astype(INDEX), np.int64(length)), name)
-    for axis, length in enumerate(rest):
-        along = copy_to_device_of(a, np.arange(length), name)
-        index = lazy_of(along).reshape(length, *(1,) * (len(rest) - axis - 1))
-        position = position.reshape(*position.shape, *(1,) * (1 if not axis else 0))
-        position = applied(_next_position, (position, index, np.int64(length)), name)
-    return position.broadcast_to(full_shape)
+    return position.broadcast_to((*index_shape, *rest))
 
 
 # --- reduceat: one segmented reduction. The first element of a segment is its initial value, so

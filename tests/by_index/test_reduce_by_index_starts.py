@@ -96,6 +96,16 @@ def test_tuples(backend: Backend) -> None:
         assert_same(backend.to_host(part), np.array(wanted))
 
 
+def test_no_elements(backend: Backend) -> None:
+    """Their indices are computed from arrays whose axes do not merge."""
+    starts, rows, columns = map(
+        backend.to_device, (np.arange(4), np.zeros((0, 1), np.int64), np.arange(3))
+    )
+    indices = ga.lazy.asarray(rows) + columns
+    result = ga.reduce_by_index(indices, indices, 4, starts)
+    assert backend.to_host(result).tolist() == [0, 1, 2, 3]
+
+
 def test_what_does_not_fit_is_refused(backend: Backend) -> None:
     indices, x = backend.to_device(np.array([0, 1])), backend.to_device(np.ones(2, np.float32))
     starts = backend.to_device(np.ones(3, np.float32))

@@ -71,6 +71,19 @@ def test_many_rows(backend: Backend) -> None:
         assert_sums(want[row], places, weights[row])
 
 
+@pytest.mark.parametrize("dtype", ["float64", "uint8"])
+@pytest.mark.parametrize("size", [1025, 70_000])
+def test_weights_that_are_rounded_first_are_read_by_each_call(dtype: str, size: int) -> None:
+    """Converted weights lie in memory of one call: a later call converts its own."""
+    x, weights = np.arange(size) % 7, (np.arange(size) % 3).astype(dtype)
+    for factor in (1, 0, 1):
+        own = weights * weights.dtype.type(factor)
+        got = ga.histogram(x, 7, (0, 7), weights=own[::-1], dtype=np.float16)
+        want = np.bincount(x, own[::-1]).astype(np.float16)
+        np.testing.assert_array_equal(got, want)
+        np.full(3 * size, np.nan, np.float16)  # reuses what a call has freed
+
+
 def test_threads_do_not_matter() -> None:
     code = """
 import numpy as np, gpualgo as ga

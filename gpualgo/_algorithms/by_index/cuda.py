@@ -45,7 +45,7 @@ def _(problem: ByIndex, views: Sequence[View], op: Any, targets: Sequence[View])
     args, num_items = ArgMap(len(views), len(targets)), math.prod(problem.shape)
     table, tiling = tuning.table_of(size, acc), tuning.tiling_of(num_items, size)
     strides = zip(*(view.strides for view in inputs), strict=True)
-    dims = merge(list(zip(problem.shape, strides, strict=True)))
+    dims = merge(list(zip(problem.shape, strides, strict=True))) if num_items else []
     access, fields = access_of(problem.source, dims, [view.ptr for view in inputs], 1)
     overlaps = gpu.get(device).may_overlap
     has_row_init = problem.row_init is not None

@@ -67,6 +67,17 @@ def test_reduceat_with_dtype_and_out(backend: Backend) -> None:
         gnp.subtract.reduceat(device, [0])
 
 
+@pytest.mark.parametrize("name", ["bitwise_xor", "gcd", "add"])
+def test_a_narrow_out_does_not_narrow_the_computation(backend: Backend, name: str) -> None:
+    x = np.array([3, 5, 6, 0, 9] * 30, np.uint16)
+    ours, native, device = getattr(gnp, name), getattr(np, name), backend.to_device(x)
+    for method, args, size in (("accumulate", (), 150), ("reduceat", ([0, 3, 1, 90],), 4)):
+        want, found = np.zeros(size, bool), backend.to_device(np.zeros(size, bool))
+        getattr(native, method)(x, *args, out=want)
+        getattr(ours, method)(device, *args, out=found)
+        assert_same(backend, found, want, 0, f"{name}.{method}")
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "values"),
     a_few([
@@ -96,6 +107,40 @@ def test_at(backend: Backend, name: str, dtype: str, values: Any) -> None:
             on_device = backend.to_device(indices)
         assert getattr(gnp, name).at(found, on_device, given) is None
         assert_same(backend, found, want, 16, f"{name} {shape} {indices}")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "b"),
+    [
+        ("add", "i2", [1, 2]), ("multiply", "f4", np.array([1.5, 2])),
+        ("subtract", "i8", np.int8(3)),
+        ("logical_or", "?", np.bool_(True)), ("logical_xor", "?", True), ("add", "c8", 2j),
+        ("maximum", "c16", np.array([2 - 1j, 1])), ("fmin", "c8", [1, 2]), ("fmax", "i4", [3, -9]),
+    ],
+)  # fmt: skip
+def test_at_with_operands_of_other_dtypes(backend: Backend, name: str, dtype: str, b: Any) -> None:
+    a = elements("i1", (5,)).astype(dtype)
+    first = b if np.ndim(b) == 0 else b[0]
+    for indices, operand in (([3, 3], b), (np.int64(1), first), ((-1,), first)):
+        want, found = a.copy(), backend.to_device(a)
+        getattr(np, name).at(want, indices, operand)
+        getattr(gnp, name).at(found, indices, operand)
+        assert_same(backend, found, want, 16, f"{name} {indices}")
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (3, 2), (2, 3, 4), (2, 0, 3), (2, 3, 1, 2)])
+def test_at_of_whole_axes(backend: Backend, shape: tuple[int, ...]) -> None:
+    a = elements("i4", shape)
+    for indices in ((), ..., [], [[]], [1, 0, 1], np.array([[0, 1]]), (1,), 1, (0, [1, 1]), None):
+        try:
+            picked = a[indices].shape
+        except IndexError:
+            continue
+        b = np.arange(np.prod(picked, dtype=int)).reshape(picked)
+        want, found = a.copy(), backend.to_device(a)
+        np.add.at(want, indices, b)
+        gnp.add.at(found, indices, backend.to_device(b))
+        assert_same(backend, found, want, 0, f"{shape} {indices}")
 
 
 def test_at_of_a_strided_array_and_a_broadcast_operand(backend: Backend) -> None:
