@@ -37,7 +37,7 @@ def _(problem: ByKey, arrays: Sequence[Array], results: Sequence[Array], op: Ope
     if reduces:
         slots.append(first + at.TOTAL)
     walk = get_kernel(*named("by_key", "by_key_kernel"))
-    parts, record, routines = job.tasks, extra[at.RECORD], [job.routine("by key")]
+    parts, record, routines = job.tasks, extra[at.RECORD], [job.routine("by_key")]
     if parts == 1:  # its record is in scratch memory
         launch = job.launch(walk, slots, 1, {}, in_turn)
         return Plan(lambda arrays, results, init: launch((init, 0, *arrays, *results)), routines)

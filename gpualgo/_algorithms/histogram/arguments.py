@@ -14,7 +14,7 @@ from gpualgo._arrays.view import View, as_view
 from gpualgo._base import dtypes, recording
 from gpualgo._base.errors import shown
 from gpualgo._driver.default_device import CPU
-from gpualgo._pipeline import checks, device_checks
+from gpualgo._pipeline import checks
 
 Array = np.ndarray[Any, Any]
 
@@ -195,6 +195,8 @@ def detect_range(view: View, stream: Any, name: str = "x", computed: Any = None)
         return 0, 1
     _refuse_graph("range= was not given, so the host reads x's", "pass range=")
     if view.device == CPU and computed is None:
+        from gpualgo._pipeline import device_checks
+
         why = "range= was not given, so the host reads x"
         lo, hi = _ends_of(device_checks.of_host(view, "histogram", stream, why))
     else:
@@ -254,6 +256,8 @@ def to_host(view: View, stream: Any) -> Array:
     """Return a NumPy copy of a small array; synchronises if it is on a device."""
     if view.device == CPU:
         return np.array(view.library.to_numpy(view.owner))
+    from gpualgo._pipeline import device_checks
+
     _refuse_graph("the host reads edges that lie on the GPU", "prepare the plan before")
     why = "the host reads edges or a range that lie on the GPU"
     return device_checks.values(view, "histogram", stream, why).copy()

@@ -40,7 +40,7 @@ def _(problem: SegmentedSort, arrays: Sequence[Array], results: Sequence[Array],
     if len(arrays) == 2 and has_vectors_for(keys.dtype):  # floats may be sorted as pairs
         may_be_plain, items, segments = True, keys.size, len(arrays[count]) - 1
         routines = [
-            compiled("segmented_sort", items + segments, at.TASK, 4 * keys.nbytes),
+            compiled("merge_sort", items + segments, at.TASK, 4 * keys.nbytes),
             of_numpy("sort", items, segments, 8 * keys.nbytes),
         ]
 

@@ -129,7 +129,7 @@ def first_of(source: records.Source, arrays: Sequence[Array], op: Operator | Non
     Reading stops soon after the first marked element.
     """
     job = _job_of(source, arrays, [], op, MARKED)
-    routine = job.routine("seek")
+    routine = job.routine("select")
     if job.tasks == 1:
         launch = _counting(job, seek())
         return Plan(lambda arrays, outs, _: launch((outs[0], *arrays)), [routine])
