@@ -1,4 +1,4 @@
-"""Fit the polynomials of expressions.py: ``python tests/operators/coefficients.py`` (mpmath).
+"""Fit the polynomials of arithmetic.py: ``python tests/operators/coefficients.py`` (mpmath).
 
 Prints for each of them how far it is from its function at most, and the polynomial of the same
 length through the function's values at Chebyshev's nodes, which is close to the best one. The
@@ -12,7 +12,7 @@ from typing import Any
 
 import mpmath as mp
 
-from gpualgo._operators.numpy_rules.expressions import POLYNOMIALS
+from gpualgo._operators.numpy_rules.arithmetic import POLYNOMIALS
 
 Function = Callable[[Any], Any]
 

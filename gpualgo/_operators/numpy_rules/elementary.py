@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from gpualgo._operators.numpy_rules.expressions import (
+from gpualgo._operators.numpy_rules.arithmetic import (
     DOUBLE,
     INF,
     LN2,
@@ -19,25 +19,27 @@ from gpualgo._operators.numpy_rules.expressions import (
     NAN,
     PI,
     SINGLE,
-    Number,
+    WIDE,
+    Real,
     added,
     multiplied,
     parts_of,
     quotient_of,
+    real,
     summed,
 )
-from gpualgo._operators.numpy_rules.storage import Code, f64
+from gpualgo._operators.numpy_rules.storage import f64
+from gpualgo._operators.numpy_rules.values import Float, Integer, choose
 
 # --- Exponentials.
 
 
-def _power_of_two(exponent: Number) -> Any:
-    """Return 2 to an integer in the exponent's range, of which the low bits are used."""
-    form = exponent.format
-    return ((exponent + form.bias) << form.mantissa).float
+def _power_of_two(x: Real, exponent: Integer) -> Any:
+    """Return 2 to an integer in the range of x, of which the low bits are used."""
+    return x.of_bits((exponent + x.format.bias) << x.format.mantissa)
 
 
-def _reduced(x: Number) -> tuple[Any, Any, Any]:
+def _reduced(x: Real) -> tuple[Any, Any, Any]:
     """Return k (in the low bits), r and the rounding error of r, for x = k log 2 + r."""
     form = x.format
     shifted = x * float(1 / LN2) + form.magic
@@ -50,20 +52,20 @@ def _reduced(x: Number) -> tuple[Any, Any, Any]:
     return shifted.bits, r, (high - r) - low
 
 
-def _scaled(x: Number, k: Number, sign: Number) -> Any:
+def _scaled(x: Real, k: Integer, sign: Real) -> Any:
     """Return x 2^k, rounded once, for results of the sign of `sign`: below 1, or from 1 on.
 
     x is large enough that x 2^-shift is normal, unless `sign` is negative.
     """
     if x.format.is_wide:
-        return x * _power_of_two(k)
+        return x * _power_of_two(x, k)
     shift = 60 if x.format is DOUBLE else 30
     is_negative = sign < 0.0
-    first = k + is_negative.then(shift, -shift)
-    return x * _power_of_two(first) * is_negative.then(2.0**-shift, 2.0**shift)
+    first = k + choose(is_negative, k.like(shift), -shift)
+    return x * _power_of_two(x, first) * choose(is_negative, x.like(2.0**-shift), 2.0**shift)
 
 
-def _beyond(r: Number, is_exact: bool = False) -> Any:
+def _beyond(r: Real, is_exact: bool = False) -> Any:
     """Return exp(r) - 1 - r for a small r; the product with a first coefficient of ½ is exact."""
     square = r * r
     if is_exact:
@@ -71,13 +73,13 @@ def _beyond(r: Number, is_exact: bool = False) -> Any:
     return square * r.polynomial("exp")
 
 
-def _exp(x: Number) -> Any:
+def _exp(x: Real) -> Any:
     x = x.within(x.format.lowest, x.format.largest)
     k, r, _ = _reduced(x)
     return _scaled(1.0 + (r + _beyond(r)), k, x)
 
 
-def _exp2(x: Number, low: Any = 0.0) -> Any:
+def _exp2(x: Real, low: Any = 0.0) -> Any:
     """Return 2^(x + low)."""
     form = x.format
     x = x.within(form.lowest * 1.45, form.largest * 1.45)
@@ -86,48 +88,48 @@ def _exp2(x: Number, low: Any = 0.0) -> Any:
     return _scaled(1.0 + (r + _beyond(r)), shifted.bits, x)
 
 
-def _expm1(x: Number) -> Any:
+def _expm1(x: Real) -> Any:
     form, is_large = x.format, 30.0 if x.format is SINGLE else 60.0
     x = x.within(-is_large * 2 / 3, form.largest)
     k, r, error = _reduced(x)
     # 2^-k is replaced by 0 if it is too small to change 1; for larger k it would be subnormal.
-    inverse = _power_of_two(0 - k)
-    difference, lost = added(1.0, -1.0 * (x > is_large).then(0.0, inverse))
+    inverse = _power_of_two(x, -k)
+    difference, lost = added(1.0, -choose(x > is_large, 0.0, inverse))
     total, more = added(difference, r)  # the difference is 0 or larger than |r|
     result = _scaled(total + (lost + (more + error) + _beyond(r, form is SINGLE)), k, x)
     tiny = 2.0 ** -(form.mantissa + 2)
-    return (x.magnitude < tiny).then(x, result)  # keeps -0 and subnormals
+    return choose(abs(x) < tiny, x, result)  # keeps -0 and subnormals
 
 
-def _tanh(x: Number) -> Any:
+def _tanh(x: Real) -> Any:
     most = 10.0 if x.format is SINGLE else 20.0
-    size = x.magnitude
-    size = (size > most).then(most, size)
+    size = abs(x)
+    size = choose(size > most, most, size)
     k, r, _ = _reduced(size + size)
-    power, growth = _power_of_two(k), r + _beyond(r)
+    power, growth = _power_of_two(x, k), r + _beyond(r)
     if x.format.is_wide:
         t = power * growth + (power - 1.0)
         return (t / (t + 2.0)).signed(x)
     under, lost = added(power + 1.0, power * growth)
     z = size * size
     is_small = size < 0.625
-    over = is_small.then(size * z * z.polynomial("tanh"), -2.0)
-    quotient = over / is_small.then(z.polynomial("tanh under"), under)
+    over = choose(is_small, size * z * z.polynomial("tanh"), -2.0)
+    quotient = over / choose(is_small, z.polynomial("tanh under"), under)
     # -2 / (under + lost) is about quotient + quotient² lost / 2
-    rest = is_small.then(0.0, quotient * quotient * (lost * 0.5))
-    total, error = added(is_small.then(size, 1.0), quotient)
+    rest = choose(is_small, 0.0, quotient * quotient * (lost * 0.5))
+    total, error = added(choose(is_small, size, 1.0), quotient)
     return (total + (error + rest)).signed(x)
 
 
-def _hyperbolic(x: Number, is_odd: bool) -> Any:
+def _hyperbolic(x: Real, is_odd: bool) -> Any:
     """Return sinh or cosh of x = k log 2 + r, of 2^k ± 2^-k and the functions of r."""
-    size = x.magnitude.within(0.0, x.format.largest + 1.0)
+    size = abs(x).within(0.0, x.format.largest + 1.0)
     k, r, error = _reduced(size)
     z = r * r
     even, odd = z * z.polynomial("cosh"), r * z * z.polynomial("sinh") + error
     # 2^-2k is replaced by 0 if it is too small to change 1.
     is_large = size > (15.0 if x.format is SINGLE else 30.0)
-    inverse = is_large.then(0.0, _power_of_two(0 - (k + k)))
+    inverse = choose(is_large, 0.0, _power_of_two(x, -(k + k)))
     (total, lost), difference = added(1.0, inverse), 1.0 - inverse
     first, second = (difference, total) if is_odd else (total, difference)
     product, more = multiplied(second, r)
@@ -136,47 +138,46 @@ def _hyperbolic(x: Number, is_odd: bool) -> Any:
     result = _scaled(high, k - 1, size)
     if not is_odd:
         return result
-    return (size < 2.0 ** -(x.format.mantissa // 2 + 2)).then(x, result.signed(x))
+    return choose(size < 2.0 ** -(x.format.mantissa // 2 + 2), x, result.signed(x))
 
 
 # --- Logarithms.
 
 
-def _log_parts(bits: Number) -> tuple[Any, Any, Any]:
+def _log_parts(x: Real, bits: Any) -> tuple[Any, Any, Any]:
     """Return e as a float, e shifted to the exponent's bits, and m - 1, for the number 2^e m.
 
-    The bits are those of a positive normal number, whose exponent may have been decreased.
+    The bits are those of a positive normal number like x, whose exponent may have been decreased.
     """
-    form = bits.format
-    mantissa, offset = form.mantissa, 2 * (form.bias + 1)
-    root = 0x3FE6A09E667F3BCD if form.type == f64 else 0x3F3504F3  # bits of √½
+    mantissa, bias = x.format.mantissa, x.format.bias
+    offset = 2 * (bias + 1)
+    root = 0x3F3504F3 if x.format is SINGLE else 0x3FE6A09E667F3BCD  # bits of √½
     biased = (bits + ((offset << mantissa) - root)) >> mantissa
-    e = (biased | (form.bias + mantissa) << mantissa).float - (2.0**mantissa + offset)
+    e = x.of_bits(biased | (bias + mantissa) << mantissa) - (2.0**mantissa + offset)
     shift = (biased - offset) << mantissa
-    return e, shift, (bits - shift).float - 1.0
+    return e, shift, x.of_bits(bits - shift) - 1.0
 
 
-def _normal_bits(x: Number) -> Any:
+def _normal_bits(x: Real) -> Any:
     """Return the bits for `_log_parts` of a positive number, which may be subnormal."""
     form = x.format
     if form.is_wide:
         return x.bits
     grown = (x * 2.0 ** (form.mantissa + 2)).bits - ((form.mantissa + 2) << form.mantissa)
-    bits = (x < 2.0 ** (1 - form.bias)).then(grown, x.bits)
-    return bits
+    return choose(x < 2.0 ** (1 - form.bias), grown, x.bits)
 
 
-def _log_tail(f: Number, lost: Any = 0.0) -> Any:
+def _log_tail(f: Real, lost: Any = 0.0) -> Any:
     """Return f - log(1 + f + lost / 2), where `lost` is below the precision of 1 + f."""
     s = f / (2.0 + f)
     z = s * s
     tail = s * (f - z * z.polynomial("log"))
-    if isinstance(lost, Number):  # 0.5 - s + s² approximates 0.5 / (1 + f)
+    if isinstance(lost, Real):  # 0.5 - s + s² approximates 0.5 / (1 + f)
         tail = tail - lost * (0.5 - (s - z))
     return tail
 
 
-def _log_of(e: Number, f: Number, tail: Number) -> Any:
+def _log_of(e: Real, f: Real, tail: Real) -> Any:
     """Return e log 2 + f - tail."""
     if e.format.is_wide:
         return e * float(LN2) + (f - tail)
@@ -184,30 +185,28 @@ def _log_of(e: Number, f: Number, tail: Number) -> Any:
     return e * high + (f - (tail - e * low))
 
 
-def _with_special_cases(u: Number, x: Number, result: Number) -> Any:
+def _with_special_cases(u: Real, x: Real, result: Real) -> Any:
     """Return log(u): `result` is valid for positive finite u; add the special cases."""
-    result = (u < INF).then(result, x)  # log(inf) is inf, log(NaN) is NaN
-    result = u.equals(0.0).then(-INF, result)
-    result = (u < 0.0).then(NAN, result)
-    return result
+    # log(inf) is inf, log(NaN) is NaN
+    return choose(u < 0.0, NAN, u == 0.0, -INF, u < INF, result, x)
 
 
-def _log(x: Number) -> Any:
-    e, _, f = _log_parts(_normal_bits(x))
+def _log(x: Real) -> Any:
+    e, _, f = _log_parts(x, _normal_bits(x))
     return _with_special_cases(x, x, _log_of(e, f, _log_tail(f)))
 
 
-def _log_to(base: Fraction, log_base: Fraction) -> Callable[[Number], Any]:
+def _log_to(base: Fraction, log_base: Fraction) -> Callable[[Real], Any]:
     """Return the logarithm to a base of which these are log(2) / log(base) and log(base)."""
 
-    def log(x: Number) -> Any:
+    def log(x: Real) -> Any:
         form = x.format
-        e, _, f = _log_parts(_normal_bits(x))
+        e, _, f = _log_parts(x, _normal_bits(x))
         tail = _log_tail(f)
         if form.is_wide:
             return _with_special_cases(x, x, e * float(base) + (f - tail) * float(1 / log_base))
         # f is cut, so that its product with the factor's upper half is exact.
-        cut = (f.bits & -(1 << form.mantissa + 2 - form.half)).float
+        cut = f.of_bits(f.bits & -(1 << form.mantissa + 2 - form.half))
         high, low = parts_of(1 / log_base, form.half)
         whole, part = parts_of(base, form.mantissa + 1 - (11 if form is DOUBLE else 8))
         total, error = added(e * whole, cut * high)
@@ -217,119 +216,120 @@ def _log_to(base: Fraction, log_base: Fraction) -> Callable[[Number], Any]:
     return log
 
 
-def _log1p(x: Number, low: Any = 0.0, extra: Any = 0.0) -> Any:
+def _log1p(x: Real, low: Any = 0.0, extra: Any = 0.0) -> Any:
     """Return log(1 + x + low) + extra log(2)."""
     u = 1.0 + x
     back = u - 1.0
     error = ((1.0 - (u - back)) + (x - back)) + low
-    e, shift, f = _log_parts(u.bits)
-    error = error * (((x.format.bias + 1) << x.format.mantissa) - shift).float
+    e, shift, f = _log_parts(x, u.bits)
+    error = error * x.of_bits(x.like(2.0).bits - shift)
     result = _with_special_cases(u, x, _log_of(e + extra, f, _log_tail(f, error)))
-    result = x.equals(0.0).then(x, result)
-    return result
+    return choose(x == 0.0, x, result)
 
 
-def _root_of(x: Number, low: Any) -> tuple[Any, Any]:
+def _root_of(x: Real, low: Any) -> tuple[Any, Any]:
     """Return the square root of x + low in two parts."""
-    root = x.root
+    root = x.intrinsic("sqrt")
     if x.format.is_wide:
         return root, 0.0
     square, rest = multiplied(root, root)
-    return root, (x > 0.0).then((((x - square) - rest) + low) / (root + root), 0.0)
+    return root, choose(x > 0.0, (((x - square) - rest) + low) / (root + root), 0.0)
 
 
 # --- Inverse hyperbolic functions, by log1p of a number in two parts.
 
 
-def _arcsinh(x: Number) -> Any:
-    size = x.magnitude
-    is_large = size > 2.0 ** (x.format.mantissa + 8)  # there arcsinh is log(2 size)
-    square = size * size
-    high, low = added(size, square / (1.0 + (square + 1.0).root))
-    high, low = is_large.then(size, high), is_large.then(0.0, low)
-    return _log1p(high, low, is_large.then(1.0, 0.0)).signed(x)
-
-
-def _arccosh(x: Number) -> Any:
+def _log1p_or_log_of_twice(x: Real, high: Real, low: Any) -> Any:
+    """Return log(1 + high + low), or log(2 x) for x so large that it is the same."""
     is_large = x > 2.0 ** (x.format.mantissa + 8)
+    if not x.format.is_wide:
+        low = choose(is_large, 0.0, low)
+    return _log1p(choose(is_large, x, high), low, choose(is_large, x.like(1.0), 0.0))
+
+
+def _arcsinh(x: Real) -> Any:
+    size = abs(x)
+    square = size * size
+    high, low = added(size, square / (1.0 + (square + 1.0).intrinsic("sqrt")))
+    return _log1p_or_log_of_twice(size, high, low).signed(x)
+
+
+def _arccosh(x: Real) -> Any:
     t = x - 1.0
     root, rest = _root_of(*multiplied(t, t + 2.0))
     high, low = added(root, t)
-    high, low = is_large.then(x, high), is_large.then(0.0, low + rest)
-    result = _log1p(high, low, is_large.then(1.0, 0.0))
-    result = (x < 1.0).then(NAN, result)
-    return result
+    return choose(x < 1.0, NAN, _log1p_or_log_of_twice(x, high, low + rest))
 
 
-def _arctanh(x: Number) -> Any:
-    size = x.magnitude
-    rest, lost = added(1.0, -1.0 * size)
+def _arctanh(x: Real) -> Any:
+    size = abs(x)
+    rest, lost = added(1.0, -size)
     result = (_log1p(*quotient_of(size + size, rest, 0.0, lost)) * 0.5).signed(x)
-    return (size < 2.0 ** -(x.format.mantissa // 2 + 2)).then(x, result)
+    return choose(size < 2.0 ** -(x.format.mantissa // 2 + 2), x, result)
 
 
 # --- Trigonometric functions.
 
 
-def _angle(up: Number, across: Any, is_back: Number | None = None) -> Any:
+def _angle(up: Real, across: Any, is_back: Integer | None = None) -> Any:
     """Return the angle k π/4 ± arctan(t) of a point, |t| <= tan(π / 8), left of 0 if `is_back`."""
     form = up.format
     is_steep = up > across
-    small, large = is_steep.then(across, up), is_steep.then(up, across)
+    small, large = choose(is_steep, across, up), choose(is_steep, up, across)
     is_mid = small > large * (math.sqrt(2) - 1)
-    (total, lost), (difference, more) = added(large, small), added(large, -1.0 * small)
-    top, bottom = is_mid.then(-1.0 * difference, small), is_mid.then(total, large)
+    (total, lost), (difference, more) = added(large, small), added(large, -small)
+    top, bottom = choose(is_mid, -difference, small), choose(is_mid, total, large)
     if not form.is_wide:
-        lost, more = is_mid.then(lost, 0.0), is_mid.then(-1.0 * more, 0.0)
+        lost, more = choose(is_mid, lost, 0.0), choose(is_mid, -more, 0.0)
     t, rest = quotient_of(top, bottom, more, lost)
     if not form.is_wide:  # errors of subnormal products are not exact
-        rest = (small < 2.0 ** -(form.bias * 3 // 4)).then(0.0, rest)
+        rest = choose(small < 2.0 ** -(form.bias * 3 // 4), 0.0, rest)
     z = t * t
     rest = t * z * z.polynomial("arctan") + rest
-    turns = is_mid.then(1.0, 0.0)
-    turns, is_less = is_steep.then(2.0 - turns, turns), is_steep
+    turns = choose(is_mid, t.like(1.0), 0.0)
+    turns, is_less = choose(is_steep, 2.0 - turns, turns), is_steep
     if is_back is not None:
-        turns, is_less = is_back.then(4.0 - turns, turns), is_steep ^ is_back
-    t, rest = t.flipped(is_less), rest.flipped(is_less)
+        turns, is_less = choose(is_back, 4.0 - turns, turns), is_steep ^ is_back
+    t, rest = choose(is_less, -t, t), choose(is_less, -rest, rest)
     high, low = parts_of(PI / 4, form.mantissa - 2)
     total, error = added(turns * high, t)
     return total + (error + (rest + turns * low))
 
 
-def _arctan2(y: Number, x: Number) -> Any:
-    up, across = y.magnitude, x.magnitude
-    is_endless = (up.equals(INF), across.equals(INF))
+def _arctan2(y: Real, x: Real) -> Any:
+    up, across = abs(y), abs(x)
+    is_endless = (up == INF, across == INF)
     is_any = is_endless[0] | is_endless[1]
     up, across = (
-        is_any.then(is_one.then(1.0, 0.0), size)
+        choose(is_any, choose(is_one, size.like(1.0), 0.0), size)
         for is_one, size in zip(is_endless, (up, across), strict=True)
     )
-    large = (up > across).then(up, across)
-    across = large.equals(0.0).then(1.0, across)
+    large = choose(up > across, up, across)
+    across = choose(large == 0.0, 1.0, across)
     if not x.format.is_wide:  # no exact product overflows or is subnormal
-        scale = (large < 2.0**-700).then(2.0**500, (large > 2.0**900).then(2.0**-100, 1.0))
+        scale = choose(large < 2.0**-700, x.like(2.0**500), large > 2.0**900, 2.0**-100, 1.0)
         up, across = up * scale, across * scale
-    return _unless_nan(x, y, _angle(up, across, x.is_negative).signed(y))
+    return _unless_nan(x, y, _angle(up, across, x.is_negative()).signed(y))
 
 
-def _arctan(x: Number) -> Any:
-    size = x.magnitude
-    size = (size > 2.0**100).then(2.0**100, size)
+def _arctan(x: Real) -> Any:
+    size = abs(x)
+    size = choose(size > 2.0**100, 2.0**100, size)
     return _angle(size, 1.0).signed(x)
 
 
-def _arcsin(x: Number, is_cosine: bool = False) -> Any:
+def _arcsin(x: Real, is_cosine: bool = False) -> Any:
     """Return k π/2 - s - …, with the arcsine's polynomial in s²."""
-    size, sign = x.magnitude, x.constant(1.0).signed(x)
+    size, sign = abs(x), x.like(1.0).signed(x)
     is_large = size > 0.5
-    z = is_large.then((1.0 - size) * 0.5, size * size)
-    root, twice = z.root, is_large.then(2.0, 1.0)
+    z = choose(is_large, (1.0 - size) * 0.5, size * size)
+    root, twice = z.intrinsic("sqrt"), choose(is_large, z.like(2.0), 1.0)
     if is_cosine:
-        quarters, s = is_large.then(1.0 - sign, 1.0), is_large.then(-1.0 * sign * root, x) * twice
+        quarters, s = choose(is_large, 1.0 - sign, 1.0), choose(is_large, -sign * root, x) * twice
     else:
-        quarters, s = is_large.then(1.0, 0.0), is_large.then(root, -1.0 * size) * twice
+        quarters, s = choose(is_large, x.like(1.0), 0.0), choose(is_large, root, -size) * twice
     high, low = parts_of(PI / 2, x.format.mantissa)
-    total, error = added(quarters * high, -1.0 * s)
+    total, error = added(quarters * high, -s)
     result = total + ((error + quarters * low) - s * z * z.polynomial("arcsin"))
     return result if is_cosine else result.signed(x)
 
@@ -356,9 +356,9 @@ def _two_over_pi() -> int:
 # and R. N. Hanek (1983). Selects find the bits: loads from a table would not be vectorised.
 
 
-def _turned_single(x: Number) -> tuple[Any, Any]:
+def _turned_single(x: Real) -> tuple[Any, Any]:
     """Return k (in the low bits, up to fours) and r for |x| = k π/2 + r, x a float32."""
-    size = x.magnitude
+    size = abs(x)
     scaled, row = size, [0.0, 0.0, 0.0]
     for i in range(4):  # x without 2^32i times a part of a turn
         turn = Fraction(_two_over_pi(), 1 << _PRECISION + 2) * 2 ** (32 * i) % 2**23
@@ -367,24 +367,24 @@ def _turned_single(x: Number) -> tuple[Any, Any]:
             row = [*parts]
             continue
         is_beyond = size > math.nextafter(2.0 ** (32 * i), 0.0)
-        row = [is_beyond.then(part, other) for part, other in zip(parts, row, strict=True)]
-        scaled = is_beyond.then(size * 2.0 ** (-32 * i), scaled)
+        row = [choose(is_beyond, x.like(a), b) for a, b in zip(parts, row, strict=True)]
+        scaled = choose(is_beyond, size * 2.0 ** (-32 * i), scaled)
     p0, p1, p2 = (scaled * part for part in row)
-    p0, p1 = p0 - p0.whole, p1 - p1.whole
-    k = ((p0 + p1 + p2) * 4.0).whole
+    p0, p1 = p0 - p0.intrinsic("rint"), p1 - p1.intrinsic("rint")
+    k = ((p0 + p1 + p2) * 4.0).intrinsic("rint")
     r = (((p0 - k * 0.25) + p1) + p2) * float(2 * PI)
     return (k + x.format.magic).bits, r
 
 
-def _turned(x: Number) -> tuple[Any, Any, Any]:
+def _turned(x: Real) -> tuple[Any, Any, Any]:
     """Return k (in the low bits, up to fours) and r in two parts, for |x| = k π/2 + r."""
     if x.format.is_wide:
         return *_turned_single(x), 0.0
     form = x.format
-    size = x.magnitude
-    exponent = (size.bits >> form.mantissa | x.constant(2.0**form.mantissa).bits).float
+    size = abs(x)
+    exponent = x.of_bits(size.bits >> form.mantissa | x.like(2.0**form.mantissa).bits)
     exponent = exponent - (2.0**form.mantissa + form.bias)
-    exponent = (exponent < 0.0).then(0.0, exponent)
+    exponent = choose(exponent < 0.0, 0.0, exponent)
     shifted = (exponent - 26.0) * (1 / 53) + form.magic
     row = shifted - form.magic  # of 53 exponents
     # Bits of 2/π of the values 2^53 to 2^1, 2^0 to 2^-52, …
@@ -392,19 +392,19 @@ def _turned(x: Number) -> tuple[Any, Any, Any]:
         float((_two_over_pi() >> _PRECISION + 1 - 53 * i) % (1 << 53)) for i in range(24)
     ]
     for step in (16, 8, 4, 2, 1):
-        is_later, later = (shifted.bits & step).holds("!=", 0), words[step:]
+        is_later, later = (shifted.bits & step) != 0, words[step:]
         words = [
-            is_later.then(later[i], words[i]) if i < len(later) else words[i]
+            choose(is_later, x.like(later[i]), words[i]) if i < len(later) else words[i]
             for i in range(min(step + 4, len(words)))
         ]
-    size = size * _power_of_two((row * -53.0 + form.magic).bits)
+    size = size * _power_of_two(x, (row * -53.0 + form.magic).bits)
     products = [multiplied(size * 2.0 ** (1 - 53 * i), words[i]) for i in range(5)]
     (p0, e0), (p1, e1), (p2, e2), (p3, e3), (p4, _) = products
     total, rest, lows = _without_fours(p0), e3 + p4, []
     for term in (_without_fours(e0), _without_fours(p1), e1, p2):
         total, low = summed(total, term)
         lows.append(low)
-    k = total.whole
+    k = total.intrinsic("rint")
     total = total - k
     for term in (e2, p3, *lows):
         total, low = summed(total, term)
@@ -414,12 +414,11 @@ def _turned(x: Number) -> tuple[Any, Any, Any]:
     return (k + form.magic).bits, r, error + (total * less + rest * quarter)
 
 
-def _without_fours(x: Number) -> Any:
-    fours = (x * 0.25).whole * 4.0
-    return x - fours
+def _without_fours(x: Real) -> Any:
+    return x - (x * 0.25).intrinsic("rint") * 4.0
 
 
-def _sine_and_cosine(x: Number) -> tuple[Number, Any, Any]:
+def _sine_and_cosine(x: Real) -> tuple[Integer, Any, Any]:
     """Return k (in the low bits), and sine and cosine of r in two parts."""
     k, r, low = _turned(x)
     z = r * r
@@ -433,48 +432,49 @@ def _sine_and_cosine(x: Number) -> tuple[Number, Any, Any]:
     return k, (r, sine), (near, cosine)
 
 
-def _trigonometric(quarter: int) -> Callable[[Number], Any]:
+def _trigonometric(quarter: int) -> Callable[[Real], Any]:
     """Return the sine, turned by quarters."""
 
-    def function(x: Number) -> Any:
+    def function(x: Real) -> Any:
         k, sine, cosine = _sine_and_cosine(x)
         k = k + quarter
-        is_cosine = (k & 1).holds("!=", 0)
-        high, low = (is_cosine.then(b, a) for a, b in zip(sine, cosine, strict=True))
-        result = (high + low).flipped((k & 2).holds("!=", 0))
+        is_cosine, is_flipped = (k & 1) != 0, (k & 2) != 0
+        high, low = (choose(is_cosine, b, a) for a, b in zip(sine, cosine, strict=True))
+        result = high + low
         if quarter:
-            return result
-        result = result.flipped(x.is_negative)
-        return result if x.format.is_wide else (x.magnitude < 2.0**-27).then(x, result)
+            return choose(is_flipped, -result, result)
+        result = choose(is_flipped ^ x.is_negative(), -result, result)
+        return result if x.format.is_wide else choose(abs(x) < 2.0**-27, x, result)
 
     return function
 
 
-def _tan(x: Number) -> Any:
+def _tan(x: Real) -> Any:
     k, sine, cosine = _sine_and_cosine(x)
     (high, low), (under, rest) = added(*sine), added(*cosine)
-    is_odd = (k & 1).holds("!=", 0)
-    top, bottom = is_odd.then(under, high), is_odd.then(high, under)
+    is_odd = (k & 1) != 0
+    top, bottom = choose(is_odd, under, high), choose(is_odd, high, under)
     tops = bottoms = 0.0
     if not x.format.is_wide:
-        tops, bottoms = is_odd.then(rest, low), is_odd.then(low, rest)
+        tops, bottoms = choose(is_odd, rest, low), choose(is_odd, low, rest)
     quotient, error = quotient_of(top, bottom, tops, bottoms)
-    result = (quotient + error).flipped(is_odd).flipped(x.is_negative)
-    return result if x.format.is_wide else (x.magnitude < 2.0**-27).then(x, result)
+    result = quotient + error
+    result = choose(is_odd ^ x.is_negative(), -result, result)
+    return result if x.format.is_wide else choose(abs(x) < 2.0**-27, x, result)
 
 
 # --- Roots and powers.
 
 
-def _cbrt(x: Number) -> Any:
+def _cbrt(x: Real) -> Any:
     form = x.format
-    size = x.magnitude
-    e, _, f = _log_parts(_normal_bits(size))
+    size = abs(x)
+    e, _, f = _log_parts(x, _normal_bits(size))
     shifted = e * (1 / 3) + form.magic
     rest = e - (shifted - form.magic) * 3.0
     above, below = rest > 0.5, rest < -0.5
-    factor = above.then(2.0 ** (-1 / 3), below.then(2.0 ** (1 / 3), 1.0))
-    number = (1.0 + f) * above.then(2.0, below.then(0.5, 1.0))
+    factor = choose(above, x.like(2.0 ** (-1 / 3)), below, 2.0 ** (1 / 3), 1.0)
+    number = (1.0 + f) * choose(above, x.like(2.0), below, 0.5, 1.0)
     y = f.polynomial("cbrt") * factor  # number^(-1/3)
     error = 1.0 - number * y * (y * y)
     y = y + y * (error * (1 / 3 + error * (2 / 9)))
@@ -483,34 +483,30 @@ def _cbrt(x: Number) -> Any:
         square, lost = multiplied(root, root)
         cube, less = multiplied(square, root)
         root = root + ((number - cube) - (less + lost * root)) * (y * y * (1 / 3))
-    result = (root * _power_of_two(shifted.bits)).signed(x)
-    result = (size < INF).then(result, x)
-    return x.equals(0.0).then(x, result)
+    result = (root * _power_of_two(x, shifted.bits)).signed(x)
+    return choose(x == 0.0, x, size < INF, result, x)
 
 
-def _hypot(a: Number, b: Number) -> Any:
-    form = a.format
-    a, b = a.magnitude, b.magnitude
-    if form.is_wide:
-        result = (a * a + b * b).root
+def _hypot(a: Real, b: Real) -> Any:
+    a, b = abs(a), abs(b)
+    if a.format.is_wide:
+        result = (a * a + b * b).intrinsic("sqrt")
     else:
         is_less = a < b
-        large, small = is_less.then(b, a), is_less.then(a, b)
-        scale = (large < 2.0**-400).then(2.0**600, (large > 2.0**400).then(2.0**-600, 1.0))
+        large, small = choose(is_less, b, a), choose(is_less, a, b)
+        scale = choose(large < 2.0**-400, a.like(2.0**600), large > 2.0**400, 2.0**-600, 1.0)
         large, small = large * scale, small * scale
         square, lost = multiplied(large, large)
         other, less = multiplied(small, small)
         total, error = added(square, other)
         root, low = _root_of(total, error + (lost + less))
         result = (root + low) / scale
-    is_infinite = a.equals(INF) | b.equals(INF)
-    result = is_infinite.then(INF, result)
-    return result
+    return choose((a == INF) | (b == INF), INF, result)
 
 
-def _log2_in_parts(x: Number) -> tuple[Any, Any]:
+def _log2_in_parts(x: Real) -> tuple[Any, Any]:
     """Return log2 of a positive number to about 2^-66 of it."""
-    e, _, f = _log_parts(_normal_bits(x))
+    e, _, f = _log_parts(x, _normal_bits(x))
     under, lost = added(2.0, f)
     s, low = quotient_of(f, under, 0.0, lost)
     square, error = multiplied(s, s)
@@ -532,33 +528,30 @@ def _log2_in_parts(x: Number) -> tuple[Any, Any]:
     return result, lost + error
 
 
-def _power(x: Number, y: Number) -> Any:
-    size = x.magnitude
+def _power(x: Real, y: Real) -> Any:
+    size = abs(x)
     if x.format is SINGLE:
-        result = _exp(y.widened * _log(size.widened)).narrowed
+        result = real(_exp(real(y, WIDE) * _log(real(size, WIDE))), SINGLE)
     else:
         high, low = _log2_in_parts(size)
-        high = size.equals(0.0).then(-INF, size.equals(INF).then(INF, high))
+        high = choose(size == 0.0, -INF, size == INF, INF, high)
         product, error = multiplied(high, y)
-        is_moderate = product.magnitude < 1100.0
-        result = _exp2(product, is_moderate.then(error + low * y, 0.0))
-    is_whole = y.whole.equals(y)
+        is_moderate = abs(product) < 1100.0
+        result = _exp2(product, choose(is_moderate, error + low * y, 0.0))
     half = y * 0.5
-    is_odd = is_whole & half.whole.holds("!=", half)
-    result = result.flipped(x.is_negative & is_odd)
-    is_undefined = (x < 0.0) & (size < INF) & y.whole.holds("!=", y)
-    result = _unless_nan(x, y, is_undefined.then(NAN, result))
-    is_one = (size.equals(1.0) & y.magnitude.equals(INF)) | x.equals(1.0) | y.equals(0.0)
-    return is_one.then(1.0, result)
+    is_whole, is_even = y.intrinsic("rint") == y, half.intrinsic("rint") == half
+    result = choose(x.is_negative() & is_whole & ~is_even, -result, result)
+    is_undefined = (x < 0.0) & (size < INF) & ~is_whole
+    result = _unless_nan(x, y, choose(is_undefined, NAN, result))
+    is_one = ((size == 1.0) & (abs(y) == INF)) | (x == 1.0) | (y == 0.0)
+    return choose(is_one, 1.0, result)
 
 
-def _unless_nan(x: Number, y: Number, result: Number) -> Any:
-    is_nan = x.new(x.code.builder.fcmp_unordered("uno", x.value, y.value))
-    result = is_nan.then(x + y, result)
-    return result
+def _unless_nan(x: Real, y: Real, result: Real) -> Any:
+    return choose(x.is_nan() | y.is_nan(), x + y, result)
 
 
-# --- The functions of LLVM values by the names of a math library.
+# --- The functions of floats by the names of a math library.
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "exp": _exp, "exp2": _exp2, "expm1": _expm1, "tanh": _tanh,
@@ -579,13 +572,11 @@ _IN_FLOAT32 = (
 def _function(name: str) -> Callable[..., Any]:
     function = _FUNCTIONS[name]
 
-    def generate(code: Code, *values: Any) -> Any:
-        if values[0].type == f64:
-            return function(*(Number(code, value, DOUBLE) for value in values)).value
-        numbers = [Number(code, value, SINGLE) for value in values]
-        if name in _IN_FLOAT32:
-            return function(*numbers).value
-        return function(*(number.widened for number in numbers)).narrowed.value
+    def generate(*numbers: Float) -> Any:
+        ty = numbers[0].raw.type
+        form = DOUBLE if ty == f64 else SINGLE if name in _IN_FLOAT32 else WIDE
+        result = function(*(real(number, form) for number in numbers))
+        return numbers[0].made(result.to(ty).raw)
 
     return generate
 

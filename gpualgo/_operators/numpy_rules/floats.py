@@ -7,24 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gpualgo._operators.numpy_rules import elementary, values
+from gpualgo._operators.numpy_rules import values
 from gpualgo._operators.numpy_rules.storage import f32, from_bits, to_bits
 from gpualgo._operators.numpy_rules.values import Float, Integer, choose, is_off
 
 # --- Functions by NumPy's names.
 
 
-def _sign_bit(bits: Any) -> Any:
-    return bits & -(1 << (bits.raw.type.width - 1))
-
-
-def _signbit(a: Any) -> Any:
-    return Integer(a.code, a.bits.raw, signed=True) < 0
-
-
 def _copysign(a: Any, b: Any) -> Any:
-    size = a.bits & ((1 << (a.bits.raw.type.width - 1)) - 1)
-    return (size | _sign_bit(b.bits)).as_float(a.raw.type)
+    return a.of_bits(a.bits ^ a.bits.sign_bit).signed(b)
 
 
 def _sign(a: Any) -> Any:
@@ -40,7 +31,7 @@ def _floored(a: Any, b: Any) -> tuple[Any, Any]:
     remainder = _fmod(a, b)
     is_adjusted = is_off(remainder, b)
     adjusted = choose(is_adjusted, remainder + b, remainder)
-    return choose(remainder != 0, adjusted, _copysign(a.like(0.0), b)), is_adjusted
+    return choose(remainder != 0, adjusted, a.like(0.0).signed(b)), is_adjusted
 
 
 def _remainder(a: Any, b: Any) -> Any:
@@ -54,7 +45,7 @@ def _floor_divide(a: Any, b: Any) -> Any:
     below = exact.intrinsic("floor")
     whole = choose(exact - below > 0.5, below + 1.0, below)
     plain = a / b
-    signed_zero = _copysign(a.like(0.0), plain)
+    signed_zero = a.like(0.0).signed(plain)
     whole = choose(exact == 0, signed_zero, whole)
     return choose(b == 0, plain, whole)
 
@@ -64,13 +55,13 @@ def rint(value: Any) -> Any:
     # Adding a number so large that no bits are left for a fraction rounds half to even.
     big = 2.0**23 if value.raw.type == f32 else 2.0**52
     size = abs(value)
-    whole = _copysign(size + big - big, value)
+    whole = (size + big - big).signed(value)
     is_fraction = size < big  # others are integers already, or NaN
     return choose(is_fraction, whole, value)
 
 
 def _nextafter(a: Any, b: Any) -> Any:
-    return _next_bits(a, b, a.bits, b.bits).as_float(a.raw.type)
+    return a.of_bits(_next_bits(a, b, a.bits, b.bits))
 
 
 def next_narrow(name: str, a: Any, b: Any) -> Any:
@@ -84,7 +75,7 @@ def _next_bits(a: Any, b: Any, a_bits: Any, b_bits: Any) -> Any:
     step = choose((b > a) ^ (a < 0), a_bits.like(1), -1)
     return choose(
         a.is_nan(), a_bits, b.is_nan(), b_bits, a == b, b_bits,
-        a == 0, _sign_bit(b_bits) | 1, a_bits + step,
+        a == 0, b_bits.sign_bit | 1, a_bits + step,
     )  # fmt: skip
 
 
@@ -112,14 +103,13 @@ def _times_ratio(top: float, bottom: float) -> Callable[[Any], Any]:
 
 
 def _library(name: str) -> Callable[..., Any]:
-    cpu = elementary.FUNCTIONS.get(name)
-    if cpu is None:
-        return lambda a, *others: a.libm(name, *others)
-
     def function(a: Any, *others: Any) -> Any:
-        if a.code.is_cuda:
-            return a.libm(name, *others)
-        return a.made(cpu(a.code, a.raw, *(other.raw for other in others)))
+        if not a.code.is_cuda:
+            from gpualgo._operators.numpy_rules import elementary  # most operators need none
+
+            if name in elementary.FUNCTIONS:
+                return elementary.FUNCTIONS[name](a, *others)
+        return a.libm(name, *others)
 
     return function
 
@@ -139,7 +129,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "trunc": lambda a: a.intrinsic("trunc"), "fabs": abs, "rint": rint, "sign": _sign,
     "divide": lambda a, b: a / b, "reciprocal": lambda a: 1.0 / a,
     "floor_divide": _floor_divide, "remainder": _remainder, "fmod": _fmod,
-    "copysign": _copysign, "signbit": _signbit, "nextafter": _nextafter, "heaviside": _heaviside,
+    "copysign": _copysign, "signbit": Float.is_negative, "nextafter": _nextafter,
+    "heaviside": _heaviside,
     "logaddexp": _log_of_sum("exp", float(np.log(2)), 1.0),
     "logaddexp2": _log_of_sum("exp2", 1.0, float(1 / np.log(2))),
     "deg2rad": _times_ratio(np.pi, 180.0), "rad2deg": _times_ratio(180.0, np.pi),

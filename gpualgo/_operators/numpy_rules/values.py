@@ -94,9 +94,9 @@ class Integer(Value):
     def truncated(self, ty: Any) -> Any:
         return Integer(self.code, self.code.builder.trunc(self.raw, ty))
 
-    def as_float(self, ty: Any = f64) -> Any:
-        """Return the float of these bits."""
-        return Float(self.code, self.code.builder.bitcast(self.raw, ty))
+    @property
+    def sign_bit(self) -> Any:
+        return self & -(1 << (self.raw.type.width - 1))
 
     def __neg__(self) -> Any:
         return self.emit("neg")
@@ -124,6 +124,18 @@ class Float(Value):
     @property
     def bits(self) -> Any:
         return Integer(self.code, self.code.builder.bitcast(self.raw, WORDS[self.raw.type]))
+
+    def of_bits(self, bits: Any) -> Any:
+        """Return the float of this type that has these bits."""
+        return self.made(self.code.builder.bitcast(bits.raw, self.raw.type))
+
+    def signed(self, other: Any) -> Any:
+        """Return this number, which is not negative, with another's sign."""
+        return self.of_bits(self.bits | other.bits.sign_bit)
+
+    def is_negative(self) -> Any:
+        """Return whether the sign is set, also that of -0.0 and NaN."""
+        return Integer(self.code, self.bits.raw, signed=True) < 0
 
     def to(self, ty: Any) -> Any:
         """Return it as a float or a double."""

@@ -1,8 +1,8 @@
-"""Floats in LLVM code, written as Python expressions: code without branches, calls and loads.
+"""What elementary functions are made of: polynomials, and operations with their rounding errors.
 
-LLVM vectorises loops over such code. No operation rounds otherwise with a fused multiply-add than
-without, so an element's bits depend neither on its index nor on the processor.
-`tests/operators/coefficients.py` computes the polynomials.
+All are code without branches, calls and loads: LLVM vectorises loops over it. No operation rounds
+otherwise with a fused multiply-add than without, so an element's bits depend neither on its index
+nor on the processor. `tests/operators/coefficients.py` computes the polynomials.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from llvmlite import ir as llvm
-
 from gpualgo._operators.numpy_rules.storage import Code, f32, f64
+from gpualgo._operators.numpy_rules.values import Float, choose
 
 # --- Polynomials, lowest coefficient first: for float64, and for float32.
 
@@ -133,20 +132,18 @@ def parts_of(value: Fraction, *num_bits: int) -> tuple[float, ...]:
     return *parts, float(value)
 
 
-# --- Numbers in LLVM code.
+# --- Floats that have a format.
 
 
 class Format(NamedTuple):
     """How numbers are computed: in which type, for results of which precision."""
 
     type: Any
-    word: Any
     mantissa: int  # bits after the leading one
     bias: int
-    is_wide: bool  # float32 results computed in float64: rounding errors do not matter
-    is_single: bool
     largest: float  # exp(largest) and all larger ones are infinite
     lowest: float  # exp(lowest) is zero
+    is_wide: bool = False  # float32 results computed in float64: rounding errors do not matter
 
     @property
     def magic(self) -> float:
@@ -159,140 +156,41 @@ class Format(NamedTuple):
         return (self.mantissa + 1) // 2
 
 
-DOUBLE = Format(f64, llvm.IntType(64), 52, 1023, False, False, 710.0, -746.0)
-SINGLE = Format(f32, llvm.IntType(32), 23, 127, False, True, 89.0, -104.0)
-WIDE = Format(f64, llvm.IntType(64), 52, 1023, True, True, 90.0, -110.0)
+DOUBLE = Format(f64, 52, 1023, 710.0, -746.0)
+SINGLE = Format(f32, 23, 127, 89.0, -104.0)
+WIDE = Format(f64, 52, 1023, 90.0, -110.0, is_wide=True)
 
 
-class Number:
-    """A float, an integer of its size or a condition; Python numbers are constants."""
+class Real(Float):
+    """A float of a format. Terms and factors that are Python's 0.0 are left out of formulas."""
 
-    def __init__(self, code: Code, value: Any, form: Format) -> None:
-        self.code, self.value, self.format = code, value, form
+    __slots__ = ("format",)
 
-    def new(self, value: Any) -> Any:
-        return Number(self.code, value, self.format)
+    def __init__(self, code: Code, raw: Any, form: Format) -> None:
+        super().__init__(code, raw)
+        self.format = form
 
-    def of(self, value: Any) -> Any:
-        """Return LLVM's value of a number; floats and integers are constants."""
-        if isinstance(value, Number):
-            return value.value
-        return (self.format.type if isinstance(value, float) else self.format.word)(value)
-
-    def apply(self, name: str, a: Any, b: Any) -> Any:
-        is_float = isinstance(self.value.type, (llvm.FloatType, llvm.DoubleType))
-        function = getattr(self.code.builder, "f" + name if is_float else name)
-        return self.new(function(self.of(a), self.of(b)))
+    def made(self, raw: Any) -> Any:
+        return Real(self.code, raw, self.format)
 
     def __add__(self, other: Any) -> Any:
-        return self if isinstance(other, float) and other == 0 else self.apply("add", self, other)
-
-    __radd__ = __add__
+        return self if _is_nothing(other) else self.emit("fadd", other)
 
     def __sub__(self, other: Any) -> Any:
-        return self if isinstance(other, float) and other == 0 else self.apply("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.apply("sub", other, self)
+        return self if _is_nothing(other) else self.emit("fsub", other)
 
     def __mul__(self, other: Any) -> Any:
-        return 0.0 if isinstance(other, float) and other == 0 else self.apply("mul", self, other)
+        return 0.0 if _is_nothing(other) else self.emit("fmul", other)
 
-    __rmul__ = __mul__
-
-    def __truediv__(self, other: Any) -> Any:
-        return self.apply("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.apply("div", other, self)
-
-    def __lshift__(self, count: int) -> Any:
-        return self.apply("shl", self, count)
-
-    def __rshift__(self, count: int) -> Any:
-        return self.apply("lshr", self, count)
-
-    def __and__(self, other: Any) -> Any:
-        return self.apply("and_", self, other)
-
-    def __or__(self, other: Any) -> Any:
-        return self.apply("or_", self, other)
-
-    def __xor__(self, other: Any) -> Any:
-        return self.apply("xor", self, other)
-
-    def holds(self, relation: str, other: Any) -> Any:
-        """Return whether a relation holds; none does with NaN."""
-        if isinstance(self.value.type, llvm.IntType):
-            return self.new(self.code.builder.icmp_signed(relation, self.value, self.of(other)))
-        return self.new(self.code.builder.fcmp_ordered(relation, self.value, self.of(other)))
-
-    def __lt__(self, other: Any) -> Any:
-        return self.holds("<", other)
-
-    def __gt__(self, other: Any) -> Any:
-        return self.holds(">", other)
-
-    def equals(self, other: Any) -> Any:
-        return self.holds("==", other)
-
-    def then(self, found: Any, other: Any) -> Any:
-        """Return `found` where this condition holds, else `other`."""
-        if isinstance(found, float) and found == other:
-            return found
-        return self.new(self.code.builder.select(self.value, self.of(found), self.of(other)))
+    __radd__, __rmul__ = __add__, __mul__
 
     def within(self, low: float, high: float) -> Any:
-        x = (self > high).then(high, self)
-        x = (x < low).then(low, x)
-        return x
-
-    @property
-    def bits(self) -> Any:
-        return self.new(self.code.builder.bitcast(self.value, self.format.word))
-
-    @property
-    def float(self) -> Any:
-        return self.new(self.code.builder.bitcast(self.value, self.format.type))
-
-    @property
-    def is_negative(self) -> Any:
-        return self.bits < 0
-
-    @property
-    def magnitude(self) -> Any:
-        return (self.bits & ((1 << self.format.word.width - 1) - 1)).float
-
-    def signed(self, sign: Number) -> Any:
-        """Return this number, which is not negative, with the sign of another."""
-        return (self.bits | (sign.bits & -(1 << self.format.word.width - 1))).float
-
-    def flipped(self, is_flipped: Number) -> Any:
-        """Return -self where a condition holds."""
-        return (self.bits ^ is_flipped.then(-(1 << self.format.word.width - 1), 0)).float
-
-    @property
-    def whole(self) -> Any:
-        return self.new(self.code.intrinsic("rint", self.value))
-
-    @property
-    def root(self) -> Any:
-        return self.new(self.code.intrinsic("sqrt", self.value))
-
-    @property
-    def widened(self) -> Any:
-        return Number(self.code, self.code.builder.fpext(self.value, f64), WIDE)
-
-    @property
-    def narrowed(self) -> Any:
-        return Number(self.code, self.code.builder.fptrunc(self.value, f32), SINGLE)
-
-    def constant(self, value: Any) -> Any:
-        return self.new(self.of(value))
+        x = choose(self > high, high, self)
+        return choose(x < low, low, x)
 
     def polynomial(self, name: str, first: int = 0) -> Any:
         """Return a polynomial of this number by Estrin's scheme (G. Estrin, 1960)."""
-        terms: list[Any] = list(POLYNOMIALS[name][self.format.is_single][first:])
+        terms: list[Any] = list(POLYNOMIALS[name][self.format is not DOUBLE][first:])
         power = self
         while len(terms) > 1:
             pairs = [terms[i] + terms[i + 1] * power for i in range(0, len(terms) - 1, 2)]
@@ -301,22 +199,31 @@ class Number:
         return terms[0]
 
 
-def added(a: Any, b: Number) -> tuple[Any, Any]:
+def _is_nothing(term: Any) -> bool:
+    return isinstance(term, float) and term == 0
+
+
+def real(x: Float, form: Format) -> Real:
+    return Real(x.code, x.to(form.type).raw, form)
+
+
+# --- Operations with their rounding errors.
+
+
+def added(a: Any, b: Real) -> tuple[Any, Any]:
     """Return a + b and its rounding error, for |a| >= |b| or a = 0."""
-    if b.format.is_wide:
-        return a + b, 0.0
-    total = b.apply("add", a, b)
-    return total, (a - total) + b
+    total = a + b
+    return total, 0.0 if b.format.is_wide else (a - total) + b
 
 
-def summed(a: Number, b: Number) -> tuple[Any, Any]:
+def summed(a: Real, b: Real) -> tuple[Any, Any]:
     """Return a + b and its rounding error (D. Knuth, 1969)."""
     total = a + b
     back = total - a
     return total, (a - (total - back)) + (b - back)
 
 
-def multiplied(a: Number, b: Any) -> tuple[Any, Any]:
+def multiplied(a: Real, b: Any) -> tuple[Any, Any]:
     """Return a product and its rounding error, by a fused multiply-add if the processor has it.
 
     Otherwise by T. J. Dekker's exact products (1971), which give the same bits.
@@ -325,9 +232,8 @@ def multiplied(a: Number, b: Any) -> tuple[Any, Any]:
     if a.format.is_wide:
         return product, 0.0
     if _is_fused(a.code):
-        function = a.code.builder.fma
-        return product, a.new(function(a.of(a), a.of(b), a.of(-1.0 * product)))
-    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(a.constant(b))
+        return product, a.emit("fma", b, -product)
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(a.like(b))
     rest = (a_high * b_high - product) + a_high * b_low + a_low * b_high
     return product, rest + a_low * b_low
 
@@ -337,13 +243,13 @@ def _is_fused(code: Code) -> bool:
     return "+fma" in features.split(",") or code.context.codegen()._tm.triple.startswith("aarch64")
 
 
-def _halves(x: Number) -> tuple[Any, Any]:
+def _halves(x: Real) -> tuple[Any, Any]:
     shifted = x * (2.0 ** (x.format.mantissa + 1 - x.format.half) + 1.0)
     high = shifted - (shifted - x)
     return high, x - high
 
 
-def quotient_of(top: Number, bottom: Number, tops: Any = 0.0, bottoms: Any = 0.0) -> Any:
+def quotient_of(top: Real, bottom: Real, tops: Any = 0.0, bottoms: Any = 0.0) -> Any:
     """Return (top + tops) / (bottom + bottoms) as a rounded quotient and a small number to add."""
     quotient = top / bottom
     if top.format.is_wide:
