@@ -91,6 +91,8 @@ def _positions(a: Any, items: tuple[Any, ...], name: str) -> Any:
                 raise IndexError(f"{name}: index {wrong.flat[0]} is out of bounds for {place}")
             index = copy_to_device_of(a, index, name)
         index = lazy_of(index)
+        if index.dtype == np.uint64:  # or an index beyond int64 would become negative
+            index = applied(np.minimum, (index, np.uint64(2**63 - 1)), name)
         if axis < len(items) and ones:
             index = index.broadcast_to(index_shape).reshape(*index_shape, *ones)
         position = applied(_next_position, (position, index.astype(INDEX), np.int64(length)), name)

@@ -59,8 +59,6 @@ _LIBM = {
 }  # fmt: skip
 LIBM = tuple(f"{_LIBM[1]} {_LIBM[2]}".split())
 LIBM_ULP = 4
-# Also of a math library for complex numbers; the error is within 4 LIBM_ULP of the absolute value.
-LIBM_OF_COMPLEX = ("absolute", "sqrt", "sign")
 _ALIASES = {
     "abs": "absolute", "conj": "conjugate", "bitwise_not": "invert", "bitwise_invert": "invert",
     "true_divide": "divide", "mod": "remainder", "bitwise_left_shift": "left_shift",
@@ -89,7 +87,6 @@ _CMATH = ("sqrt", "exp", "log", "sin", "cos", "tan", "sinh", "cosh", "tanh", "is
 CONSTRUCTED = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
                "float16", "float32", "float64", "complex64", "complex128")  # fmt: skip
 SIZES, PARTS, METHODS = ("shape", "ndim", "size"), ("real", "imag"), ("conjugate", "conj")
-CONTROL = ("if", "else", "while", "for", "break", "continue", "pass", "return", "lambda")
 # Functions of control flow, or with arguments other than scalars; numba compiles them.
 PLAIN = ("len", "range", "enumerate", "zip", "slice", "tuple")
 

@@ -172,3 +172,15 @@ def test_at_leaves_the_array_after_an_error(backend: Backend) -> None:
                 ufunc.at(a, [0], operand)
         with pytest.raises(gnp.NotTaken, match="arrays of integers"):
             gnp.add.at(a, backend.to_device(np.ones(6, bool)), 1)
+
+
+def test_at_with_indices_that_int64_does_not_hold(backend: Backend) -> None:
+    """On a GPU they are ignored, as all that are out of range; on the host NumPy refuses them."""
+    a = backend.to_device(np.zeros(4))
+    indices = backend.to_device(np.array([1, 2**64 - 1, 2**63 + 3], np.uint64))
+    if backend.name == "cpu":
+        with pytest.raises((IndexError, TypeError)):
+            gnp.add.at(a, indices, 1.0)
+    else:
+        gnp.add.at(a, indices, 1.0)
+        assert_same(backend, a, np.array([0.0, 1, 0, 0]), 0, "")
