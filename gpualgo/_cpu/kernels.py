@@ -67,8 +67,8 @@ def source_files() -> list[str]:
     paths = [os.path.join(PACKAGE, name) for name in names]
     for folder in ("_cpu", "_operators", "_operators/numpy_rules"):
         paths += files_of(os.path.join(PACKAGE, folder), ".py")
-    algorithms = [each.path for each in os.scandir(PACKAGE / "_algorithms") if each.is_dir()]
-    for folder in sorted(algorithms):
+    folders = os.scandir(PACKAGE / "_algorithms")
+    for folder in sorted([each.path for each in folders if not each.name.startswith("_")]):
         paths += files_of(folder, ".py", _KERNEL_FILES)
     return paths
 
