@@ -33,7 +33,7 @@ from gpualgo._operators.captured import is_array
 from gpualgo._operators.operator import Operator, as_operator, operator_key
 from gpualgo._pipeline import inputs
 from gpualgo._pipeline.problem import Problem, Request
-from gpualgo._pipeline.run import known_plan, run
+from gpualgo._pipeline.run import known_plan, remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -139,8 +139,8 @@ class Plan:
     """
 
     __slots__ = (
-        "_has_tuples", "_key", "_layouts", "_may_repeat", "_name", "_op", "_relook", "_repeat",
-        "_request", "temp_storage_bytes",
+        "_has_tuples", "_key", "_known", "_layouts", "_may_repeat", "_name", "_op", "_relook",
+        "_repeat", "_request", "temp_storage_bytes",
     )  # fmt: skip
 
     def __init__(self, request: Request, relook: Relook | None = None) -> None:
@@ -160,6 +160,7 @@ class Plan:
         self._op = changeable(request.op, request.problem)
         self._key = _operator_key_of_function(request.problem.op_key)
         self._repeat: Repeat | None = None
+        self._known: dict[Any, Problem] = {}  # of calls on NumPy arrays, see `run_remembered`
         self._has_tuples = request.problem.broadcasts_arguments or any(
             form is not None for form in request.problem.forms
         )
@@ -208,6 +209,13 @@ class Plan:
             An array has another layout, or `temp_storage` is too small; otherwise as for the
             function.
         """
+        problem, _, op, init, _, _ = self._request
+        is_usual = temp_storage is None and stream is None and not problem.has_dynamic_length
+        is_usual = is_usual and out_count is None
+        if is_usual and self._known and arrays:
+            result = run_remembered(self._known.get, op, init, out, None, arrays)
+            if result is not None:
+                return result
         repeat = self._repeat
         if (
             repeat is not None and out is not None and temp_storage is None and stream is None
@@ -223,7 +231,6 @@ class Plan:
             ):  # fmt: skip
                 repeat.launch(repeat.stream(repeat.device))
                 return out
-        problem, _, op, init, _, _ = self._request
         if self._relook is not None:
             views, op, problem = self._request_for_lazy(self._relook, arrays)
         elif self._has_tuples:
@@ -236,6 +243,10 @@ class Plan:
             self._op is not None and self._relook is None and operator_key(self._op) != self._key
         ):  # captured values have changed
             problem = problem.respecialized(views, op, init)
+        if is_usual and problem.warm is not None and self._relook is None:
+            if len(self._known) > 8:  # operators with captured values
+                self._known = {}
+            remember(problem, views, op, init, None, arrays, self._known.__setitem__)
         if problem.reads_data:
             problem = problem.for_data(views, stream)
         solve: Callable[..., Any] = run if problem.form is None else inputs.run_tuples

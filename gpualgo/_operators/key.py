@@ -151,7 +151,7 @@ class Snapshot:
             tree = reads.variables.get(code.co_freevars[index], {})
             token, copy = self._variable(value, source, (number, index), tree, reads)
             cell.cell_contents = copy
-            if is_own and _is_closed(copy):
+            if is_own and is_closed(copy):
                 # Any function with this code is accepted in the cell; others may read it, too.
                 self.guard.cells[index] = copy.__code__
             tokens.append(token)
@@ -385,7 +385,7 @@ def closed_key_of(fn: types.FunctionType) -> Key | None:
     return facts_of(fn.__code__).closed_key
 
 
-def _is_closed(value: Any) -> bool:
+def is_closed(value: Any) -> bool:
     return type(value) is types.FunctionType and closed_key_of(value) is not None
 
 

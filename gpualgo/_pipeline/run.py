@@ -186,9 +186,12 @@ def run_remembered(
 
 def remember(
     problem: Problem, views: Sequence[View], op: Any, init: Any, options: Any,
-    arrays: tuple[Any, ...],
+    arrays: tuple[Any, ...], store: Callable[[Any, Problem], Any] | None = None,
 ) -> None:  # fmt: skip
-    """Let `run_remembered` find the problem of a call with these arguments from now on."""
+    """Let `run_remembered` find the problem of a call with these arguments from now on.
+
+    `store` adds it to what `look` reads, by default the problems of the class.
+    """
     is_function = type(op) is FunctionType
     if not is_function and type(op) not in _IMMUTABLE:
         return
@@ -201,7 +204,7 @@ def remember(
             return
 
     def add(key: Any) -> None:
-        if not is_function or key[0] is problem.op_key:
-            type(problem).problems.add(key, problem)
+        if not is_function or problem.composes_operator or key[0] is problem.op_key:
+            (store or type(problem).problems.add)(key, problem)
 
     run_remembered(add, op, init, None, options, arrays)

@@ -74,6 +74,38 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> FakeDriver:
     return made
 
 
+def test_a_repeated_call_refuses_what_the_first_refuses() -> None:
+    """Calls on NumPy arrays are remembered by layout, each plan's apart from the function's."""
+    x, scale = sample(100), 3
+    others = (x[:50], x[::-1], x[::2], x.reshape(10, 10), x.astype(np.int64), (x, x))
+
+    def times(a: Any) -> Any:
+        return a * scale
+
+    plan = ga.prepare(ga.transform, times, x)
+    for other in others[:-1]:
+        for _ in range(3):  # the function knows these layouts
+            np.testing.assert_array_equal(ga.transform(times, other), other * scale)
+    out, strided = np.zeros_like(x), np.zeros(200, x.dtype)[::2]
+    for scale in (3, 3, 3, 5, 3, 5):
+        np.testing.assert_array_equal(plan(x), x * scale)
+        np.testing.assert_array_equal(plan(x, out=out), x * scale)
+        np.testing.assert_array_equal(plan(x, out=strided), x * scale)
+        y = x.copy()
+        np.testing.assert_array_equal(plan(y, out=y), x * scale)
+        for other in others:
+            with pytest.raises((TypeError, ValueError), match="^transform: "):
+                plan(other)
+        with pytest.raises(ValueError, match=r"^transform: out has shape"):
+            plan(x, out=out[:50])
+        with pytest.raises(TypeError, match=r"takes 1 array\(s\), got 0"):
+            plan()
+        with pytest.raises(TypeError, match=r"takes 1 array\(s\), got 2"):
+            plan(x, x)
+        with pytest.raises(TypeError, match="out_count is given"):
+            plan(x, out_count=np.zeros((), np.int64))
+
+
 def test_host_arrays_go_where_the_plan_was_prepared(fake: FakeDriver) -> None:
     factor = 2
     x = np.arange(5)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from gpualgo._algorithms.reduce.problem import Reduction
-from gpualgo._arrays.view import NumPy, View, as_view, layout_of, view_of
+from gpualgo._arrays.view import NumPy, View, as_view, view_of
 from gpualgo._base import records
 from gpualgo._base.errors import CompileError, Elsewhere
-from gpualgo._base.memo import Memo
+from gpualgo._driver.default_device import CPU
 from gpualgo._lazy import expression, is_lazy
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import check_count, combined, led_by, parted, place_lazy
 from gpualgo._lazy.expression import positions
-from gpualgo._operators.key import closed_key_of
+from gpualgo._operators.key import is_closed
 from gpualgo._operators.operator import Operator, as_operator, is_function
 from gpualgo._pipeline import checks
-from gpualgo._pipeline.problem import Array, Call, Problem, problem_of
-from gpualgo._pipeline.run import run
+from gpualgo._pipeline.problem import Array, Call, problem_of
+from gpualgo._pipeline.run import ndarray, remember, run, run_remembered
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
@@ -125,9 +125,6 @@ def _index_or_nowhere(is_marked: Any, index: Any) -> Any:
 
 _Parsed: TypeAlias = tuple[tuple[View, ...], Operator, Any]
 
-# Key: call without the array; value: views after the first, operator, form of elements.
-_parsed_calls: Memo[tuple[tuple[View, ...], Operator, Any]] = Memo(1 << 10)
-
 
 def find(
     x: ty.AnyArray | ty.Arrays, predicate: ty.Predicate | ty.AnyArray, *, axis: ty.Axis = None,
@@ -185,10 +182,9 @@ def find(
     if axis is not None:
         axis = checks.plain_axis(axis, "find")
     try:
-        problem, views, op = _problem(Finding, x, predicate, axis, False, out)
+        return _solve(Finding, x, predicate, axis, False, out, stream)
     except Elsewhere as elsewhere:
         return elsewhere.call("find", out, stream, x, predicate, axis=axis)
-    return run(problem, views, op, None, out, stream)
 
 
 def count(
@@ -232,24 +228,41 @@ def count(
         axis = checks.plain_axes(axis, "count")
     keepdims = checks.flag_argument(keepdims, "keepdims", "count")
     try:
-        problem, views, op = _problem(Counting, x, predicate, axis, keepdims, out)
+        return _solve(Counting, x, predicate, axis, keepdims, out, stream)
     except Elsewhere as elsewhere:
         return elsewhere.call("count", out, stream, x, predicate, axis=axis, keepdims=keepdims)
-    return run(problem, views, op, 0, out, stream)
 
 
-def _problem(
+def _solve(
     kind: type[Counting] | type[Finding], x: Any, predicate: Any, axis: Any, keepdims: bool,
-    out: Any,
-) -> tuple[Problem, tuple[View, ...], Any]:  # fmt: skip
-    cached = _from_cache(kind, x, predicate, axis)
-    views, op, form = _parse(kind, x, predicate, axis, out) if cached is None else cached
+    out: Any, stream: Any,
+) -> Any:  # fmt: skip
+    init = 0 if kind is Counting else None
+    is_usual = type(x) is ndarray and stream is None and not keepdims
+    if is_usual:
+        arrays = (x,) if kind is Counting else (x, _indices(x.shape, axis))
+        result = run_remembered(kind.problems.look, predicate, init, out, axis, arrays)
+        if result is not None:
+            return result
+    views, op, form = _parse(kind, x, predicate, axis, out)
     params = axis, keepdims, INDEX, form, None
-    where, init = kind.function, 0 if kind is Counting else None
-    return problem_of(kind, views, op, init, params, where), views, op
+    problem = problem_of(kind, views, op, init, params, kind.function)
+    if is_usual and problem.warm is not None and is_closed(predicate):
+        owners = [view.owner for view in views[1:]]
+        remember(problem, views, predicate, init, axis, (x, *owners))
+    return run(problem, views, op, init, out, stream)
 
 
-def _parse(kind: Any, x: Any, predicate: Any, axis: Any, out: Any = None) -> _Parsed:
+@functools.lru_cache(maxsize=256)
+def _indices(shape: tuple[int, ...], axis: int | None) -> Array:
+    """Return the virtual array of indices along an axis, which `find` reads beside the elements."""
+    axes = checks.axes_of(axis, len(shape), "find")
+    axis_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
+    owner: Array = positions(axis_shape).broadcast_to(shape).view(CPU, NumPy).owner
+    return owner
+
+
+def _parse(kind: Any, x: Any, predicate: Any, axis: Any, out: Any) -> _Parsed:
     """Return the views, the reduction joined with its elements' function, and their form."""
     from gpualgo._lazy.sources import input_of
 
@@ -258,22 +271,3 @@ def _parse(kind: Any, x: Any, predicate: Any, axis: Any, out: Any = None) -> _Pa
         marks_of_x = indices_of_marked(marks_of_x, axis, kind.function)
     fold = min if kind is Finding else operator.add
     return input_of(marks_of_x, fold, kind.function, beside=(out,))
-
-
-def _from_cache(kind: Any, x: Any, predicate: Any, axis: Any) -> _Parsed | None:
-    """Return the cached result of `_parse`, for NumPy arrays and functions without captures."""
-    if type(x) is not np.ndarray or type(predicate) is not FunctionType:
-        return None
-    closed = closed_key_of(predicate)
-    if closed is None:
-        return None
-    view = NumPy.view(x)
-    key = kind, layout_of(view), closed, axis
-    entry = _parsed_calls.get(key)
-    if entry is None:
-        views, *op_and_form = parsed = _parse(kind, x, predicate, axis)
-        if views[0].owner is not x:
-            return parsed
-        entry = _parsed_calls.add(key, (views[1:], *op_and_form))
-    others, op, form = entry
-    return (view, *others), op, form
