@@ -11,31 +11,25 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo._arrays.forms import Form
 from gpualgo._distributed import ALL_BITS, Table, splitters
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._folds import init_in_task, parse_init
-from gpualgo.dask._graph import Graph, packed, result_arrays, results_of
+from gpualgo.dask._folds import parse_init
+from gpualgo.dask._graph import Graph, result_arrays, results_of
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
 from gpualgo.dask._tasks import (
-    ChunkArg,
     Parts,
-    PickledOperator,
-    Structure,
+    call_on,
     concatenate,
     copy_slice,
-    element_of,
     index_parts,
-    load_operator,
     meta_like,
     namespace_of,
     on_host,
-    pack,
-    parts_of,
-    pattern_of_value,
+    packed,
     pickle_operator,
-    plain,
     result,
     unpack,
 )
@@ -46,14 +40,14 @@ from gpualgo.dask._tasks import (
 # divide the key range among result chunks; the sizes of these are known once they are
 # computed.
 
-Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
-"""The patterns of keys and elements, and the dtypes of aggregates."""
+Folding = tuple[tuple[Form | None, Form | None], tuple[Any, ...]]
+"""The forms of keys and elements, and the dtypes of aggregates."""
 CHUNKS_TOGETHER = 4  # input chunks per result chunk
 _SAMPLES_PER_CUT = 4
 
 
 def ascending(keys: Input) -> Order:
-    return keys.pattern, plain(False), ALL_BITS
+    return keys.form, False, ALL_BITS
 
 
 def add_grouped_chunks(
@@ -137,9 +131,7 @@ def edges_of(own: Runs) -> Edges:
     return len(heads[0]), copy_slice(heads, first), copy_slice(aggregates, first), last_key
 
 
-def join_edges(
-    edges: list[Edges], eq: PickledOperator | None, op: PickledOperator, folding: Folding
-) -> list[Joint]:
+def join_edges(edges: list[Edges], eq: Any, op: Any, folding: Folding) -> list[Joint]:
     starts, continuations = [0] * len(edges), list[Parts | None]([None] * len(edges))
     behind: tuple[int, Parts, Parts] | None = None  # the next chunk that has elements
     for i, (count, head, aggregate, last_key) in reversed(list(enumerate(edges))):
@@ -155,7 +147,7 @@ def join_edges(
 
 
 def own_runs(
-    own: Runs, joints: list[Joint], number: int, init: Any, op: PickledOperator, folding: Folding
+    own: Runs, joints: list[Joint], number: int, init: Any, op: Any, folding: Folding
 ) -> Any:
     """Return the runs that begin in a chunk; the last includes its continuation."""
     heads, aggregates, _ = own
@@ -165,29 +157,28 @@ def own_runs(
         total = _combined(index_parts(aggregates, slice(last, None)), continuation, op, folding)
         aggregates = concatenate([index_parts(aggregates, slice(last)), total])
     heads, aggregates = (index_parts(one, slice(start, None)) for one in (heads, aggregates))
-    value = init_in_task(init)
-    if value is not None:  # combine it with each aggregate
-        (_, pattern), dtypes = folding
+    if init is not None:  # combine it with each aggregate
+        (_, form), dtypes = folding
         numbers = namespace_of(aggregates[0]).arange(len(aggregates[0]))
-        x, fn, dtype = pack(pattern, aggregates), load_operator(op), pack(pattern, dtypes)
-        combined = ga.reduce_by_key(numbers, x, value, fn, consecutive=True, dtype=dtype)[1]
+        x, dtype = packed(form, aggregates), packed(form, dtypes)
+        combined = ga.reduce_by_key(numbers, x, init, op, consecutive=True, dtype=dtype)[1]
         aggregates = unpack(combined)
     return result((*heads, *aggregates))
 
 
-def _is_same_run(a: Parts, b: Parts, keys: Structure, eq: PickledOperator | None) -> bool:
+def _is_same_run(a: Parts, b: Parts, form: Form | None, eq: Any) -> bool:
     """Return whether key b continues the run of key a."""
-    values, _ = ga.run_length_encode(pack(keys, concatenate([a, b])), eq=load_operator(eq))
+    values, _ = ga.run_length_encode(packed(form, concatenate([a, b])), eq=eq)
     return len(unpack(values)[0]) == 1
 
 
-def _combined(a: Parts, b: Parts, op: PickledOperator, folding: Folding) -> Parts:
+def _combined(a: Parts, b: Parts, op: Any, folding: Folding) -> Parts:
     """Combine two aggregates of one run."""
     if not a:
         return a
-    (_, pattern), dtypes = folding
-    x, dtype = pack(pattern, concatenate([a, b])), pack(pattern, dtypes)
-    return unpack(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))
+    (_, form), dtypes = folding
+    x, dtype = packed(form, concatenate([a, b])), packed(form, dtypes)
+    return unpack(ga.reduce(x, None, op, axis=(0,), keepdims=True, dtype=dtype))
 
 
 def reduce_by_key(
@@ -221,9 +212,8 @@ def reduce_by_key(
     )  # fmt: skip
     content = key_arg.content, x_arg.content, initial.content, frozen[0], frozen_eq and frozen_eq[0]
     graph = Graph("reduce-by-key", *content, consecutive, dtypes)
-    op_arg = graph.operator(frozen)
-    patterns = key_arg.pattern, x_arg.pattern
-    folding = patterns, dtypes[len(key_arg.arrays) :]
+    op_arg = graph.shared("op", frozen)
+    folding = (key_arg.form, x_arg.form), dtypes[len(key_arg.arrays) :]
     is_global = not checks.flag_argument(consecutive, "consecutive", "reduce_by_key")
     runs = []
     for index in _inputs.blocks(x_arg.first):
@@ -240,34 +230,29 @@ def reduce_by_key(
 
 
 def reduce_chunk_by_key(
-    keys: ChunkArg, x: ChunkArg, op: PickledOperator, eq: PickledOperator | None, folding: Folding,
-    consecutive: bool,
-) -> Any:  # fmt: skip
+    keys: Any, x: Any, op: Any, eq: Any, folding: Folding, consecutive: bool
+) -> Any:
     """Return a chunk's distinct keys, or runs of equal ones and its last key; their aggregates."""
+    dtype = packed(folding[0][1], folding[1])
     distinct, aggregates = ga.reduce_by_key(
-        element_of(keys), element_of(x), None, load_operator(op), consecutive=consecutive,
-        eq=load_operator(eq), dtype=pack(folding[0][1], folding[1]),
-    )  # fmt: skip
-    last_key = (copy_slice(parts_of(keys), slice(-1, None)),) * consecutive
+        keys, x, None, op, consecutive=consecutive, eq=eq, dtype=dtype
+    )
+    last_key = (copy_slice(unpack(keys), slice(-1, None)),) * consecutive
     return unpack(distinct), unpack(aggregates), *last_key
 
 
-def merge_by_key(parts: list[Any], init: Any, op: PickledOperator, folding: Folding) -> Any:
+def merge_by_key(parts: list[Any], init: Any, op: Any, folding: Folding) -> Any:
     """Combine the aggregates of equal keys from all chunks, each starting from init."""
-    (keys_pattern, pattern), dtypes = folding
+    (keys_form, form), dtypes = folding
     keys, aggregates = join_slices(parts)
     if not aggregates:
-        return result(unpack(ga.unique(pack(keys_pattern, keys))))
-    merged = ga.reduce_by_key(
-        pack(keys_pattern, keys), pack(pattern, aggregates), init_in_task(init), load_operator(op),
-        dtype=pack(pattern, dtypes),
-    )  # fmt: skip
-    return unpack(merged)
+        return call_on(ga.unique, packed(keys_form, keys))
+    elements = packed(keys_form, keys), packed(form, aggregates)
+    return call_on(ga.reduce_by_key, *elements, init, op, dtype=packed(form, dtypes))
 
 
 # --- `unique`: the distinct elements of each chunk, combined by value or by neighbours.
 
-_NO_INIT = plain(None)
 _MERGES = {  # of first indices and counts, whichever are wanted
     (True, True): lambda a, b: (a[0], a[1] + b[1]),
     (True, False): lambda a, b: a,
@@ -310,12 +295,12 @@ def unique(
         args = flat_arg.chunk(index), start, wanted, consecutive
         runs.append(graph.add("chunk", index, unique_of_chunk, *args))
     op = pickle_operator(_MERGES[wanted], "unique")[1]
-    folding = (flat_arg.pattern, pattern_of_value((0, 0)) if all(wanted) else None), int64
+    folding = (flat_arg.form, Form(tuple, (None, None)) if all(wanted) else None), int64
     outputs = len(runs)
     if consecutive:
-        joints = add_run_chunks(graph, runs, None, _NO_INIT, op, folding)
+        joints = add_run_chunks(graph, runs, None, None, op, folding)
     else:
-        outputs = add_grouped_chunks(graph, runs, ascending(flat_arg), _NO_INIT, op, folding)
+        outputs = add_grouped_chunks(graph, runs, ascending(flat_arg), None, op, folding)
     chunks = ((math.nan,) * outputs,)
     results = result_arrays(graph, flat_arg.first, chunks, dtypes, flat_arg)
     if return_inverse:
@@ -332,7 +317,7 @@ def _indices(graph: Graph, x: Input, num_outputs: int, keys: Any) -> Any:
     inv = Graph("unique-inverse", graph.token)
     outputs = [TaskRef(graph.key("", j)) for j in range(num_outputs)]
     for index in blocks(x.first):
-        inv.add("", index, indices_of_chunk, x.chunk(index), outputs)
+        inv.add("", index, indices_of_chunk, x.chunk(index), outputs, x.form)
     meta = meta_like(x.first, x.first.ndim, np.int64)
     return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
 
@@ -350,30 +335,28 @@ def _run_numbers(graph: Graph, x: Input, joints: TaskRef, keys: Any) -> Any:
     return run_ids if len(shape) == 1 else run_ids.reshape(shape)
 
 
-def unique_of_chunk(x: ChunkArg, start: int, wanted: tuple[bool, bool], consecutive: bool) -> Any:
+def unique_of_chunk(x: Any, start: int, wanted: tuple[bool, bool], consecutive: bool) -> Any:
     """Return a chunk's distinct elements, or the first of each run and its last element.
 
     With them go indices and counts, if wanted.
     """
-    outputs = ga.unique(
-        element_of(x), consecutive=consecutive, return_index=wanted[0], return_counts=wanted[1]
-    )
+    flags: Any = {"return_index": wanted[0], "return_counts": wanted[1]}
+    outputs = ga.unique(x, consecutive=consecutive, **flags)
     keys, *more = outputs if any(wanted) else (outputs,)
     if wanted[0]:
         more[0] = more[0] + start
-    last = (copy_slice(parts_of(x), slice(-1, None)),) * consecutive
+    last = (copy_slice(unpack(x), slice(-1, None)),) * consecutive
     return unpack(keys), tuple(more), *last
 
 
-def indices_of_chunk(x: ChunkArg, outputs: list[Any]) -> Any:
+def indices_of_chunk(x: Any, outputs: list[Any], form: Form | None) -> Any:
     """Return the index of each element of a chunk among all distinct elements."""
-    _, fields, pattern = x[0]
-    keys = [output[: len(fields)] if isinstance(output, tuple) else (output,) for output in outputs]
-    return ga.searchsorted(pack(pattern, concatenate(keys)), element_of(x))
+    keys = [unpack(output)[: len(unpack(x))] for output in outputs]
+    return ga.searchsorted(packed(form, concatenate(keys)), x)
 
 
-def run_numbers_of_chunk(x: ChunkArg, joints: list[Joint], number: int) -> Any:
+def run_numbers_of_chunk(x: Any, joints: list[Joint], number: int) -> Any:
     """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
-    _, local = ga.unique(element_of(x), consecutive=True, return_inverse=True)
+    _, local = ga.unique(x, consecutive=True, return_inverse=True)
     start, _, begun = joints[number]
     return local + (begun - start)

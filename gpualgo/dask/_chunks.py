@@ -16,14 +16,11 @@ from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, results_of
 from gpualgo.dask._inputs import Input, blocks, is_dask
 from gpualgo.dask._tasks import (
-    ChunkArg,
     Parts,
     concatenate,
     namespace_of,
-    parts_of,
-    pattern_of,
+    packed,
     pickle_operator,
-    plain,
     sum_arrays,
 )
 
@@ -49,17 +46,17 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     dtypes, form = _inputs.probe_dtypes(ga.transform, local_op, *small, dtype=dtype)
     content = [x.content if isinstance(x, Input) else (type(x).__name__, x) for x in inputs]
     graph = Graph("transform", content, frozen[0], dtypes)
-    op_arg = graph.operator(frozen)
+    op_arg = graph.shared("op", frozen)
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
     arrays = _inputs.align_chunks(arrays, "transform")
     aligned = iter(arrays)
     inputs = [x._replace(arrays=tuple(islice(aligned, len(x.arrays))))
               if isinstance(x, Input) else x for x in inputs]  # fmt: skip
     chunks = _inputs.broadcast_chunks(arrays)
-    acc_dtype = {"pattern": pattern_of(form), "parts": dtypes}
+    acc_dtype = packed(form, dtypes)
     for index in product(*map(range, map(len, chunks))):
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
-        graph.call("", index, "transform", op_arg, *args, dtype=acc_dtype)
+        graph.call("", index, ga.transform, op_arg, *args, dtype=acc_dtype)
     sources = [x for x in inputs if isinstance(x, Input)]
     return results_of(graph, form, arrays[0], chunks, dtypes, *sources)
 
@@ -80,14 +77,14 @@ def select(x: Any, predicate: Any) -> Any:
         local_op, frozen = pickle_operator(predicate, "select", 1)
         dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), local_op)
         graph, mask = Graph("select", x_arg.content, frozen[0]), None
-        op_arg = graph.operator(frozen)
+        op_arg = graph.shared("op", frozen)
     else:
         x_arg, mask = _masked(x, predicate)
         dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), mask.small())
         graph, op_arg = Graph("select", x_arg.content, mask.content), None
     for index in blocks(x_arg.first):
         predicate = op_arg if mask is None else mask.chunk(index)
-        graph.call("", index, "select", x_arg.chunk(index), predicate)
+        graph.call("", index, ga.select, x_arg.chunk(index), predicate)
     chunks = ((math.nan,) * x_arg.first.numblocks[0],)
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, mask)
 
@@ -127,17 +124,16 @@ def searchsorted(
         told = f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}"
         raise ValueError(f"{told}; pass a wider dtype=")
     content = (type(v).__name__, v) if v_arg is None else v_arg.content
-    flags = plain(descending)
     name = None if frozen is None else frozen[0]
-    graph = Graph("searchsorted", a_arg.content, content, side, name, flags, index_dtype)
-    less_arg = None if frozen is None else graph.operator(frozen, "less")
+    graph = Graph("searchsorted", a_arg.content, content, side, name, descending, index_dtype)
+    less_arg = graph.shared("less", frozen)
     for index in [()] if v_arg is None else blocks(v_arg.first):
         refs = []
         wanted = v if v_arg is None else v_arg.chunk(index)
-        options = {"side": side, "less": less_arg, "descending": flags, "dtype": index_dtype}
+        options = {"side": side, "less": less_arg, "descending": descending, "dtype": index_dtype}
         for i in range(a_arg.first.numblocks[0]):
             chunk = a_arg.chunk((i,))
-            refs.append(graph.call("chunk", (i, *index), "searchsorted", chunk, wanted, **options))
+            refs.append(graph.call("chunk", (i, *index), ga.searchsorted, chunk, wanted, **options))
         graph.alias("", index, graph.tree("tree", index, refs, sum_arrays))
     chunks = () if v_arg is None else v_arg.first.chunks
     return results_of(graph, None, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)
@@ -179,10 +175,9 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg)
 
 
-def top_of_chunk(x: ChunkArg, start: int, k: int, axis: int, mode: Any) -> Parts:
+def top_of_chunk(x: Any, start: int, k: int, axis: int, mode: Any) -> Parts:
     """Return the top elements of a chunk, and their global indices."""
-    (part,) = parts_of(x)
-    values, indices = ga.top_k(part, min(k, part.shape[axis]), axis=axis, mode=mode)
+    values, indices = ga.top_k(x, min(k, x.shape[axis]), axis=axis, mode=mode)
     return values, indices + start
 
 

@@ -18,26 +18,21 @@ from dask.task_spec import TaskRef
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo._distributed import scan_from, unknown_ranges, with_ranges
+from gpualgo._arrays.forms import Form
+from gpualgo._distributed import map_fields, scan_from, unknown_ranges, with_ranges
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, Index, results_of
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._tasks import (
-    ChunkArg,
     Parts,
-    PickledOperator,
-    Structure,
     as_array,
+    call_on,
     concatenate,
-    library_of,
-    literal,
-    load_operator,
+    dumps,
     on_host,
-    pack,
-    parts_of,
+    packed,
     pickle_operator,
-    plain,
     result,
     sum_arrays,
     unpack,
@@ -81,16 +76,14 @@ def histogram(
         arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
     content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
     graph = Graph("histogram", x_arg.content, bins, range, content, axes, probe.dtype)
-    ranges_arg: Any = literal(ranges)
-    if unknown:
-        ranges_arg = _data_ranges(graph, x_arg, ranges, unknown)
-    bins_arg = graph.shared("bins", literal(bins), _num_bytes(bins))
+    ranges_arg = _data_ranges(graph, x_arg, ranges, unknown) if unknown else ranges
+    bins_arg = graph.shared("bins", bins)
     options = {"axis": axes, "dtype": probe.dtype}
     groups: dict[Index, list[TaskRef]] = {}
     for index in blocks(x_arg.first):
         options["weights"] = w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
         args = x_arg.chunk(index), bins_arg, ranges_arg
-        ref = graph.call("chunk", index, "histogram", *args, **options)
+        ref = graph.call("chunk", index, ga.histogram, *args, **options)
         groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
     for row, refs in groups.items():
@@ -108,10 +101,6 @@ def _snapshot(bins: Any) -> Any:
     if isinstance(bins, np.ndarray) or hasattr(bins, "__cuda_array_interface__"):
         return np.array(on_host(bins))
     return list(bins) if isinstance(bins, list) else bins
-
-
-def _num_bytes(bins: Any) -> int:
-    return sum(np.asarray(edges).nbytes for edges in (bins if isinstance(bins, tuple) else (bins,)))
 
 
 def _weights(weights: Any, x: Input) -> Input:
@@ -138,9 +127,9 @@ def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> Tas
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def ends_of(x: ChunkArg, dims: list[int]) -> Any:
+def ends_of(x: Any, dims: list[int]) -> Any:
     """Return the minimum and maximum of some dimensions; None for an empty chunk."""
-    parts = parts_of(x)
+    parts = unpack(x)
     if not parts[0].size:
         return None
     return [[on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
@@ -165,32 +154,29 @@ def ranges_of(extremes: Any, ranges: Any, dims: list[int], names: list[str], is_
 
 
 class InitArgument(NamedTuple):
-    """The initial value of a reduction or scan."""
+    """The initial value of a reduction or scan: a value, or arrays."""
 
-    source: Input | None  # of arrays
-    value: dict[str, Any] | None  # as plain data, if there are no arrays
+    value: Any
+    source: Input | None
     small: Any
 
     @property
     def content(self) -> Any:
         """All that results depend on, for the graph's hash."""
-        if self.source is not None:
-            return self.source.content
-        assert self.value is not None
-        values = [(type(v).__name__, getattr(v, "dtype", None), v) for v in self.value["parts"]]
-        return self.value["pattern"], values
+        return dumps(self.value) if self.source is None else self.source.content
 
     def chunk(self, row: Index) -> Any:
-        """Return init for a block of rows, as an argument that `init_in_task` reads."""
+        """Return init for a block of rows, as an argument of a task."""
         if self.source is None:
             return self.value
-        return self.source.chunk(row if self.source.first.ndim else (), row)
+        is_one = self.source.first.ndim == 0
+        return self.source.chunk(() if is_one else row)._replace(place=row, are_values=is_one)
 
 
 def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> InitArgument:
     """Parse init; `row_axes` are the axes of the result's rows."""
     if not any(map(_is_array, unpack(init))):
-        return InitArgument(None, plain(init), init)
+        return InitArgument(init, None, init)
     chunks = tuple(x.first.chunks[axis] for axis in row_axes)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
@@ -203,9 +189,7 @@ def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> Init
     if not is_one and x.is_known and source.first.chunks != chunks:
         source = source.rechunked(chunks)
     small = source.small()
-    if is_one:
-        small = small[()] if library_of(source.first._meta) == "numpy" else small
-    return InitArgument(source, None, small)
+    return InitArgument(None, source, map_fields(lambda x: x[()], small) if is_one else small)
 
 
 def _is_array(x: Any) -> bool:
@@ -213,16 +197,6 @@ def _is_array(x: Any) -> bool:
     if isinstance(x, np.ndarray):
         return x.size != 1
     return _inputs.is_dask(x) or hasattr(x, "__cuda_array_interface__")
-
-
-def init_in_task(init: Any) -> Any:
-    """Return init within a task."""
-    if isinstance(init, dict):
-        return pack(**init)
-    parts = parts_of(init)
-    if parts[0].ndim == 0 and isinstance(parts[0], np.ndarray):
-        parts = tuple(part[()] for part in parts)
-    return pack(init[0][2], parts)
 
 
 def reduce(
@@ -251,8 +225,8 @@ def reduce(
     small = x_arg.small(), initial.small
     dtypes, form = _inputs.probe_dtypes(ga.reduce, *small, local_op, **options)
     graph = Graph("reduce", x_arg.content, initial.content, frozen[0], axes, keepdims, dtypes)
-    op_arg = graph.operator(frozen)
-    folding = axes, dtypes, x_arg.pattern
+    op_arg = graph.shared("op", frozen)
+    folding = axes, dtypes, x_arg.form
     aggregates = combined(graph, x_arg, op_arg, folding, local_op.commutative)
     for index, ref in aggregates.items():
         out = tuple(k for a, k in enumerate(index) if keepdims or a in other_axes)
@@ -263,8 +237,8 @@ def reduce(
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
-ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Structure]
-"""The reduced axes, the dtypes of the accumulators, and the pattern of elements."""
+ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Form | None]
+"""The reduced axes, the dtypes of the accumulators, and the form of elements."""
 
 
 def combined(
@@ -275,13 +249,13 @@ def combined(
     Several chunked axes are combined block by block if op commutes. That is not C order, so other
     operators are applied axis by axis, the last first.
     """
-    axes, dtypes, pattern = folding
+    axes, dtypes, form = folding
     count = source.first.numblocks
     is_blockwise = commutes or all(count[axis] == 1 for axis in axes[1:])
     current: dict[Index, TaskRef] = {}
     for index in product(*map(range, count)):
         first_axes = axes if is_blockwise else axes[-1:]
-        args = source.chunk(index), op, (first_axes, dtypes, pattern)
+        args = source.chunk(index), op, (first_axes, dtypes, form)
         current[index] = graph.add("chunk", index, reduce_chunk, *args)
     for step, axis in enumerate(reversed(axes)):
         if step and not is_blockwise:
@@ -305,43 +279,38 @@ def reduce_parts(
     parts: Parts, op: Any, axes: tuple[int, ...], init: Any, folding: ReduceArgs
 ) -> Parts:
     """Reduce parts along axes, keeping these."""
-    _, dtypes, pattern = folding
-    x, dtype = pack(pattern, parts), pack(pattern, dtypes)
+    _, dtypes, form = folding
+    x, dtype = packed(form, parts), packed(form, dtypes)
     results = unpack(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
     return tuple(map(as_array, results))
 
 
-def reduce_chunk(
-    x: ChunkArg, op: PickledOperator, folding: ReduceArgs, reverse: bool = False
-) -> Parts:
+def reduce_chunk(x: Any, op: Any, folding: ReduceArgs, reverse: bool = False) -> Parts:
     """Return the aggregate of a chunk; without elements along the axes, an empty array."""
-    parts, axes = parts_of(x), folding[0]
+    parts, axes = unpack(x), folding[0]
     if not all(parts[0].shape[axis] for axis in axes):
         slices = tuple(slice(0, 1) if a in axes else slice(None) for a in range(parts[0].ndim))
         return tuple(p[slices].astype(dtype) for p, dtype in zip(parts, folding[1], strict=True))
     if reverse:
         backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)
         parts = tuple(part[backwards] for part in parts)
-    return reduce_parts(parts, load_operator(op), axes, None, folding)
+    return reduce_parts(parts, op, axes, None, folding)
 
 
-def combine(several: list[Parts], op: PickledOperator, axis: int, folding: ReduceArgs) -> Parts:
+def combine(several: list[Parts], op: Any, axis: int, folding: ReduceArgs) -> Parts:
     """Combine results of chunks that follow each other along an axis."""
     parts = concatenate(several, axis)
     if parts[0].shape[axis] <= 1 or parts[0].size == 0:
         slices = (slice(None),) * axis + (slice(0, 1),)
         return tuple(part[slices] for part in parts)
-    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
+    return reduce_parts(parts, op, (axis,), None, folding)
 
 
-def finish(
-    parts: Parts, init: Any, op: PickledOperator, folding: ReduceArgs, keepdims: bool
-) -> Any:
+def finish(parts: Parts, init: Any, op: Any, folding: ReduceArgs, keepdims: bool) -> Any:
     """Combine init with a result."""
-    axes, dtypes, pattern = folding
-    options = {"axis": axes, "keepdims": keepdims, "dtype": pack(pattern, dtypes)}
-    init_value, fn = init_in_task(init), load_operator(op)
-    return result(unpack(ga.reduce(pack(pattern, parts), init_value, fn, **options)))
+    axes, dtypes, form = folding
+    options = {"axis": axes, "keepdims": keepdims, "dtype": packed(form, dtypes)}
+    return call_on(ga.reduce, packed(form, parts), init, op, **options)
 
 
 # --- Scans: an aggregate of each chunk, a chain of prefixes in order, a scan of each chunk.
@@ -395,16 +364,16 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
         initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
     content = x_arg.content, initial.content, frozen[0], scan_axis, reverse, dtypes
     graph = Graph(func_name.replace("_", "-"), *content)
-    op_arg = graph.operator(frozen)
-    folding = (scan_axis,), dtypes, x_arg.pattern
+    op_arg = graph.shared("op", frozen)
+    folding = (scan_axis,), dtypes, x_arg.form
     for row in blocks(x_arg.first, other_axes):
-        _add_line(graph, x_arg, initial, op_arg, row, reverse, folding)
+        _add_line(graph, call, x_arg, initial, op_arg, row, reverse, folding)
     chunks = x_arg.first.chunks
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
 def _add_line(
-    graph: Graph, x: Input, initial: InitArgument, op: Any, row: Index, reverse: bool,
+    graph: Graph, call: Any, x: Input, initial: InitArgument, op: Any, row: Index, reverse: bool,
     folding: ReduceArgs,
 ) -> None:  # fmt: skip
     """Add the tasks of the chunks along one line, which starts at chunk `row`."""
@@ -416,7 +385,7 @@ def _add_line(
         chunk_number = count - 1 - step if reverse else step
         index = (*row[:axis], chunk_number, *row[axis + 1 :])
         chunk = x.chunk(index)
-        graph.add("", index, scan, chunk, prefix, init, op, reverse, folding)
+        graph.add("", index, scan, call, chunk, prefix, init, op, reverse, folding)
         if step < count - 1:
             total = graph.add("aggregate", index, reduce_chunk, chunk, op, folding, reverse)
             prefix = graph.add("prefix", index, link, prefix, total, init, op, folding)
@@ -425,30 +394,23 @@ def _add_line(
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def link(
-    prefix: Parts | None, own: Parts, init: Any, op: PickledOperator, folding: ReduceArgs
-) -> Parts:
+def link(prefix: Parts | None, own: Parts, init: Any, op: Any, folding: ReduceArgs) -> Parts:
     """Return the prefix of the next chunk; the first chunk with elements applies init."""
     (axis,) = folding[0]
     if not own[0].shape[axis]:
         return own if prefix is None else prefix
     if prefix is not None and prefix[0].shape[axis]:
         return combine([prefix, own], op, axis, folding)
-    value = init_in_task(init)
-    return own if value is None else reduce_parts(own, load_operator(op), (axis,), value, folding)
+    return own if init is None else reduce_parts(own, op, (axis,), init, folding)
 
 
 def scan(
-    x: ChunkArg, prefix: Parts | None, init: Any, op: PickledOperator, reverse: bool,
-    folding: ReduceArgs,
-) -> Any:  # fmt: skip
+    call: Any, x: Any, prefix: Parts | None, init: Any, op: Any, reverse: bool, folding: ReduceArgs
+) -> Any:
     """Scan a chunk, starting from its prefix or init."""
-    (axis,), dtypes, pattern = folding
-    call, fn, parts = getattr(ga, x[0][0]), load_operator(op), parts_of(x)
-    options = {"axis": axis, "reverse": reverse, "dtype": pack(pattern, dtypes)}
-    if prefix is not None and prefix[0].shape[axis]:
-        packing = functools.partial(pack, pattern)
-        found = scan_from(call, packing, parts, prefix, fn, **options)
-    else:
-        found = call(pack(pattern, parts), init_in_task(init), fn, **options)
-    return result(unpack(found))
+    (axis,), dtypes, form = folding
+    options = {"axis": axis, "reverse": reverse, "dtype": packed(form, dtypes)}
+    if prefix is None or not prefix[0].shape[axis]:
+        return call_on(call, x, init, op, **options)
+    packing = functools.partial(packed, form)
+    return result(unpack(scan_from(call, packing, unpack(x), prefix, op, **options)))

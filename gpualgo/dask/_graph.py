@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import cloudpickle
 import dask.array as da
 from dask.base import tokenize
-from dask.task_spec import Alias, List, Task, TaskRef
+from dask.task_spec import Alias, DataNode, Task, TaskRef
 
 import gpualgo
 from gpualgo._arrays.forms import Form
@@ -22,17 +22,16 @@ from gpualgo.dask import _tasks
 # there.
 #
 # The instance is pickled by value, so that a worker or scheduler without gpualgo can unpickle
-# it; all else in a task is plain data: names, numbers, dtypes, bytes.
+# it; all else in a task is strings and bytes.
 
 
 class Runner:
-    """Calls a function of this package by name."""
+    """Calls a pickled function of this package."""
 
     def __init__(self) -> None:
         self.blob: bytes | None = None
 
-    def __call__(self, version: str, device: str, name: str, *args: Any) -> Any:
-        """Call the function with a name such as ``_reduce:reduce_chunk`` on a device."""
+    def __call__(self, version: str, device: str, blob: bytes, *values: Any) -> Any:
         try:
             import gpualgo
         except ImportError as error:
@@ -47,7 +46,7 @@ class Runner:
             )
         from gpualgo.dask import _tasks
 
-        return _tasks.call(name, device, args)
+        return _tasks.call(blob, device, values)
 
     def __reduce__(self) -> Any:
         return (type(self), ()) if self.blob is None else (pickle.loads, (self.blob,), self.blob)
@@ -88,17 +87,20 @@ class Graph:
     def key(self, step: str, *index: int) -> tuple[Any, ...]:
         return (f"ga-{self.name}{step and '-'}{step}-{self.token}", *index)
 
-    def add(self, step: str, index: Index, function: Callable[..., Any], *args: Any) -> TaskRef:
-        """Add a task that calls function; args are task results, lists of them, or plain data."""
+    def add(
+        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
+    ) -> TaskRef:
+        """Add a task that calls function; args may contain other tasks, for their results."""
         key = self.key(step, *index)
-        wrapped = [List(*arg) if _holds_tasks(arg) else arg for arg in args]
-        prefix = gpualgo.__version__, self.device, _tasks.name_of(function)
-        self.tasks[key] = Task(key, _runner, *prefix, *wrapped)
+        blob, refs = _tasks.dumps((function, args, options))
+        self.tasks[key] = Task(key, _runner, gpualgo.__version__, self.device, blob, *refs)
         return TaskRef(key)
 
-    def call(self, step: str, index: Index, name: str, *args: Any, **options: Any) -> TaskRef:
-        """Add a task that calls a public function with chunks, operators and plain data."""
-        return self.add(step, index, _tasks.call_on, name, (*options,), *args, *options.values())
+    def call(
+        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
+    ) -> TaskRef:
+        """Add a task that calls a public function."""
+        return self.add(step, index, _tasks.call_on, function, *args, **options)
 
     def tree(
         self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
@@ -116,13 +118,14 @@ class Graph:
         key = self.key(step, *index)
         self.tasks[key] = Alias(key, ref.key)
 
-    def shared(self, step: str, value: Any, num_bytes: int) -> Any:
-        """Return plain data that many tasks take, as a task if it is large."""
-        return value if num_bytes <= LARGE_BYTES else self.add(step, (), same, value)
-
-    def operator(self, op: tuple[str, bytes], step: str = "op") -> Any:
-        """Return a pickled operator, as a task if it is large."""
-        return self.shared(step, op, len(op[1]))
+    def shared(self, step: str, value: Any) -> Any:
+        """Return a value that many tasks take, as a task if it is large."""
+        blob, _ = _tasks.dumps(value)
+        if len(blob) <= LARGE_BYTES:
+            return value
+        key = self.key(step)
+        self.tasks[key] = DataNode(key, blob)
+        return TaskRef(key)
 
     def array(self, step: str, chunks: Chunks, meta: Any, sources: Sequence[Any]) -> Any:
         """Return the dask array whose chunks are the results of a step.
@@ -140,10 +143,6 @@ class Graph:
 
 def same(value: Any) -> Any:
     return value
-
-
-def _holds_tasks(arg: Any) -> bool:
-    return isinstance(arg, list) and any(isinstance(item, (TaskRef, List)) for item in arg)
 
 
 def device() -> Any:
@@ -169,11 +168,7 @@ def results_of(
 
     `inputs` are the arguments, or None, whose arrays the tasks read.
     """
-    return packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
-
-
-def packed(form: Form | None, results: Sequence[Any]) -> Any:
-    return results[0] if form is None else form.packed(results)
+    return _tasks.packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
 
 
 def result_arrays(

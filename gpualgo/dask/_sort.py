@@ -14,6 +14,7 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
+from gpualgo._arrays.forms import Form
 from gpualgo._distributed import (
     ALL_BITS,
     Table,
@@ -24,31 +25,27 @@ from gpualgo._distributed import (
 )
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, packed, result_arrays, same
+from gpualgo.dask._graph import Graph, result_arrays, same
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._tasks import (
-    ChunkArg,
     Parts,
-    Structure,
     concatenate,
     copy_slice,
     namespace_of,
     on_host,
-    pack,
-    parts_of,
-    plain,
+    packed,
     result,
     unpack,
 )
 
-Order = tuple[Structure, Any, tuple[int, int | None]]
-"""The keys' pattern; descending flags as plain data; the range of bits that is compared."""
+Order = tuple[Form | None, Any, tuple[int, int | None]]
+"""The keys' form; descending flags; the range of bits that is compared."""
 
 
 def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
     begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
     end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
-    return keys.pattern, plain(descending), (begin, end)
+    return keys.form, descending, (begin, end)
 
 
 def radix_sort(
@@ -136,13 +133,13 @@ def _rows(
     dtypes: tuple[Any, ...],
 ) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
-    graph = _graph_of(func_name, keys, values, order, axis, dtypes)
+    graph = _graph_of(func_name, keys, values, order[1:], axis, dtypes)
     options = {"descending": order[1], "axis": axis, **bit_options(*order[2])}
     if func_name == "argsort":
         options["dtype"] = dtypes[0]
     for index in blocks(keys.first):
         args = [x.chunk(index) for x in (keys, values) if x is not None]
-        graph.call("", index, func_name, *args, **options)
+        graph.call("", index, getattr(ga, func_name), *args, **options)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
@@ -156,7 +153,7 @@ def _long_row(
     indices: Any,
 ) -> list[Any]:  # fmt: skip
     """Sort one row of several chunks."""
-    graph = _graph_of(func_name, keys, values, order, dtypes)
+    graph = _graph_of(func_name, keys, values, order[1:], dtypes)
     sizes = keys.first.chunks[0]
     starts = [0, *accumulate(sizes)]
     count, ranks = len(sizes), tuple(starts[1:-1])
@@ -171,9 +168,9 @@ def _long_row(
     windows = [graph.add("candidates", (i,), candidates, run, i, spans)
                for i, run in enumerate(runs)]  # fmt: skip
     table = graph.add("cuts", (), borders, windows, spans, sizes, ranks, order)
-    patterns = keys.pattern, values and values.pattern
+    forms = keys.form, values and values.form
     for j, pieces in enumerate(add_exchange(graph, runs, table, count)):
-        graph.add("", (j,), merge, pieces, order, patterns, indices is not None)
+        graph.add("", (j,), merge, pieces, order, forms, indices is not None)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
@@ -183,26 +180,18 @@ Spans = tuple[Table, Table]
 """Lower and upper bounds of the cut of each run: a row for each rank."""
 
 
-def sort_run(
-    keys: ChunkArg, values: ChunkArg | None, order: Order, indices: tuple[int, Any] | None
-) -> Run:
+def sort_run(keys: Any, values: Any, order: Order, indices: tuple[int, Any] | None) -> Run:
     """Sort a chunk along with its values, or with the global indices of its keys."""
-    parts = parts_of(keys)
-    moved = () if values is None else parts_of(values)
     if indices is not None:
-        start, dtype = indices
-        moved = (namespace_of(parts[0]).arange(start, start + len(parts[0]), dtype=dtype),)
-    return _sorted(parts, moved, order, (keys[0][2], values and values[0][2]), False)
+        (start, dtype), first = indices, unpack(keys)[0]
+        values = namespace_of(first).arange(start, start + len(first), dtype=dtype)
+    return _sorted(keys, values, order)
 
 
-def _sorted(
-    keys: Parts, values: Parts, order: Order, patterns: tuple[Structure, Structure], in_place: bool
-) -> Run:
-    packed: Any = (pack(patterns[0], keys), *([pack(patterns[1], values)] if values else []))
-    out = {"out": packed if values else packed[0]} if in_place else {}
+def _sorted(keys: Any, values: Any, order: Order, **out: Any) -> Run:
     call: Any = ga.radix_sort  # whose overloads know no tuples of unknown length
-    found = call(*packed, descending=pack(**order[1]), **bit_options(*order[2]), **out)
-    return (unpack(found[0]), unpack(found[1])) if values else (unpack(found), ())
+    found = call(keys, values, descending=order[1], **bit_options(*order[2]), **out)
+    return (unpack(found), ()) if values is None else (unpack(found[0]), unpack(found[1]))
 
 
 def sample(own: Run, width: int) -> Parts:
@@ -235,12 +224,12 @@ def borders(
     return np.stack([*rows, np.array(lengths)])
 
 
-def merge(
-    parts: list[Any], order: Order, patterns: tuple[Structure, Structure], wants_values: bool
-) -> Any:
+def merge(parts: list[Any], order: Order, forms: Any, wants_values: bool) -> Any:
     """Join the slices for a result chunk in the order of their runs, and sort them stably."""
-    keys, values = join_slices(parts)
-    keys, values = _sorted(keys, values, order, patterns, True)
+    keys, values = (packed(form, run) if run else None
+                    for form, run in zip(forms, join_slices(parts), strict=True))  # fmt: skip
+    out = keys if values is None else (keys, values)
+    keys, values = _sorted(keys, values, order, out=out)
     return result(values if wants_values else (*keys, *values))
 
 
@@ -249,10 +238,10 @@ def merge(
 
 def comparable(keys: Parts, order: Order) -> tuple[Any, Any]:
     """Return keys reduced to the compared bits, and their descending flags."""
-    pattern, descending, (begin, end) = order
+    form, descending, (begin, end) = order
     if (begin, end) != ALL_BITS:
         keys = (compared_bits(keys[0], begin, end),)
-    return pack(pattern, keys), pack(**descending)
+    return packed(form, keys), descending
 
 
 def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:
