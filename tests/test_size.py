@@ -22,7 +22,7 @@ LINES = {
     "gpualgo/_cli": 1_143,
     "gpualgo/_cpu": 3_265,
     "gpualgo/_cuda": 1_895,
-    "gpualgo/_distributed": 155,
+    "gpualgo/_distributed": 259,
     "gpualgo/_driver": 2_076,
     "gpualgo/_lazy": 2_380,
     "gpualgo/_operators": 6_148,

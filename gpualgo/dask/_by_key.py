@@ -12,23 +12,18 @@ from dask.task_spec import TaskRef
 
 import gpualgo as ga
 from gpualgo._arrays.forms import Form
-from gpualgo._distributed import ALL_BITS, Table, splitters
+from gpualgo._distributed import Order, Parts, Table, concatenate, namespace_of, packed
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._folds import parse_init
 from gpualgo.dask._graph import Graph, result_arrays, results_of
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
+from gpualgo.dask._sort import Run, add_exchange, join_slices
 from gpualgo.dask._tasks import (
-    Parts,
     call_on,
-    concatenate,
     copy_slice,
     index_parts,
     meta_like,
-    namespace_of,
-    on_host,
-    packed,
     pickle_operator,
     result,
     unpack,
@@ -46,10 +41,6 @@ CHUNKS_TOGETHER = 4  # input chunks per result chunk
 _SAMPLES_PER_CUT = 4
 
 
-def ascending(keys: Input) -> Order:
-    return keys.form, False, ALL_BITS
-
-
 def add_grouped_chunks(
     graph: Graph, runs: list[TaskRef], order: Order, init: Any, op: Any, folding: Folding
 ) -> int:
@@ -61,7 +52,7 @@ def add_grouped_chunks(
         return 1
     count = _SAMPLES_PER_CUT * outputs
     samples = [graph.add("sample", (i,), sample_keys, run, count) for i, run in enumerate(runs)]
-    bounds = graph.add("splitters", (), compute_splitters, samples, outputs, order)
+    bounds = graph.add("splitters", (), order.splitters, samples, outputs)
     cuts = [graph.add("bounds", (i,), cut, run, bounds, outputs, order)
             for i, run in enumerate(runs)]  # fmt: skip
     table = graph.add("cuts", (), stack_cuts, cuts)
@@ -76,23 +67,11 @@ def sample_keys(own: Run, count: int) -> tuple[Parts, int]:
     return copy_slice(own[0], slice(width - 1, None, width)), width
 
 
-def compute_splitters(samples: list[tuple[Parts, int]], outputs: int, order: Order) -> Parts | None:
-    """Return keys that split all keys into ranges of similar size; None if there are no keys."""
-    lengths = [len(parts[0]) for parts, _ in samples]
-    if not sum(lengths):
-        return None
-    keys = concatenate([parts for parts, _ in samples])
-    order_of_samples = sort_indices(keys, order)
-    widths = [width for _, width in samples]
-    chosen = splitters(widths, lengths, on_host(order_of_samples), outputs)
-    return index_parts(keys, namespace_of(order_of_samples).asarray(chosen))
-
-
 def cut(own: Run, bounds: Parts | None, outputs: int, order: Order) -> Any:
     """Return where the slices of a run begin, behind the keys up to each splitter, and its end."""
     if bounds is None:
         return np.zeros(outputs + 1, np.int64)
-    return np.array([0, *up_to(own[0], bounds, order), len(own[0][0])], np.int64)
+    return np.array([0, *order.up_to(own[0], bounds), len(own[0][0])], np.int64)
 
 
 def stack_cuts(cuts: list[Any]) -> Table:
@@ -222,7 +201,7 @@ def reduce_by_key(
     init_value = initial.chunk(())
     outputs = len(runs)
     if is_global:
-        outputs = add_grouped_chunks(graph, runs, ascending(key_arg), init_value, op_arg, folding)
+        outputs = add_grouped_chunks(graph, runs, Order(key_arg.form), init_value, op_arg, folding)
     else:
         add_run_chunks(graph, runs, frozen_eq, init_value, op_arg, folding)
     chunks = ((math.nan,) * outputs,)
@@ -300,7 +279,7 @@ def unique(
     if consecutive:
         joints = add_run_chunks(graph, runs, None, None, op, folding)
     else:
-        outputs = add_grouped_chunks(graph, runs, ascending(flat_arg), None, op, folding)
+        outputs = add_grouped_chunks(graph, runs, Order(flat_arg.form), None, op, folding)
     chunks = ((math.nan,) * outputs,)
     results = result_arrays(graph, flat_arg.first, chunks, dtypes, flat_arg)
     if return_inverse:

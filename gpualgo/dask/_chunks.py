@@ -10,19 +10,13 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.transform.problem import is_scalar
+from gpualgo._distributed import Parts, concatenate, namespace_of, packed
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, results_of
 from gpualgo.dask._inputs import Input, blocks, is_dask
-from gpualgo.dask._tasks import (
-    Parts,
-    concatenate,
-    namespace_of,
-    packed,
-    pickle_operator,
-    sum_arrays,
-)
+from gpualgo.dask._tasks import pickle_operator, sum_arrays
 
 
 def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:

@@ -19,19 +19,24 @@ import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
 from gpualgo._arrays.forms import Form
-from gpualgo._distributed import map_fields, scan_from, unknown_ranges, with_ranges
+from gpualgo._distributed import (
+    Parts,
+    concatenate,
+    map_fields,
+    on_host,
+    packed,
+    scan_from,
+    unknown_ranges,
+    with_ranges,
+)
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, Index, results_of
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._tasks import (
-    Parts,
     as_array,
     call_on,
-    concatenate,
     dumps,
-    on_host,
-    packed,
     pickle_operator,
     result,
     sum_arrays,

@@ -15,6 +15,7 @@ from dask.task_spec import Alias, DataNode, Task, TaskRef
 
 import gpualgo
 from gpualgo._arrays.forms import Form
+from gpualgo._distributed import packed
 from gpualgo._driver import default_device
 from gpualgo.dask import _tasks
 
@@ -168,7 +169,7 @@ def results_of(
 
     `inputs` are the arguments, or None, whose arrays the tasks read.
     """
-    return _tasks.packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
+    return packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
 
 
 def result_arrays(

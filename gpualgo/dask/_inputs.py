@@ -14,19 +14,11 @@ from dask.task_spec import TaskRef
 
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
-from gpualgo._distributed import fields_of
+from gpualgo._distributed import fields_of, library_of, packed
 from gpualgo._driver.default_device import default_device
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Graph, Index
-from gpualgo.dask._tasks import (
-    Chunk,
-    Source,
-    contiguous,
-    empty_like,
-    library_of,
-    meta_like,
-    packed,
-)
+from gpualgo.dask._tasks import Chunk, Source, contiguous, empty_like, meta_like
 
 # --- Flatten, broadcast and reshape dask arrays.
 

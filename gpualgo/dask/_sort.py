@@ -10,42 +10,25 @@ import math
 from itertools import accumulate, count, zip_longest
 from typing import Any
 
-import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
-from gpualgo._arrays.forms import Form
 from gpualgo._distributed import (
-    ALL_BITS,
+    Order,
+    Parts,
+    Spans,
     Table,
-    bit_options,
     check_index_dtype,
-    compared_bits,
-    narrowed,
+    concatenate,
+    namespace_of,
+    packed,
+    sample_width,
 )
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, result_arrays, same
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._tasks import (
-    Parts,
-    concatenate,
-    copy_slice,
-    namespace_of,
-    on_host,
-    packed,
-    result,
-    unpack,
-)
-
-Order = tuple[Form | None, Any, tuple[int, int | None]]
-"""The keys' form; descending flags; the range of bits that is compared."""
-
-
-def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
-    begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
-    end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
-    return keys.form, descending, (begin, end)
+from gpualgo.dask._tasks import copy_slice, result, unpack
 
 
 def radix_sort(
@@ -70,8 +53,10 @@ def radix_sort(
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
     v_arg = None if values is None else _values(values, k_arg, func_name)
     small = v_arg and v_arg.small()
-    order = order_of(descending, begin_bit, end_bit, k_arg)
-    options = {"descending": descending, "axis": axis, **bit_options(begin_bit, end_bit)}
+    begin = checks.integer(begin_bit, "begin_bit", func_name)
+    end = None if end_bit is None else checks.integer(end_bit, "end_bit", func_name)
+    order = Order(k_arg.form, descending, begin, end)
+    options = {"axis": axis, **order.options}
     dtypes, form = _inputs.probe_dtypes(ga.radix_sort, k_arg.small(), small, **options)
     return packed(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
 
@@ -84,7 +69,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     """
     func_name = "argsort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
-    order = order_of(descending, 0, None, k_arg)
+    order = Order(k_arg.form, descending)
     options = {"descending": descending, "axis": axis, "dtype": dtype}
     (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
     sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
@@ -133,8 +118,8 @@ def _rows(
     dtypes: tuple[Any, ...],
 ) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
-    graph = _graph_of(func_name, keys, values, order[1:], axis, dtypes)
-    options = {"descending": order[1], "axis": axis, **bit_options(*order[2])}
+    graph = _graph_of(func_name, keys, values, order, axis, dtypes)
+    options = {"axis": axis, **order.options}
     if func_name == "argsort":
         options["dtype"] = dtypes[0]
     for index in blocks(keys.first):
@@ -143,9 +128,11 @@ def _rows(
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
-def _graph_of(func_name: str, keys: Input, values: Input | None, *content: Any) -> Graph:
+def _graph_of(
+    func_name: str, keys: Input, values: Input | None, order: Order, *content: Any
+) -> Graph:
     name = func_name.replace("_", "-")
-    return Graph(name, keys.content, values and values.content, *content)
+    return Graph(name, keys.content, values and values.content, order.options, *content)
 
 
 def _long_row(
@@ -153,21 +140,21 @@ def _long_row(
     indices: Any,
 ) -> list[Any]:  # fmt: skip
     """Sort one row of several chunks."""
-    graph = _graph_of(func_name, keys, values, order[1:], dtypes)
+    graph = _graph_of(func_name, keys, values, order, dtypes)
     sizes = keys.first.chunks[0]
     starts = [0, *accumulate(sizes)]
     count, ranks = len(sizes), tuple(starts[1:-1])
-    width = max(1, int(math.sqrt(starts[-1] / 2) / count))  # balances samples and candidates
+    width = sample_width(sizes)
     runs, samples = [], []
     for i in range(count):
         index_args = None if indices is None else (starts[i], indices)
         args = keys.chunk((i,)), values and values.chunk((i,)), order, index_args
         runs.append(graph.add("run", (i,), sort_run, *args))
         samples.append(graph.add("sample", (i,), sample, runs[i], width))
-    spans = graph.add("spans", (), brackets, samples, sizes, ranks, width, order)
+    spans = graph.add("spans", (), order.brackets, samples, sizes, ranks, width)
     windows = [graph.add("candidates", (i,), candidates, run, i, spans)
                for i, run in enumerate(runs)]  # fmt: skip
-    table = graph.add("cuts", (), borders, windows, spans, sizes, ranks, order)
+    table = graph.add("cuts", (), order.borders, windows, spans, sizes, ranks)
     forms = keys.form, values and values.form
     for j, pieces in enumerate(add_exchange(graph, runs, table, count)):
         graph.add("", (j,), merge, pieces, order, forms, indices is not None)
@@ -175,9 +162,6 @@ def _long_row(
 
 
 # --- Within tasks: sorted runs, splitters, exact cuts, merges.
-
-Spans = tuple[Table, Table]
-"""Lower and upper bounds of the cut of each run: a row for each rank."""
 
 
 def sort_run(keys: Any, values: Any, order: Order, indices: tuple[int, Any] | None) -> Run:
@@ -190,7 +174,7 @@ def sort_run(keys: Any, values: Any, order: Order, indices: tuple[int, Any] | No
 
 def _sorted(keys: Any, values: Any, order: Order, **out: Any) -> Run:
     call: Any = ga.radix_sort  # whose overloads know no tuples of unknown length
-    found = call(keys, values, descending=order[1], **bit_options(*order[2]), **out)
+    found = call(keys, values, **order.options, **out)
     return (unpack(found), ()) if values is None else (unpack(found[0]), unpack(found[1]))
 
 
@@ -199,29 +183,10 @@ def sample(own: Run, width: int) -> Parts:
     return copy_slice(own[0], slice(width - 1, None, width))
 
 
-def brackets(
-    samples: list[Parts], lengths: tuple[int, ...], ranks: tuple[int, ...], width: int, order: Order
-) -> Spans:
-    return narrowed(lengths, ranks, width, on_host(sort_indices(concatenate(samples), order)))
-
-
 def candidates(own: Run, number: int, spans: Spans) -> list[Parts]:
     """Return a run's keys between the bounds of each cut."""
     pairs = zip(*(bounds[:, number].tolist() for bounds in spans), strict=True)
     return [copy_slice(own[0], slice(low, high)) for low, high in pairs]
-
-
-def borders(
-    windows: list[list[Parts]], spans: Spans, lengths: tuple[int, ...], ranks: tuple[int, ...],
-    order: Order,
-) -> Table:  # fmt: skip
-    """Return where slices of each run begin: a row for each result chunk, and one for the end."""
-    rows: list[Any] = [np.zeros(len(lengths), np.int64)]
-    for rank, low, high, *keys in zip(ranks, *spans, *windows, strict=True):
-        candidate_order = on_host(sort_indices(concatenate(keys), order))
-        (row,), _ = narrowed(high - low, [rank - low.sum()], 1, candidate_order)
-        rows.append(low + row)
-    return np.stack([*rows, np.array(lengths)])
 
 
 def merge(parts: list[Any], order: Order, forms: Any, wants_values: bool) -> Any:
@@ -231,30 +196,6 @@ def merge(parts: list[Any], order: Order, forms: Any, wants_values: bool) -> Any
     out = keys if values is None else (keys, values)
     keys, values = _sorted(keys, values, order, out=out)
     return result(values if wants_values else (*keys, *values))
-
-
-# --- Within tasks: comparisons of keys in an order, and searches in sorted runs.
-
-
-def comparable(keys: Parts, order: Order) -> tuple[Any, Any]:
-    """Return keys reduced to the compared bits, and their descending flags."""
-    form, descending, (begin, end) = order
-    if (begin, end) != ALL_BITS:
-        keys = (compared_bits(keys[0], begin, end),)
-    return packed(form, keys), descending
-
-
-def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:
-    """Return how many keys of a sorted run are less than each splitter, or equal to it."""
-    sorted_keys, descending = comparable(keys, order)
-    wanted, _ = comparable(splitters, order)
-    return on_host(ga.searchsorted(sorted_keys, wanted, side="right", descending=descending))
-
-
-def sort_indices(keys: Parts, order: Order) -> Any:
-    """Return the indices that sort keys stably."""
-    values, descending = comparable(keys, order)
-    return ga.argsort(values, descending=descending)
 
 
 # --- Move slices of sorted runs to result chunks: directly, or through groups of runs.

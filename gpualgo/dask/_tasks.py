@@ -23,6 +23,7 @@ from gpualgo._arrays.forms import Form, form_of
 from gpualgo._base import threads
 from gpualgo._base.memo import Memo
 from gpualgo._base.records import class_of
+from gpualgo._distributed import Parts, library_of, namespace_of, packed
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import Operator, as_operator
@@ -101,8 +102,6 @@ class _Unpickler(pickle.Unpickler):
 
 # --- Elements are unpacked into arrays of their fields, and packed again.
 
-Parts: TypeAlias = tuple[Any, ...]
-"""An array for each field of an element; one array if the element is no tuple."""
 Source: TypeAlias = tuple[str, tuple[tuple[str, Any, str], ...], Form | None]
 """Of an argument: function name; name, dtype and library of each array; form."""
 
@@ -133,11 +132,6 @@ def elements(
     return packed(form, [part[()] for part in parts] if are_values else parts)
 
 
-def packed(form: Form | None, parts: Sequence[Any]) -> Any:
-    """Return the elements that parts form."""
-    return parts[0] if form is None else form.packed(parts)
-
-
 def unpack(x: Any) -> Parts:
     """Flatten nested tuples into a tuple of arrays."""
     if not isinstance(x, tuple):
@@ -166,25 +160,8 @@ def _checked(chunk: Any, name: str, dtype: Any, library: str) -> Any:
     return contiguous(chunk)
 
 
-def library_of(array: Any) -> str:
-    return "numpy" if isinstance(array, np.ndarray) else type(array).__module__.partition(".")[0]
-
-
-def namespace_of(array: Any) -> Any:
-    """Return the array's module: NumPy or CuPy."""
-    return np if isinstance(array, (np.ndarray, np.generic)) else sys.modules[library_of(array)]
-
-
 def contiguous(array: Any) -> Any:
     return array if array.flags.c_contiguous else namespace_of(array).ascontiguousarray(array)
-
-
-def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
-    """Concatenate parts along an axis."""
-    if len(several) == 1:
-        return several[0]
-    fields = zip(*several, strict=True)
-    return tuple(namespace_of(each[0]).concatenate(each, axis=axis) for each in fields)
 
 
 def index_parts(parts: Parts, index: Any) -> Parts:
@@ -193,10 +170,6 @@ def index_parts(parts: Parts, index: Any) -> Parts:
 
 def copy_slice(parts: Parts, index: slice) -> Parts:
     return tuple(part[index].copy() for part in parts)
-
-
-def on_host(array: Any) -> Any:
-    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
 def result(parts: Parts) -> Any:
