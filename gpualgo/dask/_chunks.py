@@ -121,14 +121,12 @@ def searchsorted(
     name = None if frozen is None else frozen[0]
     graph = Graph("searchsorted", a_arg.content, content, side, name, descending, index_dtype)
     less_arg = graph.shared("less", frozen)
-    for index in [()] if v_arg is None else blocks(v_arg.first):
-        refs = []
-        wanted = v if v_arg is None else v_arg.chunk(index)
-        options = {"side": side, "less": less_arg, "descending": descending, "dtype": index_dtype}
-        for i in range(a_arg.first.numblocks[0]):
-            chunk = a_arg.chunk((i,))
-            refs.append(graph.call("chunk", (i, *index), ga.searchsorted, chunk, wanted, **options))
-        graph.alias("", index, graph.tree("tree", index, refs, sum_arrays))
+    options["less"], options["dtype"], refs = less_arg, index_dtype, {}
+    for (i,), index in product(blocks(a_arg.first), [()] if v_arg is None else blocks(v_arg.first)):
+        args = a_arg.chunk((i,)), v if v_arg is None else v_arg.chunk(index)
+        refs[i, *index] = graph.call("chunk", (i, *index), ga.searchsorted, *args, **options)
+    for row, ref in graph.trees("tree", refs, (0,), sum_arrays).items():
+        graph.alias("", row[1:], ref)
     chunks = () if v_arg is None else v_arg.first.chunks
     return results_of(graph, None, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)
 
@@ -157,14 +155,12 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     options = {"axis": k_axis, "mode": mode}
     dtypes, form = _inputs.probe_dtypes(ga.top_k, x_arg.small(), min(k, 1), **options)
     graph = Graph("top-k", x_arg.content, k, k_axis, mode)
-    starts = [0, *accumulate(x_arg.first.chunks[k_axis])]
-    for row in blocks(x_arg.first, [a for a in range(x_arg.first.ndim) if a != k_axis]):
-        refs = []
-        for i in range(x_arg.first.numblocks[k_axis]):
-            index = (*row[:k_axis], i, *row[k_axis + 1 :])
-            args = x_arg.chunk(index), starts[i], k, k_axis, mode
-            refs.append(graph.add("chunk", index, top_of_chunk, *args))
-        graph.alias("", row, graph.tree("tree", row, refs, top_of_several, k, k_axis, mode))
+    starts, refs = [0, *accumulate(x_arg.first.chunks[k_axis])], {}
+    for index in blocks(x_arg.first):
+        args = x_arg.chunk(index), starts[index[k_axis]], k, k_axis, mode
+        refs[index] = graph.add("chunk", index, top_of_chunk, *args)
+    for row, ref in graph.trees("tree", refs, (k_axis,), top_of_several, k, k_axis, mode).items():
+        graph.alias("", row, ref)
     chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg)
 

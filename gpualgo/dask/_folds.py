@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from itertools import product
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,6 @@ from gpualgo.dask._graph import Graph, Index, results_of
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._tasks import (
     as_array,
-    call_on,
     dumps,
     pickle_operator,
     result,
@@ -84,15 +83,15 @@ def histogram(
     ranges_arg = _data_ranges(graph, x_arg, ranges, unknown) if unknown else ranges
     bins_arg = graph.shared("bins", bins)
     options = {"axis": axes, "dtype": probe.dtype}
-    groups: dict[Index, list[TaskRef]] = {}
+    refs: dict[Index, TaskRef] = {}
     for index in blocks(x_arg.first):
         options["weights"] = w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
         args = x_arg.chunk(index), bins_arg, ranges_arg
-        ref = graph.call("chunk", index, ga.histogram, *args, **options)
-        groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
+        refs[index] = graph.call("chunk", index, ga.histogram, *args, **options)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
-    for row, refs in groups.items():
-        graph.alias("", (*row, *(0,) * len(shape)), graph.tree("tree", row, refs, sum_arrays))
+    for row, ref in graph.trees("tree", refs, axes, sum_arrays).items():
+        kept = (i for a, i in enumerate(row) if a not in axes)
+        graph.alias("", (*kept, *(0,) * len(shape)), ref)
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     result_chunks = (*other_chunks, *((extent,) for extent in shape))
     sources = x_arg, w_arg if isinstance(w_arg, Input) else None
@@ -231,91 +230,92 @@ def reduce(
     dtypes, form = _inputs.probe_dtypes(ga.reduce, *small, local_op, **options)
     graph = Graph("reduce", x_arg.content, initial.content, frozen[0], axes, keepdims, dtypes)
     op_arg = graph.shared("op", frozen)
-    folding = axes, dtypes, x_arg.form
-    aggregates = combined(graph, x_arg, op_arg, folding, local_op.commutative)
-    for index, ref in aggregates.items():
+    fold = Fold(op_arg, axes, dtypes, x_arg.form)
+    for index, ref in combined(graph, x_arg, fold, local_op.commutative).items():
         out = tuple(k for a, k in enumerate(index) if keepdims or a in other_axes)
         row = tuple(index[a] for a in other_axes)
-        graph.add("", out, finish, ref, initial.chunk(row), op_arg, folding, keepdims)
+        graph.add("", out, fold.finished, ref, initial.chunk(row), keepdims)
     chunks = tuple((1,) if a in axes else sizes for a, sizes in enumerate(x_arg.first.chunks)
                    if keepdims or a in other_axes)  # fmt: skip
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
-ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Form | None]
-"""The reduced axes, the dtypes of the accumulators, and the form of elements."""
+@dataclass(frozen=True)
+class Fold:
+    """A reduction along axes; its methods run within tasks."""
+
+    op: Any
+    axes: tuple[int, ...]
+    dtypes: tuple[Any, ...]  # of the accumulators
+    form: Form | None  # of elements
+
+    def reduced(self, parts: Parts, axes: tuple[int, ...], init: Any = None) -> Parts:
+        """Reduce parts along axes, keeping these."""
+        x, dtype = packed(self.form, parts), packed(self.form, self.dtypes)
+        results = ga.reduce(x, init, self.op, axis=axes, keepdims=True, dtype=dtype)
+        return tuple(map(as_array, unpack(results)))
+
+    def of_chunk(self, x: Any, axes: tuple[int, ...], reverse: bool = False) -> Parts:
+        """Return the aggregate of a chunk; without elements along the axes, an empty array."""
+        parts = unpack(x)
+        if not all(parts[0].shape[axis] for axis in axes):
+            slices = tuple(slice(0, 1) if a in axes else slice(None) for a in range(parts[0].ndim))
+            return tuple(p[slices].astype(t) for p, t in zip(parts, self.dtypes, strict=True))
+        if reverse:
+            backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)
+            parts = tuple(part[backwards] for part in parts)
+        return self.reduced(parts, axes)
+
+    def joined(self, several: list[Parts], axis: int) -> Parts:
+        """Combine results of chunks that follow each other along an axis."""
+        parts = concatenate(several, axis)
+        if parts[0].shape[axis] <= 1 or parts[0].size == 0:
+            slices = (slice(None),) * axis + (slice(0, 1),)
+            return tuple(part[slices] for part in parts)
+        return self.reduced(parts, (axis,))
+
+    def finished(self, parts: Parts, init: Any, keepdims: bool) -> Any:
+        """Combine init with a result."""
+        options = {"axis": self.axes, "keepdims": keepdims, "dtype": packed(self.form, self.dtypes)}
+        return result(unpack(ga.reduce(packed(self.form, parts), init, self.op, **options)))
+
+    def linked(self, prefix: Parts | None, own: Parts, init: Any) -> Parts:
+        """Return the prefix of the next chunk; the first chunk with elements applies init."""
+        (axis,) = self.axes
+        if not own[0].shape[axis]:
+            return own if prefix is None else prefix
+        if prefix is not None and prefix[0].shape[axis]:
+            return self.joined([prefix, own], axis)
+        return own if init is None else self.reduced(own, self.axes, init)
+
+    def scanned(self, call: Any, x: Any, prefix: Parts | None, init: Any, reverse: bool) -> Any:
+        """Scan a chunk, starting from its prefix or init."""
+        (axis,) = self.axes
+        dtype = packed(self.form, self.dtypes)
+        options = {"axis": axis, "reverse": reverse, "dtype": dtype}
+        if prefix is None or not prefix[0].shape[axis]:
+            return result(unpack(call(x, init, self.op, **options)))
+        packing = functools.partial(packed, self.form)
+        return result(unpack(scan_from(call, packing, unpack(x), prefix, self.op, **options)))
 
 
-def combined(
-    graph: Graph, source: Input, op: Any, folding: ReduceArgs, commutes: bool
-) -> dict[Index, TaskRef]:
+def combined(graph: Graph, source: Input, fold: Fold, commutes: bool) -> dict[Index, TaskRef]:
     """Add the tasks that reduce along some axes, without init; return a task for each result.
 
     Several chunked axes are combined block by block if op commutes. That is not C order, so other
     operators are applied axis by axis, the last first.
     """
-    axes, dtypes, form = folding
-    count = source.first.numblocks
+    axes, count = fold.axes, source.first.numblocks
     is_blockwise = commutes or all(count[axis] == 1 for axis in axes[1:])
-    current: dict[Index, TaskRef] = {}
-    for index in product(*map(range, count)):
-        first_axes = axes if is_blockwise else axes[-1:]
-        args = source.chunk(index), op, (first_axes, dtypes, form)
-        current[index] = graph.add("chunk", index, reduce_chunk, *args)
+    first_axes = axes if is_blockwise else axes[-1:]
+    current = {index: graph.add("chunk", index, fold.of_chunk, source.chunk(index), first_axes)
+               for index in blocks(source.first)}  # fmt: skip
     for step, axis in enumerate(reversed(axes)):
         if step and not is_blockwise:
-            for index, ref in current.items():
-                fold_args = [ref], op, axis, folding
-                current[index] = graph.add("fold", (step, *index), combine, *fold_args)
-        rows: dict[Index, list[TaskRef]] = {}
-        for index, ref in current.items():  # in order
-            rows.setdefault((*index[:axis], 0, *index[axis + 1 :]), []).append(ref)
-        current = {
-            row: graph.tree("tree", (axis, *row), refs, combine, op, axis, folding)
-            for row, refs in rows.items()
-        }
+            current = {index: graph.add("fold", (step, *index), fold.joined, [ref], axis)
+                       for index, ref in current.items()}  # fmt: skip
+        current = graph.trees(f"tree-{axis}", current, (axis,), fold.joined, axis)
     return current
-
-
-# --- within tasks -------------------------------------------------------------------------------
-
-
-def reduce_parts(
-    parts: Parts, op: Any, axes: tuple[int, ...], init: Any, folding: ReduceArgs
-) -> Parts:
-    """Reduce parts along axes, keeping these."""
-    _, dtypes, form = folding
-    x, dtype = packed(form, parts), packed(form, dtypes)
-    results = unpack(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
-    return tuple(map(as_array, results))
-
-
-def reduce_chunk(x: Any, op: Any, folding: ReduceArgs, reverse: bool = False) -> Parts:
-    """Return the aggregate of a chunk; without elements along the axes, an empty array."""
-    parts, axes = unpack(x), folding[0]
-    if not all(parts[0].shape[axis] for axis in axes):
-        slices = tuple(slice(0, 1) if a in axes else slice(None) for a in range(parts[0].ndim))
-        return tuple(p[slices].astype(dtype) for p, dtype in zip(parts, folding[1], strict=True))
-    if reverse:
-        backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)
-        parts = tuple(part[backwards] for part in parts)
-    return reduce_parts(parts, op, axes, None, folding)
-
-
-def combine(several: list[Parts], op: Any, axis: int, folding: ReduceArgs) -> Parts:
-    """Combine results of chunks that follow each other along an axis."""
-    parts = concatenate(several, axis)
-    if parts[0].shape[axis] <= 1 or parts[0].size == 0:
-        slices = (slice(None),) * axis + (slice(0, 1),)
-        return tuple(part[slices] for part in parts)
-    return reduce_parts(parts, op, (axis,), None, folding)
-
-
-def finish(parts: Parts, init: Any, op: Any, folding: ReduceArgs, keepdims: bool) -> Any:
-    """Combine init with a result."""
-    axes, dtypes, form = folding
-    options = {"axis": axes, "keepdims": keepdims, "dtype": packed(form, dtypes)}
-    return call_on(ga.reduce, packed(form, parts), init, op, **options)
 
 
 # --- Scans: an aggregate of each chunk, a chain of prefixes in order, a scan of each chunk.
@@ -369,20 +369,18 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
         initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
     content = x_arg.content, initial.content, frozen[0], scan_axis, reverse, dtypes
     graph = Graph(func_name.replace("_", "-"), *content)
-    op_arg = graph.shared("op", frozen)
-    folding = (scan_axis,), dtypes, x_arg.form
+    fold = Fold(graph.shared("op", frozen), (scan_axis,), dtypes, x_arg.form)
     for row in blocks(x_arg.first, other_axes):
-        _add_line(graph, call, x_arg, initial, op_arg, row, reverse, folding)
+        _add_line(graph, call, x_arg, initial, fold, row, reverse)
     chunks = x_arg.first.chunks
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
 def _add_line(
-    graph: Graph, call: Any, x: Input, initial: InitArgument, op: Any, row: Index, reverse: bool,
-    folding: ReduceArgs,
-) -> None:  # fmt: skip
+    graph: Graph, call: Any, x: Input, initial: InitArgument, fold: Fold, row: Index, reverse: bool
+) -> None:
     """Add the tasks of the chunks along one line, which starts at chunk `row`."""
-    (axis,), _, _ = folding
+    (axis,) = fold.axes
     count = x.first.numblocks[axis]
     init = initial.chunk((*row[:axis], *row[axis + 1 :]))
     prefix: TaskRef | None = None
@@ -390,32 +388,7 @@ def _add_line(
         chunk_number = count - 1 - step if reverse else step
         index = (*row[:axis], chunk_number, *row[axis + 1 :])
         chunk = x.chunk(index)
-        graph.add("", index, scan, call, chunk, prefix, init, op, reverse, folding)
+        graph.add("", index, fold.scanned, call, chunk, prefix, init, reverse)
         if step < count - 1:
-            total = graph.add("aggregate", index, reduce_chunk, chunk, op, folding, reverse)
-            prefix = graph.add("prefix", index, link, prefix, total, init, op, folding)
-
-
-# --- within tasks -------------------------------------------------------------------------------
-
-
-def link(prefix: Parts | None, own: Parts, init: Any, op: Any, folding: ReduceArgs) -> Parts:
-    """Return the prefix of the next chunk; the first chunk with elements applies init."""
-    (axis,) = folding[0]
-    if not own[0].shape[axis]:
-        return own if prefix is None else prefix
-    if prefix is not None and prefix[0].shape[axis]:
-        return combine([prefix, own], op, axis, folding)
-    return own if init is None else reduce_parts(own, op, (axis,), init, folding)
-
-
-def scan(
-    call: Any, x: Any, prefix: Parts | None, init: Any, op: Any, reverse: bool, folding: ReduceArgs
-) -> Any:
-    """Scan a chunk, starting from its prefix or init."""
-    (axis,), dtypes, form = folding
-    options = {"axis": axis, "reverse": reverse, "dtype": packed(form, dtypes)}
-    if prefix is None or not prefix[0].shape[axis]:
-        return call_on(call, x, init, op, **options)
-    packing = functools.partial(packed, form)
-    return result(unpack(scan_from(call, packing, unpack(x), prefix, op, **options)))
+            total = graph.add("aggregate", index, fold.of_chunk, chunk, fold.axes, reverse)
+            prefix = graph.add("prefix", index, fold.linked, prefix, total, init)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -115,6 +116,19 @@ class Graph:
             level += 1
         return refs[0]
 
+    def trees(
+        self, step: str, refs: dict[Index, TaskRef], axes: Sequence[int],
+        function: Callable[..., Any], *args: Any,
+    ) -> dict[Index, TaskRef]:  # fmt: skip
+        """Combine the results of chunks along axes, in order; the index of each is 0 there."""
+        rows: dict[Index, list[TaskRef]] = {}
+        for index, ref in refs.items():
+            row = tuple(0 if axis in axes else i for axis, i in enumerate(index))
+            rows.setdefault(row, []).append(ref)
+        return {
+            row: self.tree(step, row, several, function, *args) for row, several in rows.items()
+        }
+
     def alias(self, step: str, index: Index, ref: TaskRef) -> None:
         key = self.key(step, *index)
         self.tasks[key] = Alias(key, ref.key)
@@ -142,10 +156,6 @@ class Graph:
         return da.Array(graph, name, chunks, meta=meta)
 
 
-def same(value: Any) -> Any:
-    return value
-
-
 def device() -> Any:
     """Return the name of the device that processes host chunks: the default device of the caller.
 
@@ -156,10 +166,6 @@ def device() -> Any:
 
 
 # --- Results: the dask arrays of a step's tasks, packed as on a single machine.
-
-
-def item(parts: Any, number: int) -> Any:
-    return parts[number]
 
 
 def results_of(
@@ -188,6 +194,6 @@ def result_arrays(
     for number, meta in enumerate(metas):
         part = Graph(f"{graph.name}-item", graph.token, "", number)
         for index in product(*map(range, map(len, chunks))):
-            part.add("", index, item, TaskRef((whole.name, *index)), number)
+            part.add("", index, operator.getitem, TaskRef((whole.name, *index)), number)
         results.append(part.array("", chunks, meta, [whole]))
     return results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -62,12 +63,9 @@ def reshaped(x: Any, chunks: Chunks) -> Any:
         x = x.rechunk((wanted,))
     graph = Graph("reshape", x.name, chunks)
     for number, index in enumerate(product(*map(range, map(len, chunks)))):
-        graph.add("", index, shaped, TaskRef((x.name, number if x.size else 0)), shapes[number])
+        ref = TaskRef((x.name, number if x.size else 0))
+        graph.add("", index, operator.methodcaller("reshape", shapes[number]), ref)
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
-
-
-def shaped(chunk: Any, shape: tuple[int, ...]) -> Any:
-    return chunk.reshape(shape)
 
 
 class Input(NamedTuple):

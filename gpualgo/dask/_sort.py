@@ -26,7 +26,7 @@ from gpualgo._distributed import (
 )
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, result_arrays, same
+from gpualgo.dask._graph import Graph, result_arrays
 from gpualgo.dask._inputs import Input, blocks, reshaped
 from gpualgo.dask._tasks import copy_slice, result, unpack
 
@@ -227,7 +227,7 @@ def add_exchange(
         for group in range(groups):
             parts = [graph.add("part", (i, target), slice_run, runs[i], table, i, first, last)
                      for i in range(group, count, groups)]  # fmt: skip
-            bundles.append(graph.add("bundle", (group, target), same, parts))
+            bundles.append(graph.add("bundle", (group, target), list, parts))
         for j in range(first, last):
             args = table, groups, first, j
             gathered.append([graph.add("piece", (group, j), slice_bundle, bundle, group, *args)

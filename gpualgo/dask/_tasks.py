@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import cloudpickle
 import numpy as np
 from dask._collections import new_collection
-from dask.array._array_expr._expr import ArrayExpr
+from dask.array._array_expr._io import FromGraph
 from dask.task_spec import Alias, List, Task, TaskRef
 
 from gpualgo._arrays.forms import Form, form_of
@@ -310,21 +310,13 @@ def array_of_tasks(
     )
 
 
-class FromTasks(ArrayExpr):
+class FromTasks(FromGraph):
     """An array computed by given tasks, which read chunks of source arrays by their original names.
 
     Optimisation may rename the sources and this array; aliases map the old names to the new ones.
     """
 
     _parameters = ["tasks", "chunks", "_meta", "source_names"]  # noqa: RUF012  # dask's convention
-
-    @functools.cached_property
-    def _meta(self) -> Any:
-        return self.operand("_meta")
-
-    @functools.cached_property
-    def chunks(self) -> Any:
-        return self.operand("chunks")
 
     @functools.cached_property
     def _name(self) -> str:
