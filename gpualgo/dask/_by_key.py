@@ -191,8 +191,8 @@ def reduce_by_key(
         ga.reduce_by_key, key_arg.small(), x_arg.small(), init, local_op, consecutive=consecutive,
         eq=local_eq, dtype=dtype,
     )  # fmt: skip
-    content = key_arg.content, x_arg.content, initial.content, frozen[0], frozen_eq and frozen_eq[0]
-    graph = Graph("reduce-by-key", *content, consecutive, dtypes)
+    content = key_arg, x_arg, initial, frozen, frozen_eq, consecutive, dtypes
+    graph = Graph("reduce-by-key", *content)
     fold = Fold(graph.shared("op", frozen), (0,), dtypes[len(key_arg.arrays) :], x_arg.form)
     by_key = ByKey(key_arg.form, fold, frozen_eq, initial.chunk(()))
     is_global = not checks.flag_argument(consecutive, "consecutive", "reduce_by_key")
@@ -241,7 +241,7 @@ def unique(
     flat_arg = x_arg.flat()
     probe, form = _inputs.probe_call(ga.unique, x_arg.small(), **flags)
     wanted = return_index, return_counts
-    graph = Graph("unique", flat_arg.content, consecutive, wanted)
+    graph = Graph("unique", flat_arg, consecutive, wanted)
     int64 = (np.dtype(np.int64),) * sum(wanted)
     dtypes = (*(part.dtype for part in probe[: len(x_arg.arrays)]), *int64)
     starts: Any = (0,) * flat_arg.first.numblocks[0]

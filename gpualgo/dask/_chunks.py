@@ -38,8 +38,7 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     inputs = [x if is_scalar(x) else _inputs.parse_argument(x, *names) for x in arguments]
     small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
     dtypes, form = _inputs.probe_dtypes(ga.transform, local_op, *small, dtype=dtype)
-    content = [x.content if isinstance(x, Input) else (type(x).__name__, x) for x in inputs]
-    graph = Graph("transform", content, frozen[0], dtypes)
+    graph = Graph("transform", *inputs, frozen, dtypes)
     op_arg = graph.shared("op", frozen)
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
     arrays = _inputs.align_chunks(arrays, "transform")
@@ -51,8 +50,7 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     for index in product(*map(range, map(len, chunks))):
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
         graph.call("", index, ga.transform, op_arg, *args, dtype=acc_dtype)
-    sources = [x for x in inputs if isinstance(x, Input)]
-    return results_of(graph, form, arrays[0], chunks, dtypes, *sources)
+    return results_of(graph, form, arrays[0], chunks, dtypes, *inputs)
 
 
 def select(x: Any, predicate: Any) -> Any:
@@ -70,12 +68,12 @@ def select(x: Any, predicate: Any) -> Any:
         x_arg = _inputs.parse_argument(x, "select").flat()
         local_op, frozen = pickle_operator(predicate, "select", 1)
         dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), local_op)
-        graph, mask = Graph("select", x_arg.content, frozen[0]), None
+        graph, mask = Graph("select", x_arg, frozen), None
         op_arg = graph.shared("op", frozen)
     else:
         x_arg, mask = _masked(x, predicate)
         dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), mask.small())
-        graph, op_arg = Graph("select", x_arg.content, mask.content), None
+        graph, op_arg = Graph("select", x_arg, mask), None
     for index in blocks(x_arg.first):
         predicate = op_arg if mask is None else mask.chunk(index)
         graph.call("", index, ga.select, x_arg.chunk(index), predicate)
@@ -117,9 +115,8 @@ def searchsorted(
     if length > np.iinfo(index_dtype).max:
         told = f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}"
         raise ValueError(f"{told}; pass a wider dtype=")
-    content = (type(v).__name__, v) if v_arg is None else v_arg.content
-    name = None if frozen is None else frozen[0]
-    graph = Graph("searchsorted", a_arg.content, content, side, name, descending, index_dtype)
+    content = v if v_arg is None else v_arg
+    graph = Graph("searchsorted", a_arg, content, side, frozen, descending, index_dtype)
     less_arg = graph.shared("less", frozen)
     options["less"], options["dtype"], refs = less_arg, index_dtype, {}
     for (i,), index in product(blocks(a_arg.first), [()] if v_arg is None else blocks(v_arg.first)):
@@ -144,9 +141,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     """
     x_arg = _inputs.parse_argument(x, "top_k")
     k = checks.integer(k, "k", "top_k")
-    k_axis = checks.axis_of(checks.plain_axis(axis, "top_k"), x_arg.first.ndim, "top_k")
-    if k_axis is None:
-        x_arg, k_axis = x_arg.flat(), 0
+    x_arg, k_axis = x_arg.line(axis)
     x_arg.require_sizes("indices depend on all sizes")
     extent = x_arg.first.shape[k_axis]
     if not 0 <= k <= extent:  # the call raises the error
@@ -154,7 +149,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
         _inputs.probe_call(ga.top_k, whole, k, axis=k_axis)
     options = {"axis": k_axis, "mode": mode}
     dtypes, form = _inputs.probe_dtypes(ga.top_k, x_arg.small(), min(k, 1), **options)
-    graph = Graph("top-k", x_arg.content, k, k_axis, mode)
+    graph = Graph("top-k", x_arg, k, k_axis, mode)
     starts, refs = [0, *accumulate(x_arg.first.chunks[k_axis])], {}
     for index in blocks(x_arg.first):
         args = x_arg.chunk(index), starts[index[k_axis]], k, k_axis, mode

@@ -66,7 +66,7 @@ def histogram(
     x_arg = _inputs.parse_argument(x, "histogram")
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
-    axes = checks.axes_of(checks.plain_axes(axis, "histogram"), x_arg.first.ndim, "histogram")
+    axes = x_arg.axes(axis)
     dims = 1 if x_arg.form is None else len(x_arg.arrays)
     is_joint = x_arg.form is not None
     ranges, unknown = unknown_ranges(bins, range, dims, is_joint)
@@ -78,8 +78,7 @@ def histogram(
     num_samples = math.prod(x_arg.first.shape[axis] for axis in axes)
     if weights is None and not math.isnan(num_samples):
         arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
-    content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
-    graph = Graph("histogram", x_arg.content, bins, range, content, axes, probe.dtype)
+    graph = Graph("histogram", x_arg, bins, range, w_arg, axes, probe.dtype)
     ranges_arg = _data_ranges(graph, x_arg, ranges, unknown) if unknown else ranges
     bins_arg = graph.shared("bins", bins)
     options = {"axis": axes, "dtype": probe.dtype}
@@ -94,8 +93,7 @@ def histogram(
         graph.alias("", (*kept, *(0,) * len(shape)), ref)
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     result_chunks = (*other_chunks, *((extent,) for extent in shape))
-    sources = x_arg, w_arg if isinstance(w_arg, Input) else None
-    return results_of(graph, None, x_arg.first, result_chunks, (probe.dtype,), *sources)
+    return results_of(graph, None, x_arg.first, result_chunks, (probe.dtype,), x_arg, w_arg)
 
 
 def _snapshot(bins: Any) -> Any:
@@ -122,10 +120,9 @@ def _weights(weights: Any, x: Input) -> Input:
 
 def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> TaskRef:
     """Add the tasks that find the range of the data in some dimensions."""
-    refs = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
-    root = graph.tree("ends-tree", (), refs, widest)
-    names = [x.source[1][i][0] for i in unknown]
-    return graph.add("range", (), ranges_of, root, ranges, unknown, names, x.form is not None)
+    ends = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
+    names = {dim: x.source[1][dim][0] for dim in unknown}
+    return graph.add("range", (), ranges_of, ends, ranges, names, x.form is not None)
 
 
 # --- within tasks -------------------------------------------------------------------------------
@@ -139,18 +136,15 @@ def ends_of(x: Any, dims: list[int]) -> Any:
     return [[on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
 
 
-def widest(several: list[Any]) -> Any:
-    """Combine minima and maxima; NaN propagates."""
-    known = [ends for ends in several if ends is not None]
-    pairs = (np.stack(pairs) for pairs in zip(*known, strict=True))
-    return [[pair[:, 0].min(), pair[:, 1].max()] for pair in pairs] if known else None
+def ranges_of(ends: list[Any], ranges: Any, names: dict[int, str], is_joint: bool) -> Any:
+    """Return ranges with those of some dimensions, from those of all chunks.
 
-
-def ranges_of(extremes: Any, ranges: Any, dims: list[int], names: list[str], is_joint: bool) -> Any:
-    """Return ranges with those of some dimensions; raise ValueError unless they are finite."""
-    ends = [(0, 1)] * len(dims) if extremes is None else extremes
-    named = zip(dims, ends, names, strict=True)
-    known = {dim: arguments.finite_ends(low, high, name) for dim, (low, high), name in named}
+    Raise ValueError unless they are finite; NaN propagates.
+    """
+    known = {}
+    for (dim, name), *pairs in zip(names.items(), *filter(None, ends), strict=True):
+        low, high = map(np.stack, zip(*pairs, strict=True)) if pairs else (np.zeros(1), np.ones(1))
+        known[dim] = arguments.finite_ends(low.min(), high.max(), name)
     return with_ranges(ranges, known, is_joint)
 
 
@@ -222,13 +216,13 @@ def reduce(
     x_arg = _inputs.parse_argument(x, "reduce")
     local_op, frozen = pickle_operator(op, "reduce")
     keepdims = checks.flag_argument(keepdims, "keepdims", "reduce")
-    axes = checks.axes_of(checks.plain_axes(axis, "reduce"), x_arg.first.ndim, "reduce")
+    axes = x_arg.axes(axis)
     other_axes = tuple(a for a in range(x_arg.first.ndim) if a not in axes)
     initial = parse_init(init, x_arg, other_axes, "reduce")
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
     small = x_arg.small(), initial.small
     dtypes, form = _inputs.probe_dtypes(ga.reduce, *small, local_op, **options)
-    graph = Graph("reduce", x_arg.content, initial.content, frozen[0], axes, keepdims, dtypes)
+    graph = Graph("reduce", x_arg, initial, frozen, axes, keepdims, dtypes)
     op_arg = graph.shared("op", frozen)
     fold = Fold(op_arg, axes, dtypes, x_arg.form)
     for index, ref in combined(graph, x_arg, fold, local_op.commutative).items():
@@ -357,9 +351,7 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     x_arg = _inputs.parse_argument(x, func_name)
     local_op, frozen = pickle_operator(op, func_name)
     reverse = checks.flag_argument(reverse, "reverse", func_name)
-    scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
-    if scan_axis is None:
-        x_arg, scan_axis = x_arg.flat(), 0
+    x_arg, scan_axis = x_arg.line(axis)
     other_axes = tuple(a for a in range(x_arg.first.ndim) if a != scan_axis)
     initial = parse_init(init, x_arg, other_axes, func_name)
     options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
@@ -367,7 +359,7 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     dtypes, form = _inputs.probe_dtypes(call, x_arg.small(), initial.small, local_op, **options)
     if init is None and func_name == "exclusive_scan":  # every chunk must start from it
         initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
-    content = x_arg.content, initial.content, frozen[0], scan_axis, reverse, dtypes
+    content = x_arg, initial, frozen, scan_axis, reverse, dtypes
     graph = Graph(func_name.replace("_", "-"), *content)
     fold = Fold(graph.shared("op", frozen), (scan_axis,), dtypes, x_arg.form)
     for row in blocks(x_arg.first, other_axes):

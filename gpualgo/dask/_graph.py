@@ -77,12 +77,14 @@ LARGE_BYTES = 10_000  # larger values that many tasks need get a task of their o
 class Graph:
     """Tasks whose names contain a hash of what they compute.
 
-    Equal calls give equal names in every process, so dask can reuse results.
+    Equal calls give equal names in every process, so dask can reuse results. Of arguments and
+    operators the hash is that of their `content`.
     """
 
     def __init__(self, name: str, *content: Any) -> None:
         self.device = device()
-        self.token = tokenize(gpualgo.__version__, self.device, name, *content)
+        parts = [getattr(x, "content", (type(x).__name__, x)) for x in content]
+        self.token = tokenize(gpualgo.__version__, self.device, name, *parts)
         self.name = name
         self.tasks: dict[Any, Any] = {}
 
@@ -171,10 +173,7 @@ def device() -> Any:
 def results_of(
     graph: Graph, form: Form | None, like: Any, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
 ) -> Any:
-    """Return a dask array for each dtype, packed in their form; tasks return tuples of several.
-
-    `inputs` are the arguments, or None, whose arrays the tasks read.
-    """
+    """Return a dask array for each dtype, packed in their form; as `result_arrays`."""
     return packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
 
 
@@ -183,10 +182,10 @@ def result_arrays(
 ) -> list[Any]:
     """Return a dask array for each dtype; tasks return tuples if there are several.
 
-    `inputs` are the arguments, or None, whose arrays the tasks read.
+    Tasks read the arrays of those of the inputs that are arguments.
     """
     metas = [_tasks.meta_like(like, len(chunks), dtype) for dtype in dtypes]
-    sources = [array for x in inputs if x is not None for array in x.arrays]
+    sources = [array for x in inputs for array in getattr(x, "arrays", ())]
     whole = graph.array("", chunks, metas[0], sources)
     if len(dtypes) == 1:
         return [whole]

@@ -17,6 +17,7 @@ from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
 from gpualgo._distributed import fields_of, library_of, packed
 from gpualgo._driver.default_device import default_device
+from gpualgo._pipeline import checks
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Graph, Index
 from gpualgo.dask._tasks import Chunk, Source, contiguous, empty_like, meta_like
@@ -120,6 +121,17 @@ class Input(NamedTuple):
             return self
         self.require_sizes("an array of several dimensions is to be flattened")
         return self._replace(arrays=tuple(map(flat, self.arrays)))
+
+    def line(self, axis: Any) -> tuple[Input, int]:
+        """Return the argument and the axis to work along; None flattens it."""
+        where = self.source[0]
+        line = checks.axis_of(checks.plain_axis(axis, where), self.first.ndim, where)
+        return (self.flat(), 0) if line is None else (self, line)
+
+    def axes(self, axis: Any) -> tuple[int, ...]:
+        """Return the axes that a call reduces."""
+        where = self.source[0]
+        return checks.axes_of(checks.plain_axes(axis, where), self.first.ndim, where)
 
     def broadcast(self, like: Any) -> Input:
         cut = [align_chunks([like, x], self.source[0])[1] for x in self.arrays]

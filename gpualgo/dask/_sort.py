@@ -93,10 +93,8 @@ def _sort(
 ) -> list[Any]:  # fmt: skip
     """Return the sorted arrays; for an argsort `indices` is the dtype of indices, else None."""
     ndim = keys.first.ndim
-    sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), ndim, func_name)
-    if sort_axis is None:
-        keys, sort_axis = keys.flat(), 0
-        values = values and values.flat()
+    keys, sort_axis = keys.line(axis)
+    values = values and values.line(axis)[0]
     if keys.first.numblocks[sort_axis] == 1:
         return _rows(func_name, keys, values, order, sort_axis, dtypes)
     keys.require_sizes("the index of a sorted element depends on all sizes")
@@ -118,7 +116,7 @@ def _rows(
     dtypes: tuple[Any, ...],
 ) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
-    graph = _graph_of(func_name, keys, values, order, axis, dtypes)
+    graph = Graph(func_name.replace("_", "-"), keys, values, order.options, axis, dtypes)
     options = {"axis": axis, **order.options}
     if func_name == "argsort":
         options["dtype"] = dtypes[0]
@@ -128,19 +126,12 @@ def _rows(
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
-def _graph_of(
-    func_name: str, keys: Input, values: Input | None, order: Order, *content: Any
-) -> Graph:
-    name = func_name.replace("_", "-")
-    return Graph(name, keys.content, values and values.content, order.options, *content)
-
-
 def _long_row(
     func_name: str, keys: Input, values: Input | None, order: Order, dtypes: tuple[Any, ...],
     indices: Any,
 ) -> list[Any]:  # fmt: skip
     """Sort one row of several chunks."""
-    graph = _graph_of(func_name, keys, values, order, dtypes)
+    graph = Graph(func_name.replace("_", "-"), keys, values, order.options, dtypes)
     sizes = keys.first.chunks[0]
     starts = [0, *accumulate(sizes)]
     count, ranks = len(sizes), tuple(starts[1:-1])

@@ -52,29 +52,31 @@ def _worker_threads() -> int | None:
 # Workers may lack the module of a user's namedtuple class, so only its field names are sent.
 
 
-class _Pickler(cloudpickle.Pickler):
+class _Pickler(pickle.Pickler):
     """Replaces results of tasks by their numbers in `refs`."""
 
     def __init__(self, file: Any) -> None:
         super().__init__(file)
         self.refs: list[TaskRef] = []
 
-    def persistent_id(self, obj: Any) -> int | None:
-        if type(obj) is not TaskRef:
-            return None
-        self.refs.append(obj)
-        return len(self.refs) - 1
-
     def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is TaskRef:
+            self.refs.append(obj)
+            return result_of, (len(self.refs) - 1,)
         if isinstance(obj, Form):
             return form_of, (obj.names,)
         if isinstance(obj, tuple) and "__reduce__" not in vars(type(obj)):
             return _namedtuple, (getattr(obj, "_fields", None), tuple(obj))
-        return super().reducer_override(obj)
+        return NotImplemented
 
 
 def _namedtuple(fields: tuple[str, ...] | None, items: tuple[Any, ...]) -> Any:
     return items if fields is None else class_of(fields)(*items)
+
+
+def result_of(number: int) -> Any:
+    """Stand for the result of a task in a pickled call."""
+    raise NotImplementedError
 
 
 def dumps(value: Any) -> tuple[bytes, list[TaskRef]]:
@@ -95,7 +97,10 @@ def loads(blob: bytes, values: Sequence[Any] = ()) -> Any:
 class _Unpickler(pickle.Unpickler):
     values: Sequence[Any] = ()
 
-    def persistent_load(self, number: Any) -> Any:
+    def find_class(self, module: str, name: str) -> Any:
+        return self._result_of if name == "result_of" else super().find_class(module, name)
+
+    def _result_of(self, number: int) -> Any:
         value = self.values[number]
         return loads(value) if isinstance(value, bytes) else value
 
