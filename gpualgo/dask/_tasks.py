@@ -98,7 +98,8 @@ class _Unpickler(pickle.Unpickler):
     values: Sequence[Any] = ()
 
     def find_class(self, module: str, name: str) -> Any:
-        return self._result_of if name == "result_of" else super().find_class(module, name)
+        is_result = (module, name) == (__name__, "result_of")
+        return self._result_of if is_result else super().find_class(module, name)
 
     def _result_of(self, number: int) -> Any:
         value = self.values[number]
