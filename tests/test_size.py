@@ -14,14 +14,14 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 62_513,
-    "gpualgo/_algorithms": 24_048,
+    "gpualgo": 61_508,
+    "gpualgo/_algorithms": 22_720,
     "gpualgo/_api": 2_244,
     "gpualgo/_arrays": 1_787,
     "gpualgo/_base": 2_315,
     "gpualgo/_cli": 1_143,
     "gpualgo/_cpu": 3_265,
-    "gpualgo/_cuda": 1_895,
+    "gpualgo/_cuda": 2_218,
     "gpualgo/_distributed": 259,
     "gpualgo/_driver": 2_076,
     "gpualgo/_lazy": 2_380,

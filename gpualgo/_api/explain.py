@@ -12,7 +12,7 @@ from gpualgo._arrays.view import View
 from gpualgo._base import recording, records
 from gpualgo._base.errors import CapturesChanged, CompileError, shown
 from gpualgo._cuda import build
-from gpualgo._cuda.plan import ArgMap, Clear, Launch, Plan
+from gpualgo._cuda.plan import Clear, Launch, Plan, arg_map
 from gpualgo._driver import default_device
 from gpualgo._driver import device as gpu
 from gpualgo._driver.default_device import CPU
@@ -204,15 +204,15 @@ def of_plan(plan: Plan, request: Request) -> tuple[Step, ...]:
 
 def _named(plan: Plan, problem: Problem, views: Sequence[View]) -> Iterator[tuple[int, Touched]]:
     """Yield the name and size of the memory at each slot of a plan's addresses."""
-    slots = ArgMap(len(views), len(problem.results))
+    slots = arg_map(len(views), len(problem.results))
     for i, view in enumerate(views):
         name = problem.inputs[i] if i < len(problem.inputs) else f"input {i}"
-        yield slots.source(i), Touched(name, _bytes_of(view))
+        yield slots.sources[i], Touched(name, _bytes_of(view))
     for i, (name, result) in enumerate(
         zip(outputs.names_of(problem), problem.results, strict=True)
     ):
         size = math.prod(result.shape) * result.dtype.itemsize
-        yield slots.target(i), Touched(name, size)
+        yield slots.targets[i], Touched(name, size)
     for i, piece in enumerate(plan.pieces):
         yield slots.piece(i), Touched(f"temporary {i}", piece.num_bytes)
 
