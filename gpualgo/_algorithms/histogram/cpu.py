@@ -17,7 +17,7 @@ from gpualgo._base import records, threads
 from gpualgo._cpu.image import Loaded
 from gpualgo._cpu.kernels import compute_code, get_entry, get_kernel
 from gpualgo._cpu.launch import Launch
-from gpualgo._cpu.layout import ScratchLayout, field_arguments, is_dense, merge, table
+from gpualgo._cpu.layout import ScratchLayout, field_arguments, merge, table
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import START, Plan, bytes_of, compiled
 from gpualgo._operators.operator import Operator
@@ -298,8 +298,7 @@ def _job(arrays: Sequence[Array], work: _Work, group: int, out: Array) -> _Job:
     room.take(2 * at.SLOT_BYTES)
     for k, (x, dtype) in enumerate(zip(arrays, work.dtypes(arrays), strict=True)):
         dims = [(dim[0], dim[1 + k]) for dim in inner]
-        is_direct = is_dense(dims, 0, x.itemsize)
-        of_x = field_arguments(0, x.dtype, dtype, is_direct, at.MOST, room)
+        of_x = field_arguments(x.dtype, dtype, dims, 0, x.size, at.MOST, room)
         strides = [*(dim[1 + k] for dim in outer), *(dim[1] for dim in dims)]
         fields.append([*of_x, address(x) - work.starts[k], *strides])
     addresses = room.take(8 * max(len(arrays), len(work.finders)))

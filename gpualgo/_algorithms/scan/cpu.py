@@ -164,11 +164,12 @@ def _column(layout: Layout, k: int, room: ScratchLayout) -> list[int]:
     count = len(layout.x_steps)
     *outer, (across, out_across) = ((dim[1 + k], dim[1 + count + k]) for dim in layout.outer)
     # A row is packed if it has gaps, or if the scan is in place and would overwrite it.
-    is_direct = across == x.itemsize and not layout.in_place[k]
+    size, is_copied = layout.n * prod(dim[0] for dim in layout.outer), layout.in_place[k]
+    read = x, out, layout.outer[-1:], k, size, parameters.COLUMNS, room
     return [
-        *field_arguments(0, x, out, is_direct, parameters.COLUMNS, room),
+        *field_arguments(*read, is_copied=is_copied),
         0, layout.x_steps[k], layout.out_steps[k], across, out_across,
-        0 if out_across == out.itemsize else packer(out.itemsize),
+        0 if out_across == out.itemsize else packer(out.itemsize, out_across, size),
         *(stride for stride, _ in outer), *(stride for _, stride in outer),
     ]  # fmt: skip
 

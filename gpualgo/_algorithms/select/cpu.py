@@ -21,7 +21,7 @@ from gpualgo._cpu.kernels import (
     named,
 )
 from gpualgo._cpu.launch import Launch, run_tasks
-from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, is_dense, merge, packer
+from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer
 from gpualgo._cpu.layout import table as in_words
 from gpualgo._cpu.memory import address
 from gpualgo._cpu.plan import START, Plan, Routine, bytes_of, compiled
@@ -177,7 +177,7 @@ class Job:
             targets = tuple(map(records.operand_dtype, numbers))
         self.counts = [counts_positions and _is_range(n, dims, k) for k, n in enumerate(numbers)]
         self.reads = [
-            [*_entry(number, target, dims, k, self.room, self.counts[k]), *(d[1 + k] for d in dims)]
+            [*self._entry(number, target, dims, k), *(d[1 + k] for d in dims)]
             for k, (number, target) in enumerate(zip(numbers, targets, strict=True))
         ]
         self.writes: list[list[int]] = []
@@ -191,6 +191,17 @@ class Job:
             self.head[at.COMPUTE] = self.code(compute_code(op.source, source, element, at.CHUNK))
             size = sum(leaf.itemsize for leaf in leaves)
             self.head[at.COMPUTED] = self.room.take(at.CHUNK * size)
+
+    def _entry(
+        self, number: np.dtype[Any], element: np.dtype[Any], dims: Dims, k: int
+    ) -> tuple[int, ...]:
+        """Return the entry of an input in the kernel's table, without its address and strides."""
+        if self.counts[k]:  # the slot holds an index, encoded as an address in bytes at ORIGIN
+            return 0, 1, True, 0, 0, 0, 0
+        source = target = number
+        if not records.is_position(number):
+            source, target = records.operand_dtype(number), element
+        return field_arguments(source, target, dims, k, self.num_items, at.CHUNK, self.room)
 
     def code(self, loaded: Any) -> int:
         """Return the address of code, which stays loaded."""
@@ -276,23 +287,10 @@ def _is_range(number: np.dtype[Any], dims: Dims, k: int) -> bool:
     return len(dims) == 0 or (len(dims) == 1 and dims[0][1 + k] == 1)
 
 
-def _entry(
-    number: np.dtype[Any], target: np.dtype[Any], dims: Dims, k: int, room: ScratchLayout,
-    counts: bool,
-) -> tuple[int, ...]:  # fmt: skip
-    """Return the entry of an input in the kernel's table, without its address and strides."""
-    if counts:  # the slot holds an index, encoded as an address in a byte array at ORIGIN
-        return 0, 1, True, 0, 0, 0, 0
-    is_direct = is_dense(dims, k, number.itemsize)
-    if records.is_position(number):
-        return field_arguments(0, number, number, is_direct, at.CHUNK, room)
-    return field_arguments(0, records.operand_dtype(number), target, is_direct, at.CHUNK, room)
-
-
 def written(out: Array, counts: bool = False) -> list[int]:
     """Return the entry of an output in the kernel's table, without its address."""
     size, stride = out.itemsize, out.strides[0]
-    pack = 0 if stride == size else packer(size)
+    pack = 0 if stride == size else packer(size, stride, out.size)
     pick = ("place_kernel", records.ORIGIN) if counts else ("pick_kernel", size)
     return [0, size, stride, out.shape[0], get_entry(*named("select", *pick)), pack]
 
