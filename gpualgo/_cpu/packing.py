@@ -289,7 +289,8 @@ _LONG_BYTES = 128  # the least for which memcpy is faster than a loop
 _words = pointer_to(types.intp)
 
 
-def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
+@inline
+def offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     """Return the offset in bytes of the index-th element in C order."""
     total = 0
     for d in range(ndim - 1, 0, -1):
@@ -302,7 +303,8 @@ def _offset(index: int, ndim: int, lengths: int, strides: int) -> int:
     return total
 
 
-def _fetched(
+@inline
+def dense_address(
     leaf: int, scratch: int, x: int, start: int, count: int, ndim: int, lengths: int, strides: int
 ) -> int:
     """Return the address of a dense copy of numbers start, start + 1, ... of the array at `x`.
@@ -321,11 +323,6 @@ def _fetched(
         call(load(p, CONVERT), (converted, x, count))
         x = converted
     return x
-
-
-# Compiled together with the kernels that call them.
-offset = numba.njit(nogil=True, error_model="numpy")(_offset)
-dense_address = numba.njit(nogil=True, error_model="numpy")(_fetched)
 
 
 def count_kernel(origin: int) -> Callable[..., None]:

@@ -82,38 +82,50 @@ def _fold_for(name: str, dtype: np.dtype[Any], acc: np.dtype[Any]) -> Fold | Non
     return None
 
 
-def _fold_into(fold: Fold, x: Array, out: Array) -> None:
-    flat = x.ravel(order="K")
-    tasks = max(1, flat.nbytes // _PIECE_BYTES) if flat.nbytes >= threads.LARGE_BYTES else 1
-    with np.errstate(invalid="ignore"):
-        if tasks == 1 or threads.num_threads() == 1:
-            out[...] = fold(flat)
-            return
-    deciding = _DECIDING.get(fold)  # a partial result that decides the result
-    parts: list[Any] = [not deciding] * tasks
-    if deciding is not None:  # often the first piece decides
-        parts[0] = fold(flat[: flat.size // tasks])
+def of_pieces(
+    flat: Array, count: int, function: Callable[[Array], Any], deciding: Any = None
+) -> list[Any]:
+    """Return function(piece) of so many pieces, by all threads, without NumPy's warnings.
+
+    After a result that equals `deciding`, which decides the whole, the other pieces are skipped.
+    """
+    if count == 1:
+        with np.errstate(invalid="ignore"):
+            return [function(flat)]
+    parts: list[Any] = [not deciding] * count
 
     def body(first: int, last: int) -> None:
         with np.errstate(invalid="ignore"):  # the error state is per thread
-            for task in range(first, last):
+            for piece in range(first, last):
                 if deciding is not None and deciding in parts:
                     return
-                start, stop = (flat.size * i // tasks for i in (task, task + 1))
-                parts[task] = fold(flat[start:stop])
+                start, stop = (flat.size * i // count for i in (piece, piece + 1))
+                parts[piece] = function(flat[start:stop])
 
-    threads.run(body, tasks, flat.nbytes)
-    results = np.array(parts)
-    out[...] = np.array(results.sum()) if fold is _count else fold(results)
+    if deciding is not None:  # often the first piece decides
+        body(0, 1)
+    threads.run(body, count, flat.nbytes)
+    return parts
+
+
+def _num_pieces(x: Array) -> int:
+    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
+    return max(1, x.nbytes // _PIECE_BYTES) if is_shared else 1
+
+
+def _fold_into(fold: Fold, x: Array, out: Array) -> None:
+    parts = of_pieces(x.ravel(order="K"), _num_pieces(x), fold, _DECIDING.get(fold))
+    if len(parts) > 1:
+        joined = np.array(parts)
+        parts = [np.array(joined.sum()) if fold is _count else fold(joined)]
+    out[...] = parts[0]
 
 
 def fold_plan(op: Operator, fold: Fold, x: Array) -> Plan:
     name = "count_nonzero" if fold is _count else str(op.name or _name_of(op.fn))
-    is_shared = x.nbytes >= threads.LARGE_BYTES and threads.num_threads() > 1
-    tasks = x.nbytes // _PIECE_BYTES if is_shared else 1
     return Plan(
         lambda arrays, outs, _: _fold_into(fold, arrays[0], outs[0]),
-        [of_numpy(name, x.size, tasks, x.nbytes)],
+        [of_numpy(name, x.size, _num_pieces(x), x.nbytes)],
     )
 
 
