@@ -162,7 +162,7 @@ from gpualgo._algorithms.radix_sort.cpu_numpy import kernel
 
 found = kernel("mend", 4, 0)
 method = kernels._method("call_kernel")
-addresses = [found.loaded.address, ctypes.c_void_p.from_address(method + 8).value]
+addresses = [found.address, ctypes.c_void_p.from_address(method + 8).value]
 kernel_code = [found]
 gone = image.Loaded(image.Image(bytes(99), 0, (), ()), None)
 address = gone.address

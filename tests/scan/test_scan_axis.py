@@ -184,6 +184,7 @@ def test_aggregates_that_come_late(
 ) -> None:
     """A CPU thread waits for no other: what it lacks, it computes once more, to the same bits."""
     from gpualgo._algorithms.scan import problem as parameters
+    from gpualgo._cpu.kernels import check, status_function
     from gpualgo._cpu.launch import Launch
     from gpualgo._cpu.memory import address
 
@@ -193,7 +194,7 @@ def test_aggregates_that_come_late(
             table[slot] = address(word) if isinstance(word, np.ndarray) else word
         for task in reversed(range(self.tasks)):
             table[parameters.NEXT] = task
-            self.kernel(address(table), address(memory), 0, 1)
+            check(status_function(self.kernel)(address(table), address(memory), 0, 1))
         seen.append(self.tasks)
 
     seen: list[int] = []

@@ -270,7 +270,7 @@ class _LongRow:
         self.table[[rk.COUNTS, rk.SHIFT, rk.BUCKETS]] = address(self.counts), shift, 1 << bits
         self._run(entry("count"), rk.CODES_BYTES + (8 << bits))
         self.table[rk.ENTRY] = entry("place")
-        invoke()(address(self.table), 0, 0, 1)
+        run_tasks(invoke(), self.table, 1, 0)
 
     def _count_and_fill(self) -> None:
         """Counting sort of integers of one or two bytes."""

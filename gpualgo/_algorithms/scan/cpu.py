@@ -14,7 +14,7 @@ from gpualgo._algorithms.scan.problem import Scan
 from gpualgo._algorithms.transform import cpu as elementwise
 from gpualgo._base import records
 from gpualgo._cpu.image import Loaded
-from gpualgo._cpu.kernels import Applied, get_code, get_kernel, named
+from gpualgo._cpu.kernels import Applied, get_kernel, named
 from gpualgo._cpu.launch import Launch
 from gpualgo._cpu.layout import Dims, ScratchLayout, field_arguments, merge, packer, table
 from gpualgo._cpu.memory import address
@@ -326,4 +326,4 @@ def _functions(
         options = *options, source, *links.options
     names = ("emit", "aggregate", "fold") if links.is_cut else ("emit",)
     codes = [named("scan", f"{links.kind}_kernel", name, *options) for name in names]
-    return [get_code(*code, Applied(op, (acc, acc), acc)) for code in codes]
+    return [get_kernel(*code, Applied(op, (acc, acc), acc)) for code in codes]

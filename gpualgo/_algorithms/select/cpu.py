@@ -15,7 +15,6 @@ from gpualgo._cpu.kernels import (
     Applied,
     Kernel,
     compute_code,
-    get_code,
     get_entry,
     get_kernel,
     named,
@@ -299,7 +298,7 @@ def _predicate_code(op: Operator, element: np.dtype[Any]) -> Any:
     """Return the code of f(marks, slots, count), which applies a predicate."""
     numbers = records.field_dtypes(element)
     argument = Separate(element) if element.names is not None else element
-    return get_code(*named("select", "mark_kernel", numbers), Applied(op, (argument,), _BOOL))
+    return get_kernel(*named("select", "mark_kernel", numbers), Applied(op, (argument,), _BOOL))
 
 
 def equality_code(op: Operator | None, element: np.dtype[Any]) -> Any:
@@ -308,9 +307,9 @@ def equality_code(op: Operator | None, element: np.dtype[Any]) -> Any:
     Without op elements are equal by value.
     """
     if op is None or op.name == _NO_OPERATOR.name:
-        return get_code(*named("select", "head_kernel", None, element))
+        return get_kernel(*named("select", "head_kernel", None, element))
     applied = Applied(op, (element, element), _BOOL)
-    return get_code(*named("select", "head_kernel", element), applied)
+    return get_kernel(*named("select", "head_kernel", element), applied)
 
 
 def walk() -> Kernel:
