@@ -366,11 +366,12 @@ class _Method(ctypes.Structure):
 
 def status_function(kernel: Kernel) -> Callable[[int, int, int, int], int]:
     """Return a function that calls a kernel and returns its status. It does not hold it."""
-    method = _method("call_kernel")
-    function: Callable[[int, int, int, int], int] = (
-        by_ctypes(kernel.address) if method is None else _function(method, kernel.address)
-    )
-    return function
+    if kernel.function is None:
+        method = _method("call_kernel")
+        kernel.function = (
+            by_ctypes(kernel.address) if method is None else _function(method, kernel.address)
+        )
+    return kernel.function
 
 
 class Step(NamedTuple):

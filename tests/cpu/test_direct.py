@@ -41,6 +41,7 @@ def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(kernels, "_IS_SUPPORTED", is_known)
     kernels._method.cache_clear()
     kernel = get_kernel(("test of direct calls",), _noting)
+    kernel.function = None
     try:
         run: Any = status_function(kernel)
         assert (type(run).__name__ == "builtin_function_or_method") == is_known
@@ -51,6 +52,7 @@ def test_status_and_arguments(is_known: bool, monkeypatch: pytest.MonkeyPatch) -
         assert run(address(table), 0, 0, 0) == 1
     finally:
         kernels._method.cache_clear()
+        kernel.function = None
 
 
 def test_fields_stand_where_numpy_tells() -> None:

@@ -83,28 +83,26 @@ def _num_tasks(x: Array) -> int:
 
 def _search_all(name: str, x: Array, outs: Sequence[Array]) -> None:
     flat = x.reshape(-1) if name in _SEARCHES else x.ravel(order="K")  # copies if needed
-    tasks = _num_tasks(flat)
-    if name in _SEARCHES:
-        search = _SEARCHES[name]
-        found = reduction.of_pieces(flat, tasks, search)
-        if tasks > 1:
-            indices = np.array(found) + [flat.size * i // tasks for i in range(tasks)]
-            found = [indices[search(flat[indices])]]
-        outs[0][...] = found[0]
-        return
-    parts = reduction.of_pieces(flat, tasks, _ends if tasks == 1 else _ends_in_chunks)
-    with np.errstate(invalid="ignore"):
-        for out, function, values in zip(outs, _MIN_MAX, zip(*parts, strict=True), strict=True):
-            out[...] = values[0] if tasks == 1 else function(np.array(values, flat.dtype))
-
-
-def _ends(x: Array) -> list[Any]:
-    return [function(x) for function in _MIN_MAX]
+    tasks, functions = _num_tasks(flat), (_SEARCHES[name],) if name in _SEARCHES else _MIN_MAX
+    if tasks == 1:
+        with np.errstate(invalid="ignore"):
+            for out, function in zip(outs, functions, strict=True):
+                out[...] = function(flat)
+    elif name in _SEARCHES:
+        found = np.array(reduction.of_pieces(flat, tasks, functions[0]))
+        found += [flat.size * i // tasks for i in range(tasks)]
+        outs[0][...] = found[functions[0](flat[found])]
+    else:
+        parts = zip(*reduction.of_pieces(flat, tasks, _ends_in_chunks), strict=True)
+        with np.errstate(invalid="ignore"):
+            for out, function, values in zip(outs, functions, parts, strict=True):
+                out[...] = function(np.array(values, flat.dtype))
 
 
 def _ends_in_chunks(x: Array) -> list[Any]:
     """Return the ends of an array that is read once: the second function reads from L2."""
-    pairs = [_ends(x[i : i + _CHUNK]) for i in range(0, x.size, _CHUNK)]
+    chunks = [x[i : i + _CHUNK] for i in range(0, x.size, _CHUNK)]
+    pairs = [[function(chunk) for function in _MIN_MAX] for chunk in chunks]
     both = zip(_MIN_MAX, zip(*pairs, strict=True), strict=True)
     return [function(np.array(values, x.dtype)) for function, values in both]
 
