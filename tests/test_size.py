@@ -14,13 +14,13 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 62_491,
+    "gpualgo": 62_492,
     "gpualgo/_algorithms": 24_055,
     "gpualgo/_api": 2_233,
     "gpualgo/_arrays": 1_787,
     "gpualgo/_base": 2_315,
     "gpualgo/_cli": 1_143,
-    "gpualgo/_cpu": 3_023,
+    "gpualgo/_cpu": 3_024,
     "gpualgo/_cuda": 1_895,
     "gpualgo/_distributed": 155,
     "gpualgo/_driver": 2_076,

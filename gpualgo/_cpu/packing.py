@@ -464,7 +464,8 @@ def _vector_movers(itemsize: int, step: int) -> _Movers:
         own = ir.Constant(is_own, [place in sources for place in range(wide_type.count)])
         builder.call(store, [block, target, _I32(1), own])
 
-    return _Movers(batch, pack, unpack if features.get("avx512bw") else None)
+    # Masked stores of wider elements are slower than a loop: memory limits it.
+    return _Movers(batch, pack, unpack if itemsize < 4 and features.get("avx512bw") else None)
 
 
 def _mask(indices: list[int]) -> Any:
