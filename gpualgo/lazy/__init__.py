@@ -15,13 +15,12 @@ from gpualgo._lazy import combining, construction, hooks
 from gpualgo._lazy.array import LazyArray, is_number
 from gpualgo._lazy.combining import applied, zipped
 from gpualgo.lazy import functions
-from gpualgo.lazy.reductions import reduced
 
 if TYPE_CHECKING:
     from gpualgo._base import annotations as ty
 
 hooks.applied, hooks.reshaped, hooks.copy = applied, combining.reshaped, copy
-hooks.reduced, hooks.functions = reduced, functions.TABLE
+hooks.functions = functions.TABLE
 
 __all__ = ["LazyArray", "arange", "asarray", "full", "random", "random_bits", "take", "transform"]
 

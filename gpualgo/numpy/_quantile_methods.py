@@ -29,6 +29,12 @@ def _closest_observation(n: Any, most: Any, q: Any) -> Any:
     return np.maximum(np.where(is_even, below, below + 1), 0)
 
 
+def _linear(n: Any, most: Any, q: Any) -> Any:
+    return most * q
+
+
+MEDIAN = "median"  # of q = 0.5, not a caller's: positions are linear, between two is their mean
+
 # Methods that choose one element.
 DISCRETE_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "inverted_cdf": _inverted_cdf,
@@ -43,11 +49,15 @@ INTERPOLATING_METHODS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "interpolated_inverted_cdf": lambda n, most, q: n * q + (0 + q * 0) - 1,
     "hazen": lambda n, most, q: n * q + (0.5 + q * (1 - 0.5 - 0.5)) - 1,
     "weibull": lambda n, most, q: n * q + (0 + q * 1) - 1,
-    "linear": lambda n, most, q: most * q,
+    "linear": _linear,
     "median_unbiased": lambda n, most, q: n * q + (1 / 3.0 + q * (1 - 1 / 3.0 - 1 / 3.0)) - 1,
     "normal_unbiased": lambda n, most, q: n * q + (3 / 8.0 + q * (1 - 3 / 8.0 - 3 / 8.0)) - 1,
     "midpoint": lambda n, most, q: 0.5 * (np.floor(most * q) + np.ceil(most * q)),
 }
+
+
+def position_of(method: str) -> Callable[[Any, Any, Any], Any]:
+    return INTERPOLATING_METHODS.get(method, _linear)
 
 
 # The interpolation fraction, from a position and its fractional part.
@@ -97,14 +107,15 @@ def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Rank
         if method in DISCRETE_METHODS:
             position = np.clip(DISCRETE_METHODS[method](n, most, q), 0, last).astype(np.int64)
             return Ranks(position, position, None, None, kind)
-        position = np.asarray(INTERPOLATING_METHODS[method](n, most, q))
+        position = np.asarray(position_of(method)(n, most, q))
         is_last = position >= most  # NumPy uses index -1
         below = np.where(is_last, -1, np.where(position < 0, 0, np.floor(position)))
         part = (position - below).astype(position.dtype)
         fraction = fraction_of(method)(position, part)
         fraction = np.minimum(fraction, MOST_FRACTION).astype(q_dtype)
     low = np.where(is_last, last, below).astype(np.int64)
-    high = np.where(is_last | (position < 0), low, low + 1)
+    is_one = is_last | (position < 0) | (method == MEDIAN and fraction == 0)
+    high = np.where(is_one, low, low + 1)
     if is_weak:
         wide = np.asarray(fraction, np.float64)
         return Ranks(low, high, wide.astype(kind), (1 - wide).astype(kind), kind)
@@ -135,6 +146,8 @@ def result_dtype(q: Any, method: str, is_weak: bool, own: Dtype) -> Dtype:
     """Return the dtype of quantiles by NumPy's arithmetic."""
     if is_picking(q, method):
         return own
+    if method == MEDIAN:
+        return np.dtype(np.float64) if own.kind in "biu" else own
     if is_weak:
         return np.dtype((np.zeros(1, own) * 0.5).dtype)
     weight_dtype = q.dtype

@@ -26,6 +26,7 @@ _UNSET: Any = np._NoValue
 _FEW_WITH_WEIGHTS = 1 << 15  # 4096: NumPy 75 µs, here 480; 2^20: 36 ms or more, 18 to 46
 _FEW_WITH_NAN = 1 << 14  # one row of 4096: NumPy 20 µs, here 200; many rows: 126 and 210
 _FEW_WITH_NAN_IN_ROWS = 1 << 9  # NumPy loops over rows in Python
+_HALF = np.array(0.5)
 _PASSES = "One selection per rank for few ranks, else one sort; one pass that looks for NaN"
 _NAN_PASSES = "One reduction that counts the numbers, one sort, one gather"
 _DIFFERS = (
@@ -135,44 +136,30 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     wanted = [*ranks.low.ravel().tolist(), *ranks.high.ravel().tolist()]
     element, last = at_ranks(rows, wanted or [0])
     if not q.ndim:
-        return _single_quantile(rows, element, last, ranks, (), None)
+        return _single_quantile(rows, method, element, last, ranks, (), None)
     out = _call.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
     for index in np.ndindex(q.shape):
-        _single_quantile(
-            rows, element, last, ranks, index, out[(*index, ...)] if is_host(out) else out[index]
-        )
+        target = out[(*index, ...)] if is_host(out) else out[index]
+        _single_quantile(rows, method, element, last, ranks, index, target)
     return out
 
 
-def _single_quantile(rows: Rows, element: Any, last: Any, ranks: Any, index: Any, out: Any) -> Any:
+def _single_quantile(
+    rows: Rows, method: str, element: Any, last: Any, ranks: Any, index: Any, out: Any
+) -> Any:
     low = element(int(ranks.low[index]))
     if ranks.fraction is None:
         return _ranks.interpolate(same, (low,), (), last, ranks.kind, out, rows, rows.dtype)
     high = element(int(ranks.high[index]))
     weights = ranks.fraction[index], ranks.complement[index]
-    op, wide = _ranks.lerp_of(rows.dtype, ranks.kind)
+    op, wide = _ranks.lerp_of(rows.dtype, ranks.kind, method)
     return _ranks.interpolate(op, (low, high), weights, last, ranks.kind, out, rows, wide)
-
-
-def _mean_dtype(own: Any) -> Any:
-    return np.dtype(np.float64) if own.kind in "biu" else own
-
-
-def _medians(rows: Rows) -> Any:
-    kind, half = _mean_dtype(rows.dtype), rows.length // 2
-    is_odd = rows.length % 2 == 1
-    element, last = at_ranks(rows, [half] if is_odd else [half - 1, half])
-    if is_odd:
-        return _ranks.interpolate(same, (element(half),), (), last, kind, None, rows, kind)
-    wide = np.dtype(np.float32) if kind.itemsize == 2 else kind
-    pair = element(half - 1), element(half)
-    return _ranks.interpolate(_ranks.middle, pair, (), last, kind, None, rows, wide)
 
 
 def _mean_of_nothing(rows: Rows, where: str) -> Any:
     if np.prod(rows.shape, dtype=object):
         warnings.warn("Mean of empty slice", RuntimeWarning, stacklevel=4)
-    kind = _mean_dtype(rows.dtype)
+    kind = methods.result_dtype(_HALF, methods.MEDIAN, False, rows.dtype)
     nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
     return _call.copy_to_device_of(rows.x, np.full(rows.shape, nan, kind), where)
 
@@ -288,9 +275,9 @@ def _median(skips_nan: bool, name: str, *row: str, **options: Any) -> None:
         if not rows.length or (skips_nan and 0 in rows.shape):
             value = _mean_of_nothing(rows, name)
         elif skips_nan and (lengths := _lengths_of(rows)) is not None:
-            value = _ranks.medians(rows, lengths, _mean_dtype(rows.dtype))
+            value = _ranks.nan_quantiles(rows, _HALF, methods.MEDIAN, False, lengths, name)
         else:
-            value = _medians(rows)
+            value = _of_rows(rows, _HALF, methods.MEDIAN, False, name)
         casting = _nan_casting(rows) if skips_nan else "unsafe"
         return _finish(value, rows, (), keepdims, out, casting, name)
 

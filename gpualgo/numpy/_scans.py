@@ -25,7 +25,7 @@ from gpualgo.numpy._call import (
     is_host,
     numpy_function,
 )
-from gpualgo.numpy._folds import accumulated, has_nan
+from gpualgo.numpy._folds import UNSET, accumulated, has_nan, reduced
 
 # --- Cumulative sums and products: one scan each.
 
@@ -124,7 +124,6 @@ _with_initial(
 
 # --- Functions of neighbouring elements: differences of any order, areas under curves.
 
-_UNSET: Any = np._NoValue
 _BOOL = np.dtype(bool)
 _FEW_NUMBERS = 16  # a separate kernel writes each
 _MAX_ORDER = 4  # highest order computed in one pass: each order reads one more array
@@ -177,7 +176,7 @@ def _diff(x: Any, n: int, axis: int) -> Any:
 
 
 @numpy_function("One transform for `n` up to 4, one more for each further 4", arrays=0)
-def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any = _UNSET) -> Any:
+def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = UNSET, append: Any = UNSET) -> Any:
     """Return the n-th differences of neighbouring elements along an axis.
 
     >>> gnp.diff([1, 2, 4, 7, 0])
@@ -196,7 +195,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
     if not x.ndim:
         raise ValueError("diff: a needs one axis at least")
     axis = _call.axis_of(axis, x.ndim, "diff")
-    if prepend is _UNSET and append is _UNSET:
+    if prepend is UNSET and append is UNSET:
         return _diff(x, n, axis)
     parts = [_part(prepend, x, axis, "prepend"), x, _part(append, x, axis, "append")]
     operands = [part for part in parts if part is not None]
@@ -207,7 +206,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = _UNSET, append: Any 
 
 def _part(x: Any, a: Any, axis: int, name: str) -> Any:
     """Return elements to prepend or append, in a's shape except along the axis."""
-    if x is _UNSET:
+    if x is UNSET:
         return None
     part = array_of(x, f"diff: {name}")
     if not part.ndim:
@@ -343,7 +342,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) -> Any:
         areas = _AREAS((y,), name, axis, dx, type(dx))
     else:
         areas = _areas(lazy_of(y), axis, _call.number_of(array_of(dx, f"{name}: dx")))
-    return reductions.reduced(np.add, areas, axis, None, None, False, None, name)
+    return reduced(np.add, areas, axis, None, None, False, UNSET, UNSET, name)
 
 
 def _sides(x: Any, axis: int) -> tuple[Any, Any]:

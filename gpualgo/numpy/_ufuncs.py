@@ -21,7 +21,7 @@ from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops, _ufunc_methods
 from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of
-from gpualgo.numpy._folds import accumulated, reduced
+from gpualgo.numpy._folds import accumulated, kind_of, reduced
 
 # --- Docstrings of ufuncs, generated on access: NumPy's first line and an example.
 
@@ -158,7 +158,7 @@ def plain(ufunc: np.ufunc, op: Any, given: list[Any], location: int, name: str) 
     """Return a ufunc's result, computed by op, without options: by one transform, or lazily."""
     kinds = operators.kinds_of(given, name) if op is not ufunc else ()
     if kinds and (kind := _common_dtype(ufunc, *kinds)) is not None:
-        return computed(ufunc, op, given, location, (None,), True, kind, "same_kind", name)
+        return computed(ufunc, op, given, location == LAZY, (None,), True, kind, "same_kind", name)
     if location == LAZY:
         if op is not ufunc:
             return applied(op, given, name)
@@ -281,10 +281,12 @@ def _select(mask: Any, new: Any, old: Any) -> Any:
 
 
 def computed(
-    ufunc: np.ufunc, op: Any, given: list[Any], location: int, outs: tuple[Any, ...], where: Any,
-    dtype: Any, casting: str, name: str,
+    ufunc: np.ufunc, op: Any, given: Sequence[Any], is_lazy: bool, outs: tuple[Any, ...],
+    where: Any, dtype: Any, casting: str, name: str,
 ) -> Any:  # fmt: skip
     """Return a ufunc's result for arguments with any options: one transform for each output.
+
+    If `is_lazy`, results without an output are lazy.
 
     Raises
     ------
@@ -293,7 +295,7 @@ def computed(
     """
     if any(map(_call.is_swapped, outs)):
         native = tuple(map(_call.native_copy_of, outs))
-        values = computed(ufunc, op, given, location, native, where, dtype, casting, name)
+        values = computed(ufunc, op, given, is_lazy, native, where, dtype, casting, name)
         written = values if isinstance(values, tuple) else (values,)
         back = tuple(map(_call.copy_back, outs, written))
         return back[0] if len(back) == 1 else back
@@ -328,9 +330,7 @@ def computed(
         x = _fit(x, mask, full, out, name)
         if out is not None:
             _call.write(x, out)
-        final.append(
-            out if out is not None else x if location == LAZY else _call.number_of(copy(x))
-        )
+        final.append(out if out is not None else x if is_lazy else _call.number_of(copy(x)))
     return final[0] if len(final) == 1 else tuple(final)
 
 
@@ -427,7 +427,8 @@ class UFunc:
             is_few = location == NUMBERS_ALONE or _call.is_few(size, _ALL)
             if is_few and (where is True or self._is_masked_by_numpy(operands, size, outs)):
                 return _loops.run(native, operands, size, outs, where, dtype, casting)
-        return computed(native, self._op, operands, location, outs, where, dtype, casting, name)
+        is_lazy = location == LAZY
+        return computed(native, self._op, operands, is_lazy, outs, where, dtype, casting, name)
 
     def _is_masked_by_numpy(self, given: list[Any], size: int, outs: tuple[Any, ...]) -> bool:
         """Return whether NumPy runs a call with ``where=``: it is small and has outputs.
@@ -471,14 +472,10 @@ class UFunc:
                 options["initial"] = initial
             return self._native.reduce(x, keepdims=keepdims, **options)
         self._check_loop(x, dtype, name)
-        rule = reductions.RULES[self._native]
-        if rule is reductions.OWN and dtype is None:
-            own = _call.dtype_of(x, name)
-            dtype = self._native.resolve_dtypes((own, own, None))[2]
         if where is not True and where is not _UNSET:
             where = mask_of(where, name)
-            if initial is _UNSET and self.identity is not None and rule is not reductions.BOOL:
-                kind = np.dtype(_call.dtype_of(x, name) if dtype is None else dtype)
+            if initial is _UNSET and self.identity is not None:
+                kind = kind_of(self._native, _call.dtype_of(x, name), dtype, name)
                 initial = np.asarray(self.identity).astype(kind)[()]
             if np.ndim(where) == 0 and not is_lazy(where):
                 where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
