@@ -13,6 +13,7 @@ from gpualgo._algorithms.scan import inclusive_scan
 from gpualgo._algorithms.transform import copy, transform
 from gpualgo._base import dtypes
 from gpualgo._base.errors import shown
+from gpualgo._lazy import is_lazy
 from gpualgo._lazy.combining import led_by
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same
@@ -21,11 +22,10 @@ from gpualgo.lazy import LazyArray, full, reductions
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy.reductions import OWN, RULES, SUM, TRUTH, lazy_as, operator_of, wide, wide_of
 from gpualgo.numpy import _call
-from gpualgo.numpy._call import ARRAY_TYPES, array_of, is_host
+from gpualgo.numpy._call import ARRAY_TYPES, BOOL, UNSET, array_of, is_host
 
 Dtype = np.dtype[Any]
-UNSET: Any = np._NoValue
-BOOL, INDEX = np.dtype(bool), np.dtype(np.intp)
+INDEX = np.dtype(np.intp)
 
 
 def kind_of(ufunc: np.ufunc, own: Dtype, dtype: Any, name: str) -> Dtype:
@@ -150,6 +150,28 @@ def _masked(x: Any, mask: Any, kind: Any, filler: Any, _bits: bytes) -> Any:
 
 
 MASKED = ExpressionCache(_masked)
+
+
+def weights_of(weights: Any, a: Any, axis: Any, name: str) -> Any:
+    """Return weights broadcast to the shape of a; they may have only the reduced axes."""
+    weights = array_of(weights, f"{name}: weights")
+    if is_host(weights) and not is_host(a) and not is_lazy(a):
+        weights = _call.copy_to_device_of(a, weights, name)
+    shape = tuple(a.shape)
+    if tuple(weights.shape) == shape:
+        return weights
+    if axis is None:
+        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    checks.axes_of(axis, len(shape), name)
+    axes = tuple(i % len(shape) for i in axes)
+    if tuple(weights.shape) != tuple(shape[i] for i in axes):
+        raise ValueError(
+            "Shape of weights must be consistent with shape of a along specified axis."
+        )
+    in_order: Any = np.transpose(lazy_of(weights), np.argsort(axes))
+    new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
+    return in_order.reshape(new_shape).broadcast_to(shape)
 
 
 # --- Shared parts of NumPy's reductions: axes, masks, initial values, outputs.

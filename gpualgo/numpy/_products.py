@@ -55,7 +55,6 @@ def _product(x: Any, y: Any, out: Any, is_conjugate: bool, name: str) -> Any:
     return cast_result(reduce(products, start, np.add, dtype=acc), kind, out, name)
 
 
-_ALL = 1 << 62
 _BLAS = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
 
 
@@ -67,7 +66,7 @@ def _is_blas(x: Any, y: Any, is_conjugate: bool) -> bool:
         and x.dtype in _BLAS
         and (is_conjugate or x.dtype.kind == "f")
         and hasattr(np, "vecdot")  # new in NumPy 2
-        and _call.is_few(x.size, _ALL)
+        and _call.is_few(x.size, _call.ALL)
     )
 
 

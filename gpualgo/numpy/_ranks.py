@@ -23,7 +23,7 @@ from gpualgo._lazy import is_lazy
 from gpualgo._lazy.expression_cache import ExpressionCache
 from gpualgo._operators.tokens import same, second
 from gpualgo._pipeline import checks
-from gpualgo.numpy import _call, _orders
+from gpualgo.numpy import _call, _folds, _orders
 from gpualgo.numpy import _quantile_methods as methods
 from gpualgo.numpy._call import NotTaken, array_of, is_host
 
@@ -425,23 +425,9 @@ def _check_totals(totals: Any, ordered: Any, axis: int, skips_nan: bool, where: 
 
 def _broadcast_weights(weights: Any, a: Any, axis: Any, where: str) -> Any:
     w = array_of(weights, f"{where}: weights")
-    shape, own = tuple(a.shape), tuple(w.shape)
     if _call.dtype_of(w, where).kind == "c":
         raise TypeError(f"{where}: weights must be real numbers")
     if is_host(w) and (w < 0).any():
         raise ValueError(f"{where}: weights must not be negative")
-    if is_host(w) and not is_host(a) and not is_lazy(a):
-        w = _call.copy_to_device_of(a, w, where)
-    w = lazy.asarray(w).astype(np.float64)
-    if own == shape:
-        return w
-    if axis is None:
-        raise TypeError(f"{where}: weights have shape {own}, a has {shape}; name an axis")
-    plain = checks.plain_axes(axis, where)
-    axis_list = plain if isinstance(plain, tuple) else (plain,)
-    axes = [one % len(shape) for one in axis_list if one is not None]
-    if own != tuple(shape[i] for i in axes):
-        raise ValueError(f"{where}: weights have shape {own}, not that of a along its axes")
-    w = w.transpose(*np.argsort(axes).tolist())
-    new_shape = tuple(n if i in axes else 1 for i, n in enumerate(shape))
-    return w.reshape(new_shape).broadcast_to(shape)
+    axis = checks.plain_axes(axis, where)
+    return lazy.asarray(_folds.weights_of(w, a, axis, where)).astype(np.float64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -23,36 +22,27 @@ from gpualgo._operators.tokens import second
 from gpualgo._pipeline import checks
 from gpualgo._pipeline.run import run_remembered
 from gpualgo.numpy import _call, _orders
-from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of, is_host, numpy_function
+from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._orders import aligned, order_by
 
 # --- Sorts and sorted orders.
 
-_UNSET: Any = np._NoValue
 _LOOK = Sort.problems.look
 _FEW = 1 << 10  # NumPy's stable argsort is faster below: 1.2 µs for 64 elements, 4.2 here
-_ALL = sys.maxsize  # NumPy's vectorised partitions reach memory bandwidth on any host
 
 
-def _sort_known(a: Any) -> Any:
-    """Return a row sorted, None if no row of its layout has been sorted."""
-    is_row = _is_row(a)
-    return run_remembered(_LOOK, None, None, None, SORT_OPTIONS, (a,)) if is_row else None
-
-
-def _argsort_known(a: Any) -> Any:
-    """Return the order of a row, None if no row of its layout has been ordered."""
-    is_row = _is_row(a)
-    return run_remembered(_LOOK, None, None, None, ARGSORT_OPTIONS, (a,)) if is_row else None
+def _known(options: Any) -> Any:
+    """Return a function that sorts a row, and returns None if none of its layout was sorted."""
+    return lambda a: run_remembered(_LOOK, None, None, None, options, (a,)) if _is_row(a) else None
 
 
 @numpy_function(
-    "One radix sort; complex: one merge sort", few=0, quick=_sort_known,
+    "One radix sort; complex: one merge sort", few=0, quick=_known(SORT_OPTIONS),
     differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def sort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
-    descending: Any = _UNSET,
+    descending: Any = UNSET,
 ) -> Any:  # fmt: skip
     """Return a sorted copy; NaN is last, also with ``descending=True``.
 
@@ -77,12 +67,12 @@ def _sorts_as_pair(a: Any) -> bool:
 
 
 @numpy_function(
-    "One radix sort of indices; complex: one merge sort", few=0, quick=_argsort_known,
+    "One radix sort of indices; complex: one merge sort", few=0, quick=_known(ARGSORT_OPTIONS),
     differs="always stable; `descending` works as in NumPy 2.5, with any NumPy version",
 )  # fmt: skip
 def argsort(
     a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None,
-    descending: Any = _UNSET,
+    descending: Any = UNSET,
 ) -> Any:  # fmt: skip
     """Return the indices that sort the elements, always stably.
 
@@ -111,9 +101,7 @@ def _indices(a: Any, axis: Any, is_descending: bool, where: str) -> Any:
 
 def _positions(a: Any, axis: int) -> Any:
     """Return the index of each element along an axis, on the device of a."""
-    shape = tuple(a.shape)
-    indices = lazy.arange(shape[axis]).reshape(shape[axis], *(1,) * (len(shape) - axis - 1))
-    return lazy.transform(second, a, indices)
+    return lazy.transform(second, a, _orders.indices_along(tuple(a.shape), axis))
 
 
 def _few(a: Any) -> int:
@@ -150,7 +138,7 @@ def _refuse_order(order: Any, where: str) -> None:
 def _is_descending(kind: Any, stable: Any, descending: Any, order: Any, where: str) -> bool:
     """Return whether the largest come first; raise for options that are not supported."""
     _refuse_order(order, where)
-    if descending is _UNSET:
+    if descending is UNSET:
         if stable is None and (kind is None or (type(kind) is str and kind == "stable")):
             return False
         descending = None
@@ -222,7 +210,7 @@ def partition(
     4
     """
     _refuse_order(order, "partition")
-    if _is_few(a, _ALL):
+    if _is_few(a, _call.ALL):
         return np.partition(a, kth, axis, kind)
     _check_ranks(a, kth, axis, kind, "partition")
     if not _is_complex(a, "partition"):
@@ -243,7 +231,7 @@ def argpartition(
     2
     """
     _refuse_order(order, "argpartition")
-    if _is_few(a, _ALL):
+    if _is_few(a, _call.ALL):
         return np.argpartition(a, kth, axis, kind)
     _check_ranks(a if len(a.shape) else lazy.asarray(a).reshape(1), kth, axis, kind, "argpartition")
     return _indices(a, axis, False, "argpartition")

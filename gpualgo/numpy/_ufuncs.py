@@ -20,7 +20,7 @@ from gpualgo._pipeline import checks
 from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops, _ufunc_methods
-from gpualgo.numpy._call import ARRAY_TYPES, NotTaken, array_of
+from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of
 from gpualgo.numpy._folds import accumulated, kind_of, reduced
 
 # --- Docstrings of ufuncs, generated on access: NumPy's first line and an example.
@@ -345,8 +345,6 @@ def _fit(x: Any, mask: Any, shape: tuple[int, ...], out: Any, name: str) -> Any:
     return applied(_select, (mask, x, x.dtype.type(0) if out is None else out), name)
 
 
-_UNSET: Any = np._NoValue
-_ALL = 1 << 62  # unfused ufuncs on host arrays run in NumPy at any size
 _MASKED = 1 << 14  # from this size a cheap ufunc with ``where=`` is a transform
 _CODES = frozenset("?bBhHiIlLqQefdFD")  # typecodes of dtypes that have kernels
 _RELATIONS = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
@@ -412,7 +410,7 @@ class UFunc:
         if is_plain and not any(one is not None for one in outs):
             if location == NUMBERS_ALONE:
                 return native(*operands)
-            if location == HOST and _call.is_few(size, _ALL):
+            if location == HOST and _call.is_few(size, _call.ALL):
                 return _loops.run(native, operands, size)
             return plain(native, self._op, operands, location, name)
         if casting not in _CASTING:
@@ -424,7 +422,7 @@ class UFunc:
         outs = outs if len(outs) == self.nout else (None,) * self.nout
         if location <= HOST and _are_host((where, *outs)):
             size += sum(one.size for one in outs if one is not None)
-            is_few = location == NUMBERS_ALONE or _call.is_few(size, _ALL)
+            is_few = location == NUMBERS_ALONE or _call.is_few(size, _call.ALL)
             if is_few and (where is True or self._is_masked_by_numpy(operands, size, outs)):
                 return _loops.run(native, operands, size, outs, where, dtype, casting)
         is_lazy = location == LAZY
@@ -455,7 +453,7 @@ class UFunc:
 
     def reduce(
         self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
-        keepdims: Any = False, initial: Any = _UNSET, where: Any = True,
+        keepdims: Any = False, initial: Any = UNSET, where: Any = True,
     ) -> Any:  # fmt: skip
         """Return the elements combined over axes, in one reduction; see `numpy.ufunc.reduce`.
 
@@ -468,13 +466,13 @@ class UFunc:
         x = array_of(array, f"{name}: array")
         if _is_few(x):
             options: dict[str, Any] = {"axis": axis, "dtype": dtype, "out": out, "where": where}
-            if initial is not _UNSET:
+            if initial is not UNSET:
                 options["initial"] = initial
             return self._native.reduce(x, keepdims=keepdims, **options)
         self._check_loop(x, dtype, name)
-        if where is not True and where is not _UNSET:
+        if where is not True and where is not UNSET:
             where = mask_of(where, name)
-            if initial is _UNSET and self.identity is not None:
+            if initial is UNSET and self.identity is not None:
                 kind = kind_of(self._native, _call.dtype_of(x, name), dtype, name)
                 initial = np.asarray(self.identity).astype(kind)[()]
             if np.ndim(where) == 0 and not is_lazy(where):
