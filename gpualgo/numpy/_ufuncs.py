@@ -21,7 +21,7 @@ from gpualgo.lazy import asarray as lazy_of
 from gpualgo.lazy import reductions
 from gpualgo.numpy import _call, _loops, _ufunc_methods
 from gpualgo.numpy._call import ARRAY_TYPES, UNSET, NotTaken, array_of
-from gpualgo.numpy._folds import accumulated, kind_of, reduced
+from gpualgo.numpy._folds import accumulated, reduced
 
 # --- Docstrings of ufuncs, generated on access: NumPy's first line and an example.
 
@@ -470,13 +470,6 @@ class UFunc:
                 options["initial"] = initial
             return self._native.reduce(x, keepdims=keepdims, **options)
         self._check_loop(x, dtype, name)
-        if where is not True and where is not UNSET:
-            where = mask_of(where, name)
-            if initial is UNSET and self.identity is not None:
-                kind = kind_of(self._native, _call.dtype_of(x, name), dtype, name)
-                initial = np.asarray(self.identity).astype(kind)[()]
-            if np.ndim(where) == 0 and not is_lazy(where):
-                where = lazy_of(np.bool_(where)).broadcast_to(tuple(x.shape))
         native = _call.native_copy_of(out)
         result = reduced(self._native, x, axis, dtype, native, keepdims, initial, where, name)
         return _call.copy_back(out, result) if native is not out else result
