@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 62_393,
+    "gpualgo": 62_411,
     "gpualgo/_algorithms": 24_144,
     "gpualgo/_api": 2_216,
     "gpualgo/_arrays": 1_787,
@@ -24,12 +24,12 @@ LINES = {
     "gpualgo/_cuda": 1_895,
     "gpualgo/_distributed": 155,
     "gpualgo/_driver": 2_076,
-    "gpualgo/_lazy": 2_365,
+    "gpualgo/_lazy": 2_367,
     "gpualgo/_operators": 6_148,
     "gpualgo/_pipeline": 3_157,
     "gpualgo/dask": 2_254,
-    "gpualgo/lazy": 704,
-    "gpualgo/numpy": 6_642,
+    "gpualgo/lazy": 786,
+    "gpualgo/numpy": 6_576,
     "gpualgo/shards": 2_001,
     "cuda_src": 17_012,
 }

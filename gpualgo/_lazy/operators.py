@@ -50,10 +50,12 @@ def _computed(
     dtype = kwargs.pop("dtype", None)
     for option in kwargs:
         raise no_option(name, option)
-    if ufunc.nout == 1 and dtype is out[0] is None:
-        return hooks.applied(ufunc, inputs, name)
-    computed = import_module("gpualgo.numpy._ufuncs").computed
     is_lazy = all(one is None for one in out)
+    if is_lazy and dtype is None:
+        parts = (np.floor_divide, np.remainder) if ufunc is np.divmod else (ufunc,)
+        made = tuple([hooks.applied(part, inputs, name) for part in parts])
+        return made if len(made) > 1 else made[0]
+    computed = import_module("gpualgo.numpy._ufuncs").computed
     out = (None,) * ufunc.nout if is_lazy else out
     return computed(ufunc, ufunc, inputs, is_lazy, out, True, dtype, "same_kind", name)
 

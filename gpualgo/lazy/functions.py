@@ -1,4 +1,4 @@
-"""NumPy functions that lazy arrays have of their own, in one table; others are gpualgo.numpy's."""
+"""Implementations of NumPy functions for lazy arrays, in one table."""
 
 from __future__ import annotations
 
@@ -8,11 +8,35 @@ from typing import Any
 import numpy as np
 
 from gpualgo._algorithms.transform import copy
-from gpualgo._lazy import combining, operators
+from gpualgo._base import dtypes
+from gpualgo._lazy import combining, is_lazy, operators
 from gpualgo._lazy.array import LazyArray
-from gpualgo._lazy.combining import applied
+from gpualgo._lazy.combining import applied, zipped
 
 # --- elementwise ------------------------------------------------------------------------------
+
+
+def clipped(a: Any, low: Any, high: Any) -> Any:
+    return np.minimum(np.maximum(a, low), high)
+
+
+def _clip(
+    a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, *, min: Any = None,
+    max: Any = None,
+) -> Any:  # fmt: skip
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    if low is None and high is None:
+        return _written_to(zipped(a, "np.clip: a"), out, "np.clip")
+    if high is None:
+        return _written_to(applied(np.maximum, (a, low), "np.clip"), out, "np.clip")
+    if low is None:
+        return _written_to(applied(np.minimum, (a, high), "np.clip"), out, "np.clip")
+    return _written_to(applied(clipped, (a, low, high), "np.clip"), out, "np.clip")
+
+
+def _round(a: Any, decimals: int = 0, out: Any = None) -> Any:
+    arguments = (a, decimals) if decimals else (a,)
+    return _written_to(applied(np.round, arguments, "np.round"), out, "np.round")
 
 
 def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
@@ -21,6 +45,58 @@ def _where(condition: Any, x: Any = None, y: Any = None) -> Any:
             f"np.where: pass x and y, too; np.where(condition) is np.nonzero: {operators.MAKE_REAL}"
         )
     return applied(np.where, (condition, x, y), "np.where")
+
+
+def _nan_to_num(
+    x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
+) -> Any:
+    if dtypes.kind(x.dtype) in "biu":
+        return x
+    op, numbers = finite_of(x.dtype, nan, posinf, neginf)
+    return applied(op, (x, *numbers), "np.nan_to_num")
+
+
+def finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[Any, list[Any]]:
+    """Return an operator op(a, nan, posinf, neginf) that replaces NaN and infinities, and the three
+    replacements.
+
+    Numbers are converted to the dtype (complex: of its parts); arrays are unchanged.
+    """
+    part = np.empty(0, kind).real.dtype
+    limits = operators.finfo(part)
+    given = (
+        nan,
+        limits.max if posinf is None else posinf,
+        limits.min if neginf is None else neginf,
+    )
+    if part.kind != "c" and any(np.iscomplexobj(n) for n in given):
+        raise TypeError(
+            f"np.nan_to_num: complex numbers cannot be converted to {part}, the dtype of parts"
+        )
+    with np.errstate(over="ignore"):
+        numbers = [part.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
+    return _FINITE.get(kind, _finite), numbers
+
+
+def _finite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    if np.isnan(a):
+        return nan
+    if np.isinf(a):
+        return posinf if a > 0 else neginf
+    return a
+
+
+def _finite64(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    parts = _finite(a.real, nan, posinf, neginf), _finite(a.imag, nan, posinf, neginf)
+    return np.complex64(parts[0], parts[1])
+
+
+def _finite128(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    parts = _finite(a.real, nan, posinf, neginf), _finite(a.imag, nan, posinf, neginf)
+    return np.complex128(parts[0], parts[1])
+
+
+_FINITE = {np.dtype(np.complex64): _finite64, np.dtype(np.complex128): _finite128}
 
 
 def _written_to(x: Any, out: Any, name: str) -> Any:
@@ -81,6 +157,12 @@ def _size(a: Any, axis: Any = None) -> int:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": _where,
+    "clip": _clip,
+    "round": _round,
+    "around": _round,
+    "nan_to_num": _nan_to_num,
+    "real": lambda val: val.real,
+    "imag": lambda val: val.imag,
     "astype": lambda x, dtype: x.astype(dtype),
     "reshape": _reshape,
     "ravel": _ravel,

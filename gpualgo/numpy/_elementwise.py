@@ -15,16 +15,12 @@ from gpualgo._base import dtypes
 from gpualgo._base.errors import CompileError, shown
 from gpualgo._lazy import is_lazy, operators
 from gpualgo._lazy.combining import applied
+from gpualgo.lazy import functions
 from gpualgo.numpy import _call
 from gpualgo.numpy._call import UNSET, NotTaken, array_of, is_host, numpy_function
 from gpualgo.numpy._ufuncs import LAZY, NUMBERS_ALONE, UFUNCS, UFunc, arguments_of, mapped
 
-
-def _clipped(a: Any, low: Any, high: Any) -> Any:
-    return np.minimum(np.maximum(a, low), high)
-
-
-_CLIP = UFunc("clip", np._core.umath.clip, _clipped)  # type: ignore[attr-defined]
+_CLIP = UFunc("clip", np._core.umath.clip, functions.clipped)  # type: ignore[attr-defined]
 
 
 @numpy_function("One transform", few=0)
@@ -96,51 +92,8 @@ def nan_to_num(
         if np.broadcast_shapes(shape, tuple(values.shape)) != tuple(values.shape):
             message = f"{name}: numbers of shape {shape} do not fit into x of {tuple(values.shape)}"
             raise ValueError(message)
-    op, numbers = _finite_of(kind, *replacements)
+    op, numbers = functions.finite_of(kind, *replacements)
     return mapped(op, (values, *numbers), None if copy else values, name)
-
-
-def _finite_of(kind: np.dtype[Any], nan: Any, posinf: Any, neginf: Any) -> tuple[Any, list[Any]]:
-    """Return an operator op(a, nan, posinf, neginf) that replaces NaN and infinities, and the three
-    replacements.
-
-    Numbers are converted to the dtype (complex: of its parts); arrays are unchanged.
-    """
-    part = np.empty(0, kind).real.dtype
-    limits = operators.finfo(part)
-    given = (
-        nan,
-        limits.max if posinf is None else posinf,
-        limits.min if neginf is None else neginf,
-    )
-    if part.kind != "c" and any(np.iscomplexobj(n) for n in given):
-        raise TypeError(
-            f"np.nan_to_num: complex numbers cannot be converted to {part}, the dtype of parts"
-        )
-    with np.errstate(over="ignore"):
-        numbers = [part.type(n) if np.ndim(n) == 0 and not is_lazy(n) else n for n in given]
-    return _FINITE.get(kind, _finite), numbers
-
-
-def _finite(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    if np.isnan(a):
-        return nan
-    if np.isinf(a):
-        return posinf if a > 0 else neginf
-    return a
-
-
-def _finite64(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    parts = _finite(a.real, nan, posinf, neginf), _finite(a.imag, nan, posinf, neginf)
-    return np.complex64(parts[0], parts[1])
-
-
-def _finite128(a: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
-    parts = _finite(a.real, nan, posinf, neginf), _finite(a.imag, nan, posinf, neginf)
-    return np.complex128(parts[0], parts[1])
-
-
-_FINITE = {np.dtype(np.complex64): _finite64, np.dtype(np.complex128): _finite128}
 
 
 def _copied(x: Any) -> Any:

@@ -7,6 +7,7 @@ and q in one dtype: host arrays, or numbers in a kernel.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -90,14 +91,23 @@ def check(method: Any, where: str) -> None:
         raise ValueError(f"{where}: {shown(method)} is unknown; use one of {names}")
 
 
+@functools.lru_cache(256, typed=True)
+def single_ranks(count: int, q: Any, kind: Dtype, method: str, is_weak: bool, own: Dtype) -> Ranks:
+    """Return the ranks of one quantile, a number of a dtype."""
+    return ranks_of(count, np.asarray(q, kind), method, is_weak, own)
+
+
 def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Ranks:
     """Return the ranks of quantiles of `count` elements of a dtype.
 
     An array of counts is broadcast against q; for a count of 0 the rank is 0.
     """
-    count = np.asarray(count)
+    count, kind = np.asarray(count), result_dtype(q, method, is_weak, own)
+    if method == MEDIAN:
+        low, high, half = (count - (count > 0)) // 2, count // 2, 0.5 * (1 - count % 2)
+        is_one = not half.ndim and not half  # of an odd number
+        return Ranks(low, high, None if is_one else half, half, kind)
     last = np.maximum(count - 1, 0)
-    kind = result_dtype(q, method, is_weak, own)
     if q.dtype.kind in "biu":
         position = np.where(q, last, 0)  # the first or the last element, for all methods
         return Ranks(position, position, None, None, kind)
@@ -114,8 +124,7 @@ def ranks_of(count: Any, q: Any, method: str, is_weak: bool, own: Dtype) -> Rank
         fraction = fraction_of(method)(position, part)
         fraction = np.minimum(fraction, MOST_FRACTION).astype(q_dtype)
     low = np.where(is_last, last, below).astype(np.int64)
-    is_one = is_last | (position < 0) | (method == MEDIAN and fraction == 0)
-    high = np.where(is_one, low, low + 1)
+    high = np.where(is_last | (position < 0), low, low + 1)
     if is_weak:
         wide = np.asarray(fraction, np.float64)
         return Ranks(low, high, wide.astype(kind), (1 - wide).astype(kind), kind)
@@ -144,10 +153,10 @@ def is_picking(q: Any, method: str) -> bool:
 
 def result_dtype(q: Any, method: str, is_weak: bool, own: Dtype) -> Dtype:
     """Return the dtype of quantiles by NumPy's arithmetic."""
-    if is_picking(q, method):
-        return own
     if method == MEDIAN:
         return np.dtype(np.float64) if own.kind in "biu" else own
+    if is_picking(q, method):
+        return own
     if is_weak:
         return np.dtype((np.zeros(1, own) * 0.5).dtype)
     weight_dtype = q.dtype

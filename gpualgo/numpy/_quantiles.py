@@ -130,11 +130,13 @@ def _of_rows(rows: Rows, q: Any, method: str, is_weak: bool, where: str) -> Any:
     """Return quantiles of rows in the shape of q and the rows; NaN for rows that have one."""
     if not is_host(q):
         return _ranks.quantiles(rows, q, tuple(q.shape), method, False, None, where)
+    if not q.ndim:
+        ranks = methods.single_ranks(rows.length, q.item(), q.dtype, method, is_weak, rows.dtype)
+        element, last = at_ranks(rows, [int(ranks.low), int(ranks.high)])
+        return _single_quantile(rows, method, element, last, ranks, (), None)
     ranks = methods.ranks_of(rows.length, q, method, is_weak, rows.dtype)
     wanted = [*ranks.low.ravel().tolist(), *ranks.high.ravel().tolist()]
     element, last = at_ranks(rows, wanted or [0])
-    if not q.ndim:
-        return _single_quantile(rows, method, element, last, ranks, (), None)
     out = _call.new(rows.x, (*q.shape, *rows.shape), ranks.kind, where)
     for index in np.ndindex(q.shape):
         target = out[(*index, ...)] if is_host(out) else out[index]
