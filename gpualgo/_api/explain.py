@@ -377,9 +377,6 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/devices.md for the table of ``"auto"``.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> with ga.default_device("cpu"):
     ...     found = ga.explain(ga.radix_sort, np.zeros(1000, np.float32))
     >>> found.device

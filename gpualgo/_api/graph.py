@@ -427,9 +427,6 @@ def graph(device: ty.Device | None = None) -> _Block:
 
     See https://github.com/gpualgo/gpualgo/blob/main/docs/memory.md.
 
-    Examples
-    --------
-    >>> import numpy as np, gpualgo as ga
     >>> x = np.arange(5.0)
     >>> with ga.graph("cpu") as g:
     ...     y = ga.inclusive_scan(x)
