@@ -8,12 +8,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple, Protocol
 
 from gpualgo._base import forks
 from gpualgo._driver import driver, pinned
 from gpualgo._driver.driver import Context, check
+from gpualgo._driver.pinned import CopyLane, Lender, PinnedRing, SmallBuffer
 
 # --- Allocation of device memory: this package's pool on each device, or the caller's resource.
 
@@ -269,11 +270,12 @@ class Device:
         self.context = context = Context(ordinal)
         self.pool = Pool(context)
         self.storage = storage = Storage(context, self.pool)
-        self.lanes = pinned.CopyLanes(self._new_stream)
-        self.stages = pinned.PinnedRings(context)
-        size = pinned.TRAY_BYTES
-        self.trays = pinned.SmallBuffers(context, size, size, pinned.MOST_TRAYS)
-        self.large_trays = pinned.SmallBuffers(context, 0, pinned.LARGE_BYTES, pinned.MOST_LARGE)
+        self.lanes = Lender(context, lambda: CopyLane(self._new_stream), pinned.MOST_LANES)
+        self.stages = Lender(context, lambda: PinnedRing(context), pinned.MOST_STAGES)
+        small = partial(SmallBuffer, pinned.TRAY_BYTES, pinned.TRAY_BYTES)
+        self.trays = Lender(context, small, pinned.MOST_TRAYS)
+        large = partial(SmallBuffer, 0, pinned.LARGE_BYTES)
+        self.large_trays = Lender(context, large, pinned.MOST_LARGE)
         # Bound once, as every warm call uses them.
         self.current, self.outside_capture = context.current, context.outside_capture
         self.stream_id = context.stream_id

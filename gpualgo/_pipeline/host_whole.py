@@ -156,16 +156,16 @@ def _lend(
             buffer.address = address
         views = [operand.view(device) for operand in operands]
         for buffer in dict.fromkeys(operand.record for operand in operands[:num_inputs]):
-            buffer.upload(device, stream)
+            buffer.copy(device, stream, is_upload=True)
         yield views
         outputs = operands[num_inputs:]
         if is_upper_bound:
-            outputs[-1].download(device, stream)
+            outputs[-1].copy(device, stream, is_upload=False)
             driver.synchronize(stream)
             for operand, part in zip(outputs, written([o.array for o in outputs]), strict=True):
                 operand.array = part
         for operand in outputs:
-            operand.download(device, stream)
+            operand.copy(device, stream, is_upload=False)
 
 
 def written(results: Arrays) -> list[np.ndarray[Any, Any]]:
@@ -260,21 +260,17 @@ class _Operand:
         """The operand that is copied: the records that contain this array, or itself."""
         return self if self.within is None else self.within
 
-    @property
-    def _memory(self) -> np.ndarray[Any, Any]:
-        return self.array.transpose(self.order) if self.order else self.array
-
-    def upload(self, device: int, stream: int) -> None:
+    def copy(self, device: int, stream: int, is_upload: bool) -> None:
+        """Copy the array to its device memory, or back."""
         if self.device_view is None:
-            staging.upload(self._memory, self.address, device, stream)
+            array = self.array.transpose(self.order) if self.order else self.array
+            staging.copy_all([array], self.address, device, stream, is_upload)
         elif self.is_lent:
-            staging.move(self.first, self.address, self.array.nbytes, stream)
-
-    def download(self, device: int, stream: int) -> None:
-        if self.device_view is None:
-            staging.download(self.address, self._memory, device, stream)
-        elif self.is_lent:
-            staging.move(self.address, self.first, self.array.nbytes, stream)
+            host, memory, size = self.first, self.address, self.array.nbytes
+            if is_upload:
+                staging.move(host, memory, size, stream)
+            else:
+                staging.move(memory, host, size, stream)
 
 
 def queue(
