@@ -216,6 +216,17 @@ def synchronize(stream: int) -> None:
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize")
 
 
+def new_event() -> Any:
+    return check(api().cuEventCreate(2), "cuEventCreate")  # 2: no timing
+
+
+def record(stream: int, event: Any = None) -> Any:
+    """Return an event, by default a new one, that completes when a stream's queued work has run."""
+    event = new_event() if event is None else event
+    check(api().cuEventRecord(event, stream), "cuEventRecord")
+    return event
+
+
 def settle(stream: int) -> None:
     """Wait for a stream after an error, even during a capture, as queued work still uses memory."""
     with relaxed():

@@ -167,7 +167,7 @@ class Block:
         self.address = int(check(api.cuMemHostAlloc(size, 1), "allocating pinned memory"))
         self.is_used = self.is_in_doubt = False  # in doubt: a copy that the event does not cover
         try:
-            self.event = check(api.cuEventCreate(2), "cuEventCreate")  # 2: no timing
+            self.event = driver.new_event()
         except BaseException:
             api.cuMemFreeHost(self.address)
             raise
@@ -202,7 +202,7 @@ class Block:
 
     def record(self, stream: int) -> None:
         """Let `wait` wait for the work that is queued so far."""
-        check(driver.api().cuEventRecord(self.event, stream), "cuEventRecord")
+        driver.record(stream, self.event)
         self.is_used, self.is_in_doubt = True, False
 
     def free(self) -> None:

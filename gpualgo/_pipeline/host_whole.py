@@ -436,23 +436,12 @@ def operator_on_device(op: Operator, device: int, stream: Any, where: str) -> Op
 
 def _copied(view: View, device: int) -> View:
     """Return the view of a contiguous copy on the device, which the view's owner frees."""
+    from gpualgo._arrays import protocols
+
     source = np.ascontiguousarray(array_of_addresses(view)).reshape(view.shape)
     stream = gpu.get(device).copy_stream
     copy = device_array.empty(view.shape, view.dtype, device, stream)
     if source.nbytes:
-        api = driver.api()
-        status = api.cuMemcpyHtoDAsync(copy.ptr, source.ctypes.data, source.nbytes, stream)
-        driver.check(status, "cuMemcpyHtoDAsync")
+        staging.send(source.ctypes.data, copy.ptr, source.nbytes, stream)
         driver.synchronize(stream)
-    return view._replace(ptr=copy.ptr, strides=copy.strides, device=device, owner=copy,
-                         library=_CopyStream(stream))  # fmt: skip
-
-
-class _CopyStream:
-    """Stand-in library of a captured array: returns the stream on which the copy was written."""
-
-    def __init__(self, stream: int) -> None:
-        self._stream = stream
-
-    def stream(self, device: int) -> int:
-        return self._stream
+    return protocols.own_view(copy)
