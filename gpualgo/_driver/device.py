@@ -204,10 +204,7 @@ class Storage:
         Launches on one stream run one after the other and share it. A captured stream allocates
         inside the graph (`allocate`), as the graph may run concurrently with the stream.
         """
-        if _thread.supplier is not None or driver.is_capturing(stream):
-            return 0
-        key = 0, self._context.stream_id(stream)
-        workspace = self._workspaces.get(key) or self._new(key, stream)
+        workspace = self._workspace(0, stream)
         return 0 if workspace is None else workspace[0]
 
     @contextmanager
@@ -217,16 +214,19 @@ class Storage:
         While it is held, no other thread queues launches that use it, and no signal handler or
         finalizer of this one.
         """
-        if _thread.supplier is not None or driver.is_capturing(stream):
-            yield 0
-            return
-        key = 1, self._context.stream_id(stream)
-        workspace = self._workspaces.get(key) or self._new(key, stream)
+        workspace = self._workspace(1, stream)
         if workspace is None or workspace[1]._is_owned():  # type: ignore[attr-defined]
             yield 0
             return
         with workspace[1]:
             yield workspace[0]
+
+    def _workspace(self, number: int, stream: int) -> tuple[int, forks.Lock] | None:
+        """Return one of a stream's two workspaces; None if the call has to allocate its own."""
+        if _thread.supplier is not None or driver.is_capturing(stream):
+            return None
+        key = number, self._context.stream_id(stream)
+        return self._workspaces.get(key) or self._new(key, stream)
 
     def _new(self, key: tuple[int, int], stream: int) -> tuple[int, forks.Lock] | None:
         with self._lock:

@@ -519,3 +519,21 @@ class Code:
             return self.libm(name, *values)
         function = self.builder.module.declare_intrinsic(f"llvm.{name}", [values[0].type])
         return self.builder.call(function, values)
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An argument of a function that operators call: its type, and its value in LLVM code."""
+
+    code: Code
+    type: types.Type
+    raw: Any
+
+    def to(self, ty: types.Type) -> Any:
+        return self.code.context.cast(self.code.builder, self.raw, self.type, ty)
+
+    def native(self, ty: types.Type | None = None) -> Any:
+        """Return the value as it is computed with, of its own type or after conversion."""
+        if ty is None:
+            return self.to(native(self.type))
+        return Operand(self.code, ty, self.to(ty)).native()
