@@ -14,7 +14,7 @@ from support import REPOSITORY
 # Lines of Python below each folder of gpualgo/ and in bench/, and of CUDA below cuda_src/.
 LINES = {
     "bench": 2_997,
-    "gpualgo": 62_792,
+    "gpualgo": 62_780,
     "gpualgo/_algorithms": 24_252,
     "gpualgo/_api": 2_223,
     "gpualgo/_arrays": 1_787,
@@ -23,10 +23,10 @@ LINES = {
     "gpualgo/_cpu": 3_265,
     "gpualgo/_cuda": 1_895,
     "gpualgo/_distributed": 155,
-    "gpualgo/_driver": 1_988,
+    "gpualgo/_driver": 1_982,
     "gpualgo/_lazy": 2_380,
-    "gpualgo/_operators": 6_134,
-    "gpualgo/_pipeline": 3_134,
+    "gpualgo/_operators": 6_129,
+    "gpualgo/_pipeline": 3_133,
     "gpualgo/dask": 2_254,
     "gpualgo/lazy": 873,
     "gpualgo/numpy": 6_838,

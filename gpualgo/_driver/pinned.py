@@ -136,8 +136,8 @@ class SmallBuffer:
 
 # --- Stages: rings of pinned blocks that copy contiguous pageable arrays to a GPU and back.
 #
-# The host fills or empties one block while others are being copied. `copy_by` installs a
-# multithreaded copy function (docs/adr/0032-threads-that-stand-by.md).
+# The host fills or empties one block while others are being copied. `_pipeline/host_whole.py`
+# replaces `copy` by a multithreaded function (docs/adr/0032-threads-that-stand-by.md).
 
 BLOCK_BYTES = 4 << 20
 FIRST_BYTES = 512 << 10  # smaller first block of an upload, so that the bus starts early
@@ -148,12 +148,6 @@ Copy: TypeAlias = Callable[[int, int, int], object]
 Part: TypeAlias = tuple[int, int, int]  # device address, host address, bytes
 
 copy: Copy = ctypes.memmove  # copies host memory: target, source, size
-
-
-def copy_by(how: Copy) -> None:
-    """Install the function that fills and empties blocks."""
-    global copy
-    copy = how
 
 
 class Block:

@@ -74,15 +74,14 @@ def find_interleaved(arrays: Sequence[Array]) -> Interleaved | None:
 Arrays = Sequence[np.ndarray[Any, Any]]
 
 
-def _first_copy(target: int, source: int, size: int) -> None:
-    """Copy to or from a page-locked block, and let several threads do so from now on."""
+def _copy(target: int, source: int, size: int) -> None:
+    """Copy to or from a page-locked block by several threads."""
     from gpualgo._cpu import team  # deferred: programs with small arrays never need it
 
-    pinned.copy_by(team.copy)
     team.copy(target, source, size)
 
 
-pinned.copy_by(_first_copy)
+pinned.copy = _copy
 
 
 def page_locked_views(
