@@ -118,53 +118,44 @@ def on_device(
     output counts. If anything fails, nothing is written to pageable arrays.
     """
     handle = handle_on(device, stream, inputs[0], where)
-    arrays = (*inputs, *outputs)
+    arrays, count = (*inputs, *outputs), len(inputs)
     with gpu.get(device).current():
         if places is None:
             places = page_locked_views(arrays, device, where, is_aligned=not is_copied)
         has_pageable = None in places
         if has_pageable and stream is not None:
-            driver.refuse_capture(handle, pageable(places.index(None) < len(inputs), where))
+            driver.refuse_capture(handle, pageable(places.index(None) < count, where))
             driver.synchronize(handle)
         operands = [
             _Operand(array, place, is_copied) for array, place in zip(arrays, places, strict=True)
         ]
-        _join(operands[: len(inputs)])
+        sources, targets = operands[:count], operands[count:]
+        _join(sources)
+        copied = dict.fromkeys(operand.record for operand in operands)
+        buffers = [record for record in copied if record.is_lent]
         is_done = False
         try:
-            is_upper_bound &= has_pageable
-            with _lend(operands, len(inputs), device, handle, is_upper_bound) as views:
-                yield handle, views[: len(inputs)], views[len(inputs) :]
+            sizes = [buffer.array.nbytes for buffer in buffers]
+            with staging.device_buffers(device, handle, sizes) as addresses:
+                for buffer, address in zip(buffers, addresses, strict=True):
+                    buffer.address = address
+                views = [operand.view(device) for operand in operands]
+                for record in dict.fromkeys(source.record for source in sources):
+                    record.copy(device, handle, is_upload=True)
+                yield handle, views[:count], views[count:]
+                if is_upper_bound and has_pageable:
+                    targets[-1].copy(device, handle, is_upload=False)
+                    driver.synchronize(handle)
+                    for target, part in zip(targets, written(outputs), strict=True):
+                        target.array = part
+                for target in targets:
+                    target.copy(device, handle, is_upload=False)
             if stream is None or has_pageable:
                 driver.synchronize(handle)
                 is_done = True
         finally:
             if not is_done:  # also after an error
                 streams.keep_until_done(handle, device, *arrays)
-
-
-@contextmanager
-def _lend(
-    operands: list[_Operand], num_inputs: int, device: int, stream: int, is_upper_bound: bool
-) -> Iterator[list[View]]:
-    """Yield the device views of the operands; upload inputs before and download outputs after."""
-    buffers = [one for one in dict.fromkeys(operand.record for operand in operands) if one.is_lent]
-    sizes = [buffer.array.nbytes for buffer in buffers]
-    with staging.device_buffers(device, stream, sizes) as addresses:
-        for buffer, address in zip(buffers, addresses, strict=True):
-            buffer.address = address
-        views = [operand.view(device) for operand in operands]
-        for buffer in dict.fromkeys(operand.record for operand in operands[:num_inputs]):
-            buffer.copy(device, stream, is_upload=True)
-        yield views
-        outputs = operands[num_inputs:]
-        if is_upper_bound:
-            outputs[-1].copy(device, stream, is_upload=False)
-            driver.synchronize(stream)
-            for operand, part in zip(outputs, written([o.array for o in outputs]), strict=True):
-                operand.array = part
-        for operand in outputs:
-            operand.copy(device, stream, is_upload=False)
 
 
 def written(results: Arrays) -> list[np.ndarray[Any, Any]]:
