@@ -132,7 +132,8 @@ def _computed(
 
     def generate(code: Code, values: list[Operand]) -> Any:
         natives = [v.native(scalar_type(n)) for v, n in zip(values, call_names, strict=True)]
-        return codegen.rounded_to(code, result, codegen.compute(code, entry.does, name, natives))
+        value = codegen.compute(code, entry.does, name, natives)
+        return code.context.cast(code.builder, value, native(result), result)
 
     for ty, call in zip(args, call_names, strict=True):
         if isinstance(ty, Weak) and call != "bool" and not is_inexact(call):

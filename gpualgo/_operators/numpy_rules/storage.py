@@ -534,6 +534,8 @@ class Operand:
 
     def native(self, ty: types.Type | None = None) -> Any:
         """Return the value as it is computed with, of its own type or after conversion."""
-        if ty is None:
-            return self.to(native(self.type))
-        return Operand(self.code, ty, self.to(ty)).native()
+        cast, builder, value = self.code.context.cast, self.code.builder, self.raw
+        if ty is not None:
+            value = cast(builder, value, self.type, ty)
+        ty = ty or self.type
+        return cast(builder, value, ty, native(ty))
