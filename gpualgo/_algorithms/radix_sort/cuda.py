@@ -513,7 +513,7 @@ class _OutOfCoreSort:
                 for start, end in ends:
                     for x, address in zip(sources, inputs, strict=False):
                         parts = staging.stretch(x, start, end)
-                        staging.upload_all(parts, address, self.device, stream)
+                        staging.copy_all(parts, address, self.device, stream, is_upload=True)
                     if counting:
                         queue(counting[end - start], start, inputs[-1])
                     sort(end - start, list(zip(runs, outputs, strict=True)), start)
@@ -523,7 +523,7 @@ class _OutOfCoreSort:
                 for (start, end), (first, last) in zip(ends, pieces, strict=True):
                     for x, address in zip(runs, inputs, strict=True):
                         parts = [x[a:b] for a, b in zip(first, last, strict=True)]
-                        staging.upload_all(parts, address, self.device, stream)
+                        staging.copy_all(parts, address, self.device, stream, is_upload=True)
                     destinations = zip(targets, outputs[-len(targets) :], strict=True)
                     sort(end - start, list(destinations), start)
                 driver.synchronize(stream)

@@ -384,6 +384,7 @@ class _Blocks:
                 try:
                     with device.current(), device.lanes.lend() as lane:
                         self._send(lane, memory, self.indices[first:last])
+                        driver.synchronize(lane.stream)
                 finally:
                     idle.put(memory)
 
@@ -445,8 +446,7 @@ class _Blocks:
 
     def _plan(self, sources: Sequence[View], targets: Sequence[View]) -> Plan:
         shape = targets[0].shape
-        views = (*targets, *sources)
-        key = (shape, *((view.ptr & 15, view.strides) for view in views))
+        key = (shape, *((view.ptr & 15, view.strides) for view in (*targets, *sources)))
         with self._lock:
             if key not in self._plans:
                 self._plans[key] = plan_of(self.applied, sources, shape, targets)
