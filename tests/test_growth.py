@@ -37,7 +37,9 @@ def _sizes() -> dict[str, int]:
             where = f"{module.__name__}.{name}"
             if hasattr(value, "cache_info"):
                 found[where] = value.cache_info().currsize
-            elif hasattr(type(value), "__len__") and not isinstance(value, str | bytes):
+            elif hasattr(type(value), "__len__") and not isinstance(
+                value, str | bytes | np.ndarray
+            ):
                 found[where] = len(value)
     return found
 

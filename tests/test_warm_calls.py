@@ -162,7 +162,7 @@ PLANS = ("transform", "adjacent_difference", "rolling", "reduce", "inclusive_sca
 AGAIN = ("find", "count")  # whose plans look at their arguments as the functions do
 # Who waits is decided on the way.
 COUNTED = ("select", "stable_partition", "run_length_encode", "reduce_by_key")
-SHARED = ("inclusive_scan", "exclusive_scan", "argmin", "argmax")  # two functions of one body
+SHARED = ("inclusive_scan", "exclusive_scan", "argmin", "argmax", "find", "count")  # one body
 CALLS = (
     *PLANS,
     *AGAIN,

@@ -160,8 +160,9 @@ class Recorder:
         monkeypatch.setattr(driver, "refuse_capture", self.refuse)
         monkeypatch.setattr(streams, "keep_until_done", lambda *given: self.log("keep", given))
         monkeypatch.setattr(page_locked, "view", self.view)
-        monkeypatch.setattr(staging, "upload", lambda array, *_: self.log("stage"))
-        monkeypatch.setattr(staging, "download", lambda source, array, *_: self.log("unstage"))
+        monkeypatch.setattr(
+            staging, "copy_all", lambda *given: self.log("stage" if given[-1] else "unstage")
+        )
         monkeypatch.setattr(staging, "device_buffers", self.buffers)
         monkeypatch.setattr(staging, "move", lambda *given: self.log("copy", given[2]))
 
