@@ -30,6 +30,7 @@ LINES = {
     "gpualgo/dask": 2_254,
     "gpualgo/lazy": 873,
     "gpualgo/numpy": 6_838,
+    "gpualgo/torch": 0,
     "gpualgo/shards": 2_004,
     "cuda_src": 17_012,
 }
