@@ -6,20 +6,139 @@ contributes; `gpualgo.dask` and `gpualgo.shards` run the calls and move data.
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
+import gpualgo as ga
 from gpualgo._arrays.forms import Form, flatten_tuple
+
+# --- Elements are arrays of their fields: of NumPy or CuPy.
+
+Parts: TypeAlias = Sequence[Any]
+"""An array for each field of an element; one array if the element is no tuple."""
+
+
+def packed(form: Form | None, parts: Parts) -> Any:
+    """Return the elements that parts form."""
+    return parts[0] if form is None else form.packed(parts)
+
+
+def library_of(array: Any) -> str:
+    return "numpy" if isinstance(array, np.ndarray) else type(array).__module__.partition(".")[0]
+
+
+def namespace_of(array: Any) -> Any:
+    """Return the array's module: NumPy or CuPy."""
+    return np if isinstance(array, (np.ndarray, np.generic)) else sys.modules[library_of(array)]
+
+
+def on_host(array: Any) -> Any:
+    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
+
+
+def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
+    """Concatenate parts along an axis."""
+    if len(several) == 1:
+        return several[0]
+    fields = zip(*several, strict=True)
+    return tuple(namespace_of(each[0]).concatenate(each, axis=axis) for each in fields)
+
 
 # --- Sorted runs, one of each piece. Elements are ordered by key, equal keys by run and index: the
 # order of a stable sort of all runs, one after the other.
 
-ALL_BITS = (0, None)
 Table = np.ndarray[Any, Any]
 """A row for each rank, with a number for each run."""
+Spans = tuple[Table, Table]
+"""Lower and upper bounds of the cut of each run: a row for each rank."""
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order of keys: their form, and the options of a sort."""
+
+    form: Form | None
+    descending: Any = False
+    begin_bit: Any = 0
+    end_bit: Any = None
+
+    @property
+    def has_all_bits(self) -> bool:
+        return (self.begin_bit, self.end_bit) == (0, None)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The keyword arguments of a sort."""
+        bits = {"begin_bit": self.begin_bit, "end_bit": self.end_bit}
+        return {"descending": self.descending, **({} if self.has_all_bits else bits)}
+
+    def indices(self, keys: Parts) -> np.ndarray[Any, Any]:
+        """Return the indices that sort keys stably."""
+        indices: Any = ga.argsort(self._comparable(keys), descending=self.descending)
+        return on_host(indices)  # type: ignore[no-any-return]
+
+    def up_to(self, keys: Parts, wanted: Parts) -> np.ndarray[Any, Any]:
+        """Return how many of sorted keys are less than each wanted one, or equal to it."""
+        pair: Any = self._comparable(keys), self._comparable(wanted)
+        counts: Any = ga.searchsorted(*pair, side="right", descending=self.descending)
+        return on_host(counts)  # type: ignore[no-any-return]
+
+    def _comparable(self, keys: Parts) -> Any:
+        """Return keys; without all bits, the others as unsigned numbers that sort like the keys."""
+        if self.has_all_bits:
+            return packed(self.form, keys)
+        (x,), begin = keys, int(self.begin_bit)
+        width = 8 * x.dtype.itemsize
+        unsigned = x.view(f"u{x.dtype.itemsize}")
+        if x.dtype.kind == "i":
+            unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
+        end = width if self.end_bit is None else int(self.end_bit)
+        mask = (1 << (end - begin)) - 1
+        return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
+
+    def brackets(
+        self, samples: Sequence[Parts], lengths: Sequence[int], ranks: Sequence[int], width: int
+    ) -> Spans:
+        """Return bounds of the cuts at some ranks, from the last of every `width` keys of runs."""
+        return narrowed(lengths, ranks, width, self.indices(concatenate(samples)))
+
+    def borders(
+        self, windows: Sequence[Sequence[Parts]], spans: Spans, lengths: Sequence[int],
+        ranks: Sequence[int],
+    ) -> Table:  # fmt: skip
+        """Return where slices of each run begin: a row for each result piece, and one for the end.
+
+        `windows` are each run's keys between the bounds of each cut.
+        """
+        rows: list[Any] = [np.zeros(len(lengths), np.int64)]
+        for rank, low, high, *keys in zip(ranks, *spans, *windows, strict=True):
+            order = self.indices(concatenate(keys))
+            (row,), _ = narrowed(high - low, [rank - low.sum()], 1, order)
+            rows.append(low + row)
+        return np.stack([*rows, np.array(lengths)])
+
+    def splitters(self, samples: Sequence[tuple[Parts, int]], outputs: int) -> Parts | None:
+        """Return keys that split all keys into ranges of similar size; None if there are no keys.
+
+        There are samples of each run, and the number of keys that each of them stands for.
+        """
+        counts = [len(parts[0]) for parts, _ in samples]
+        if not sum(counts):
+            return None
+        keys = concatenate([parts for parts, _ in samples])
+        chosen = splitters([w for _, w in samples], counts, self.indices(keys), outputs)
+        return [part[namespace_of(part).asarray(chosen)] for part in keys]
+
+
+def sample_width(lengths: Sequence[int]) -> int:
+    """Return the width of samples for which these are about as many as the keys between bounds."""
+    return max(1, int(math.sqrt(sum(lengths) / 2) / len(lengths)))
 
 
 def narrowed(
@@ -58,21 +177,6 @@ def splitters(
     cumulative = np.cumsum(np.repeat(widths, counts)[order])
     wanted = cumulative[-1] * np.arange(1, outputs) // outputs
     return order[np.clip(np.searchsorted(cumulative, wanted), 0, len(cumulative) - 1)]
-
-
-def bit_options(begin: Any, end: Any) -> dict[str, Any]:
-    """Return the range of bits as keyword arguments of a sort; none for all bits."""
-    return {} if (begin, end) == ALL_BITS else {"begin_bit": begin, "end_bit": end}
-
-
-def compared_bits(keys: Any, begin: int, end: int | None) -> Any:
-    """Return the given bits as unsigned integers that sort like the keys (sign bit flipped)."""
-    width = 8 * keys.dtype.itemsize
-    unsigned = keys.view(f"u{keys.dtype.itemsize}")
-    if keys.dtype.kind == "i":
-        unsigned = unsigned ^ unsigned.dtype.type(1 << (width - 1))
-    mask = (1 << ((width if end is None else end) - begin)) - 1
-    return (unsigned >> unsigned.dtype.type(begin)) & unsigned.dtype.type(mask)
 
 
 def check_index_dtype(dtype: np.dtype[Any], length: float) -> None:

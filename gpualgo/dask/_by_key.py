@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -11,31 +12,20 @@ import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
-from gpualgo._distributed import ALL_BITS, Table, splitters
+from gpualgo._arrays.forms import Form
+from gpualgo._distributed import Order, Parts, concatenate, namespace_of, packed
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._folds import init_in_task, parse_init
-from gpualgo.dask._graph import Graph, packed, result_arrays, results_of
+from gpualgo.dask._folds import Fold, parse_init
+from gpualgo.dask._graph import Graph, result_arrays, results_of
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._sort import Order, Run, add_exchange, join_slices, sort_indices, up_to
+from gpualgo.dask._sort import Run, add_exchange, join_slices
 from gpualgo.dask._tasks import (
-    ChunkArg,
-    Parts,
-    PickledOperator,
-    Structure,
-    concatenate,
+    call_on,
     copy_slice,
-    element_of,
     index_parts,
-    load_operator,
     meta_like,
-    namespace_of,
-    on_host,
-    pack,
-    parts_of,
-    pattern_of_value,
     pickle_operator,
-    plain,
     result,
     unpack,
 )
@@ -46,33 +36,24 @@ from gpualgo.dask._tasks import (
 # divide the key range among result chunks; the sizes of these are known once they are
 # computed.
 
-Folding = tuple[tuple[Structure, Structure], tuple[Any, ...]]
-"""The patterns of keys and elements, and the dtypes of aggregates."""
 CHUNKS_TOGETHER = 4  # input chunks per result chunk
 _SAMPLES_PER_CUT = 4
 
 
-def ascending(keys: Input) -> Order:
-    return keys.pattern, plain(False), ALL_BITS
-
-
-def add_grouped_chunks(
-    graph: Graph, runs: list[TaskRef], order: Order, init: Any, op: Any, folding: Folding
-) -> int:
+def add_grouped_chunks(graph: Graph, runs: list[TaskRef], by_key: ByKey) -> int:
     """Add the result chunks of runs of distinct keys; return their number."""
-    args = init, op, folding
-    outputs = -(-len(runs) // CHUNKS_TOGETHER)
+    order, outputs = Order(by_key.keys), -(-len(runs) // CHUNKS_TOGETHER)
     if outputs == 1:
-        graph.add("", (0,), merge_by_key, runs, *args)
+        graph.add("", (0,), by_key.merged, runs)
         return 1
     count = _SAMPLES_PER_CUT * outputs
     samples = [graph.add("sample", (i,), sample_keys, run, count) for i, run in enumerate(runs)]
-    bounds = graph.add("splitters", (), compute_splitters, samples, outputs, order)
+    bounds = graph.add("splitters", (), order.splitters, samples, outputs)
     cuts = [graph.add("bounds", (i,), cut, run, bounds, outputs, order)
             for i, run in enumerate(runs)]  # fmt: skip
-    table = graph.add("cuts", (), stack_cuts, cuts)
+    table = graph.add("cuts", (), np.stack, cuts, 1)
     for j, pieces in enumerate(add_exchange(graph, runs, table, outputs)):
-        graph.add("", (j,), merge_by_key, pieces, *args)
+        graph.add("", (j,), by_key.merged, pieces)
     return outputs
 
 
@@ -82,27 +63,11 @@ def sample_keys(own: Run, count: int) -> tuple[Parts, int]:
     return copy_slice(own[0], slice(width - 1, None, width)), width
 
 
-def compute_splitters(samples: list[tuple[Parts, int]], outputs: int, order: Order) -> Parts | None:
-    """Return keys that split all keys into ranges of similar size; None if there are no keys."""
-    lengths = [len(parts[0]) for parts, _ in samples]
-    if not sum(lengths):
-        return None
-    keys = concatenate([parts for parts, _ in samples])
-    order_of_samples = sort_indices(keys, order)
-    widths = [width for _, width in samples]
-    chosen = splitters(widths, lengths, on_host(order_of_samples), outputs)
-    return index_parts(keys, namespace_of(order_of_samples).asarray(chosen))
-
-
 def cut(own: Run, bounds: Parts | None, outputs: int, order: Order) -> Any:
     """Return where the slices of a run begin, behind the keys up to each splitter, and its end."""
     if bounds is None:
         return np.zeros(outputs + 1, np.int64)
-    return np.array([0, *up_to(own[0], bounds, order), len(own[0][0])], np.int64)
-
-
-def stack_cuts(cuts: list[Any]) -> Table:
-    return np.stack(cuts, 1)
+    return np.array([0, *order.up_to(own[0], bounds), len(own[0][0])], np.int64)
 
 
 # --- Runs of equal neighbours that continue across chunks; each is output by the chunk it begins
@@ -120,14 +85,12 @@ Joint = tuple[int, Parts | None, int]
 run; how many runs began earlier."""
 
 
-def add_run_chunks(
-    graph: Graph, runs: list[TaskRef], eq: Any, init: Any, op: Any, folding: Folding
-) -> TaskRef:
+def add_run_chunks(graph: Graph, runs: list[TaskRef], by_key: ByKey) -> TaskRef:
     """Add the result chunks: the runs that begin in each chunk; return the task of the joints."""
     edges = [graph.add("edges", (i,), edges_of, run) for i, run in enumerate(runs)]
-    joints = graph.add("joints", (), join_edges, edges, eq, op, folding)
+    joints = graph.add("joints", (), by_key.joints, edges)
     for i, run in enumerate(runs):
-        graph.add("", (i,), own_runs, run, joints, i, init, op, folding)
+        graph.add("", (i,), by_key.own_runs, run, joints, i)
     return joints
 
 
@@ -137,57 +100,66 @@ def edges_of(own: Runs) -> Edges:
     return len(heads[0]), copy_slice(heads, first), copy_slice(aggregates, first), last_key
 
 
-def join_edges(
-    edges: list[Edges], eq: PickledOperator | None, op: PickledOperator, folding: Folding
-) -> list[Joint]:
-    starts, continuations = [0] * len(edges), list[Parts | None]([None] * len(edges))
-    behind: tuple[int, Parts, Parts] | None = None  # the next chunk that has elements
-    for i, (count, head, aggregate, last_key) in reversed(list(enumerate(edges))):
-        if not count:
-            continue
-        if behind is not None and _is_same_run(last_key, behind[1], folding[0][0], eq):
-            starts[behind[0]], continuations[i] = 1, behind[2]
-            if count == 1:
-                aggregate = _combined(aggregate, behind[2], op, folding)
-        behind = i, head, aggregate
-    begun = accumulate((e[0] - start for e, start in zip(edges, starts, strict=True)), initial=0)
-    return list(zip(starts, continuations, begun, strict=False))
+@dataclass(frozen=True)
+class ByKey:
+    """A reduction by key; its methods run within tasks."""
 
+    keys: Form | None
+    fold: Fold
+    eq: Any = None
+    init: Any = None
 
-def own_runs(
-    own: Runs, joints: list[Joint], number: int, init: Any, op: PickledOperator, folding: Folding
-) -> Any:
-    """Return the runs that begin in a chunk; the last includes its continuation."""
-    heads, aggregates, _ = own
-    start, continuation, _ = joints[number]
-    last = len(heads[0]) - 1
-    if continuation is not None and start <= last:
-        total = _combined(index_parts(aggregates, slice(last, None)), continuation, op, folding)
-        aggregates = concatenate([index_parts(aggregates, slice(last)), total])
-    heads, aggregates = (index_parts(one, slice(start, None)) for one in (heads, aggregates))
-    value = init_in_task(init)
-    if value is not None:  # combine it with each aggregate
-        (_, pattern), dtypes = folding
-        numbers = namespace_of(aggregates[0]).arange(len(aggregates[0]))
-        x, fn, dtype = pack(pattern, aggregates), load_operator(op), pack(pattern, dtypes)
-        combined = ga.reduce_by_key(numbers, x, value, fn, consecutive=True, dtype=dtype)[1]
-        aggregates = unpack(combined)
-    return result((*heads, *aggregates))
+    def grouped(self, keys: Any, x: Any, consecutive: bool) -> Any:
+        """Return a chunk's distinct keys, or its runs and last key; and their aggregates."""
+        op, dtype = self.fold.op, packed(self.fold.form, self.fold.dtypes)
+        distinct, aggregates = ga.reduce_by_key(
+            keys, x, None, op, consecutive=consecutive, eq=self.eq, dtype=dtype
+        )
+        last_key = (copy_slice(unpack(keys), slice(-1, None)),) * consecutive
+        return unpack(distinct), unpack(aggregates), *last_key
 
+    def merged(self, parts: list[Any]) -> Any:
+        """Combine the aggregates of equal keys from all chunks, each starting from init."""
+        keys, aggregates = join_slices(parts)
+        x = packed(self.keys, keys)
+        return call_on(ga.unique, x) if not aggregates else self._reduced(x, aggregates)
 
-def _is_same_run(a: Parts, b: Parts, keys: Structure, eq: PickledOperator | None) -> bool:
-    """Return whether key b continues the run of key a."""
-    values, _ = ga.run_length_encode(pack(keys, concatenate([a, b])), eq=load_operator(eq))
-    return len(unpack(values)[0]) == 1
+    def joints(self, edges: list[Edges]) -> list[Joint]:
+        starts, continuations = [0] * len(edges), list[Parts | None]([None] * len(edges))
+        behind: tuple[int, Parts, Parts] | None = None  # the next chunk that has elements
+        for i, (count, head, aggregate, last_key) in reversed(list(enumerate(edges))):
+            if not count:
+                continue
+            if behind is not None and self._is_same_run(last_key, behind[1]):
+                starts[behind[0]], continuations[i] = 1, behind[2]
+                if count == 1:
+                    aggregate = aggregate and self.fold.joined([aggregate, behind[2]], 0)
+            behind = i, head, aggregate
+        counts = (each[0] - start for each, start in zip(edges, starts, strict=True))
+        return list(zip(starts, continuations, accumulate(counts, initial=0), strict=False))
 
+    def own_runs(self, own: Runs, joints: list[Joint], number: int) -> Any:
+        """Return the runs that begin in a chunk; the last includes its continuation."""
+        heads, aggregates, _ = own
+        start, continuation, _ = joints[number]
+        last = len(heads[0]) - 1
+        if continuation and start <= last:
+            total = self.fold.joined([index_parts(aggregates, slice(last, None)), continuation], 0)
+            aggregates = concatenate([index_parts(aggregates, slice(last)), total])
+        heads, aggregates = (index_parts(one, slice(start, None)) for one in (heads, aggregates))
+        if self.init is not None:  # combine it with each aggregate
+            numbers = namespace_of(aggregates[0]).arange(len(aggregates[0]))
+            aggregates = self._reduced(numbers, aggregates, consecutive=True)[1:]
+        return result((*heads, *aggregates))
 
-def _combined(a: Parts, b: Parts, op: PickledOperator, folding: Folding) -> Parts:
-    """Combine two aggregates of one run."""
-    if not a:
-        return a
-    (_, pattern), dtypes = folding
-    x, dtype = pack(pattern, concatenate([a, b])), pack(pattern, dtypes)
-    return unpack(ga.reduce(x, None, load_operator(op), axis=(0,), keepdims=True, dtype=dtype))
+    def _reduced(self, keys: Any, aggregates: Parts, **options: Any) -> Any:
+        x, dtype = (packed(self.fold.form, each) for each in (aggregates, self.fold.dtypes))
+        return call_on(ga.reduce_by_key, keys, x, self.init, self.fold.op, dtype=dtype, **options)
+
+    def _is_same_run(self, a: Parts, b: Parts) -> bool:
+        """Return whether key b continues the run of key a."""
+        values, _ = ga.run_length_encode(packed(self.keys, concatenate([a, b])), eq=self.eq)
+        return len(unpack(values)[0]) == 1
 
 
 def reduce_by_key(
@@ -219,55 +191,26 @@ def reduce_by_key(
         ga.reduce_by_key, key_arg.small(), x_arg.small(), init, local_op, consecutive=consecutive,
         eq=local_eq, dtype=dtype,
     )  # fmt: skip
-    content = key_arg.content, x_arg.content, initial.content, frozen[0], frozen_eq and frozen_eq[0]
-    graph = Graph("reduce-by-key", *content, consecutive, dtypes)
-    op_arg = graph.operator(frozen)
-    patterns = key_arg.pattern, x_arg.pattern
-    folding = patterns, dtypes[len(key_arg.arrays) :]
+    content = key_arg, x_arg, initial, frozen, frozen_eq, consecutive, dtypes
+    graph = Graph("reduce-by-key", *content)
+    fold = Fold(graph.shared("op", frozen), (0,), dtypes[len(key_arg.arrays) :], x_arg.form)
+    by_key = ByKey(key_arg.form, fold, frozen_eq, initial.chunk(()))
     is_global = not checks.flag_argument(consecutive, "consecutive", "reduce_by_key")
     runs = []
     for index in _inputs.blocks(x_arg.first):
-        args = key_arg.chunk(index), x_arg.chunk(index), op_arg, frozen_eq, folding, not is_global
-        runs.append(graph.add("chunk", index, reduce_chunk_by_key, *args))
-    init_value = initial.chunk(())
+        args = key_arg.chunk(index), x_arg.chunk(index), not is_global
+        runs.append(graph.add("chunk", index, replace(by_key, init=None).grouped, *args))
     outputs = len(runs)
     if is_global:
-        outputs = add_grouped_chunks(graph, runs, ascending(key_arg), init_value, op_arg, folding)
+        outputs = add_grouped_chunks(graph, runs, by_key)
     else:
-        add_run_chunks(graph, runs, frozen_eq, init_value, op_arg, folding)
+        add_run_chunks(graph, runs, by_key)
     chunks = ((math.nan,) * outputs,)
     return results_of(graph, form, x_arg.first, chunks, dtypes, key_arg, x_arg)
 
 
-def reduce_chunk_by_key(
-    keys: ChunkArg, x: ChunkArg, op: PickledOperator, eq: PickledOperator | None, folding: Folding,
-    consecutive: bool,
-) -> Any:  # fmt: skip
-    """Return a chunk's distinct keys, or runs of equal ones and its last key; their aggregates."""
-    distinct, aggregates = ga.reduce_by_key(
-        element_of(keys), element_of(x), None, load_operator(op), consecutive=consecutive,
-        eq=load_operator(eq), dtype=pack(folding[0][1], folding[1]),
-    )  # fmt: skip
-    last_key = (copy_slice(parts_of(keys), slice(-1, None)),) * consecutive
-    return unpack(distinct), unpack(aggregates), *last_key
-
-
-def merge_by_key(parts: list[Any], init: Any, op: PickledOperator, folding: Folding) -> Any:
-    """Combine the aggregates of equal keys from all chunks, each starting from init."""
-    (keys_pattern, pattern), dtypes = folding
-    keys, aggregates = join_slices(parts)
-    if not aggregates:
-        return result(unpack(ga.unique(pack(keys_pattern, keys))))
-    merged = ga.reduce_by_key(
-        pack(keys_pattern, keys), pack(pattern, aggregates), init_in_task(init), load_operator(op),
-        dtype=pack(pattern, dtypes),
-    )  # fmt: skip
-    return unpack(merged)
-
-
 # --- `unique`: the distinct elements of each chunk, combined by value or by neighbours.
 
-_NO_INIT = plain(None)
 _MERGES = {  # of first indices and counts, whichever are wanted
     (True, True): lambda a, b: (a[0], a[1] + b[1]),
     (True, False): lambda a, b: a,
@@ -298,7 +241,7 @@ def unique(
     flat_arg = x_arg.flat()
     probe, form = _inputs.probe_call(ga.unique, x_arg.small(), **flags)
     wanted = return_index, return_counts
-    graph = Graph("unique", flat_arg.content, consecutive, wanted)
+    graph = Graph("unique", flat_arg, consecutive, wanted)
     int64 = (np.dtype(np.int64),) * sum(wanted)
     dtypes = (*(part.dtype for part in probe[: len(x_arg.arrays)]), *int64)
     starts: Any = (0,) * flat_arg.first.numblocks[0]
@@ -310,12 +253,13 @@ def unique(
         args = flat_arg.chunk(index), start, wanted, consecutive
         runs.append(graph.add("chunk", index, unique_of_chunk, *args))
     op = pickle_operator(_MERGES[wanted], "unique")[1]
-    folding = (flat_arg.pattern, pattern_of_value((0, 0)) if all(wanted) else None), int64
+    form_of_rest = Form(tuple, (None, None)) if all(wanted) else None
+    by_key = ByKey(flat_arg.form, Fold(op, (0,), int64, form_of_rest))
     outputs = len(runs)
     if consecutive:
-        joints = add_run_chunks(graph, runs, None, _NO_INIT, op, folding)
+        joints = add_run_chunks(graph, runs, by_key)
     else:
-        outputs = add_grouped_chunks(graph, runs, ascending(flat_arg), _NO_INIT, op, folding)
+        outputs = add_grouped_chunks(graph, runs, by_key)
     chunks = ((math.nan,) * outputs,)
     results = result_arrays(graph, flat_arg.first, chunks, dtypes, flat_arg)
     if return_inverse:
@@ -332,7 +276,7 @@ def _indices(graph: Graph, x: Input, num_outputs: int, keys: Any) -> Any:
     inv = Graph("unique-inverse", graph.token)
     outputs = [TaskRef(graph.key("", j)) for j in range(num_outputs)]
     for index in blocks(x.first):
-        inv.add("", index, indices_of_chunk, x.chunk(index), outputs)
+        inv.add("", index, indices_of_chunk, x.chunk(index), outputs, x.form)
     meta = meta_like(x.first, x.first.ndim, np.int64)
     return inv.array("", x.first.chunks, meta, [*x.arrays, keys])
 
@@ -350,30 +294,28 @@ def _run_numbers(graph: Graph, x: Input, joints: TaskRef, keys: Any) -> Any:
     return run_ids if len(shape) == 1 else run_ids.reshape(shape)
 
 
-def unique_of_chunk(x: ChunkArg, start: int, wanted: tuple[bool, bool], consecutive: bool) -> Any:
+def unique_of_chunk(x: Any, start: int, wanted: tuple[bool, bool], consecutive: bool) -> Any:
     """Return a chunk's distinct elements, or the first of each run and its last element.
 
     With them go indices and counts, if wanted.
     """
-    outputs = ga.unique(
-        element_of(x), consecutive=consecutive, return_index=wanted[0], return_counts=wanted[1]
-    )
+    flags: Any = {"return_index": wanted[0], "return_counts": wanted[1]}
+    outputs = ga.unique(x, consecutive=consecutive, **flags)
     keys, *more = outputs if any(wanted) else (outputs,)
     if wanted[0]:
         more[0] = more[0] + start
-    last = (copy_slice(parts_of(x), slice(-1, None)),) * consecutive
+    last = (copy_slice(unpack(x), slice(-1, None)),) * consecutive
     return unpack(keys), tuple(more), *last
 
 
-def indices_of_chunk(x: ChunkArg, outputs: list[Any]) -> Any:
+def indices_of_chunk(x: Any, outputs: list[Any], form: Form | None) -> Any:
     """Return the index of each element of a chunk among all distinct elements."""
-    _, fields, pattern = x[0]
-    keys = [output[: len(fields)] if isinstance(output, tuple) else (output,) for output in outputs]
-    return ga.searchsorted(pack(pattern, concatenate(keys)), element_of(x))
+    keys = [unpack(output)[: len(unpack(x))] for output in outputs]
+    return ga.searchsorted(packed(form, concatenate(keys)), x)
 
 
-def run_numbers_of_chunk(x: ChunkArg, joints: list[Joint], number: int) -> Any:
+def run_numbers_of_chunk(x: Any, joints: list[Joint], number: int) -> Any:
     """Return each element's run number; the chunk's first run may begin in an earlier chunk."""
-    _, local = ga.unique(element_of(x), consecutive=True, return_inverse=True)
+    _, local = ga.unique(x, consecutive=True, return_inverse=True)
     start, _, begun = joints[number]
     return local + (begun - start)

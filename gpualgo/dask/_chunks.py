@@ -10,22 +10,13 @@ import numpy as np
 
 import gpualgo as ga
 from gpualgo._algorithms.transform.problem import is_scalar
+from gpualgo._distributed import Parts, concatenate, namespace_of, packed
 from gpualgo._operators.operator import MAX_ARITY, is_function
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, results_of
 from gpualgo.dask._inputs import Input, blocks, is_dask
-from gpualgo.dask._tasks import (
-    ChunkArg,
-    Parts,
-    concatenate,
-    namespace_of,
-    parts_of,
-    pattern_of,
-    pickle_operator,
-    plain,
-    sum_arrays,
-)
+from gpualgo.dask._tasks import pickle_operator, sum_arrays
 
 
 def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
@@ -47,21 +38,19 @@ def transform(op: Any, *arguments: Any, dtype: Any = None) -> Any:
     inputs = [x if is_scalar(x) else _inputs.parse_argument(x, *names) for x in arguments]
     small = [x.small(0) if isinstance(x, Input) else x for x in inputs]
     dtypes, form = _inputs.probe_dtypes(ga.transform, local_op, *small, dtype=dtype)
-    content = [x.content if isinstance(x, Input) else (type(x).__name__, x) for x in inputs]
-    graph = Graph("transform", content, frozen[0], dtypes)
-    op_arg = graph.operator(frozen)
+    graph = Graph("transform", *inputs, frozen, dtypes)
+    op_arg = graph.shared("op", frozen)
     arrays = [part for x in inputs if isinstance(x, Input) for part in x.arrays]
     arrays = _inputs.align_chunks(arrays, "transform")
     aligned = iter(arrays)
     inputs = [x._replace(arrays=tuple(islice(aligned, len(x.arrays))))
               if isinstance(x, Input) else x for x in inputs]  # fmt: skip
     chunks = _inputs.broadcast_chunks(arrays)
-    acc_dtype = {"pattern": pattern_of(form), "parts": dtypes}
+    acc_dtype = packed(form, dtypes)
     for index in product(*map(range, map(len, chunks))):
         args = [x.broadcast_chunk(index) if isinstance(x, Input) else x for x in inputs]
-        graph.call("", index, "transform", op_arg, *args, dtype=acc_dtype)
-    sources = [x for x in inputs if isinstance(x, Input)]
-    return results_of(graph, form, arrays[0], chunks, dtypes, *sources)
+        graph.call("", index, ga.transform, op_arg, *args, dtype=acc_dtype)
+    return results_of(graph, form, arrays[0], chunks, dtypes, *inputs)
 
 
 def select(x: Any, predicate: Any) -> Any:
@@ -79,15 +68,15 @@ def select(x: Any, predicate: Any) -> Any:
         x_arg = _inputs.parse_argument(x, "select").flat()
         local_op, frozen = pickle_operator(predicate, "select", 1)
         dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), local_op)
-        graph, mask = Graph("select", x_arg.content, frozen[0]), None
-        op_arg = graph.operator(frozen)
+        graph, mask = Graph("select", x_arg, frozen), None
+        op_arg = graph.shared("op", frozen)
     else:
         x_arg, mask = _masked(x, predicate)
         dtypes, form = _inputs.probe_dtypes(ga.select, x_arg.small(), mask.small())
-        graph, op_arg = Graph("select", x_arg.content, mask.content), None
+        graph, op_arg = Graph("select", x_arg, mask), None
     for index in blocks(x_arg.first):
         predicate = op_arg if mask is None else mask.chunk(index)
-        graph.call("", index, "select", x_arg.chunk(index), predicate)
+        graph.call("", index, ga.select, x_arg.chunk(index), predicate)
     chunks = ((math.nan,) * x_arg.first.numblocks[0],)
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, mask)
 
@@ -126,19 +115,15 @@ def searchsorted(
     if length > np.iinfo(index_dtype).max:
         told = f"searchsorted: dtype {index_dtype} cannot hold indices up to {length}"
         raise ValueError(f"{told}; pass a wider dtype=")
-    content = (type(v).__name__, v) if v_arg is None else v_arg.content
-    flags = plain(descending)
-    name = None if frozen is None else frozen[0]
-    graph = Graph("searchsorted", a_arg.content, content, side, name, flags, index_dtype)
-    less_arg = None if frozen is None else graph.operator(frozen, "less")
-    for index in [()] if v_arg is None else blocks(v_arg.first):
-        refs = []
-        wanted = v if v_arg is None else v_arg.chunk(index)
-        options = {"side": side, "less": less_arg, "descending": flags, "dtype": index_dtype}
-        for i in range(a_arg.first.numblocks[0]):
-            chunk = a_arg.chunk((i,))
-            refs.append(graph.call("chunk", (i, *index), "searchsorted", chunk, wanted, **options))
-        graph.alias("", index, graph.tree("tree", index, refs, sum_arrays))
+    content = v if v_arg is None else v_arg
+    graph = Graph("searchsorted", a_arg, content, side, frozen, descending, index_dtype)
+    less_arg = graph.shared("less", frozen)
+    options["less"], options["dtype"], refs = less_arg, index_dtype, {}
+    for (i,), index in product(blocks(a_arg.first), [()] if v_arg is None else blocks(v_arg.first)):
+        args = a_arg.chunk((i,)), v if v_arg is None else v_arg.chunk(index)
+        refs[i, *index] = graph.call("chunk", (i, *index), ga.searchsorted, *args, **options)
+    for row, ref in graph.trees("tree", refs, (0,), sum_arrays).items():
+        graph.alias("", row[1:], ref)
     chunks = () if v_arg is None else v_arg.first.chunks
     return results_of(graph, None, a_arg.first, chunks, (index_dtype,), a_arg, v_arg)
 
@@ -156,9 +141,7 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
     """
     x_arg = _inputs.parse_argument(x, "top_k")
     k = checks.integer(k, "k", "top_k")
-    k_axis = checks.axis_of(checks.plain_axis(axis, "top_k"), x_arg.first.ndim, "top_k")
-    if k_axis is None:
-        x_arg, k_axis = x_arg.flat(), 0
+    x_arg, k_axis = x_arg.line(axis)
     x_arg.require_sizes("indices depend on all sizes")
     extent = x_arg.first.shape[k_axis]
     if not 0 <= k <= extent:  # the call raises the error
@@ -166,23 +149,20 @@ def top_k(x: Any, k: Any, *, axis: Any = -1, mode: Any = "largest") -> Any:
         _inputs.probe_call(ga.top_k, whole, k, axis=k_axis)
     options = {"axis": k_axis, "mode": mode}
     dtypes, form = _inputs.probe_dtypes(ga.top_k, x_arg.small(), min(k, 1), **options)
-    graph = Graph("top-k", x_arg.content, k, k_axis, mode)
-    starts = [0, *accumulate(x_arg.first.chunks[k_axis])]
-    for row in blocks(x_arg.first, [a for a in range(x_arg.first.ndim) if a != k_axis]):
-        refs = []
-        for i in range(x_arg.first.numblocks[k_axis]):
-            index = (*row[:k_axis], i, *row[k_axis + 1 :])
-            args = x_arg.chunk(index), starts[i], k, k_axis, mode
-            refs.append(graph.add("chunk", index, top_of_chunk, *args))
-        graph.alias("", row, graph.tree("tree", row, refs, top_of_several, k, k_axis, mode))
+    graph = Graph("top-k", x_arg, k, k_axis, mode)
+    starts, refs = [0, *accumulate(x_arg.first.chunks[k_axis])], {}
+    for index in blocks(x_arg.first):
+        args = x_arg.chunk(index), starts[index[k_axis]], k, k_axis, mode
+        refs[index] = graph.add("chunk", index, top_of_chunk, *args)
+    for row, ref in graph.trees("tree", refs, (k_axis,), top_of_several, k, k_axis, mode).items():
+        graph.alias("", row, ref)
     chunks = tuple((k,) if a == k_axis else c for a, c in enumerate(x_arg.first.chunks))
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg)
 
 
-def top_of_chunk(x: ChunkArg, start: int, k: int, axis: int, mode: Any) -> Parts:
+def top_of_chunk(x: Any, start: int, k: int, axis: int, mode: Any) -> Parts:
     """Return the top elements of a chunk, and their global indices."""
-    (part,) = parts_of(x)
-    values, indices = ga.top_k(part, min(k, part.shape[axis]), axis=axis, mode=mode)
+    values, indices = ga.top_k(x, min(k, x.shape[axis]), axis=axis, mode=mode)
     return values, indices + start
 
 

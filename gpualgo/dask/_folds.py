@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 from collections.abc import Sequence
-from itertools import product
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,26 +18,25 @@ from dask.task_spec import TaskRef
 import gpualgo as ga
 from gpualgo._algorithms.histogram import arguments
 from gpualgo._algorithms.transform.problem import is_scalar
-from gpualgo._distributed import scan_from, unknown_ranges, with_ranges
+from gpualgo._arrays.forms import Form
+from gpualgo._distributed import (
+    Parts,
+    concatenate,
+    map_fields,
+    on_host,
+    packed,
+    scan_from,
+    unknown_ranges,
+    with_ranges,
+)
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
 from gpualgo.dask._graph import Graph, Index, results_of
 from gpualgo.dask._inputs import Input, blocks
 from gpualgo.dask._tasks import (
-    ChunkArg,
-    Parts,
-    PickledOperator,
-    Structure,
     as_array,
-    concatenate,
-    library_of,
-    literal,
-    load_operator,
-    on_host,
-    pack,
-    parts_of,
+    dumps,
     pickle_operator,
-    plain,
     result,
     sum_arrays,
     unpack,
@@ -67,7 +66,7 @@ def histogram(
     x_arg = _inputs.parse_argument(x, "histogram")
     bins = _snapshot(bins)
     w_arg = weights if weights is None or is_scalar(weights) else _weights(weights, x_arg)
-    axes = checks.axes_of(checks.plain_axes(axis, "histogram"), x_arg.first.ndim, "histogram")
+    axes = x_arg.axes(axis)
     dims = 1 if x_arg.form is None else len(x_arg.arrays)
     is_joint = x_arg.form is not None
     ranges, unknown = unknown_ranges(bins, range, dims, is_joint)
@@ -79,26 +78,22 @@ def histogram(
     num_samples = math.prod(x_arg.first.shape[axis] for axis in axes)
     if weights is None and not math.isnan(num_samples):
         arguments.counter_dtype(probe.dtype, num_samples)  # raises if it cannot hold the number
-    content = w_arg.content if isinstance(w_arg, Input) else (type(w_arg).__name__, w_arg)
-    graph = Graph("histogram", x_arg.content, bins, range, content, axes, probe.dtype)
-    ranges_arg: Any = literal(ranges)
-    if unknown:
-        ranges_arg = _data_ranges(graph, x_arg, ranges, unknown)
-    bins_arg = graph.shared("bins", literal(bins), _num_bytes(bins))
+    graph = Graph("histogram", x_arg, bins, range, w_arg, axes, probe.dtype)
+    ranges_arg = _data_ranges(graph, x_arg, ranges, unknown) if unknown else ranges
+    bins_arg = graph.shared("bins", bins)
     options = {"axis": axes, "dtype": probe.dtype}
-    groups: dict[Index, list[TaskRef]] = {}
+    refs: dict[Index, TaskRef] = {}
     for index in blocks(x_arg.first):
         options["weights"] = w_arg.chunk(index) if isinstance(w_arg, Input) else w_arg
         args = x_arg.chunk(index), bins_arg, ranges_arg
-        ref = graph.call("chunk", index, "histogram", *args, **options)
-        groups.setdefault(tuple(i for a, i in enumerate(index) if a not in axes), []).append(ref)
+        refs[index] = graph.call("chunk", index, ga.histogram, *args, **options)
     shape = probe.shape[x_arg.first.ndim - len(axes) :]
-    for row, refs in groups.items():
-        graph.alias("", (*row, *(0,) * len(shape)), graph.tree("tree", row, refs, sum_arrays))
+    for row, ref in graph.trees("tree", refs, axes, sum_arrays).items():
+        kept = (i for a, i in enumerate(row) if a not in axes)
+        graph.alias("", (*kept, *(0,) * len(shape)), ref)
     other_chunks = (c for a, c in enumerate(x_arg.first.chunks) if a not in axes)
     result_chunks = (*other_chunks, *((extent,) for extent in shape))
-    sources = x_arg, w_arg if isinstance(w_arg, Input) else None
-    return results_of(graph, None, x_arg.first, result_chunks, (probe.dtype,), *sources)
+    return results_of(graph, None, x_arg.first, result_chunks, (probe.dtype,), x_arg, w_arg)
 
 
 def _snapshot(bins: Any) -> Any:
@@ -108,10 +103,6 @@ def _snapshot(bins: Any) -> Any:
     if isinstance(bins, np.ndarray) or hasattr(bins, "__cuda_array_interface__"):
         return np.array(on_host(bins))
     return list(bins) if isinstance(bins, list) else bins
-
-
-def _num_bytes(bins: Any) -> int:
-    return sum(np.asarray(edges).nbytes for edges in (bins if isinstance(bins, tuple) else (bins,)))
 
 
 def _weights(weights: Any, x: Input) -> Input:
@@ -129,35 +120,31 @@ def _weights(weights: Any, x: Input) -> Input:
 
 def _data_ranges(graph: Graph, x: Input, ranges: Any, unknown: list[int]) -> TaskRef:
     """Add the tasks that find the range of the data in some dimensions."""
-    refs = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
-    root = graph.tree("ends-tree", (), refs, widest)
-    names = [x.source[1][i][0] for i in unknown]
-    return graph.add("range", (), ranges_of, root, ranges, unknown, names, x.form is not None)
+    ends = [graph.add("ends", index, ends_of, x.chunk(index), unknown) for index in blocks(x.first)]
+    names = {dim: x.source[1][dim][0] for dim in unknown}
+    return graph.add("range", (), ranges_of, ends, ranges, names, x.form is not None)
 
 
 # --- within tasks -------------------------------------------------------------------------------
 
 
-def ends_of(x: ChunkArg, dims: list[int]) -> Any:
+def ends_of(x: Any, dims: list[int]) -> Any:
     """Return the minimum and maximum of some dimensions; None for an empty chunk."""
-    parts = parts_of(x)
+    parts = unpack(x)
     if not parts[0].size:
         return None
     return [[on_host(value)[()] for value in ga.minmax(parts[dim])] for dim in dims]
 
 
-def widest(several: list[Any]) -> Any:
-    """Combine minima and maxima; NaN propagates."""
-    known = [ends for ends in several if ends is not None]
-    pairs = (np.stack(pairs) for pairs in zip(*known, strict=True))
-    return [[pair[:, 0].min(), pair[:, 1].max()] for pair in pairs] if known else None
+def ranges_of(ends: list[Any], ranges: Any, names: dict[int, str], is_joint: bool) -> Any:
+    """Return ranges with those of some dimensions, from those of all chunks.
 
-
-def ranges_of(extremes: Any, ranges: Any, dims: list[int], names: list[str], is_joint: bool) -> Any:
-    """Return ranges with those of some dimensions; raise ValueError unless they are finite."""
-    ends = [(0, 1)] * len(dims) if extremes is None else extremes
-    named = zip(dims, ends, names, strict=True)
-    known = {dim: arguments.finite_ends(low, high, name) for dim, (low, high), name in named}
+    Raise ValueError unless they are finite; NaN propagates.
+    """
+    known = {}
+    for (dim, name), *pairs in zip(names.items(), *filter(None, ends), strict=True):
+        low, high = map(np.stack, zip(*pairs, strict=True)) if pairs else (np.zeros(1), np.ones(1))
+        known[dim] = arguments.finite_ends(low.min(), high.max(), name)
     return with_ranges(ranges, known, is_joint)
 
 
@@ -165,32 +152,29 @@ def ranges_of(extremes: Any, ranges: Any, dims: list[int], names: list[str], is_
 
 
 class InitArgument(NamedTuple):
-    """The initial value of a reduction or scan."""
+    """The initial value of a reduction or scan: a value, or arrays."""
 
-    source: Input | None  # of arrays
-    value: dict[str, Any] | None  # as plain data, if there are no arrays
+    value: Any
+    source: Input | None
     small: Any
 
     @property
     def content(self) -> Any:
         """All that results depend on, for the graph's hash."""
-        if self.source is not None:
-            return self.source.content
-        assert self.value is not None
-        values = [(type(v).__name__, getattr(v, "dtype", None), v) for v in self.value["parts"]]
-        return self.value["pattern"], values
+        return dumps(self.value) if self.source is None else self.source.content
 
     def chunk(self, row: Index) -> Any:
-        """Return init for a block of rows, as an argument that `init_in_task` reads."""
+        """Return init for a block of rows, as an argument of a task."""
         if self.source is None:
             return self.value
-        return self.source.chunk(row if self.source.first.ndim else (), row)
+        is_one = self.source.first.ndim == 0
+        return self.source.chunk(() if is_one else row)._replace(place=row, are_values=is_one)
 
 
 def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> InitArgument:
     """Parse init; `row_axes` are the axes of the result's rows."""
     if not any(map(_is_array, unpack(init))):
-        return InitArgument(None, plain(init), init)
+        return InitArgument(init, None, init)
     chunks = tuple(x.first.chunks[axis] for axis in row_axes)
     shape = tuple(x.first.shape[axis] for axis in row_axes)
     source = _inputs.parse_argument(init, where, "init")
@@ -203,9 +187,7 @@ def parse_init(init: Any, x: Input, row_axes: Sequence[int], where: str) -> Init
     if not is_one and x.is_known and source.first.chunks != chunks:
         source = source.rechunked(chunks)
     small = source.small()
-    if is_one:
-        small = small[()] if library_of(source.first._meta) == "numpy" else small
-    return InitArgument(source, None, small)
+    return InitArgument(None, source, map_fields(lambda x: x[()], small) if is_one else small)
 
 
 def _is_array(x: Any) -> bool:
@@ -213,16 +195,6 @@ def _is_array(x: Any) -> bool:
     if isinstance(x, np.ndarray):
         return x.size != 1
     return _inputs.is_dask(x) or hasattr(x, "__cuda_array_interface__")
-
-
-def init_in_task(init: Any) -> Any:
-    """Return init within a task."""
-    if isinstance(init, dict):
-        return pack(**init)
-    parts = parts_of(init)
-    if parts[0].ndim == 0 and isinstance(parts[0], np.ndarray):
-        parts = tuple(part[()] for part in parts)
-    return pack(init[0][2], parts)
 
 
 def reduce(
@@ -244,104 +216,100 @@ def reduce(
     x_arg = _inputs.parse_argument(x, "reduce")
     local_op, frozen = pickle_operator(op, "reduce")
     keepdims = checks.flag_argument(keepdims, "keepdims", "reduce")
-    axes = checks.axes_of(checks.plain_axes(axis, "reduce"), x_arg.first.ndim, "reduce")
+    axes = x_arg.axes(axis)
     other_axes = tuple(a for a in range(x_arg.first.ndim) if a not in axes)
     initial = parse_init(init, x_arg, other_axes, "reduce")
     options = {"axis": axes, "keepdims": keepdims, "dtype": dtype}
     small = x_arg.small(), initial.small
     dtypes, form = _inputs.probe_dtypes(ga.reduce, *small, local_op, **options)
-    graph = Graph("reduce", x_arg.content, initial.content, frozen[0], axes, keepdims, dtypes)
-    op_arg = graph.operator(frozen)
-    folding = axes, dtypes, x_arg.pattern
-    aggregates = combined(graph, x_arg, op_arg, folding, local_op.commutative)
-    for index, ref in aggregates.items():
+    graph = Graph("reduce", x_arg, initial, frozen, axes, keepdims, dtypes)
+    op_arg = graph.shared("op", frozen)
+    fold = Fold(op_arg, axes, dtypes, x_arg.form)
+    for index, ref in combined(graph, x_arg, fold, local_op.commutative).items():
         out = tuple(k for a, k in enumerate(index) if keepdims or a in other_axes)
         row = tuple(index[a] for a in other_axes)
-        graph.add("", out, finish, ref, initial.chunk(row), op_arg, folding, keepdims)
+        graph.add("", out, fold.finished, ref, initial.chunk(row), keepdims)
     chunks = tuple((1,) if a in axes else sizes for a, sizes in enumerate(x_arg.first.chunks)
                    if keepdims or a in other_axes)  # fmt: skip
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
-ReduceArgs = tuple[tuple[int, ...], tuple[Any, ...], Structure]
-"""The reduced axes, the dtypes of the accumulators, and the pattern of elements."""
+@dataclass(frozen=True)
+class Fold:
+    """A reduction along axes; its methods run within tasks."""
+
+    op: Any
+    axes: tuple[int, ...]
+    dtypes: tuple[Any, ...]  # of the accumulators
+    form: Form | None  # of elements
+
+    def reduced(self, parts: Parts, axes: tuple[int, ...], init: Any = None) -> Parts:
+        """Reduce parts along axes, keeping these."""
+        x, dtype = packed(self.form, parts), packed(self.form, self.dtypes)
+        results = ga.reduce(x, init, self.op, axis=axes, keepdims=True, dtype=dtype)
+        return tuple(map(as_array, unpack(results)))
+
+    def of_chunk(self, x: Any, axes: tuple[int, ...], reverse: bool = False) -> Parts:
+        """Return the aggregate of a chunk; without elements along the axes, an empty array."""
+        parts = unpack(x)
+        if not all(parts[0].shape[axis] for axis in axes):
+            slices = tuple(slice(0, 1) if a in axes else slice(None) for a in range(parts[0].ndim))
+            return tuple(p[slices].astype(t) for p, t in zip(parts, self.dtypes, strict=True))
+        if reverse:
+            backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)
+            parts = tuple(part[backwards] for part in parts)
+        return self.reduced(parts, axes)
+
+    def joined(self, several: list[Parts], axis: int) -> Parts:
+        """Combine results of chunks that follow each other along an axis."""
+        parts = concatenate(several, axis)
+        if parts[0].shape[axis] <= 1 or parts[0].size == 0:
+            slices = (slice(None),) * axis + (slice(0, 1),)
+            return tuple(part[slices] for part in parts)
+        return self.reduced(parts, (axis,))
+
+    def finished(self, parts: Parts, init: Any, keepdims: bool) -> Any:
+        """Combine init with a result."""
+        options = {"axis": self.axes, "keepdims": keepdims, "dtype": packed(self.form, self.dtypes)}
+        return result(unpack(ga.reduce(packed(self.form, parts), init, self.op, **options)))
+
+    def linked(self, prefix: Parts | None, own: Parts, init: Any) -> Parts:
+        """Return the prefix of the next chunk; the first chunk with elements applies init."""
+        (axis,) = self.axes
+        if not own[0].shape[axis]:
+            return own if prefix is None else prefix
+        if prefix is not None and prefix[0].shape[axis]:
+            return self.joined([prefix, own], axis)
+        return own if init is None else self.reduced(own, self.axes, init)
+
+    def scanned(self, call: Any, x: Any, prefix: Parts | None, init: Any, reverse: bool) -> Any:
+        """Scan a chunk, starting from its prefix or init."""
+        (axis,) = self.axes
+        dtype = packed(self.form, self.dtypes)
+        options = {"axis": axis, "reverse": reverse, "dtype": dtype}
+        if prefix is None or not prefix[0].shape[axis]:
+            return result(unpack(call(x, init, self.op, **options)))
+        packing = functools.partial(packed, self.form)
+        return result(unpack(scan_from(call, packing, unpack(x), prefix, self.op, **options)))
 
 
-def combined(
-    graph: Graph, source: Input, op: Any, folding: ReduceArgs, commutes: bool
-) -> dict[Index, TaskRef]:
+def combined(graph: Graph, source: Input, fold: Fold, commutes: bool) -> dict[Index, TaskRef]:
     """Add the tasks that reduce along some axes, without init; return a task for each result.
 
     Several chunked axes are combined block by block if op commutes. That is not C order, so other
     operators are applied axis by axis, the last first.
     """
-    axes, dtypes, pattern = folding
-    count = source.first.numblocks
+    axes, count = fold.axes, source.first.numblocks
     is_blockwise = commutes or all(count[axis] == 1 for axis in axes[1:])
-    current: dict[Index, TaskRef] = {}
-    for index in product(*map(range, count)):
-        first_axes = axes if is_blockwise else axes[-1:]
-        args = source.chunk(index), op, (first_axes, dtypes, pattern)
-        current[index] = graph.add("chunk", index, reduce_chunk, *args)
+    first_axes = axes if is_blockwise else axes[-1:]
+    current = {index: graph.add("chunk", index, fold.of_chunk, source.chunk(index), first_axes)
+               for index in blocks(source.first)}  # fmt: skip
     for step, axis in enumerate(reversed(axes)):
         if step and not is_blockwise:
-            for index, ref in current.items():
-                fold_args = [ref], op, axis, folding
-                current[index] = graph.add("fold", (step, *index), combine, *fold_args)
-        rows: dict[Index, list[TaskRef]] = {}
-        for index, ref in current.items():  # in order
-            rows.setdefault((*index[:axis], 0, *index[axis + 1 :]), []).append(ref)
-        current = {
-            row: graph.tree("tree", (axis, *row), refs, combine, op, axis, folding)
-            for row, refs in rows.items()
-        }
+            current = {index: graph.add("fold", (step, *index), fold.joined, [ref], axis)
+                       for index, ref in current.items()}  # fmt: skip
+        current = graph.trees(f"tree-{axis}", current, (axis,), fold.joined, axis)
     return current
-
-
-# --- within tasks -------------------------------------------------------------------------------
-
-
-def reduce_parts(
-    parts: Parts, op: Any, axes: tuple[int, ...], init: Any, folding: ReduceArgs
-) -> Parts:
-    """Reduce parts along axes, keeping these."""
-    _, dtypes, pattern = folding
-    x, dtype = pack(pattern, parts), pack(pattern, dtypes)
-    results = unpack(ga.reduce(x, init, op, axis=axes, keepdims=True, dtype=dtype))
-    return tuple(map(as_array, results))
-
-
-def reduce_chunk(
-    x: ChunkArg, op: PickledOperator, folding: ReduceArgs, reverse: bool = False
-) -> Parts:
-    """Return the aggregate of a chunk; without elements along the axes, an empty array."""
-    parts, axes = parts_of(x), folding[0]
-    if not all(parts[0].shape[axis] for axis in axes):
-        slices = tuple(slice(0, 1) if a in axes else slice(None) for a in range(parts[0].ndim))
-        return tuple(p[slices].astype(dtype) for p, dtype in zip(parts, folding[1], strict=True))
-    if reverse:
-        backwards = (slice(None),) * axes[0] + (slice(None, None, -1),)
-        parts = tuple(part[backwards] for part in parts)
-    return reduce_parts(parts, load_operator(op), axes, None, folding)
-
-
-def combine(several: list[Parts], op: PickledOperator, axis: int, folding: ReduceArgs) -> Parts:
-    """Combine results of chunks that follow each other along an axis."""
-    parts = concatenate(several, axis)
-    if parts[0].shape[axis] <= 1 or parts[0].size == 0:
-        slices = (slice(None),) * axis + (slice(0, 1),)
-        return tuple(part[slices] for part in parts)
-    return reduce_parts(parts, load_operator(op), (axis,), None, folding)
-
-
-def finish(
-    parts: Parts, init: Any, op: PickledOperator, folding: ReduceArgs, keepdims: bool
-) -> Any:
-    """Combine init with a result."""
-    axes, dtypes, pattern = folding
-    options = {"axis": axes, "keepdims": keepdims, "dtype": pack(pattern, dtypes)}
-    init_value, fn = init_in_task(init), load_operator(op)
-    return result(unpack(ga.reduce(pack(pattern, parts), init_value, fn, **options)))
 
 
 # --- Scans: an aggregate of each chunk, a chain of prefixes in order, a scan of each chunk.
@@ -383,9 +351,7 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     x_arg = _inputs.parse_argument(x, func_name)
     local_op, frozen = pickle_operator(op, func_name)
     reverse = checks.flag_argument(reverse, "reverse", func_name)
-    scan_axis = checks.axis_of(checks.plain_axis(axis, func_name), x_arg.first.ndim, func_name)
-    if scan_axis is None:
-        x_arg, scan_axis = x_arg.flat(), 0
+    x_arg, scan_axis = x_arg.line(axis)
     other_axes = tuple(a for a in range(x_arg.first.ndim) if a != scan_axis)
     initial = parse_init(init, x_arg, other_axes, func_name)
     options = {"axis": scan_axis, "reverse": reverse, "dtype": dtype}
@@ -393,22 +359,20 @@ def _scan(func_name: str, x: Any, init: Any, op: Any, axis: Any, reverse: Any, d
     dtypes, form = _inputs.probe_dtypes(call, x_arg.small(), initial.small, local_op, **options)
     if init is None and func_name == "exclusive_scan":  # every chunk must start from it
         initial = parse_init(local_op.identity_for(dtypes[0]), x_arg, other_axes, func_name)
-    content = x_arg.content, initial.content, frozen[0], scan_axis, reverse, dtypes
+    content = x_arg, initial, frozen, scan_axis, reverse, dtypes
     graph = Graph(func_name.replace("_", "-"), *content)
-    op_arg = graph.operator(frozen)
-    folding = (scan_axis,), dtypes, x_arg.pattern
+    fold = Fold(graph.shared("op", frozen), (scan_axis,), dtypes, x_arg.form)
     for row in blocks(x_arg.first, other_axes):
-        _add_line(graph, x_arg, initial, op_arg, row, reverse, folding)
+        _add_line(graph, call, x_arg, initial, fold, row, reverse)
     chunks = x_arg.first.chunks
     return results_of(graph, form, x_arg.first, chunks, dtypes, x_arg, initial.source)
 
 
 def _add_line(
-    graph: Graph, x: Input, initial: InitArgument, op: Any, row: Index, reverse: bool,
-    folding: ReduceArgs,
-) -> None:  # fmt: skip
+    graph: Graph, call: Any, x: Input, initial: InitArgument, fold: Fold, row: Index, reverse: bool
+) -> None:
     """Add the tasks of the chunks along one line, which starts at chunk `row`."""
-    (axis,), _, _ = folding
+    (axis,) = fold.axes
     count = x.first.numblocks[axis]
     init = initial.chunk((*row[:axis], *row[axis + 1 :]))
     prefix: TaskRef | None = None
@@ -416,39 +380,7 @@ def _add_line(
         chunk_number = count - 1 - step if reverse else step
         index = (*row[:axis], chunk_number, *row[axis + 1 :])
         chunk = x.chunk(index)
-        graph.add("", index, scan, chunk, prefix, init, op, reverse, folding)
+        graph.add("", index, fold.scanned, call, chunk, prefix, init, reverse)
         if step < count - 1:
-            total = graph.add("aggregate", index, reduce_chunk, chunk, op, folding, reverse)
-            prefix = graph.add("prefix", index, link, prefix, total, init, op, folding)
-
-
-# --- within tasks -------------------------------------------------------------------------------
-
-
-def link(
-    prefix: Parts | None, own: Parts, init: Any, op: PickledOperator, folding: ReduceArgs
-) -> Parts:
-    """Return the prefix of the next chunk; the first chunk with elements applies init."""
-    (axis,) = folding[0]
-    if not own[0].shape[axis]:
-        return own if prefix is None else prefix
-    if prefix is not None and prefix[0].shape[axis]:
-        return combine([prefix, own], op, axis, folding)
-    value = init_in_task(init)
-    return own if value is None else reduce_parts(own, load_operator(op), (axis,), value, folding)
-
-
-def scan(
-    x: ChunkArg, prefix: Parts | None, init: Any, op: PickledOperator, reverse: bool,
-    folding: ReduceArgs,
-) -> Any:  # fmt: skip
-    """Scan a chunk, starting from its prefix or init."""
-    (axis,), dtypes, pattern = folding
-    call, fn, parts = getattr(ga, x[0][0]), load_operator(op), parts_of(x)
-    options = {"axis": axis, "reverse": reverse, "dtype": pack(pattern, dtypes)}
-    if prefix is not None and prefix[0].shape[axis]:
-        packing = functools.partial(pack, pattern)
-        found = scan_from(call, packing, parts, prefix, fn, **options)
-    else:
-        found = call(pack(pattern, parts), init_in_task(init), fn, **options)
-    return result(unpack(found))
+            total = graph.add("aggregate", index, fold.of_chunk, chunk, fold.axes, reverse)
+            prefix = graph.add("prefix", index, fold.linked, prefix, total, init)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -11,10 +12,11 @@ from typing import Any, TypeAlias
 import cloudpickle
 import dask.array as da
 from dask.base import tokenize
-from dask.task_spec import Alias, List, Task, TaskRef
+from dask.task_spec import Alias, DataNode, Task, TaskRef
 
 import gpualgo
 from gpualgo._arrays.forms import Form
+from gpualgo._distributed import packed
 from gpualgo._driver import default_device
 from gpualgo.dask import _tasks
 
@@ -22,17 +24,16 @@ from gpualgo.dask import _tasks
 # there.
 #
 # The instance is pickled by value, so that a worker or scheduler without gpualgo can unpickle
-# it; all else in a task is plain data: names, numbers, dtypes, bytes.
+# it; all else in a task is strings and bytes.
 
 
 class Runner:
-    """Calls a function of this package by name."""
+    """Calls a pickled function of this package."""
 
     def __init__(self) -> None:
         self.blob: bytes | None = None
 
-    def __call__(self, version: str, device: str, name: str, *args: Any) -> Any:
-        """Call the function with a name such as ``_reduce:reduce_chunk`` on a device."""
+    def __call__(self, version: str, device: str, blob: bytes, *values: Any) -> Any:
         try:
             import gpualgo
         except ImportError as error:
@@ -47,7 +48,7 @@ class Runner:
             )
         from gpualgo.dask import _tasks
 
-        return _tasks.call(name, device, args)
+        return _tasks.call(blob, device, values)
 
     def __reduce__(self) -> Any:
         return (type(self), ()) if self.blob is None else (pickle.loads, (self.blob,), self.blob)
@@ -76,29 +77,34 @@ LARGE_BYTES = 10_000  # larger values that many tasks need get a task of their o
 class Graph:
     """Tasks whose names contain a hash of what they compute.
 
-    Equal calls give equal names in every process, so dask can reuse results.
+    Equal calls give equal names in every process, so dask can reuse results. Of arguments and
+    operators the hash is that of their `content`.
     """
 
     def __init__(self, name: str, *content: Any) -> None:
         self.device = device()
-        self.token = tokenize(gpualgo.__version__, self.device, name, *content)
+        parts = [getattr(x, "content", (type(x).__name__, x)) for x in content]
+        self.token = tokenize(gpualgo.__version__, self.device, name, *parts)
         self.name = name
         self.tasks: dict[Any, Any] = {}
 
     def key(self, step: str, *index: int) -> tuple[Any, ...]:
         return (f"ga-{self.name}{step and '-'}{step}-{self.token}", *index)
 
-    def add(self, step: str, index: Index, function: Callable[..., Any], *args: Any) -> TaskRef:
-        """Add a task that calls function; args are task results, lists of them, or plain data."""
+    def add(
+        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
+    ) -> TaskRef:
+        """Add a task that calls function; args may contain other tasks, for their results."""
         key = self.key(step, *index)
-        wrapped = [List(*arg) if _holds_tasks(arg) else arg for arg in args]
-        prefix = gpualgo.__version__, self.device, _tasks.name_of(function)
-        self.tasks[key] = Task(key, _runner, *prefix, *wrapped)
+        blob, refs = _tasks.dumps((function, args, options))
+        self.tasks[key] = Task(key, _runner, gpualgo.__version__, self.device, blob, *refs)
         return TaskRef(key)
 
-    def call(self, step: str, index: Index, name: str, *args: Any, **options: Any) -> TaskRef:
-        """Add a task that calls a public function with chunks, operators and plain data."""
-        return self.add(step, index, _tasks.call_on, name, (*options,), *args, *options.values())
+    def call(
+        self, step: str, index: Index, function: Callable[..., Any], *args: Any, **options: Any
+    ) -> TaskRef:
+        """Add a task that calls a public function."""
+        return self.add(step, index, _tasks.call_on, function, *args, **options)
 
     def tree(
         self, step: str, index: Index, refs: list[TaskRef], function: Callable[..., Any], *args: Any
@@ -112,17 +118,31 @@ class Graph:
             level += 1
         return refs[0]
 
+    def trees(
+        self, step: str, refs: dict[Index, TaskRef], axes: Sequence[int],
+        function: Callable[..., Any], *args: Any,
+    ) -> dict[Index, TaskRef]:  # fmt: skip
+        """Combine the results of chunks along axes, in order; the index of each is 0 there."""
+        rows: dict[Index, list[TaskRef]] = {}
+        for index, ref in refs.items():
+            row = tuple(0 if axis in axes else i for axis, i in enumerate(index))
+            rows.setdefault(row, []).append(ref)
+        return {
+            row: self.tree(step, row, several, function, *args) for row, several in rows.items()
+        }
+
     def alias(self, step: str, index: Index, ref: TaskRef) -> None:
         key = self.key(step, *index)
         self.tasks[key] = Alias(key, ref.key)
 
-    def shared(self, step: str, value: Any, num_bytes: int) -> Any:
-        """Return plain data that many tasks take, as a task if it is large."""
-        return value if num_bytes <= LARGE_BYTES else self.add(step, (), same, value)
-
-    def operator(self, op: tuple[str, bytes], step: str = "op") -> Any:
-        """Return a pickled operator, as a task if it is large."""
-        return self.shared(step, op, len(op[1]))
+    def shared(self, step: str, value: Any) -> Any:
+        """Return a value that many tasks take, as a task if it is large."""
+        blob, _ = _tasks.dumps(value)
+        if len(blob) <= LARGE_BYTES:
+            return value
+        key = self.key(step)
+        self.tasks[key] = DataNode(key, blob)
+        return TaskRef(key)
 
     def array(self, step: str, chunks: Chunks, meta: Any, sources: Sequence[Any]) -> Any:
         """Return the dask array whose chunks are the results of a step.
@@ -138,14 +158,6 @@ class Graph:
         return da.Array(graph, name, chunks, meta=meta)
 
 
-def same(value: Any) -> Any:
-    return value
-
-
-def _holds_tasks(arg: Any) -> bool:
-    return isinstance(arg, list) and any(isinstance(item, (TaskRef, List)) for item in arg)
-
-
 def device() -> Any:
     """Return the name of the device that processes host chunks: the default device of the caller.
 
@@ -158,22 +170,11 @@ def device() -> Any:
 # --- Results: the dask arrays of a step's tasks, packed as on a single machine.
 
 
-def item(parts: Any, number: int) -> Any:
-    return parts[number]
-
-
 def results_of(
     graph: Graph, form: Form | None, like: Any, chunks: Chunks, dtypes: Sequence[Any], *inputs: Any
 ) -> Any:
-    """Return a dask array for each dtype, packed in their form; tasks return tuples of several.
-
-    `inputs` are the arguments, or None, whose arrays the tasks read.
-    """
+    """Return a dask array for each dtype, packed in their form; as `result_arrays`."""
     return packed(form, result_arrays(graph, like, chunks, dtypes, *inputs))
-
-
-def packed(form: Form | None, results: Sequence[Any]) -> Any:
-    return results[0] if form is None else form.packed(results)
 
 
 def result_arrays(
@@ -181,10 +182,10 @@ def result_arrays(
 ) -> list[Any]:
     """Return a dask array for each dtype; tasks return tuples if there are several.
 
-    `inputs` are the arguments, or None, whose arrays the tasks read.
+    Tasks read the arrays of those of the inputs that are arguments.
     """
     metas = [_tasks.meta_like(like, len(chunks), dtype) for dtype in dtypes]
-    sources = [array for x in inputs if x is not None for array in x.arrays]
+    sources = [array for x in inputs for array in getattr(x, "arrays", ())]
     whole = graph.array("", chunks, metas[0], sources)
     if len(dtypes) == 1:
         return [whole]
@@ -192,6 +193,6 @@ def result_arrays(
     for number, meta in enumerate(metas):
         part = Graph(f"{graph.name}-item", graph.token, "", number)
         for index in product(*map(range, map(len, chunks))):
-            part.add("", index, item, TaskRef((whole.name, *index)), number)
+            part.add("", index, operator.getitem, TaskRef((whole.name, *index)), number)
         results.append(part.array("", chunks, meta, [whole]))
     return results

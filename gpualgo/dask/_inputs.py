@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -14,20 +15,12 @@ from dask.task_spec import TaskRef
 
 from gpualgo._arrays.forms import Form, flatten_tuple, is_tuple
 from gpualgo._base import recording
-from gpualgo._distributed import fields_of
+from gpualgo._distributed import fields_of, library_of, packed
 from gpualgo._driver.default_device import default_device
+from gpualgo._pipeline import checks
 from gpualgo.dask import _graph
 from gpualgo.dask._graph import Chunks, Graph, Index
-from gpualgo.dask._tasks import (
-    ChunkArg,
-    Source,
-    Structure,
-    contiguous,
-    empty_like,
-    library_of,
-    meta_like,
-    pattern_of,
-)
+from gpualgo.dask._tasks import Chunk, Source, contiguous, empty_like, meta_like
 
 # --- Flatten, broadcast and reshape dask arrays.
 
@@ -71,12 +64,9 @@ def reshaped(x: Any, chunks: Chunks) -> Any:
         x = x.rechunk((wanted,))
     graph = Graph("reshape", x.name, chunks)
     for number, index in enumerate(product(*map(range, map(len, chunks)))):
-        graph.add("", index, shaped, TaskRef((x.name, number if x.size else 0)), shapes[number])
+        ref = TaskRef((x.name, number if x.size else 0))
+        graph.add("", index, operator.methodcaller("reshape", shapes[number]), ref)
     return graph.array("", chunks, meta_like(x, len(chunks), x.dtype), [x])
-
-
-def shaped(chunk: Any, shape: tuple[int, ...]) -> Any:
-    return chunk.reshape(shape)
 
 
 class Input(NamedTuple):
@@ -95,31 +85,28 @@ class Input(NamedTuple):
     @property
     def content(self) -> Any:
         """All that results depend on, for the graph's hash."""
-        return tuple(x.name for x in self.arrays), self.source, self.first.chunks
-
-    @property
-    def pattern(self) -> Structure:
-        return self.source[2]
+        names = self.form and self.form.names
+        return tuple(x.name for x in self.arrays), self.source[:2], names, self.first.chunks
 
     @property
     def is_known(self) -> bool:
         """Whether the sizes of all chunks are known."""
         return not any(math.isnan(size) for sizes in self.first.chunks for size in sizes)
 
-    def chunk(self, index: Index, label: Index | None = None) -> ChunkArg:
-        """Return one chunk as an argument of a task; errors name it by the label or the index."""
-        refs = [TaskRef((x.name, *index)) for x in self.arrays]
-        return [self.source, index if label is None else label, *refs]
+    def chunk(self, index: Index) -> Chunk:
+        """Return one chunk as an argument of a task."""
+        return Chunk(self.source, index, tuple(TaskRef((x.name, *index)) for x in self.arrays))
 
-    def broadcast_chunk(self, index: Index) -> ChunkArg:
+    def broadcast_chunk(self, index: Index) -> Chunk:
         """Return the chunk that is broadcast to a chunk of the result, as `chunk` does."""
-        return [self.source, index, *(broadcast_chunk(x, index) for x in self.arrays)]
+        refs = tuple(broadcast_chunk(x, index) for x in self.arrays)
+        return Chunk(self.source, index, refs)
 
     def small(self, extent: int = 1) -> Any:
         """Return an argument of the same structure and dtypes with small arrays."""
         shape = (extent,) * self.first.ndim
         parts = [empty_like(x._meta, shape, x.dtype) for x in self.arrays]
-        return parts[0] if self.form is None else self.form.packed(parts)
+        return packed(self.form, parts)
 
     def require_sizes(self, reason: str) -> None:
         if not self.is_known:
@@ -134,6 +121,17 @@ class Input(NamedTuple):
             return self
         self.require_sizes("an array of several dimensions is to be flattened")
         return self._replace(arrays=tuple(map(flat, self.arrays)))
+
+    def line(self, axis: Any) -> tuple[Input, int]:
+        """Return the argument and the axis to work along; None flattens it."""
+        where = self.source[0]
+        line = checks.axis_of(checks.plain_axis(axis, where), self.first.ndim, where)
+        return (self.flat(), 0) if line is None else (self, line)
+
+    def axes(self, axis: Any) -> tuple[int, ...]:
+        """Return the axes that a call reduces."""
+        where = self.source[0]
+        return checks.axes_of(checks.plain_axes(axis, where), self.first.ndim, where)
 
     def broadcast(self, like: Any) -> Input:
         cut = [align_chunks([like, x], self.source[0])[1] for x in self.arrays]
@@ -171,7 +169,7 @@ def parse_argument(x: Any, where: str, name: str = "x", like: Any = None) -> Inp
     arrays = _aligned([_as_dask(field, f"{where}: {n}", like) for field, n in fields], where, name)
     named = zip(fields, arrays, strict=True)
     specs = tuple((label, array.dtype, library_of(array._meta)) for (_, label), array in named)
-    return Input(tuple(arrays), form, (where, specs, pattern_of(form)), name)
+    return Input(tuple(arrays), form, (where, specs, form), name)
 
 
 def _as_dask(x: Any, label: str, like: Any) -> Any:

@@ -10,45 +10,25 @@ import math
 from itertools import accumulate, count, zip_longest
 from typing import Any
 
-import numpy as np
 from dask.task_spec import TaskRef
 
 import gpualgo as ga
 from gpualgo._distributed import (
-    ALL_BITS,
+    Order,
+    Parts,
+    Spans,
     Table,
-    bit_options,
     check_index_dtype,
-    compared_bits,
-    narrowed,
+    concatenate,
+    namespace_of,
+    packed,
+    sample_width,
 )
 from gpualgo._pipeline import checks
 from gpualgo.dask import _inputs
-from gpualgo.dask._graph import Graph, packed, result_arrays, same
+from gpualgo.dask._graph import Graph, result_arrays
 from gpualgo.dask._inputs import Input, blocks, reshaped
-from gpualgo.dask._tasks import (
-    ChunkArg,
-    Parts,
-    Structure,
-    concatenate,
-    copy_slice,
-    namespace_of,
-    on_host,
-    pack,
-    parts_of,
-    plain,
-    result,
-    unpack,
-)
-
-Order = tuple[Structure, Any, tuple[int, int | None]]
-"""The keys' pattern; descending flags as plain data; the range of bits that is compared."""
-
-
-def order_of(descending: Any, begin_bit: Any, end_bit: Any, keys: Input) -> Order:
-    begin = checks.integer(begin_bit, "begin_bit", keys.source[0])
-    end = None if end_bit is None else checks.integer(end_bit, "end_bit", keys.source[0])
-    return keys.pattern, plain(descending), (begin, end)
+from gpualgo.dask._tasks import copy_slice, result, unpack
 
 
 def radix_sort(
@@ -73,8 +53,10 @@ def radix_sort(
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
     v_arg = None if values is None else _values(values, k_arg, func_name)
     small = v_arg and v_arg.small()
-    order = order_of(descending, begin_bit, end_bit, k_arg)
-    options = {"descending": descending, "axis": axis, **bit_options(begin_bit, end_bit)}
+    begin = checks.integer(begin_bit, "begin_bit", func_name)
+    end = None if end_bit is None else checks.integer(end_bit, "end_bit", func_name)
+    order = Order(k_arg.form, descending, begin, end)
+    options = {"axis": axis, **order.options}
     dtypes, form = _inputs.probe_dtypes(ga.radix_sort, k_arg.small(), small, **options)
     return packed(form, _sort(func_name, k_arg, v_arg, order, axis, dtypes, None))
 
@@ -87,7 +69,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     """
     func_name = "argsort"
     k_arg = _inputs.parse_argument(keys, func_name, "keys")
-    order = order_of(descending, 0, None, k_arg)
+    order = Order(k_arg.form, descending)
     options = {"descending": descending, "axis": axis, "dtype": dtype}
     (index_dtype,), _ = _inputs.probe_dtypes(ga.argsort, k_arg.small(), **options)
     sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), k_arg.first.ndim, func_name)
@@ -111,10 +93,8 @@ def _sort(
 ) -> list[Any]:  # fmt: skip
     """Return the sorted arrays; for an argsort `indices` is the dtype of indices, else None."""
     ndim = keys.first.ndim
-    sort_axis = checks.axis_of(checks.plain_axis(axis, func_name), ndim, func_name)
-    if sort_axis is None:
-        keys, sort_axis = keys.flat(), 0
-        values = values and values.flat()
+    keys, sort_axis = keys.line(axis)
+    values = values and values.line(axis)[0]
     if keys.first.numblocks[sort_axis] == 1:
         return _rows(func_name, keys, values, order, sort_axis, dtypes)
     keys.require_sizes("the index of a sorted element depends on all sizes")
@@ -136,19 +116,14 @@ def _rows(
     dtypes: tuple[Any, ...],
 ) -> list[Any]:  # fmt: skip
     """Sort chunks that hold whole rows."""
-    graph = _graph_of(func_name, keys, values, order, axis, dtypes)
-    options = {"descending": order[1], "axis": axis, **bit_options(*order[2])}
+    graph = Graph(func_name.replace("_", "-"), keys, values, order.options, axis, dtypes)
+    options = {"axis": axis, **order.options}
     if func_name == "argsort":
         options["dtype"] = dtypes[0]
     for index in blocks(keys.first):
         args = [x.chunk(index) for x in (keys, values) if x is not None]
-        graph.call("", index, func_name, *args, **options)
+        graph.call("", index, getattr(ga, func_name), *args, **options)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
-
-
-def _graph_of(func_name: str, keys: Input, values: Input | None, *content: Any) -> Graph:
-    name = func_name.replace("_", "-")
-    return Graph(name, keys.content, values and values.content, *content)
 
 
 def _long_row(
@@ -156,64 +131,47 @@ def _long_row(
     indices: Any,
 ) -> list[Any]:  # fmt: skip
     """Sort one row of several chunks."""
-    graph = _graph_of(func_name, keys, values, order, dtypes)
+    graph = Graph(func_name.replace("_", "-"), keys, values, order.options, dtypes)
     sizes = keys.first.chunks[0]
     starts = [0, *accumulate(sizes)]
     count, ranks = len(sizes), tuple(starts[1:-1])
-    width = max(1, int(math.sqrt(starts[-1] / 2) / count))  # balances samples and candidates
+    width = sample_width(sizes)
     runs, samples = [], []
     for i in range(count):
         index_args = None if indices is None else (starts[i], indices)
         args = keys.chunk((i,)), values and values.chunk((i,)), order, index_args
         runs.append(graph.add("run", (i,), sort_run, *args))
         samples.append(graph.add("sample", (i,), sample, runs[i], width))
-    spans = graph.add("spans", (), brackets, samples, sizes, ranks, width, order)
+    spans = graph.add("spans", (), order.brackets, samples, sizes, ranks, width)
     windows = [graph.add("candidates", (i,), candidates, run, i, spans)
                for i, run in enumerate(runs)]  # fmt: skip
-    table = graph.add("cuts", (), borders, windows, spans, sizes, ranks, order)
-    patterns = keys.pattern, values and values.pattern
+    table = graph.add("cuts", (), order.borders, windows, spans, sizes, ranks)
+    forms = keys.form, values and values.form
     for j, pieces in enumerate(add_exchange(graph, runs, table, count)):
-        graph.add("", (j,), merge, pieces, order, patterns, indices is not None)
+        graph.add("", (j,), merge, pieces, order, forms, indices is not None)
     return result_arrays(graph, keys.first, keys.first.chunks, dtypes, keys, values)
 
 
 # --- Within tasks: sorted runs, splitters, exact cuts, merges.
 
-Spans = tuple[Table, Table]
-"""Lower and upper bounds of the cut of each run: a row for each rank."""
 
-
-def sort_run(
-    keys: ChunkArg, values: ChunkArg | None, order: Order, indices: tuple[int, Any] | None
-) -> Run:
+def sort_run(keys: Any, values: Any, order: Order, indices: tuple[int, Any] | None) -> Run:
     """Sort a chunk along with its values, or with the global indices of its keys."""
-    parts = parts_of(keys)
-    moved = () if values is None else parts_of(values)
     if indices is not None:
-        start, dtype = indices
-        moved = (namespace_of(parts[0]).arange(start, start + len(parts[0]), dtype=dtype),)
-    return _sorted(parts, moved, order, (keys[0][2], values and values[0][2]), False)
+        (start, dtype), first = indices, unpack(keys)[0]
+        values = namespace_of(first).arange(start, start + len(first), dtype=dtype)
+    return _sorted(keys, values, order)
 
 
-def _sorted(
-    keys: Parts, values: Parts, order: Order, patterns: tuple[Structure, Structure], in_place: bool
-) -> Run:
-    packed: Any = (pack(patterns[0], keys), *([pack(patterns[1], values)] if values else []))
-    out = {"out": packed if values else packed[0]} if in_place else {}
+def _sorted(keys: Any, values: Any, order: Order, **out: Any) -> Run:
     call: Any = ga.radix_sort  # whose overloads know no tuples of unknown length
-    found = call(*packed, descending=pack(**order[1]), **bit_options(*order[2]), **out)
-    return (unpack(found[0]), unpack(found[1])) if values else (unpack(found), ())
+    found = call(keys, values, **order.options, **out)
+    return (unpack(found), ()) if values is None else (unpack(found[0]), unpack(found[1]))
 
 
 def sample(own: Run, width: int) -> Parts:
     """Return every width-th key of a run."""
     return copy_slice(own[0], slice(width - 1, None, width))
-
-
-def brackets(
-    samples: list[Parts], lengths: tuple[int, ...], ranks: tuple[int, ...], width: int, order: Order
-) -> Spans:
-    return narrowed(lengths, ranks, width, on_host(sort_indices(concatenate(samples), order)))
 
 
 def candidates(own: Run, number: int, spans: Spans) -> list[Parts]:
@@ -222,50 +180,13 @@ def candidates(own: Run, number: int, spans: Spans) -> list[Parts]:
     return [copy_slice(own[0], slice(low, high)) for low, high in pairs]
 
 
-def borders(
-    windows: list[list[Parts]], spans: Spans, lengths: tuple[int, ...], ranks: tuple[int, ...],
-    order: Order,
-) -> Table:  # fmt: skip
-    """Return where slices of each run begin: a row for each result chunk, and one for the end."""
-    rows: list[Any] = [np.zeros(len(lengths), np.int64)]
-    for rank, low, high, *keys in zip(ranks, *spans, *windows, strict=True):
-        candidate_order = on_host(sort_indices(concatenate(keys), order))
-        (row,), _ = narrowed(high - low, [rank - low.sum()], 1, candidate_order)
-        rows.append(low + row)
-    return np.stack([*rows, np.array(lengths)])
-
-
-def merge(
-    parts: list[Any], order: Order, patterns: tuple[Structure, Structure], wants_values: bool
-) -> Any:
+def merge(parts: list[Any], order: Order, forms: Any, wants_values: bool) -> Any:
     """Join the slices for a result chunk in the order of their runs, and sort them stably."""
-    keys, values = join_slices(parts)
-    keys, values = _sorted(keys, values, order, patterns, True)
+    keys, values = (packed(form, run) if run else None
+                    for form, run in zip(forms, join_slices(parts), strict=True))  # fmt: skip
+    out = keys if values is None else (keys, values)
+    keys, values = _sorted(keys, values, order, out=out)
     return result(values if wants_values else (*keys, *values))
-
-
-# --- Within tasks: comparisons of keys in an order, and searches in sorted runs.
-
-
-def comparable(keys: Parts, order: Order) -> tuple[Any, Any]:
-    """Return keys reduced to the compared bits, and their descending flags."""
-    pattern, descending, (begin, end) = order
-    if (begin, end) != ALL_BITS:
-        keys = (compared_bits(keys[0], begin, end),)
-    return pack(pattern, keys), pack(**descending)
-
-
-def up_to(keys: Parts, splitters: Parts, order: Order) -> Any:
-    """Return how many keys of a sorted run are less than each splitter, or equal to it."""
-    sorted_keys, descending = comparable(keys, order)
-    wanted, _ = comparable(splitters, order)
-    return on_host(ga.searchsorted(sorted_keys, wanted, side="right", descending=descending))
-
-
-def sort_indices(keys: Parts, order: Order) -> Any:
-    """Return the indices that sort keys stably."""
-    values, descending = comparable(keys, order)
-    return ga.argsort(values, descending=descending)
 
 
 # --- Move slices of sorted runs to result chunks: directly, or through groups of runs.
@@ -297,7 +218,7 @@ def add_exchange(
         for group in range(groups):
             parts = [graph.add("part", (i, target), slice_run, runs[i], table, i, first, last)
                      for i in range(group, count, groups)]  # fmt: skip
-            bundles.append(graph.add("bundle", (group, target), same, parts))
+            bundles.append(graph.add("bundle", (group, target), list, parts))
         for j in range(first, last):
             args = table, groups, first, j
             gathered.append([graph.add("piece", (group, j), slice_bundle, bundle, group, *args)

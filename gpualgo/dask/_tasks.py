@@ -1,4 +1,4 @@
-"""Within a task: the call of a function by its name, operators, chunks packed into elements."""
+"""Within a task: the call of a pickled function, operators, chunks packed into elements."""
 
 from __future__ import annotations
 
@@ -10,39 +10,30 @@ import pickle
 import sys
 import types
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import cloudpickle
 import numpy as np
 from dask._collections import new_collection
-from dask.array._array_expr._expr import ArrayExpr
+from dask.array._array_expr._io import FromGraph
 from dask.task_spec import Alias, List, Task, TaskRef
 
-import gpualgo as ga
-from gpualgo._base import records, threads
+from gpualgo._arrays.forms import Form, form_of
+from gpualgo._base import threads
 from gpualgo._base.memo import Memo
+from gpualgo._base.records import class_of
+from gpualgo._distributed import Parts, library_of, namespace_of, packed
 from gpualgo._driver.default_device import default_device
 from gpualgo._operators.key import frozen
 from gpualgo._operators.operator import Operator, as_operator
 
 
-def call(name: str, device: Any, args: tuple[Any, ...]) -> Any:
+def call(blob: bytes, device: Any, values: Sequence[Any]) -> Any:
+    """Call a pickled function with pickled arguments, and with the results of other tasks."""
     with threads.at_most(_worker_threads()), default_device(device):
-        return _function(name)(*args)
-
-
-@functools.lru_cache(256)
-def _function(name: str) -> Callable[..., Any]:
-    module, _, function = name.partition(":")
-    resolved: Callable[..., Any] = getattr(import_module(f"gpualgo.dask.{module}"), function)
-    return resolved
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """Return the name that `call` resolves to a function."""
-    return f"{function.__module__.rpartition('.')[2]}:{function.__name__}"
+        function, args, options = loads(blob, values)
+        return function(*args, **options)
 
 
 def _worker_threads() -> int | None:
@@ -56,51 +47,95 @@ def _worker_threads() -> int | None:
         return None
 
 
+# --- Functions and arguments are pickled when a graph is built.
+#
+# Workers may lack the module of a user's namedtuple class, so only its field names are sent.
+
+
+class _Pickler(pickle.Pickler):
+    """Replaces results of tasks by their numbers in `refs`."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file)
+        self.refs: list[TaskRef] = []
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is TaskRef:
+            self.refs.append(obj)
+            return result_of, (len(self.refs) - 1,)
+        if isinstance(obj, Form):
+            return form_of, (obj.names,)
+        if isinstance(obj, tuple) and "__reduce__" not in vars(type(obj)):
+            return _namedtuple, (getattr(obj, "_fields", None), tuple(obj))
+        return NotImplemented
+
+
+def _namedtuple(fields: tuple[str, ...] | None, items: tuple[Any, ...]) -> Any:
+    return items if fields is None else class_of(fields)(*items)
+
+
+def result_of(number: int) -> Any:
+    """Stand for the result of a task in a pickled call."""
+    raise NotImplementedError
+
+
+def dumps(value: Any) -> tuple[bytes, list[TaskRef]]:
+    """Return a value pickled, and the tasks whose results it contains."""
+    buffer = io.BytesIO()
+    pickler = _Pickler(buffer)
+    pickler.dump(value)
+    return buffer.getvalue(), pickler.refs
+
+
+def loads(blob: bytes, values: Sequence[Any] = ()) -> Any:
+    """Unpickle a value that contains results of tasks; bytes among them are pickled values."""
+    unpickler = _Unpickler(io.BytesIO(blob))
+    unpickler.values = values
+    return unpickler.load()
+
+
+class _Unpickler(pickle.Unpickler):
+    values: Sequence[Any] = ()
+
+    def find_class(self, module: str, name: str) -> Any:
+        is_result = (module, name) == (__name__, "result_of")
+        return self._result_of if is_result else super().find_class(module, name)
+
+    def _result_of(self, number: int) -> Any:
+        value = self.values[number]
+        return loads(value) if isinstance(value, bytes) else value
+
+
 # --- Elements are unpacked into arrays of their fields, and packed again.
 
-Parts: TypeAlias = tuple[Any, ...]
-"""An array for each field of an element; one array if the element is no tuple."""
-Structure: TypeAlias = Any
-"""How parts form an argument: None for one array, else field names and the items' patterns."""
-Source: TypeAlias = tuple[str, tuple[tuple[str, Any, str], ...], Structure]
-"""Of an argument: function name; name, dtype and library of each array; pattern."""
-ChunkArg: TypeAlias = list[Any]
-"""An argument of a task: its source, the index of its chunk, and a chunk of each array."""
+Source: TypeAlias = tuple[str, tuple[tuple[str, Any, str], ...], Form | None]
+"""Of an argument: function name; name, dtype and library of each array; form."""
 
 
-def pattern_of(form: Any) -> Structure:
-    return None if form is None else (form.keys, tuple(map(pattern_of, form.items)))
+class Chunk(NamedTuple):
+    """A chunk as an argument of a task; the task's function gets its elements."""
+
+    source: Source
+    place: tuple[int, ...]  # among the chunks, for messages
+    arrays: tuple[TaskRef, ...]
+    are_values: bool = False  # 0-d NumPy arrays are given as scalars
+
+    def __reduce__(self) -> Any:
+        return elements, tuple(self)
 
 
-def pattern_of_value(value: Any) -> Structure:
-    """Return the pattern of a value or of nested tuples of values."""
-    if not isinstance(value, tuple):
-        return None
-    keys = tuple(getattr(value, "_fields", None) or map(str, range(len(value))))
-    return keys, tuple(map(pattern_of_value, value))
+def elements(
+    source: Source, place: tuple[int, ...], arrays: Sequence[Any], are_values: bool
+) -> Any:
+    """Return the arrays of a chunk, in C order; raise TypeError for another library or dtype.
 
-
-def pack(pattern: Structure, parts: Sequence[Any]) -> Any:
-    """Return the argument that parts form; a namedtuple has the class of its fields."""
-    return parts[0] if pattern is None else _packed(pattern, iter(parts))
-
-
-def _packed(pattern: Structure, remaining: Any) -> Any:
-    if pattern is None:
-        return next(remaining)
-    keys, items = pattern
-    cls, fields = records.class_of(keys), [_packed(item, remaining) for item in items]
-    return tuple(fields) if cls is tuple else cls(*fields)
-
-
-def plain(value: Any) -> Any:
-    """Return a value, or nested tuples of values, as the keywords of `pack`."""
-    return {"pattern": pattern_of_value(value), "parts": unpack(value)}
-
-
-def literal(value: Any) -> Any:
-    """Return any value as the keywords of `pack`, which lists must be in `call_on`."""
-    return {"pattern": None, "parts": (value,)}
+    Memory order decides how elements are grouped, and sending a chunk may change it.
+    """
+    func_name, fields, form = source
+    named = zip(arrays, fields, strict=True)
+    label = f"{func_name}: chunk {place}"
+    parts = [_checked(chunk, f"{label} of {name}", *rest) for chunk, (name, *rest) in named]
+    return packed(form, [part[()] for part in parts] if are_values else parts)
 
 
 def unpack(x: Any) -> Parts:
@@ -110,38 +145,9 @@ def unpack(x: Any) -> Parts:
     return tuple(part for item in x for part in unpack(item))
 
 
-def parts_of(argument: ChunkArg) -> Parts:
-    """Return the chunks of an argument, in C order; raise TypeError for another library or dtype.
-
-    Memory order decides how elements are grouped, and sending a chunk may change it.
-    """
-    (func_name, fields, _), index, *chunks = argument
-    label = f"{func_name}: a chunk" if index is None else f"{func_name}: chunk {index}"
-    named = zip(chunks, fields, strict=True)
-    return tuple(_checked(chunk, f"{label} of {name}", *rest) for chunk, (name, *rest) in named)
-
-
-def element_of(argument: ChunkArg) -> Any:
-    """Return the chunks of an argument, packed into elements."""
-    return pack(argument[0][2], parts_of(argument))
-
-
-def call_on(name: str, keywords: tuple[str, ...], *arguments: Any) -> Any:
-    """Call a public function with chunks, operators and values, the last ones by keyword."""
-    values = [_value_of(x) for x in arguments]
-    count = len(values) - len(keywords)
-    options = dict(zip(keywords, values[count:], strict=True))
-    outputs = unpack(getattr(ga, name)(*values[:count], **options))
-    return result(tuple(map(as_array, outputs)))
-
-
-def _value_of(x: Any) -> Any:
-    if isinstance(x, list):
-        return element_of(x)
-    if isinstance(x, dict):
-        return pack(**x)
-    is_operator = isinstance(x, tuple) and len(x) == 2 and isinstance(x[1], bytes)
-    return load_operator(x) if is_operator else x
+def call_on(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a public function."""
+    return result(tuple(map(as_array, unpack(function(*args, **options)))))
 
 
 def _checked(chunk: Any, name: str, dtype: Any, library: str) -> Any:
@@ -160,25 +166,8 @@ def _checked(chunk: Any, name: str, dtype: Any, library: str) -> Any:
     return contiguous(chunk)
 
 
-def library_of(array: Any) -> str:
-    return "numpy" if isinstance(array, np.ndarray) else type(array).__module__.partition(".")[0]
-
-
-def namespace_of(array: Any) -> Any:
-    """Return the array's module: NumPy or CuPy."""
-    return np if isinstance(array, (np.ndarray, np.generic)) else sys.modules[library_of(array)]
-
-
 def contiguous(array: Any) -> Any:
     return array if array.flags.c_contiguous else namespace_of(array).ascontiguousarray(array)
-
-
-def concatenate(several: Sequence[Parts], axis: int = 0) -> Parts:
-    """Concatenate parts along an axis."""
-    if len(several) == 1:
-        return several[0]
-    fields = zip(*several, strict=True)
-    return tuple(namespace_of(each[0]).concatenate(each, axis=axis) for each in fields)
 
 
 def index_parts(parts: Parts, index: Any) -> Parts:
@@ -187,10 +176,6 @@ def index_parts(parts: Parts, index: Any) -> Parts:
 
 def copy_slice(parts: Parts, index: slice) -> Parts:
     return tuple(part[index].copy() for part in parts)
-
-
-def on_host(array: Any) -> Any:
-    return array if isinstance(array, (np.ndarray, np.generic)) else array.get()
 
 
 def result(parts: Parts) -> Any:
@@ -225,8 +210,15 @@ def sum_arrays(several: list[Any]) -> Any:
 # --- Serialised snapshots of operators, taken when a graph is built, with a hash of their
 # content.
 
-PickledOperator = tuple[str, bytes]
-"""A hash of the operator's content, and the pickled operator."""
+
+class PickledOperator(NamedTuple):
+    """A hash of the operator's content, and the pickled operator, which a task's function gets."""
+
+    content: str
+    blob: bytes
+
+    def __reduce__(self) -> Any:
+        return load_operator, tuple(self)
 
 
 def pickle_operator(
@@ -237,16 +229,18 @@ def pickle_operator(
     fn = operator_.fn if operator_.is_known else frozen(operator_.fn)
     is_plain = type(op) is not Operator
     try:
-        blob = _pickled((fn, is_plain, operator_.identity, operator_.commutative))
+        buffer = io.BytesIO()
+        content = fn, is_plain, operator_.identity, operator_.commutative
+        _OperatorPickler(buffer).dump(content)
     except Exception as error:
         raise TypeError(
             f"{where}: op cannot be sent to workers ({error}); let it capture numbers, NumPy "
             "arrays, functions and classes alone"
         ) from error
-    unpickled = _unpickled(blob)
-    local_op = as_operator(unpickled, where, num_arguments)
-    content = hashlib.sha256(repr(_content(local_op)).encode()).hexdigest()
-    return local_op, (content, blob)
+    blob = buffer.getvalue()
+    local_op = as_operator(_unpickled(blob), where, num_arguments)
+    digest = hashlib.sha256(repr(_content(local_op)).encode()).hexdigest()
+    return local_op, PickledOperator(digest, blob)
 
 
 def _content(op: Operator) -> Any:
@@ -270,11 +264,8 @@ def _identity(value: Any) -> Any:
 _loaded: Memo[Any] = Memo(1 << 10)
 
 
-def load_operator(op: PickledOperator | None) -> Any:
+def load_operator(content: str, blob: bytes) -> Any:
     """Unpickle an operator; cached, so equal content gives one object per process."""
-    if op is None:
-        return None
-    content, blob = op
     loaded = _loaded.get(content)
     if loaded is None:
         loaded = _unpickled(blob)
@@ -287,7 +278,7 @@ def _unpickled(blob: bytes) -> Any:
     return fn if is_plain else Operator(fn, identity=identity, commutative=commutative)
 
 
-class _Pickler(cloudpickle.Pickler):
+class _OperatorPickler(cloudpickle.Pickler):
     """cloudpickle, except for copies of modules that hold only what a frozen operator reads."""
 
     def reducer_override(self, obj: Any) -> Any:
@@ -301,12 +292,6 @@ def _make_module(name: str, names: dict[str, Any]) -> types.ModuleType:
     module = types.ModuleType(name)
     module.__dict__.update(names)
     return module
-
-
-def _pickled(value: Any) -> bytes:
-    buffer = io.BytesIO()
-    _Pickler(buffer).dump(value)
-    return buffer.getvalue()
 
 
 # --- Dask arrays as expressions, for dask's `array.query-planning`.
@@ -331,21 +316,13 @@ def array_of_tasks(
     )
 
 
-class FromTasks(ArrayExpr):
+class FromTasks(FromGraph):
     """An array computed by given tasks, which read chunks of source arrays by their original names.
 
     Optimisation may rename the sources and this array; aliases map the old names to the new ones.
     """
 
     _parameters = ["tasks", "chunks", "_meta", "source_names"]  # noqa: RUF012  # dask's convention
-
-    @functools.cached_property
-    def _meta(self) -> Any:
-        return self.operand("_meta")
-
-    @functools.cached_property
-    def chunks(self) -> Any:
-        return self.operand("chunks")
 
     @functools.cached_property
     def _name(self) -> str:

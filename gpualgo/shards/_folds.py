@@ -42,6 +42,7 @@ from gpualgo.shards._devices import (
     reading,
     to_devices,
 )
+from gpualgo.shards._shards import ShardedArray
 
 # --- `histogram`: counts each shard and adds the counts on the first device.
 
@@ -72,7 +73,8 @@ def histogram(
     bins = _edges(bins)
     ranges, unknown = unknown_ranges(bins, range, len(x_arg.arrays), x_arg.form is not None)
     names = ["x"] if x_arg.form is None else [f"x[{name}]" for name in x_arg.form.names]
-    known = {dim: _data_range(x_arg, dim, names[dim]) for dim in unknown}
+    known = {dim: _data_range(x_arg.arrays[dim], names[dim]) if first.size else (0, 1)
+             for dim in unknown}  # fmt: skip
     ranges = with_ranges(ranges, known, x_arg.form is not None)
 
     def options(i: int) -> dict[str, Any]:
@@ -87,13 +89,9 @@ def histogram(
     parts = x_arg.run(lambda i: ga.histogram(x_arg.on(i), bins, ranges, **options(i)))
     if first.axis not in axes:
         return x_arg.reduced(parts, axes, False)
-    if len(parts) == 1:
-        return parts[0]
-    if len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
+    if 1 < len(parts) <= MAX_FIELDS and can_read(places[:1], parts):
         return _sum_by_peer_reads(parts, places[0], first.library, acc_dtype)
-    with places[0].running():
-        (stack,) = stack_results(parts, places[0], first.library)
-        return ga.reduce(stack, None, operator.add, axis=0, dtype=acc_dtype)
+    return together(x_arg, parts, lambda x: ga.reduce(x, None, axis=0, dtype=acc_dtype))
 
 
 def _sum_by_peer_reads(parts: list[Any], device: Device, library: Any, dtype: Any) -> Any:
@@ -125,16 +123,10 @@ def _edges(bins: Any) -> Any:
     return on_host(bins) if hasattr(bins, "__cuda_array_interface__") else bins
 
 
-def _data_range(x_arg: Argument, dim: int, name: str) -> tuple[Any, Any]:
+def _data_range(x: ShardedArray, name: str) -> tuple[Any, Any]:
     """Return the minimum and maximum of a dimension; waits for them."""
-    x = x_arg.arrays[dim]
-    full = [i for i, shard in enumerate(x.shards) if 0 not in tuple(shard.shape)]
-    if not full:
-        return 0, 1
-    extremes = x_arg.run(lambda i: ga.minmax(x.shards[i]), full)
-    values = all_on_host([value for pair in extremes for value in pair])
-    low, high = (np.stack(values[side::2]) for side in (0, 1))
-    return arguments.finite_ends(low.min(), high.max(), name)  # NaN propagates
+    low, high = all_on_host(minmax(x))
+    return arguments.finite_ends(low[()], high[()], name)
 
 
 # --- `reduce`: reduces each shard, then the results in order on the first device.
@@ -351,11 +343,15 @@ def folded(
     """
     if x_arg.first.axis not in axes:
         return x_arg.reduced(x_arg.run(local), axes, keepdims)
-    parts, device = x_arg.run(local, seats), x_arg.places[0]
+    return together(x_arg, x_arg.run(local, seats), combine)
+
+
+def together(x_arg: Argument, parts: Sequence[Any], combine: Callable[..., Any]) -> Any:
+    """Return what `combine` makes of results of shards, stacked on the first device."""
     if len(x_arg.places) == 1:
         return parts[0]
-    with device.running():
-        return combine(*stack_results(parts, device, x_arg.first.library))
+    with x_arg.places[0].running():
+        return combine(*stack_results(parts, x_arg.places[0], x_arg.first.library))
 
 
 def count(x: Any, predicate: Any, *, axis: Any = None, keepdims: Any = False) -> Any:

@@ -68,11 +68,9 @@ class ShardedArray:
         first = view_of(own[0], "a shard")
         lengths = [shard.shape[axis] for shard in own]
         shape = (*first.shape[:axis], sum(lengths), *first.shape[axis + 1 :])
-        _set_shards(self, own)
-        _set_places(self, tuple(places))
-        _set_axis(self, axis)
-        _set_dtype(self, first.dtype)
-        _set_shape(self, shape)
+        values = axis, first.dtype, tuple(places), shape, own
+        for name, value in zip(self.__slots__[1:], values, strict=True):
+            object.__setattr__(self, name, value)  # read-only: a wrong shape would read elsewhere
 
     @classmethod
     def from_shards(cls, shards: Sequence[Any], axis: int = 0) -> ShardedArray:
@@ -237,12 +235,6 @@ class ShardedArray:
         pairs = zip(self.devices, self.lengths, strict=True)
         shards = ", ".join(f"{name} [{length}]" for name, length in pairs)
         return f"ShardedArray(shape={self.shape}, dtype={self.dtype}, axis={self.axis}, {shards})"
-
-
-# Setters for __init__. Attributes are read-only: a wrong shape would cause out-of-bounds reads.
-_set_shards, _set_places, _set_axis, _set_dtype, _set_shape = (
-    ShardedArray.__dict__[name].__set__ for name in ("shards", "places", "axis", "dtype", "shape")
-)
 
 
 def _other_extents(shape: tuple[int, ...], axis: int) -> tuple[int, tuple[int, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -15,15 +15,7 @@ from gpualgo._algorithms.merge_sort.cuda import can_merge
 from gpualgo._algorithms.merge_sort.problem import descending_of
 from gpualgo._algorithms.radix_sort.problem import sort_and_order
 from gpualgo._arrays.view import View, view_of
-from gpualgo._distributed import (
-    Table,
-    bit_options,
-    check_index_dtype,
-    compared_bits,
-    fields_of,
-    narrowed,
-    splitters,
-)
+from gpualgo._distributed import Order, Table, check_index_dtype, fields_of, sample_width
 from gpualgo._driver import default_device
 from gpualgo._driver.default_device import CPU
 from gpualgo._pipeline import checks
@@ -39,105 +31,48 @@ from gpualgo.shards._devices import (
 )
 from gpualgo.shards._elementwise import call_with_counts
 
-# --- Exact cuts of sorted runs on several devices, in a few rounds that read few keys each.
-#
-# A round asks each device once, for keys at indices that the host chooses. Samples of the
-# open ranges narrow them; once they are small, all of their keys are read. Elements are
-# ordered by key, equal keys by run and index.
+# --- Exact cuts of sorted runs on several devices: the host reads samples, then a few keys.
 
-FEW = 1 << 13  # open elements that the host reads completely
-SAMPLES = 1 << 12  # per rank, over all runs
+SAMPLES = 1 << 12  # of each run of distinct keys
 
-Order = dict[str, Any]
-"""The order as keyword arguments of a sort: `descending`, and bits unless all are compared."""
-Ends = tuple[tuple[int, ...], tuple[int, ...]]
-"""The lower and upper bounds of the cut in each run."""
 Span = tuple[int, int, int]
 """Indices into a run: start, stop, step."""
 
 
-class Runs(NamedTuple):
-    """Sorted runs, one on each device."""
+def keys_at(
+    keys: Argument, spans: Sequence[Sequence[Span]]
+) -> list[list[list[np.ndarray[Any, Any]]]]:
+    """Return keys of each run on the host: for each span, an array for each field.
 
-    keys: Argument
-    options: Order
+    Each device's keys come in one copy; the copies of all devices overlap.
+    """
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        return self.keys.first.lengths
+    def gathered(i: int) -> list[Any]:
+        place, library = keys.places[i], keys.first.library
+        slices = [[x.shards[i][slice(*span)] for span in spans[i]] for x in keys.arrays]
+        return [_devices.one_after_another(parts, place, library) for parts in slices]
 
-    def order(self, parts: Sequence[Any]) -> np.ndarray[Any, Any]:
-        """Return the indices that sort host keys stably."""
-        if "begin_bit" in self.options:
-            begin, end = int(self.options["begin_bit"]), self.options["end_bit"]
-            parts = [compared_bits(parts[0], begin, None if end is None else int(end))]
-        with default_device.fixed(CPU, "splitters are found on the host"):
-            order: np.ndarray[Any, Any] = ga.argsort(
-                self.keys.packed(parts), descending=self.options["descending"]
-            )
-        return order
-
-    def at(self, spans: Sequence[Sequence[Span]]) -> list[list[list[np.ndarray[Any, Any]]]]:
-        """Return keys of each run on the host: for each span, an array for each field.
-
-        Each device's keys come in one copy; the copies of all devices overlap.
-        """
-        counts = [[len(range(*span)) for span in run_spans] for run_spans in spans]
-        seats = [i for i in self.keys.seats if sum(counts[i])]
-        fetched = self.keys.run(
-            lambda i: [_gather(x, i, spans[i], counts[i]) for x in self.keys.arrays], seats
-        )
-        arrays = iter(_devices.all_on_host([part for parts in fetched for part in parts]))
-        result = []
-        for i in self.keys.seats:
-            empty = (np.empty(0, x.dtype) for x in self.keys.arrays)
-            parts_ = [next(arrays) if i in seats else next(empty) for _ in self.keys.arrays]
-            borders = list(accumulate(counts[i]))[:-1]
-            split = (np.split(x, borders) for x in parts_)
-            result.append([list(parts) for parts in zip(*split, strict=True)])
-        return result
+    fetched = keys.run(gathered)
+    arrays = iter(_devices.all_on_host([part for parts in fetched for part in parts]))
+    result = []
+    for run_spans in spans:
+        borders = list(accumulate(len(range(*span)) for span in run_spans))[:-1]
+        split = (np.split(next(arrays), borders) for _ in keys.arrays)
+        result.append([list(parts) for parts in zip(*split, strict=True)])
+    return result
 
 
-def _gather(x: Any, i: int, spans: Sequence[Span], counts: Sequence[int]) -> Any:
-    """Return the elements of a shard in spans, concatenated on its device."""
-    shard, device = x.shards[i], x.places[i]
-    parts = [shard[slice(*span)] for span, count in zip(spans, counts, strict=True) if count]
-    return parts[0] if len(parts) == 1 else _devices.one_after_another(parts, device, x.library)
-
-
-def exact_cuts(runs: Runs, ranks: Sequence[int]) -> Table:
-    """Return where each run is cut: a row for each rank; ranks ascend."""
-    count = len(runs.lengths)
-    few, most = max(FEW, 8 * count), max(SAMPLES, 16 * count)
-    bounds: list[Ends] = [((0,) * count, tuple(runs.lengths))] * len(ranks)
-    while True:
-        widths = {}
-        for low, high in bounds:
-            if low != high:
-                num_open = sum(high) - sum(low)
-                widths[low, high] = 1 if num_open <= few else -(-num_open // most)
-        if not widths:
-            return np.array([low for low, _ in bounds], np.int64).reshape(len(ranks), count)
-        for pair, order in zip(widths, _orders(runs, widths), strict=True):
-            low, high = np.array(pair)
-            same = [i for i, other in enumerate(bounds) if other == pair]
-            missing = [ranks[i] - low.sum() for i in same]
-            near, far = narrowed(high - low, missing, widths[pair], order)
-            for i, *ends in zip(same, (low + near).tolist(), (low + far).tolist(), strict=True):
-                bounds[i] = tuple(ends[0]), tuple(ends[1])
-
-
-def _orders(runs: Runs, widths: dict[Ends, int]) -> list[np.ndarray[Any, Any]]:
-    """For each of several bounds, return the stable order of samples between them."""
-    run_keys = runs.at([
-        [(low[run] + width - 1, high[run], width) for (low, high), width in widths.items()]
-        for run in runs.keys.seats
-    ])  # fmt: skip
-    fields = range(len(runs.keys.arrays))
-    return [
-        runs.order([np.concatenate([keys[i][field] for keys in run_keys]) for field in fields])
-        for i in range(len(widths))
-    ]
+def exact_cuts(keys: Argument, order: Order) -> Table:
+    """Return where the slices of each run begin: a row for each device, and one for the end."""
+    lengths = keys.first.lengths
+    ranks, width = list(accumulate(lengths))[:-1], sample_width(lengths)
+    samples = keys_at(keys, [[(width - 1, length, width)] for length in lengths])
+    with default_device.fixed(CPU, "splitters are found on the host"):
+        spans = order.brackets([parts for (parts,) in samples], lengths, ranks, width)
+    pairs = np.stack([*spans, np.ones_like(spans[0])], 2).tolist()  # of each rank, in each run
+    windows = keys_at(keys, list(zip(*pairs, strict=True)))
+    with default_device.fixed(CPU, "splitters are found on the host"):
+        return order.borders(windows, spans, lengths, ranks)
 
 
 # --- Send slices of sorted runs to the devices that own their range.
@@ -171,11 +106,11 @@ def radix_sort(
     -----
     Each device sorts its shard; then it merges its part of the result from the sorted shards of
     all, which it reads in place, once. The host does not wait. If GPUs cannot read each other's
-    memory, and with `begin_bit` or `end_bit`, the host finds the bounds of the parts, in four
-    rounds for 2^31 keys; slices are copied and sorted again. Each device needs memory for three
+    memory, and with `begin_bit` or `end_bit`, the host finds the bounds of the parts, in two
+    rounds; slices are copied and sorted again. Each device needs memory for three
     times what it sorts.
     """
-    return _sort("radix_sort", keys, values, descending, axis, **bit_options(begin_bit, end_bit))
+    return _sort("radix_sort", keys, values, axis, (descending, begin_bit, end_bit))
 
 
 def sort(
@@ -184,22 +119,22 @@ def sort(
     """Return keys stably sorted by value, and values moved with them; as `radix_sort`."""
     if less is not None:
         refuse("sort", "less= is given, and sharded keys are sorted by value", "leave less out")
-    return _sort("sort", keys, values, descending, axis)
+    return _sort("sort", keys, values, axis, (descending,))
 
 
-def _sort(func_name: str, keys: Any, values: Any, descending: Any, axis: Any, **bits: Any) -> Any:
+def _sort(func_name: str, keys: Any, values: Any, axis: Any, options_of_order: Any) -> Any:
     """Sort keys; with values return a pair."""
-    order = {"descending": descending, **bits}
     whole, v_arg = parse_argument(keys, func_name, "keys"), None
     k_arg, sort_axis = whole.line(axis, func_name)
     if values is not None:
         v_arg = parse_argument(values, func_name, "values", whole.first)
         v_arg = v_arg if k_arg.first.ndim == whole.first.ndim else v_arg.flat(func_name)
+    order = Order(k_arg.form, *options_of_order)
     first, call = k_arg.first, ga.sort if func_name == "sort" else ga.radix_sort
 
     def options(i: int) -> dict[str, Any]:
         v = None if v_arg is None else v_arg.on(i)
-        return {"values": v, "axis": sort_axis, **order}
+        return {"values": v, "axis": sort_axis, **order.options}
 
     infer_result(call, k_arg.places[0], k_arg.on(0), **options(0))
     if sort_axis != first.axis:
@@ -227,7 +162,7 @@ def long_row(
     runs = sorted_runs(keys, values, order, has_indices)
     views = [[view_of(x, "a run") for x in run] for run in runs]
     arrays = [x for run in runs for x in run]
-    is_read = len(runs) > 1 and "begin_bit" not in order and can_merge(views, count)
+    is_read = len(runs) > 1 and order.has_all_bits and can_merge(views, count)
     if is_read and can_read(keys.places, arrays):
         with reading(keys.places, arrays, keys.first.library):
             return _merged(keys, order, views, index_dtype)
@@ -237,10 +172,7 @@ def long_row(
             lambda i: [*local[i][:count], _global_indices(local[i][count], starts[i], index_dtype)]
         )
     if len(runs) > 1:
-        sorted_keys = keys.of([run[:count] for run in runs])
-        cuts = exact_cuts(Runs(sorted_keys, order), list(accumulate(keys.first.lengths))[:-1])
-        none, all_of = np.zeros((1, len(runs)), np.int64), np.array([keys.first.lengths], np.int64)
-        pieces = exchanged(keys, runs, np.concatenate([none, cuts, all_of]))
+        pieces = exchanged(keys, runs, exact_cuts(keys.of([run[:count] for run in runs]), order))
         runs = keys.run(lambda i: _sorted_again(pieces[i], keys, values, order))
     return [run[count:] for run in runs] if has_indices else runs
 
@@ -250,7 +182,7 @@ def _merged(keys: Argument, order: Order, views: list[list[View]], index_dtype: 
     starts, lengths, library = keys.first.starts, keys.first.lengths, keys.first.library
     count, index_bytes = len(keys.arrays), 0 if index_dtype is None else index_dtype.itemsize
     dtypes = [view.dtype for view in views[0]]
-    directions = descending_of(order["descending"], keys.form, None, "radix_sort")
+    directions = descending_of(order.descending, keys.form, None, "radix_sort")
     sizes = tuple(dtype.itemsize for dtype in dtypes[count:])
     merged = MergedRuns(tuple(dtypes[:count]), sizes, directions, lengths, index_bytes)
     if index_bytes:
@@ -275,7 +207,7 @@ def _sorted_again(run: Run, keys: Argument, values: Argument | None, order: Orde
     packed: Any = [keys.packed(key_arrays)]
     if moved:
         packed.append(moved[0] if values is None else values.packed(moved))
-    return fields_of(ga.radix_sort(*packed, **order))[0]
+    return fields_of(ga.radix_sort(*packed, **order.options))[0]
 
 
 def sorted_runs(
@@ -290,12 +222,12 @@ def sorted_runs(
         shards, place = [x.shards[i] for x in arrays], keys.places[i]
         with local_stream(place, shards, keys.first.library) as stream:
             if has_indices and keys.form is None and place.number != CPU:
-                return [*sort_and_order(shards[0], order["descending"], positions, stream)]
+                return [*sort_and_order(shards[0], order.descending, positions, stream)]
             moved = None if values is None else values.on(i)
             if has_indices:
                 name: Any = "cpu" if place.number == CPU else place.name
                 moved = ga.lazy.arange(lengths[i], dtype=positions, device=name)
-            return fields_of(ga.radix_sort(keys.on(i), moved, **order, stream=stream))[0]
+            return fields_of(ga.radix_sort(keys.on(i), moved, **order.options, stream=stream))[0]
 
     return keys.run(call)
 
@@ -315,7 +247,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
     sharded axis the result holds indices into the whole array. Cost and memory are those of
     `radix_sort` with indices as values.
     """
-    func_name, order = "argsort", {"descending": descending}
+    func_name = "argsort"
     key_arg, sort_axis = parse_argument(keys, func_name, "keys").line(axis, func_name)
     first = key_arg.first
     options = {"descending": descending, "axis": sort_axis, "dtype": dtype}
@@ -326,7 +258,7 @@ def argsort(keys: Any, *, descending: Any = False, axis: Any = -1, dtype: Any = 
             key_arg.run(lambda i: ga.argsort(key_arg.on(i), **options)), first.axis
         )
     key_arg.require_one_row(sort_axis, func_name)
-    pieces = long_row(key_arg, None, order, dtype_)
+    pieces = long_row(key_arg, None, Order(key_arg.form, descending), dtype_)
     return key_arg.built([indices for (indices,) in pieces])
 
 
@@ -382,20 +314,18 @@ def reduce_by_key(
 
 def _by_ranges(keys: Argument, runs: list[Run]) -> list[Run]:
     """Return for each device the slices of all runs whose keys are in its range, joined."""
-    distinct = keys.of([run[: len(keys.arrays)] for run in runs])
-    lengths, places = distinct.first.lengths, keys.places
+    order, distinct = Order(keys.form), keys.of([run[: len(keys.arrays)] for run in runs])
+    lengths = distinct.first.lengths
+    widths = [max(1, length // SAMPLES) for length in lengths]
+    spans = [[(width - 1, n, width)] for width, n in zip(widths, lengths, strict=True)]
+    samples = [parts for (parts,) in keys_at(distinct, spans)]
+    with default_device.fixed(CPU, "splitters are found on the host"):
+        chosen = order.splitters(list(zip(samples, widths, strict=True)), len(runs))
     cuts = np.zeros((len(runs) - 1, len(runs)), np.int64)
-    if len(cuts) and sum(lengths):
-        widths = [max(1, length // SAMPLES) for length in lengths]
-        searched = Runs(distinct, {"descending": False})
-        spans = [[(w - 1, length, w)] for w, length in zip(widths, lengths, strict=True)]
-        samples = [parts for (parts,) in searched.at(spans)]
-        host_keys = [np.concatenate(parts) for parts in zip(*samples, strict=True)]
-        counts = [len(parts[0]) for parts in samples]
-        chosen = splitters(widths, counts, searched.order(host_keys), len(runs))
+    if chosen is not None:
 
         def cuts_of(i: int) -> Any:
-            wanted = to_devices([(places[i], x[chosen]) for x in host_keys], keys.first.library)
+            wanted = to_devices([(keys.places[i], x) for x in chosen], keys.first.library)
             return ga.searchsorted(distinct.on(i), keys.packed(wanted), side="right")
 
         cuts = np.stack(_devices.all_on_host(keys.run(cuts_of)), 1)

@@ -63,6 +63,8 @@ def test_tuples(axis: Any) -> None:
     )
     start = (np.int64(3), np.int64(4))
     check(gd.reduce(pair, start, affine), ga.reduce((a, b), start, affine))
+    lazy = tuple(da.from_array(np.asarray(each)) for each in start)
+    check(gd.reduce(pair, lazy, affine), ga.reduce((a, b), start, affine))
 
     def named(f: Any, g: Any) -> Any:
         return Affine(f.factor * g.factor % 97, (f.term * g.factor + g.term) % 97)

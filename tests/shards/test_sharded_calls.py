@@ -15,7 +15,6 @@ from sharded import leaves
 import gpualgo as ga
 from gpualgo._arrays import device_array
 from gpualgo._driver import device, driver, peers
-from gpualgo.shards import _sort
 
 N = 1000
 WAITS = ("cuStreamSynchronize", "cuCtxSynchronize", "cuEventSynchronize", "cuMemcpyDtoH")
@@ -164,12 +163,11 @@ def on_streams(dtype: Any) -> Any:
 @pytest.mark.parametrize(("are_peers", "dtype"), [(True, "uint16"), (False, "uint8")])
 @pytest.mark.parametrize("name", ["reduce", "histogram", "radix_sort"])
 def test_shards_that_are_used_on_streams_of_their_own(
-    fake: FakeDriver, monkeypatch: pytest.MonkeyPatch, name: str, are_peers: bool, dtype: str
+    fake: FakeDriver, name: str, are_peers: bool, dtype: str
 ) -> None:
     """They are read behind what is queued there, and what is queued there later comes behind."""
     fake.are_peers = are_peers
     fake.device_of_stream = dict(zip(OWN, (0, 1), strict=True))
-    monkeypatch.setattr(_sort, "FEW", N // 4)
     calls: dict[str, Callable[[Any], Any]] = {
         "reduce": lambda x: ga.reduce(x), "histogram": lambda x: ga.histogram(x, 7, (0, 1)),
         "radix_sort": lambda x: ga.radix_sort(x),

@@ -23,7 +23,6 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let arrays of tests be so long that samples decide, and that blocks merge several pieces."""
     monkeypatch.setattr(tuning, "MERGE_THREADS", 64)
     monkeypatch.setattr(tuning, "CUT_SAMPLES", 128)
-    monkeypatch.setattr(_sort, "FEW", 16)
     monkeypatch.setattr(_sort, "SAMPLES", 32)
 
 

@@ -66,13 +66,11 @@ def _(problem: Extremes, call: planners.HostCall) -> bool:
     x = call.arrays[0]
     if call.op is not None or call.device_views[0] is not None or x.nbytes <= BLOCK_BYTES:
         return False
-    reason = host_whole.pageable(is_input=True, where=problem.where)
-    handle = host_whole.begin(problem.device, call.stream, x, problem.where, reason)
     totals = [np.empty(problem.shape, result.dtype) for result in call.results]
     best = [np.empty(problem.shape, x.dtype)] if problem.has_index else totals
     for block in host_whole.indices(x.shape, range(x.ndim), x.dtype.itemsize, BLOCK_BYTES):
         outputs: Any = (*(block[i] for i in range(x.ndim) if i not in problem.axes), ...)
-        parts, values = _of_block(problem, x, block, handle)
+        parts, values = _of_block(problem, x, block, call.stream)
         is_first = all(block[axis].start == 0 for axis in problem.axes)
         for part, value, total, best_value, is_least in zip(
             parts, values, totals, best, problem.are_least, strict=True
@@ -87,7 +85,7 @@ def _(problem: Extremes, call: planners.HostCall) -> bool:
 
 
 def _of_block(
-    problem: Extremes, x: Array, block: Index, stream: int
+    problem: Extremes, x: Array, block: Index, stream: Any
 ) -> tuple[list[Array], list[Array]]:
     """Return a block's results (indices are those in the whole array), and the extreme elements."""
     part, axes = x[block], sorted(problem.axes)
@@ -98,8 +96,8 @@ def _of_block(
     )
     block_results = [np.empty(shape, result.dtype) for result in problem.results]
     with host_whole.on_device(
-        problem.device, None if stream == 0 else stream, [part], block_results, problem.where
-    ) as (handle, sources, targets):
+        problem.device, stream, [part], block_results, problem.where
+    ) as (handle, sources, targets):  # fmt: skip
         host_whole.queue(block_problem, handle, sources, targets, None, None)
     if not problem.has_index:
         return block_results, block_results

@@ -13,10 +13,10 @@ import numpy as np
 
 from gpualgo._algorithms.histogram import cuda_bins, tuning
 from gpualgo._algorithms.histogram.cuda_bins import DeviceBins
-from gpualgo._algorithms.histogram.problem import Histogram
+from gpualgo._algorithms.histogram.problem import Histogram, accumulator
 from gpualgo._arrays.view import NumPy, View, dense_view
 from gpualgo._base import dtypes, records
-from gpualgo._base.strides import Dims, dense_strides, merge
+from gpualgo._base.strides import Dims, dense_strides, merge, order_of
 from gpualgo._cuda import build, templates
 from gpualgo._cuda.build import Spec
 from gpualgo._cuda.parameters import Kind
@@ -25,7 +25,7 @@ from gpualgo._cuda.templates import START, VECTOR_BYTES, Access, functor
 from gpualgo._driver import device as gpu
 from gpualgo._driver import driver
 from gpualgo._operators.operator import Operator, builtin
-from gpualgo._pipeline import planners
+from gpualgo._pipeline import host_whole, planners
 
 _WRITE_ROWS, _JOIN_ROWS, _ADD_TO_ROWS = range(3)  # HistogramResult
 _TICKETS_BYTES = 4 << 10  # of the stream's tickets; joint counters follow
@@ -458,3 +458,51 @@ def _discard(address: int, device: int) -> None:
     """Free a table once no kernel reads it."""
     with contextlib.suppress(RuntimeError), gpu.get(device).outside_capture():  # a forked child
         driver.api().cuMemFree(address)
+
+
+# --- Histograms of large pageable arrays in blocks, so that they may exceed the GPU's memory.
+#
+# Counts and sums of blocks are added on the host, in the order of blocks, which depend on the
+# arrays' sizes and strides only.
+
+BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
+RESULT_BYTES = 1 << 30  # of counters per pass over the samples
+
+
+@planners.for_blocks.register(Histogram)
+def _(problem: Histogram, call: planners.HostCall) -> bool:
+    arrays, (result,), places = call.arrays, call.results, call.device_views
+    if call.op is not None:  # computed samples are not in memory
+        return False
+    if None not in places[: len(arrays)] or sum(x.nbytes for x in arrays) <= BLOCK_BYTES:
+        return False
+    if len(problem.axes) == arrays[0].ndim:  # order does not matter: use that of memory
+        order = order_of(arrays[0].shape, [x.strides for x in arrays])
+        arrays = [x.transpose(order) for x in arrays] if order else arrays
+    shape, counts = arrays[0].shape, np.empty(result.shape, result.dtype)
+    kept = [i for i in range(len(shape)) if i not in problem.axes]
+    size = sum(x.dtype.itemsize for x in arrays)
+    limit = min(RESULT_BYTES // (result.itemsize * problem.num_bins), BLOCK_BYTES // size)
+    for group in host_whole.indices(shape, kept, 1, max(1, limit)):  # counted together
+        place = tuple(group[i] for i in kept)
+        total = np.zeros_like(counts[place], accumulator(result.dtype))
+        group_bytes = size * math.prod(each.stop - each.start for each in place)
+        for block in host_whole.indices(shape, problem.axes, group_bytes, BLOCK_BYTES):
+            index = tuple(group[i] if i in kept else block[i] for i in range(len(shape)))
+            part = _counts_of(problem, call, [x[index] for x in arrays], counts[place])
+            with np.errstate(all="ignore"):
+                total += part
+        counts[place] = total
+    result[...] = counts
+    return True
+
+
+def _counts_of(problem: Histogram, call: planners.HostCall, parts: list[Any], like: Any) -> Any:
+    """Return the counts of a block."""
+    views = host_whole.placeholder_host_views([x.dtype for x in parts], parts[0].shape)
+    of_block, counts = problem.of_same_kind(views, None, None, problem.params), np.empty_like(like)
+    with host_whole.on_device(
+        problem.device, call.stream, parts, [counts], problem.where
+    ) as (handle, sources, targets):  # fmt: skip
+        host_whole.queue(of_block, handle, sources, targets, None, call.init)
+    return counts

@@ -31,7 +31,7 @@ from gpualgo._driver import driver, staging
 from gpualgo._driver.device import TICKET_BYTES, aligned
 from gpualgo._operators.operator import Operator, without_source
 from gpualgo._pipeline import host_whole, planners
-from gpualgo._pipeline.problem import NO_INIT, Dtype
+from gpualgo._pipeline.problem import NO_INIT, Dtype, Start
 
 _INDEX_FIELDS = (records.POSITION, records.SHARED_POSITION)  # index fields, which have no alignment
 
@@ -311,7 +311,7 @@ BLOCK_BYTES = 256 << 20  # smaller arrays are copied to the GPU as a whole
 
 @planners.for_blocks.register(Reduction)
 def _(problem: Reduction, call: planners.HostCall) -> bool:
-    arrays, op = call.arrays, call.op
+    arrays = call.arrays
     fields = records.field_dtypes(problem.source)
     if isinstance(problem.source, records.Computed) or any(map(records.is_position, fields)):
         return False
@@ -325,95 +325,62 @@ def _(problem: Reduction, call: planners.HostCall) -> bool:
         arrays, axes = [x.reshape(-1) for x in arrays], (0,)
     arrays = [x if x.flags.aligned else x.copy() for x in arrays]
     flat = [np.empty(problem.shape, leaf) for leaf in records.field_dtypes(problem.acc)]
-    size = sum(x.dtype.itemsize for x in arrays)
-    blocks = list(staging.pieces(arrays[0].shape, size, BLOCK_BYTES))
-    _Reduction(problem, op, handle).run(arrays, axes, blocks, call.init, flat)
+    start = NO_INIT if call.init is None else (call.init.tobytes(), 1, 0, 0)
+    _reduce_blocks(problem, call.op, arrays, axes, start, flat, handle)
     for result, values in zip(call.results, flat, strict=True):
         result[...] = values.reshape(result.shape)
     return True
 
 
-class _Reduction:
-    """Runs blocks in C order; a block's results start its outputs or are combined with them."""
-
-    def __init__(self, problem: Reduction, op: Operator, stream: int) -> None:
-        self.acc, self.device, self.op, self.stream = problem.acc, problem.device, op, stream
-        self.source, self.leaves = problem.source, records.field_dtypes(problem.acc)
-        self.plans: dict[Any, Plan] = {}
-
-    def run(
-        self, arrays: list[Array], axes: tuple[int, ...], blocks: list[Any], init: Array | None,
-        outs: list[Array],
-    ) -> None:  # fmt: skip
-        items = max(arrays[0][(*index, ...)].size for index in blocks)
-        num_outputs = outs[0].size
-        sizes = [
-            *(items * x.dtype.itemsize for x in arrays),
-            *(out.nbytes for out in outs),
-            *(min(num_outputs, items) * leaf.itemsize for leaf in self.leaves),
-        ]
-        started: set[int] = set()
-        start = NO_INIT if init is None else (init.tobytes(), 1, 0, 0)
-        buffers = staging.device_buffers(self.device, self.stream, sizes)
-        with buffers as memory, host_whole.sync_on_error(self.stream):
-            sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
-            totals, block_results = out_buffers[: len(outs)], out_buffers[len(outs) :]
-            for index in blocks:
-                # on the stream, after the previous block's reduction
-                for x, source in zip(arrays, sources, strict=True):
-                    staging.upload(x[(*index, ...)], source, self.device, self.stream)
-                offset, shape, inner = _outputs_of(arrays[0].shape, axes, index)
-                targets = [
-                    total + offset * leaf.itemsize
-                    for total, leaf in zip(totals, self.leaves, strict=True)
-                ]
-                plan = self._plan(arrays[0][(*index, ...)].shape, inner)
-                if offset not in started:
-                    started.add(offset)
-                    plan.queue(self.stream, (*start, self.op.words, *sources, *targets))
-                else:
-                    plan.queue(self.stream, (*NO_INIT, self.op.words, *sources, *block_results))
-                    self._join(targets, block_results, shape)
-            for total, out in zip(totals, outs, strict=True):
-                staging.download(total, out, self.device, self.stream)
-            driver.synchronize(self.stream)
-
-    def _join(self, targets: list[int], parts: list[int], shape: tuple[int, ...]) -> None:
-        """Combine outputs with a block's results: targets = op(targets, parts)."""
-        views = [
-            dense_view(pointer, shape, leaf, self.device)
-            for side in (targets, parts)
-            for pointer, leaf in zip(side, self.leaves, strict=True)
-        ]
-        join = elementwise.combine(self.op, self.acc, views, views[: len(targets)])
-        join.queue(self.stream, (*NO_INIT, self.op.words, *targets, *parts, *targets))
-
-    def _plan(self, shape: tuple[int, ...], axes: tuple[int, ...]) -> Plan:
-        key = (shape, axes)
-        if key not in self.plans:
-            kept_shape = tuple(n for i, n in enumerate(shape) if i not in axes)
-            strides = [dense_strides(kept_shape, leaf.itemsize) for leaf in self.leaves]
-            views = host_whole.placeholder_views(
-                records.field_dtypes(self.source), shape, self.device
-            )
-            self.plans[key] = plan_of(views, self.op, axes, self.source, self.acc, strides)
-        return self.plans[key]
-
-
-def _outputs_of(
-    shape: Sequence[int], axes: tuple[int, ...], index: tuple[int | slice, ...]
-) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-    """Return a block's first output, the shape of its outputs, and the axes it reduces."""
-    output = 0
-    kept_shape: list[int] = []
-    for axis, extent in enumerate(shape):
-        item = index[axis] if axis < len(index) else slice(0, extent)
-        start, length = (item, 1) if isinstance(item, int) else (item.start, item.stop - item.start)
-        if axis in axes:
-            continue
-        output = output * extent + start
-        if not isinstance(item, int):
-            kept_shape.append(length)
-    dropped = sum(isinstance(item, int) for item in index)
-    inner = tuple(axis - dropped for axis in axes if axis >= dropped)
-    return output, tuple(kept_shape), inner
+def _reduce_blocks(
+    problem: Reduction, op: Operator, arrays: list[Array], axes: tuple[int, ...], start: Start,
+    outs: list[Array], stream: int,
+) -> None:  # fmt: skip
+    """Reduce blocks in C order; a block's results start its outputs or are combined with them."""
+    device, shape, leaves = problem.device, arrays[0].shape, [out.dtype for out in outs]
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    out_shape = tuple(shape[axis] for axis in kept)
+    size = sum(x.dtype.itemsize for x in arrays)
+    blocks = list(host_whole.indices(shape, range(len(shape)), size, BLOCK_BYTES))
+    items = max(arrays[0][block].size for block in blocks)
+    sizes = [
+        *(items * x.dtype.itemsize for x in arrays), *(out.nbytes for out in outs),
+        *(min(outs[0].size, items) * leaf.itemsize for leaf in leaves),
+    ]  # fmt: skip
+    plans: dict[tuple[int, ...], Plan] = {}
+    buffers = staging.device_buffers(device, stream, sizes)
+    with buffers as memory, host_whole.sync_on_error(stream):
+        sources, out_buffers = memory[: len(arrays)], memory[len(arrays) :]
+        totals, block_results = out_buffers[: len(outs)], out_buffers[len(outs) :]
+        for block in blocks:
+            # on the stream, after the previous block's reduction
+            for x, source in zip(arrays, sources, strict=True):
+                staging.upload(x[block], source, device, stream)
+            offset, extents = 0, []
+            for axis, extent in zip(kept, out_shape, strict=True):
+                offset = offset * extent + block[axis].start
+                extents.append(block[axis].stop - block[axis].start)
+            targets = [
+                total + offset * leaf.itemsize for total, leaf in zip(totals, leaves, strict=True)
+            ]
+            block_shape = arrays[0][block].shape
+            if block_shape not in plans:
+                fields = records.field_dtypes(problem.source)
+                views = host_whole.placeholder_views(fields, block_shape, device)
+                strides = [dense_strides(tuple(extents), leaf.itemsize) for leaf in leaves]
+                plans[block_shape] = plan_of(views, op, axes, problem.source, problem.acc, strides)
+            plan = plans[block_shape]
+            if all(block[axis].start == 0 for axis in axes):
+                plan.queue(stream, (*start, op.words, *sources, *targets))
+                continue
+            plan.queue(stream, (*NO_INIT, op.words, *sources, *block_results))
+            pairs = [
+                dense_view(pointer, tuple(extents), leaf, device)
+                for side in (targets, block_results)
+                for pointer, leaf in zip(side, leaves, strict=True)
+            ]
+            join = elementwise.combine(op, problem.acc, pairs, pairs[: len(targets)])
+            join.queue(stream, (*NO_INIT, op.words, *targets, *block_results, *targets))
+        for total, out in zip(totals, outs, strict=True):
+            staging.download(total, out, device, stream)
+        driver.synchronize(stream)

@@ -69,6 +69,16 @@ class Work(NamedTuple):
         """The larger of an element's and a result's bytes."""
         return int(max(self.problem.source.itemsize, self.problem.acc.itemsize))
 
+    def plan(self, shape: tuple[int, ...], strategy: ScanStrategy, spacing: int = 1) -> Plan:
+        """Return the plan of a part with this shape, and so many items from one to the next."""
+        order = self.order if len(shape) > 1 else ()
+        views = [
+            view._replace(strides=ordered_strides(shape, view.dtype.itemsize * spacing, order))
+            for view in host_whole.placeholder_views(self.leaves, shape, self.device)
+        ]
+        count = len(self.arrays)
+        return cuda.plan_of(self.problem, views[:count], self.op, views[count:], strategy)
+
     def memory(
         self, items: int, plans: Sequence[Plan]
     ) -> AbstractContextManager[tuple[list[int], host_whole.Queue]]:
@@ -96,124 +106,93 @@ MOST_LINES = 64  # neighbouring lines that are scanned together
 
 
 def scan_parts(work: Work, strategy: ScanStrategy) -> None:
-    """Scan lines in parts, one line after the other or neighbouring lines together."""
-    if strategy.is_reverse:  # a reversed scan starts at the last element
-        work = work._replace(
-            arrays=[np.flip(x, strategy.axis) for x in work.arrays],
-            results=[np.flip(x, strategy.axis) for x in work.results],
-        )
-    cut = _Cut(work, strategy._replace(is_reverse=False))
-    with work.memory(cut.most_items, list(cut.plans.values())) as (memory, queue):
-        for group in cut.groups:
-            cut.scan(group, memory, queue)
-        driver.synchronize(work.stream)
-
-
-class _Cut:
-    """Parts of lines: their lengths, and their plans.
+    """Scan lines in parts, one line after the other or neighbouring lines together.
 
     On the device a part is a matrix with one column for each line.
     """
+    axis, shape = strategy.axis, work.shape
+    if strategy.is_reverse:  # a reversed scan starts at the last element
+        work = work._replace(
+            arrays=[np.flip(x, axis) for x in work.arrays],
+            results=[np.flip(x, axis) for x in work.results],
+        )
+    strategy = strategy._replace(is_reverse=False, axis=None)
+    num_items = math.prod(shape) if axis is None else shape[axis]
+    groups = [(group, math.prod(s.stop - s.start for s in group) // num_items)
+              for group in _groups(work, axis)]  # fmt: skip
+    widths = {width for _, width in groups}
+    tile = tuning.policy_of(strategy.num_bytes, work.problem.source, work.problem.acc)
+    items = tile.tile_items(work.widest)
+    step = max(1, BLOCK_BYTES // (max(widths) * work.item_bytes * items)) * items
+    parts = [(lo, min(lo + step, num_items)) for lo in range(0, num_items, step)]
 
-    def __init__(self, work: Work, strategy: ScanStrategy) -> None:
-        self.work, self.axis, self.is_exclusive = work, strategy.axis, strategy.is_exclusive
-        self.strategy = strategy._replace(axis=None)
-        shape = work.shape
-        self.num_items = math.prod(shape) if strategy.axis is None else shape[strategy.axis]
-        self.groups = list(self._groups())
-        widths = {self.width_of(group) for group in self.groups}
-        tile = tuning.policy_of(strategy.num_bytes, work.problem.source, work.problem.acc)
-        items = tile.tile_items(work.widest)
-        row_bytes = max(widths) * work.item_bytes
-        step = max(1, BLOCK_BYTES // (row_bytes * items)) * items
-        self.parts = [(lo, min(lo + step, self.num_items)) for lo in range(0, self.num_items, step)]
-        self.most_items = max(widths) * min(step + 1, self.num_items)
-        self.plans: dict[tuple[int, int, bool], Plan] = {}
-        for width in widths:
-            for part in self.parts:
-                for count, is_exclusive in self._scans(*part):
-                    self._plan(count, width, is_exclusive)
-
-    def _groups(self) -> Iterator[Index]:
-        """Yield groups of neighbouring lines that are scanned together."""
-        work = self.work
-        if self.axis is None:
-            yield tuple(slice(0, extent) for extent in work.shape)
-            return
-        depth = work.order.index(self.axis)
-        for outer in host_whole.indices(work.shape, work.order[:depth], 1, 1):
-            for inner in host_whole.indices(work.shape, work.order[depth + 1 :], 1, MOST_LINES):
-                yield tuple(
-                    outer_slice if work.order.index(i) < depth else inner_slice
-                    for i, (outer_slice, inner_slice) in enumerate(zip(outer, inner, strict=True))
-                )
-
-    def width_of(self, group: Index) -> int:
-        return int(math.prod(s.stop - s.start for s in group) // self.num_items)
-
-    def _scans(self, start: int, end: int) -> list[tuple[int, bool]]:
+    def scans(start: int, end: int) -> list[tuple[int, bool]]:
         """Return the scans of a part as (number of elements, is_exclusive)."""
-        carries = [(end - start + 1, True)] if end < self.num_items else []
-        if carries and self.is_exclusive:
+        carries = [(end - start + 1, True)] if end < num_items else []
+        if carries and strategy.is_exclusive:
             return carries
-        return [*carries, (end - start, self.is_exclusive)]
+        return [*carries, (end - start, strategy.is_exclusive)]
 
-    def _plan(self, count: int, width: int, is_exclusive: bool) -> Plan:
-        """Return the plan for one line of a part; all its lines share it."""
-        key = count, width, is_exclusive
-        if key not in self.plans:
-            work = self.work
-            views = [
-                view._replace(strides=(view.dtype.itemsize * width,))
-                for view in host_whole.placeholder_views(work.leaves, (count,), work.device)
-            ]
-            sides = views[: len(work.arrays)], views[len(work.arrays) :]
-            strategy = self.strategy._replace(is_exclusive=is_exclusive)
-            self.plans[key] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], strategy)
-        return self.plans[key]
-
-    def scan(self, group: Index, memory: Sequence[int], queue: host_whole.Queue) -> None:
-        work, width = self.work, self.width_of(group)
-        sizes = [field.itemsize for field in work.leaves]
-        lines = [
-            [address + line * size for address, size in zip(memory, sizes, strict=True)]
-            for line in range(width)
-        ]
-        starts = [work.start] * width
-        for start, end in self.parts:
-            upload_end = min(end + 1, self.num_items)
-            work.upload([self._part(x, group, start, upload_end) for x in work.arrays], memory)
-            next_starts = starts
-            for count, is_exclusive in self._scans(start, end):
-                for addresses, line_start in zip(lines, starts, strict=True):
-                    plan = self._plan(count, width, is_exclusive)
-                    queue(plan, *addresses, words=work.op.words, start=line_start)
-                if count > end - start:
-                    next_starts = self._fetch_carries(memory, (end - start) * width, width)
-            starts = next_starts
-            work.download([self._part(x, group, start, end) for x in work.results], memory)
-
-    def _part(self, x: Array, group: Index, start: int, end: int) -> list[Array]:
-        if self.axis is None:
+    def pieces(x: Array, group: Index, start: int, end: int) -> list[Array]:
+        if axis is None:
             return staging.stretch(x, start, end)
-        index = list(group)
-        index[self.axis] = slice(start, end)
-        return [x[tuple(index)].transpose(self.work.order)]
+        index = (*group[:axis], slice(start, end), *group[axis + 1 :])
+        return [x[index].transpose(work.order)]
 
-    def _fetch_carries(self, memory: Sequence[int], first: int, count: int) -> list[Start]:
-        """Wait for `count` results from index `first` on; return them as initial values."""
-        work, acc = self.work, self.work.problem.acc
-        carries: Any = np.zeros(count, acc)
-        names = acc.names or (None,)
-        for name, address in zip(names, memory[len(work.arrays) :], strict=True):
-            field = acc if name is None else acc[name]
-            values = np.empty(count, field)
-            staging.fetch(
-                address + first * field.itemsize, values.ctypes.data, values.nbytes, work.stream
+    plans = {  # for one line of a part; all its lines share it
+        (count, width, is_exclusive): work.plan(
+            (count,), strategy._replace(is_exclusive=is_exclusive), width
+        )
+        for width in widths for part in parts for count, is_exclusive in scans(*part)
+    }  # fmt: skip
+    sizes = [field.itemsize for field in work.leaves]
+    with work.memory(max(widths) * min(step + 1, num_items), [*plans.values()]) as (memory, queue):
+        for group, width in groups:
+            starts = [work.start] * width
+            for start, end in parts:
+                last = min(end + 1, num_items)
+                work.upload([pieces(x, group, start, last) for x in work.arrays], memory)
+                next_starts = starts
+                for count, is_exclusive in scans(start, end):
+                    plan = plans[count, width, is_exclusive]
+                    for line, line_start in enumerate(starts):
+                        addresses = (a + line * size for a, size in zip(memory, sizes, strict=True))
+                        queue(plan, *addresses, words=work.op.words, start=line_start)
+                    if count > end - start:
+                        next_starts = _fetch_carries(work, memory, (end - start) * width, width)
+                starts = next_starts
+                work.download([pieces(x, group, start, end) for x in work.results], memory)
+        driver.synchronize(work.stream)
+
+
+def _groups(work: Work, axis: int | None) -> Iterator[Index]:
+    """Yield groups of neighbouring lines that are scanned together."""
+    if axis is None:
+        yield tuple(slice(0, extent) for extent in work.shape)
+        return
+    depth = work.order.index(axis)
+    for outer in host_whole.indices(work.shape, work.order[:depth], 1, 1):
+        for inner in host_whole.indices(work.shape, work.order[depth + 1 :], 1, MOST_LINES):
+            yield tuple(
+                outer_slice if work.order.index(i) < depth else inner_slice
+                for i, (outer_slice, inner_slice) in enumerate(zip(outer, inner, strict=True))
             )
-            driver.synchronize(work.stream)
-            (carries if name is None else carries[name])[...] = values
-        return [(carry.tobytes(), 1, 0, 0) for carry in np.split(carries, count)]
+
+
+def _fetch_carries(work: Work, memory: Sequence[int], first: int, count: int) -> list[Start]:
+    """Wait for `count` results from index `first` on; return them as initial values."""
+    acc = work.problem.acc
+    carries: Any = np.zeros(count, acc)
+    names = acc.names or (None,)
+    for name, address in zip(names, memory[len(work.arrays) :], strict=True):
+        field = acc if name is None else acc[name]
+        values = np.empty(count, field)
+        staging.fetch(
+            address + first * field.itemsize, values.ctypes.data, values.nbytes, work.stream
+        )
+        driver.synchronize(work.stream)
+        (carries if name is None else carries[name])[...] = values
+    return [(carry.tobytes(), 1, 0, 0) for carry in np.split(carries, count)]
 
 
 # of lines and results that one kernel scans together; above it each line is scanned alone
@@ -284,14 +263,7 @@ def _whole_lines(work: Work, strategy: ScanStrategy, line_bytes: int, limit: int
     axes = [axis for axis in work.order if axis != strategy.axis]
     blocks = list(host_whole.indices(work.shape, axes, line_bytes, limit))
     shapes = {work.arrays[0][block].shape for block in blocks}
-    plans = {}
-    for shape in shapes:
-        views = [
-            view._replace(strides=ordered_strides(shape, view.dtype.itemsize, work.order))
-            for view in host_whole.placeholder_views(work.leaves, shape, work.device)
-        ]
-        sides = views[: len(work.arrays)], views[len(work.arrays) :]
-        plans[shape] = cuda.plan_of(work.problem, sides[0], work.op, sides[1], strategy)
+    plans = {shape: work.plan(shape, strategy) for shape in shapes}
     most_items = max(map(math.prod, shapes))
 
     def parts(side: Sequence[Array], block: Any) -> list[list[Array]]:
